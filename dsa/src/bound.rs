@@ -1,0 +1,227 @@
+//! Lower bounds on the height, with their scope and how each was had.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::instance::gcd;
+use crate::{Alignment, Bytes, Instance};
+
+/// The plans that a bound speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Every plan.
+    Any,
+    /// Plans that hand nothing over in place.
+    NoHandOver,
+}
+
+/// How a bound was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Evidence {
+    /// The most bytes in use at one step (or the end of a pinned buffer).
+    Load,
+    /// The load with sizes rounded up to a common alignment.
+    Alignment,
+    /// Subset sums that offsets can reach.
+    NormalPattern,
+    /// An argument over one section of steps.
+    Section,
+    /// An exhausted branch and bound.
+    Search,
+    /// The dual bound of a MIP solver.
+    Mip,
+    /// A proof of a constraint solver.
+    Cp,
+    /// Somebody says so.
+    Claimed,
+}
+
+impl Evidence {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Alignment => "alignment",
+            Self::NormalPattern => "normal-pattern",
+            Self::Section => "section",
+            Self::Search => "search",
+            Self::Mip => "mip",
+            Self::Cp => "cp",
+            Self::Claimed => "claimed",
+        }
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No plan of the scope is lower than `value`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Bytes.
+    pub value: Bytes,
+    /// How it was had.
+    pub evidence: Evidence,
+}
+
+/// The best bounds known, by scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    any: Claim,
+    no_hand_over: Claim,
+}
+
+impl Bound {
+    /// The claim that holds for plans of `scope`.
+    #[must_use]
+    pub const fn of(&self, scope: Scope) -> Claim {
+        match scope {
+            Scope::Any => self.any,
+            Scope::NoHandOver => self.no_hand_over,
+        }
+    }
+
+    /// Takes a claim over where it is higher than what is known. A bound on any plan is one on plans
+    /// without hand-overs. Says whether anything changed.
+    pub fn raise(&mut self, claim: Claim, scope: Scope) -> bool {
+        let mut raised = false;
+        if scope == Scope::Any && claim.value > self.any.value {
+            self.any = claim;
+            raised = true;
+        }
+        if claim.value > self.no_hand_over.value {
+            self.no_hand_over = claim;
+            raised = true;
+        }
+        raised
+    }
+}
+
+impl Default for Bound {
+    fn default() -> Self {
+        let nothing = Claim { value: Bytes::ZERO, evidence: Evidence::Load };
+        Self { any: nothing, no_hand_over: nothing }
+    }
+}
+
+/// What is known before any search: load, relaxed load, pins and alignment. O(n log n).
+#[must_use]
+pub fn initial_bound(instance: &Instance) -> Bound {
+    let mut bound = Bound::default();
+    let load = |value| Claim { value, evidence: Evidence::Load };
+    bound.raise(load(instance.relaxed_load().bytes), Scope::Any);
+    bound.raise(load(instance.load().bytes), Scope::NoHandOver);
+    bound.raise(load(pin_bound(instance)), Scope::Any);
+    if let Some(value) = alignment_bound(instance) {
+        bound.raise(Claim { value, evidence: Evidence::Alignment }, Scope::NoHandOver);
+    }
+    bound
+}
+
+/// The highest end of a pinned buffer, summed over the arenas; 0 without pins.
+#[must_use]
+pub fn pin_bound(instance: &Instance) -> Bytes {
+    let mut tops = vec![0_u64; instance.arenas().len()];
+    for buffer in instance.buffers() {
+        if let Some(end) = buffer.pin.and_then(|pin| pin.end(buffer.size)) {
+            let top = &mut tops[buffer.arena.index()];
+            *top = (*top).max(end.get());
+        }
+    }
+    Bytes::new(tops.into_iter().sum())
+}
+
+/// The load with sizes rounded up to the alignments' common divisor, less the padding of the buffer on
+/// top; `None` where that says nothing: no alignment, several arenas, or pauses with windows.
+///
+/// Between two buffers whose offsets are multiples of `a` lie at least `ceil(size / a) * a` bytes; only
+/// the topmost of those live at a step may end anywhere.
+#[must_use]
+pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
+    let divisor = instance.buffers().iter().fold(0, |divisor, buffer| gcd(divisor, buffer.align.get()));
+    let align = Alignment::new(divisor)?;
+    let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
+    if align == Alignment::ONE || windows || instance.arenas().len() > 1 {
+        return None;
+    }
+    let mut changes: Vec<(u32, bool, u64, u64)> = Vec::with_capacity(2 * instance.len());
+    for buffer in instance.buffers() {
+        let rounded = align.round_up(buffer.size.get())?;
+        let padding = rounded - buffer.size.get();
+        for piece in buffer.pieces() {
+            changes.push((piece.steps.start().get(), true, rounded, padding));
+            changes.push((piece.steps.end().get(), false, rounded, padding));
+        }
+    }
+    changes.sort_unstable();
+    highest_rounded_load(&changes)
+}
+
+fn highest_rounded_load(changes: &[(u32, bool, u64, u64)]) -> Option<Bytes> {
+    let mut paddings = std::collections::BTreeMap::<u64, u32>::new();
+    let (mut sum, mut best) = (0_u64, 0_u64);
+    for &(_, begins, rounded, padding) in changes {
+        if begins {
+            sum = sum.checked_add(rounded)?;
+            *paddings.entry(padding).or_default() += 1;
+            let (&most, _) = paddings.last_key_value()?;
+            best = best.max(sum - most);
+        } else {
+            sum -= rounded;
+            let count = paddings.get_mut(&padding)?;
+            *count -= 1;
+            if *count == 0 {
+                paddings.remove(&padding);
+            }
+        }
+    }
+    Some(Bytes::new(best))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Buffer, LiveRange, Offset};
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    #[test]
+    fn alignment_counts_the_padding_below_the_top() {
+        let align = Alignment::new(8).expect("positive");
+        let buffers = [buffer(5, 0, 2), buffer(9, 0, 2), buffer(3, 1, 3)].map(|b| b.with_align(align));
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        // At step 1: 8 + 16 + 8, less the most padding, 7 (of the 9).
+        assert_eq!(alignment_bound(&instance), Some(Bytes::new(25)));
+        assert_eq!(initial_bound(&instance).of(Scope::Any).value, Bytes::new(17));
+        let claim = initial_bound(&instance).of(Scope::NoHandOver);
+        assert_eq!(claim, Claim { value: Bytes::new(25), evidence: Evidence::Alignment });
+    }
+
+    #[test]
+    fn a_pinned_end_bounds_every_plan() {
+        let instance =
+            Instance::from_buffers(vec![buffer(4, 0, 1).with_pin(Offset::new(100))]).expect("valid");
+        assert_eq!(initial_bound(&instance).of(Scope::Any).value, Bytes::new(104));
+    }
+
+    #[test]
+    fn a_bound_on_any_plan_raises_both_scopes() {
+        let mut bound = Bound::default();
+        let claim = |value| Claim { value: Bytes::new(value), evidence: Evidence::Search };
+        assert!(bound.raise(claim(5), Scope::NoHandOver));
+        assert!(bound.raise(claim(3), Scope::Any));
+        assert!(!bound.raise(claim(3), Scope::Any));
+        assert_eq!(bound.of(Scope::Any), claim(3));
+        assert_eq!(bound.of(Scope::NoHandOver), claim(5));
+    }
+}

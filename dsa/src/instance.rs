@@ -1,0 +1,641 @@
+//! A validated placement problem.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::{self, Load, LoadCurve};
+use crate::verify::{self, Violation};
+use crate::{Alignment, ArenaId, BufferId, Bytes, Digest, LiveRange, Offset, Plan, Step, VerifiedPlan};
+
+/// One tensor storage: a size and the steps at which it is live.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    /// Bytes; more than 0.
+    pub size: Bytes,
+    /// The steps at which it is live.
+    pub live: LiveRange,
+    /// Its offset is a multiple of this.
+    pub align: Alignment,
+    /// A fixed offset, where the caller asks for one.
+    pub pin: Option<Offset>,
+    /// The arena that it lies in.
+    pub arena: ArenaId,
+    /// Parts of the live range in which it is not, or not wholly, in use; ascending, disjoint.
+    pub pauses: Box<[Pause]>,
+}
+
+impl Buffer {
+    /// A buffer of `size` bytes at any offset of the first arena.
+    #[must_use]
+    pub fn new(size: Bytes, live: LiveRange) -> Self {
+        Self {
+            size,
+            live,
+            align: Alignment::ONE,
+            pin: None,
+            arena: ArenaId::default(),
+            pauses: Box::default(),
+        }
+    }
+
+    /// The same with an alignment. Default: 1.
+    #[must_use]
+    pub fn with_align(mut self, align: Alignment) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// The same at a fixed offset. Default: none.
+    #[must_use]
+    pub fn with_pin(mut self, offset: Offset) -> Self {
+        self.pin = Some(offset);
+        self
+    }
+
+    /// The same with pauses. Default: none.
+    #[must_use]
+    pub fn with_pauses(mut self, pauses: impl Into<Box<[Pause]>>) -> Self {
+        self.pauses = pauses.into();
+        self
+    }
+
+    /// The same in another arena. Default: arena 0.
+    #[must_use]
+    pub fn in_arena(mut self, arena: ArenaId) -> Self {
+        self.arena = arena;
+        self
+    }
+
+    /// The active rectangles of the buffer, in step order: its live range less its pauses, and the
+    /// windows of those pauses that keep one.
+    #[must_use]
+    pub fn pieces(&self) -> Pieces<'_> {
+        Pieces {
+            buffer: self,
+            at: self.live.start().get(),
+            pauses: self.pauses.iter(),
+            window: None,
+            done: false,
+        }
+    }
+
+    /// Whether all of the buffer is in use at `step`.
+    #[must_use]
+    pub fn is_whole_at(&self, step: Step) -> bool {
+        self.live.contains(step) && !self.pauses.iter().any(|pause| pause.steps.contains(step))
+    }
+}
+
+/// A part of the live range in which a buffer is inactive, or only a window of it is in use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pause {
+    /// The steps of the pause; inside the live range.
+    pub steps: LiveRange,
+    /// The bytes, relative to the buffer's offset, that stay in use; `None`: none do.
+    pub window: Option<Range<Bytes>>,
+}
+
+/// An active rectangle of a buffer: some steps, and the bytes relative to its offset in use then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// When.
+    pub steps: LiveRange,
+    /// Which bytes, relative to the buffer's offset.
+    pub window: Range<Bytes>,
+}
+
+/// The pieces of one buffer; see [`Buffer::pieces`].
+#[derive(Clone, Debug)]
+pub struct Pieces<'b> {
+    buffer: &'b Buffer,
+    at: u32,
+    pauses: std::slice::Iter<'b, Pause>,
+    window: Option<Piece>,
+    done: bool,
+}
+
+impl Pieces<'_> {
+    fn whole(&mut self, until: u32) -> Option<Piece> {
+        let steps = LiveRange::new(self.at, until).ok()?;
+        Some(Piece { steps, window: Bytes::ZERO..self.buffer.size })
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        loop {
+            if let Some(piece) = self.window.take() {
+                return Some(piece);
+            }
+            if self.done {
+                return None;
+            }
+            let piece = if let Some(pause) = self.pauses.next() {
+                let piece = self.whole(pause.steps.start().get());
+                self.window = pause.window.clone().map(|window| Piece { steps: pause.steps, window });
+                self.at = pause.steps.end().get();
+                piece
+            } else {
+                self.done = true;
+                self.whole(self.buffer.live.end().get())
+            };
+            if piece.is_some() {
+                return piece;
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// The number of bytes in use.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.window.end.get() - self.window.start.get()
+    }
+}
+
+/// Permission: `output` may overwrite `input` at its first step, which is the input's last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InPlace {
+    /// The buffer that is read for the last time.
+    pub input: BufferId,
+    /// The buffer that may take its place.
+    pub output: BufferId,
+}
+
+/// Two buffers that must not share an address even though their live ranges do not overlap (they are
+/// used on parallel streams, say).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct KeepApart {
+    /// One of the two.
+    pub first: BufferId,
+    /// The other.
+    pub second: BufferId,
+}
+
+/// A memory pool that buffers lie in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Arena {
+    /// Its name in files and reports.
+    pub name: String,
+    /// The most bytes that it can hold; `None`: no limit.
+    pub capacity: Option<Bytes>,
+}
+
+/// Why a problem is not well formed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstanceError {
+    /// More than 2^32 - 1 buffers.
+    #[error("{count} buffers are more than an instance can hold (4294967295)")]
+    TooMany {
+        /// How many there were.
+        count: usize,
+    },
+    /// A buffer without bytes.
+    #[error("buffer {buffer}: its size is 0; a buffer has at least one byte")]
+    ZeroSize {
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The sum of all sizes, each with its alignment, does not fit 64 bits.
+    #[error("buffer {buffer}: with it the sizes (and their alignments) sum to more than 2^64 - 1 bytes")]
+    TotalOverflow {
+        /// The buffer at which the sum leaves the range.
+        buffer: BufferId,
+    },
+    /// A pin that is not a multiple of the alignment.
+    #[error("buffer {buffer}: pinned at offset {pin}, which is not a multiple of its alignment {align}")]
+    MisalignedPin {
+        /// The buffer.
+        buffer: BufferId,
+        /// Where it is pinned.
+        pin: Offset,
+        /// What it should be a multiple of.
+        align: Alignment,
+    },
+    /// A pin so high that the buffer's end does not fit 64 bits.
+    #[error("buffer {buffer}: pinned at offset {pin}, its end lies past 2^64 - 1")]
+    PinOverflow {
+        /// The buffer.
+        buffer: BufferId,
+        /// Where it is pinned.
+        pin: Offset,
+    },
+    /// Two pinned buffers that overlap.
+    #[error("buffers {first} and {second}: both are pinned, and they overlap at step {step}")]
+    PinConflict {
+        /// One of the two.
+        first: BufferId,
+        /// The other.
+        second: BufferId,
+        /// A step at which both are active.
+        step: Step,
+    },
+    /// Pauses out of order, outside the live range, or with a bad window.
+    #[error("buffer {buffer}: pause {steps} {reason}")]
+    BadPause {
+        /// The buffer.
+        buffer: BufferId,
+        /// The pause's steps.
+        steps: LiveRange,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A permission or pair that names no buffer.
+    #[error("{what} names buffer {buffer}, but there are only {count} buffers")]
+    UnknownBuffer {
+        /// The permission or the pair.
+        what: &'static str,
+        /// The number that it names.
+        buffer: BufferId,
+        /// How many buffers there are.
+        count: usize,
+    },
+    /// A hand-over that can never be valid.
+    #[error("buffer {} may not overwrite buffer {}: {reason}", permission.output, permission.input)]
+    BadInPlace {
+        /// The permission.
+        permission: InPlace,
+        /// Why it can never be used.
+        reason: &'static str,
+    },
+    /// A buffer that is kept apart from itself, or from a buffer of another arena.
+    #[error("buffers {} and {} cannot be kept apart: {reason}", pair.first, pair.second)]
+    BadPair {
+        /// The pair.
+        pair: KeepApart,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A buffer in an arena that was not declared.
+    #[error("buffer {buffer}: it lies in arena {arena}, but there are only {count} arenas")]
+    UnknownArena {
+        /// The buffer.
+        buffer: BufferId,
+        /// The arena that it names.
+        arena: ArenaId,
+        /// How many arenas there are.
+        count: usize,
+    },
+}
+
+/// A validated placement problem.
+///
+/// Sizes are positive, totals fit 64 bits, pins are aligned and do not conflict, hand-overs are
+/// one-step and never grow, pauses lie inside their live range in order.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    buffers: Vec<Buffer>,
+    in_place: Vec<InPlace>,
+    arenas: Vec<Arena>,
+    apart: Vec<KeepApart>,
+    load: OnceLock<Load>,
+    relaxed_load: OnceLock<Load>,
+}
+
+impl PartialEq for Instance {
+    fn eq(&self, other: &Self) -> bool {
+        self.buffers == other.buffers
+            && self.in_place == other.in_place
+            && self.arenas == other.arenas
+            && self.apart == other.apart
+    }
+}
+
+impl Eq for Instance {}
+
+impl Instance {
+    /// Starts an instance.
+    #[must_use]
+    pub fn builder() -> InstanceBuilder {
+        InstanceBuilder::default()
+    }
+
+    /// A problem of plain buffers.
+    ///
+    /// # Errors
+    ///
+    /// As [`InstanceBuilder::build`].
+    pub fn from_buffers(buffers: Vec<Buffer>) -> Result<Self, InstanceError> {
+        InstanceBuilder { buffers, ..InstanceBuilder::default() }.build()
+    }
+
+    /// The buffers, by id.
+    #[must_use]
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// One buffer.
+    ///
+    /// # Panics
+    ///
+    /// If there is no buffer of that id.
+    #[must_use]
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.index()]
+    }
+
+    /// The ids of all buffers, ascending.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = BufferId> + use<> {
+        (0..self.buffers.len()).map(BufferId::from_index)
+    }
+
+    /// The number of buffers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Whether there is no buffer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
+    }
+
+    /// In-place permissions, ascending by input and output, each once.
+    #[must_use]
+    pub fn in_place(&self) -> &[InPlace] {
+        &self.in_place
+    }
+
+    /// The arenas; at least one.
+    #[must_use]
+    pub fn arenas(&self) -> &[Arena] {
+        &self.arenas
+    }
+
+    /// The pairs that must not share an address.
+    #[must_use]
+    pub fn apart(&self) -> &[KeepApart] {
+        &self.apart
+    }
+
+    /// The first step after every live range; 0 where there is no buffer.
+    #[must_use]
+    pub fn horizon(&self) -> Step {
+        self.buffers.iter().map(|buffer| buffer.live.end()).max().unwrap_or_default()
+    }
+
+    /// The sum of all sizes, in bytes: what `bump` needs.
+    #[must_use]
+    pub fn total(&self) -> Bytes {
+        Bytes::new(self.buffers.iter().map(|buffer| buffer.size.get()).sum())
+    }
+
+    /// The load: the most bytes in use at one step. A lower bound on the height of every plan that
+    /// hands nothing over. Over several arenas: the sum of the arenas' loads, with the step of the
+    /// largest. Computed once, in O(n log n).
+    #[must_use]
+    pub fn load(&self) -> Load {
+        *self.load.get_or_init(|| load::load(self))
+    }
+
+    /// The load in which a buffer that may overwrite another does not count at its first step: a lower
+    /// bound on the height of *every* plan.
+    #[must_use]
+    pub fn relaxed_load(&self) -> Load {
+        *self.relaxed_load.get_or_init(|| load::relaxed_load(self))
+    }
+
+    /// The bytes in use over time.
+    #[must_use]
+    pub fn load_curve(&self) -> LoadCurve {
+        load::curve(self)
+    }
+
+    /// A digest of everything that a planner can see; labels are not part of it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(self)
+    }
+
+    /// The greatest number that divides every size, alignment, pin and window; 1 where there is no
+    /// buffer. Some optimal plan has only multiples of it as offsets.
+    #[must_use]
+    pub fn granularity(&self) -> u64 {
+        let mut divisor = 0;
+        for buffer in &self.buffers {
+            divisor = gcd(divisor, buffer.size.get());
+            // An alignment that the sizes are multiples of puts no grain of its own on offsets.
+            divisor = gcd(divisor, buffer.align.get());
+            divisor = gcd(divisor, buffer.pin.map_or(0, Offset::get));
+            for window in buffer.pauses.iter().filter_map(|pause| pause.window.as_ref()) {
+                divisor = gcd(gcd(divisor, window.start.get()), window.end.get());
+            }
+            if divisor == 1 {
+                break;
+            }
+        }
+        divisor.max(1)
+    }
+
+    /// Turns a plan that somebody made into one that may be used.
+    ///
+    /// Checks, in this order: one offset for each buffer, ends within 64 bits, alignment, pins,
+    /// hand-overs, kept-apart pairs, overlaps (a sweep over the steps, O(n log n)), capacities of the
+    /// arenas.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Violation`] found; among overlaps, one at the earliest step.
+    pub fn verify(&self, plan: Plan) -> Result<VerifiedPlan<'_>, Violation> {
+        verify::verify(self, plan)
+    }
+}
+
+pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Collects the parts of an [`Instance`].
+#[derive(Clone, Debug, Default)]
+pub struct InstanceBuilder {
+    buffers: Vec<Buffer>,
+    in_place: Vec<InPlace>,
+    arenas: Vec<Arena>,
+    apart: Vec<KeepApart>,
+}
+
+impl InstanceBuilder {
+    /// Adds a buffer; its id is the number of buffers before it.
+    #[must_use]
+    pub fn buffer(mut self, buffer: Buffer) -> Self {
+        self.buffers.push(buffer);
+        self
+    }
+
+    /// Adds buffers.
+    #[must_use]
+    pub fn buffers(mut self, buffers: impl IntoIterator<Item = Buffer>) -> Self {
+        self.buffers.extend(buffers);
+        self
+    }
+
+    /// Adds in-place permissions.
+    #[must_use]
+    pub fn in_place(mut self, permissions: impl IntoIterator<Item = InPlace>) -> Self {
+        self.in_place.extend(permissions);
+        self
+    }
+
+    /// Declares arenas. Default: one without a name or a limit.
+    #[must_use]
+    pub fn arenas(mut self, arenas: impl IntoIterator<Item = Arena>) -> Self {
+        self.arenas.extend(arenas);
+        self
+    }
+
+    /// Adds pairs that must not share an address.
+    #[must_use]
+    pub fn apart(mut self, pairs: impl IntoIterator<Item = KeepApart>) -> Self {
+        self.apart.extend(pairs);
+        self
+    }
+
+    /// Checks every rule.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken, with the buffers that break it.
+    pub fn build(self) -> Result<Instance, InstanceError> {
+        let Self { buffers, mut in_place, mut arenas, apart } = self;
+        if u32::try_from(buffers.len()).is_err() {
+            return Err(InstanceError::TooMany { count: buffers.len() });
+        }
+        if arenas.is_empty() {
+            arenas.push(Arena::default());
+        }
+        in_place.sort_unstable();
+        in_place.dedup();
+        let instance = Instance {
+            buffers,
+            in_place,
+            arenas,
+            apart,
+            load: OnceLock::new(),
+            relaxed_load: OnceLock::new(),
+        };
+        instance.check_buffers()?;
+        instance.check_permissions()?;
+        instance.check_apart()?;
+        verify::check_pins(&instance)?;
+        Ok(instance)
+    }
+}
+
+impl Instance {
+    fn check_buffers(&self) -> Result<(), InstanceError> {
+        let mut total = 0_u64;
+        for (id, buffer) in self.ids().zip(&self.buffers) {
+            if buffer.size == Bytes::ZERO {
+                return Err(InstanceError::ZeroSize { buffer: id });
+            }
+            if buffer.arena.index() >= self.arenas.len() {
+                let (arena, count) = (buffer.arena, self.arenas.len());
+                return Err(InstanceError::UnknownArena { buffer: id, arena, count });
+            }
+            // With room for the padding in front of each buffer even `bump` cannot overflow.
+            total = total
+                .checked_add(buffer.size.get())
+                .and_then(|sum| sum.checked_add(buffer.align.get() - 1))
+                .ok_or(InstanceError::TotalOverflow { buffer: id })?;
+            check_pin(id, buffer)?;
+            check_pauses(id, buffer)?;
+        }
+        let highest_pin = self.buffers.iter().filter_map(|b| b.pin?.end(b.size)).max().unwrap_or_default();
+        match total.checked_add(highest_pin.get()) {
+            Some(_) => Ok(()),
+            None => Err(InstanceError::TotalOverflow { buffer: BufferId::from_index(self.len() - 1) }),
+        }
+    }
+
+    fn check_permissions(&self) -> Result<(), InstanceError> {
+        for &permission in &self.in_place {
+            let InPlace { input, output } = permission;
+            self.known("an in-place permission", [input, output])?;
+            if let Some(reason) = hand_over_fault(self.buffer(input), self.buffer(output)) {
+                return Err(InstanceError::BadInPlace { permission, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_apart(&self) -> Result<(), InstanceError> {
+        for &pair in &self.apart {
+            self.known("a keep-apart pair", [pair.first, pair.second])?;
+            let reason = if pair.first == pair.second {
+                "they are one buffer"
+            } else if self.buffer(pair.first).arena != self.buffer(pair.second).arena {
+                "they lie in different arenas"
+            } else {
+                continue;
+            };
+            return Err(InstanceError::BadPair { pair, reason });
+        }
+        Ok(())
+    }
+
+    fn known(&self, what: &'static str, ids: [BufferId; 2]) -> Result<(), InstanceError> {
+        let count = self.len();
+        match ids.into_iter().find(|id| id.index() >= count) {
+            Some(buffer) => Err(InstanceError::UnknownBuffer { what, buffer, count }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_pin(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {
+    let Some(pin) = buffer.pin else { return Ok(()) };
+    if !buffer.align.divides(pin.get()) {
+        return Err(InstanceError::MisalignedPin { buffer: id, pin, align: buffer.align });
+    }
+    match pin.end(buffer.size) {
+        Some(_) => Ok(()),
+        None => Err(InstanceError::PinOverflow { buffer: id, pin }),
+    }
+}
+
+fn check_pauses(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {
+    let mut at = buffer.live.start();
+    for pause in &buffer.pauses {
+        let window_ok = pause.window.as_ref().is_none_or(|w| w.start < w.end && w.end <= buffer.size);
+        let reason = if !buffer.live.encloses(pause.steps) {
+            "does not lie inside the live range"
+        } else if pause.steps.start() < at {
+            "overlaps the pause before it, or is out of order"
+        } else if !window_ok {
+            "has an empty window, or one that leaves the buffer"
+        } else {
+            at = pause.steps.end();
+            continue;
+        };
+        return Err(InstanceError::BadPause { buffer: id, steps: pause.steps, reason });
+    }
+    Ok(())
+}
+
+fn hand_over_fault(input: &Buffer, output: &Buffer) -> Option<&'static str> {
+    let step = output.live.start();
+    if std::ptr::eq(input, output) {
+        Some("they are one buffer")
+    } else if step.get().checked_add(1) != Some(input.live.end().get()) {
+        Some("its first step is not the other's last")
+    } else if output.size > input.size {
+        Some("it is larger")
+    } else if output.arena != input.arena {
+        Some("they lie in different arenas")
+    } else if !input.is_whole_at(step) || !output.is_whole_at(step) {
+        Some("one of them is paused at the step of the hand-over")
+    } else {
+        None
+    }
+}

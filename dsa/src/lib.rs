@@ -1,0 +1,66 @@
+//! What a memory placement problem is, what a plan is, and who may call one valid.
+//!
+//! Offline *dynamic storage allocation*: every [`Buffer`] has a size in bytes and a half-open
+//! [`LiveRange`] of steps; a [`Plan`] gives each buffer an [`Offset`] so that no two buffers that are
+//! live at one step share an address. The plan's *height* is the size of the arena that it needs.
+//!
+//! ```text
+//!  address
+//!    ^   +--------+
+//!    |   |   c    |+---+        height: the top of c
+//!    |   +----+---++ d |        load:   the most bytes live at one step
+//!    |   | a  |  b | --+
+//!    +---+----+----+------> step
+//! ```
+//!
+//! A plan counts only after [`Instance::verify`] has turned it into a [`VerifiedPlan`]; optimality is
+//! derived (height equals a proven [`Bound`]), never asserted. Planners implement [`Planner`] and are
+//! run by [`execute`].
+//!
+//! # Example
+//!
+//! ```
+//! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
+//!
+//! let instance = Instance::builder()
+//!     .buffer(Buffer::new(Bytes::new(64), LiveRange::new(0, 2)?))
+//!     .buffer(Buffer::new(Bytes::new(32), LiveRange::new(1, 3)?))
+//!     .buffer(Buffer::new(Bytes::new(64), LiveRange::new(2, 4)?))
+//!     .build()?;
+//! let plan = Plan::from_offsets([0, 64, 0].map(Offset::new));
+//! let verified = instance.verify(plan)?;
+//! assert_eq!(verified.height(), instance.load().bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bound;
+mod digest;
+mod instance;
+mod labels;
+mod live_range;
+mod load;
+mod metrics;
+mod plan;
+mod planner;
+mod run;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod units;
+mod verify;
+
+pub use bound::{Bound, Claim, Evidence, Scope, alignment_bound, initial_bound, pin_bound};
+pub use digest::Digest;
+pub use instance::{
+    Arena, Buffer, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, Pause, Piece, Pieces,
+};
+pub use labels::{Label, Labels};
+pub use live_range::{EmptyLiveRange, LiveRange};
+pub use load::{Load, LoadCurve};
+pub use metrics::{fragmentation, gap};
+pub use plan::{Plan, VerifiedPlan};
+pub use planner::{Descriptor, Feature, Guarantee, Honours, Planner};
+pub use run::{
+    Budget, CancelToken, Event, Halt, Mark, Outcome, PlanError, Run, Stop, execute, execute_observed,
+};
+pub use units::{Alignment, ArenaId, BufferId, Bytes, Offset, Step};
+pub use verify::Violation;

@@ -1,0 +1,172 @@
+//! The load: how many bytes are in use at each step, and the most of them.
+
+use crate::{ArenaId, Bytes, Instance, Step};
+
+/// The most bytes in use at one step, and the first step at which they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes.
+    pub bytes: Bytes,
+    /// The first step of the peak.
+    pub step: Step,
+}
+
+/// The bytes in use over time, as a step function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadCurve {
+    points: Vec<(Step, Bytes)>,
+}
+
+impl LoadCurve {
+    /// `(step, bytes)`: from this step up to the next point's, so many bytes are in use. Ascending by
+    /// step; the last point has 0 bytes; no point for an instance without buffers.
+    #[must_use]
+    pub fn points(&self) -> &[(Step, Bytes)] {
+        &self.points
+    }
+
+    /// The highest point, the first of equals.
+    #[must_use]
+    pub fn peak(&self) -> Load {
+        let mut peak = Load::default();
+        for &(step, bytes) in &self.points {
+            if bytes > peak.bytes {
+                peak = Load { bytes, step };
+            }
+        }
+        peak
+    }
+
+    /// The bytes in use at `step`.
+    #[must_use]
+    pub fn at(&self, step: Step) -> Bytes {
+        let after = self.points.partition_point(|&(start, _)| start <= step);
+        after.checked_sub(1).map_or(Bytes::ZERO, |index| self.points[index].1)
+    }
+}
+
+/// How the first step of a buffer that may overwrite another is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HandOver {
+    Counted,
+    Skipped,
+}
+
+pub(crate) fn load(instance: &Instance) -> Load {
+    over_arenas(instance, HandOver::Counted)
+}
+
+pub(crate) fn relaxed_load(instance: &Instance) -> Load {
+    if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, HandOver::Skipped) }
+}
+
+pub(crate) fn curve(instance: &Instance) -> LoadCurve {
+    sweep(instance, None, HandOver::Counted)
+}
+
+fn over_arenas(instance: &Instance, hand_over: HandOver) -> Load {
+    let arenas = instance.arenas().len();
+    if arenas == 1 {
+        return sweep(instance, None, hand_over).peak();
+    }
+    let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
+    let peaks: Vec<Load> = ids.map(|arena| sweep(instance, Some(arena), hand_over).peak()).collect();
+    let sum = peaks.iter().map(|peak| peak.bytes.get()).sum();
+    let step = peaks.iter().max_by_key(|peak| (peak.bytes, std::cmp::Reverse(peak.step)));
+    Load { bytes: Bytes::new(sum), step: step.map(|peak| peak.step).unwrap_or_default() }
+}
+
+fn sweep(instance: &Instance, arena: Option<ArenaId>, hand_over: HandOver) -> LoadCurve {
+    let outputs = match hand_over {
+        HandOver::Counted => Vec::new(),
+        HandOver::Skipped => outputs(instance),
+    };
+    let mut changes: Vec<(u32, i128)> = Vec::with_capacity(2 * instance.len());
+    for (index, buffer) in instance.buffers().iter().enumerate() {
+        if arena.is_some_and(|arena| arena != buffer.arena) {
+            continue;
+        }
+        let skipped = u32::from(outputs.get(index).copied().unwrap_or(false));
+        let first = buffer.live.start().get() + skipped;
+        for piece in buffer.pieces() {
+            let start = piece.steps.start().get().max(first);
+            if start < piece.steps.end().get() {
+                changes.push((start, i128::from(piece.bytes())));
+                changes.push((piece.steps.end().get(), -i128::from(piece.bytes())));
+            }
+        }
+    }
+    changes.sort_unstable_by_key(|&(step, _)| step);
+    accumulate(&changes)
+}
+
+fn outputs(instance: &Instance) -> Vec<bool> {
+    let mut may_overwrite = vec![false; instance.len()];
+    for permission in instance.in_place() {
+        may_overwrite[permission.output.index()] = true;
+    }
+    may_overwrite
+}
+
+fn accumulate(changes: &[(u32, i128)]) -> LoadCurve {
+    let mut points: Vec<(Step, Bytes)> = Vec::new();
+    let mut bytes = 0_i128;
+    for group in changes.chunk_by(|a, b| a.0 == b.0) {
+        bytes += group.iter().map(|&(_, change)| change).sum::<i128>();
+        let now = Bytes::new(u64::try_from(bytes).expect("totals of an instance fit 64 bits"));
+        if points.last().is_none_or(|&(_, before)| before != now) {
+            points.push((Step::new(group[0].0), now));
+        }
+    }
+    LoadCurve { points }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Buffer, BufferId, InPlace, LiveRange, Pause};
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    #[test]
+    fn the_load_is_the_highest_sum_and_its_first_step() {
+        let instance =
+            Instance::from_buffers(vec![buffer(4, 0, 3), buffer(2, 1, 2), buffer(3, 2, 5), buffer(7, 6, 7)])
+                .expect("valid");
+        assert_eq!(instance.load(), Load { bytes: Bytes::new(7), step: Step::new(2) });
+        let curve = instance.load_curve();
+        let loads: Vec<u64> = (0..8).map(|step| curve.at(Step::new(step)).get()).collect();
+        assert_eq!(loads, [4, 6, 7, 3, 3, 0, 7, 0]);
+    }
+
+    #[test]
+    fn a_pause_takes_all_but_its_window_off() {
+        let steps = LiveRange::new(2, 4).expect("not empty");
+        let window = Some(Bytes::new(1)..Bytes::new(3));
+        let paused = buffer(10, 0, 6).with_pauses([Pause { steps, window }]);
+        let curve = Instance::from_buffers(vec![paused]).expect("valid").load_curve();
+        let loads: Vec<u64> = (0..6).map(|step| curve.at(Step::new(step)).get()).collect();
+        assert_eq!(loads, [10, 10, 2, 2, 10, 10]);
+    }
+
+    #[test]
+    fn the_relaxed_load_leaves_out_hand_overs() {
+        let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+        let instance = Instance::builder()
+            .buffers([buffer(8, 0, 2), buffer(8, 1, 3)])
+            .in_place([permission])
+            .build()
+            .expect("valid");
+        assert_eq!(instance.load().bytes, Bytes::new(16));
+        assert_eq!(instance.relaxed_load().bytes, Bytes::new(8));
+    }
+
+    #[test]
+    fn no_buffers_no_load() {
+        let empty = Instance::from_buffers(Vec::new()).expect("valid");
+        assert_eq!(empty.load(), Load::default());
+        assert!(empty.load_curve().points().is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! Plans: claimed and verified.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, InPlace, Instance, Offset, Scope};
+
+/// Where somebody says that every buffer goes. Anybody makes one, nobody trusts one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The offset of each buffer, by id, relative to its arena.
+    pub offsets: Vec<Offset>,
+    /// The hand-overs that the plan uses.
+    pub in_place: Vec<InPlace>,
+}
+
+impl Plan {
+    /// A plan that hands nothing over.
+    #[must_use]
+    pub fn from_offsets(offsets: impl Into<Vec<Offset>>) -> Self {
+        Self { offsets: offsets.into(), in_place: Vec::new() }
+    }
+
+    /// The height that the plan claims: the sum over the arenas of the largest end. `None` where the
+    /// plan has another number of offsets than the instance has buffers, or an end leaves 64 bits.
+    #[must_use]
+    pub fn height(&self, instance: &Instance) -> Option<Bytes> {
+        if self.offsets.len() != instance.len() {
+            return None;
+        }
+        let mut tops = vec![0_u64; instance.arenas().len()];
+        for (buffer, offset) in instance.buffers().iter().zip(&self.offsets) {
+            let top = &mut tops[buffer.arena.index()];
+            *top = (*top).max(offset.end(buffer.size)?.get());
+        }
+        tops.into_iter().try_fold(0_u64, u64::checked_add).map(Bytes::new)
+    }
+
+    /// The scope of the bounds that apply to the plan.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        if self.in_place.is_empty() { Scope::NoHandOver } else { Scope::Any }
+    }
+}
+
+/// A plan that [`Instance::verify`] has accepted; there is no other way to have one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedPlan<'i> {
+    instance: &'i Instance,
+    plan: Plan,
+    height: Bytes,
+}
+
+impl<'i> VerifiedPlan<'i> {
+    pub(crate) const fn new(instance: &'i Instance, plan: Plan, height: Bytes) -> Self {
+        Self { instance, plan, height }
+    }
+
+    /// The problem that it solves.
+    #[must_use]
+    pub const fn instance(&self) -> &'i Instance {
+        self.instance
+    }
+
+    /// The arena's size in bytes: the largest end; over several arenas, the sum of theirs.
+    #[must_use]
+    pub const fn height(&self) -> Bytes {
+        self.height
+    }
+
+    /// The offset of each buffer, by id.
+    #[must_use]
+    pub fn offsets(&self) -> &[Offset] {
+        &self.plan.offsets
+    }
+
+    /// The hand-overs that it uses.
+    #[must_use]
+    pub fn in_place(&self) -> &[InPlace] {
+        &self.plan.in_place
+    }
+
+    /// The scope of the bounds that apply to it.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.plan.scope()
+    }
+
+    /// The plan itself.
+    #[must_use]
+    pub const fn as_plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Gives the plan back.
+    #[must_use]
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+}

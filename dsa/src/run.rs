@@ -1,0 +1,728 @@
+//! One run of a planner: clock, random numbers, incumbent, bound and trajectory.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::bound::initial_bound;
+use crate::{
+    Bound, Bytes, Claim, Evidence, Feature, Instance, Plan, Planner, Scope, VerifiedPlan, Violation,
+};
+
+/// What a run may use.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// Wall time from the start of the run. Default: no limit.
+    pub wall: Option<Duration>,
+    /// Units of work, as the planner counts them. Default: no limit.
+    pub work: Option<u64>,
+    /// Stop as soon as a plan is at most this high, or a bound above it is proven: a capacity.
+    /// Default: none.
+    pub target: Option<Bytes>,
+    /// Ends the run from outside.
+    pub cancel: CancelToken,
+    /// Threads that the planner may use. Default: 1.
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// A flag that ends a run from outside; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// Ends every run that holds a clone, at its next tick.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why a run ended; never an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// The planner has done all it can.
+    Finished,
+    /// The incumbent's height equals the bound.
+    Proved,
+    /// A plan fits the target.
+    TargetReached,
+    /// The bound lies above the target.
+    Infeasible,
+    /// The wall time is up.
+    Deadline,
+    /// The work is used up.
+    WorkLimit,
+    /// Ended from outside.
+    Cancelled,
+}
+
+impl Stop {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Proved => "proved",
+            Self::TargetReached => "target-reached",
+            Self::Infeasible => "infeasible",
+            Self::Deadline => "deadline",
+            Self::WorkLimit => "work-limit",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why a planner could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The instance demands what the planner does not honour.
+    #[error("the planner does not honour {0}")]
+    Unsupported(Feature),
+    /// The planner offered a plan that the verifier refuses.
+    #[error("the planner offered an invalid plan: {0}")]
+    Invalid(#[from] Violation),
+    /// A bound above the height of a verified plan.
+    #[error("a bound of {bound} ({}) was claimed, but a verified plan has height {height}", bound.evidence)]
+    Refuted {
+        /// The claim.
+        bound: Claim,
+        /// The height that refutes it.
+        height: Bytes,
+    },
+    /// Something else, in the planner's words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl std::fmt::Display for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+/// Leaves a planner from any depth through `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// The run is over.
+    Stop(Stop),
+    /// The planner cannot go on.
+    Error(PlanError),
+}
+
+impl From<PlanError> for Halt {
+    fn from(error: PlanError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// A point of the trajectory: what was known when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Since the start of the run.
+    pub elapsed: Duration,
+    /// Units of work done by then.
+    pub work: u64,
+    /// The incumbent's height.
+    pub height: Option<Bytes>,
+    /// The bound in the run's scope.
+    pub bound: Bytes,
+}
+
+/// What an observer of a run is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A better plan was verified.
+    Incumbent(&'a VerifiedPlan<'a>),
+    /// The bound rose.
+    Bound(Bound),
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Outcome<'i> {
+    /// The best verified plan.
+    pub best: Option<Arc<VerifiedPlan<'i>>>,
+    /// The best proven bounds.
+    pub bound: Bound,
+    /// How it ended.
+    pub end: Result<Stop, PlanError>,
+    /// Incumbent and bound over time, ascending.
+    pub trajectory: Vec<Mark>,
+    /// From the start to the end, verification included.
+    pub elapsed: Duration,
+    /// Units of work done.
+    pub work: u64,
+}
+
+impl Outcome<'_> {
+    /// The height of the best plan.
+    #[must_use]
+    pub fn height(&self) -> Option<Bytes> {
+        self.best.as_ref().map(|plan| plan.height())
+    }
+
+    /// The bound that applies to the best plan (to any plan, where there is none).
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.bound.of(self.best.as_ref().map_or(Scope::Any, |plan| plan.scope()))
+    }
+
+    /// Whether the best plan's height equals the bound.
+    #[must_use]
+    pub fn is_optimal(&self) -> bool {
+        self.height().is_some_and(|height| height == self.claim().value)
+    }
+}
+
+/// Part of the wall time that verification may take while the planner is still working.
+const VERIFY_SHARE: u32 = 10;
+/// Units of work between two looks at the clock.
+const WORK_PER_LOOK: u64 = 256;
+
+type Observer<'i> = Box<dyn FnMut(Event<'_>) + Send + 'i>;
+
+struct State<'i> {
+    best: Option<Arc<VerifiedPlan<'i>>>,
+    pending: Option<(Plan, Bytes)>,
+    bound: Bound,
+    trajectory: Vec<Mark>,
+    verifying: Duration,
+    observer: Option<Observer<'i>>,
+}
+
+struct Shared<'i> {
+    instance: &'i Instance,
+    budget: Budget,
+    scope: Scope,
+    start: Instant,
+    work: AtomicU64,
+    /// The height below which a plan is worth offering; `u64::MAX` at first.
+    below: AtomicU64,
+    state: Mutex<State<'i>>,
+}
+
+impl<'i> Shared<'i> {
+    fn state(&self) -> MutexGuard<'_, State<'i>> {
+        // A worker that panicked leaves valid state behind: every field is replaced whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One run: instance, clock, random numbers, incumbent, bound, trajectory.
+pub struct Run<'i> {
+    shared: Arc<Shared<'i>>,
+    rng: ChaCha8Rng,
+    unread: u64,
+}
+
+impl<'i> Run<'i> {
+    fn new(
+        instance: &'i Instance,
+        budget: Budget,
+        seed: u64,
+        scope: Scope,
+        observer: Option<Observer<'i>>,
+    ) -> Self {
+        let state = State {
+            best: None,
+            pending: None,
+            bound: Bound::default(),
+            trajectory: Vec::new(),
+            verifying: Duration::ZERO,
+            observer,
+        };
+        let shared = Shared {
+            instance,
+            budget,
+            scope,
+            start: Instant::now(),
+            work: AtomicU64::new(0),
+            below: AtomicU64::new(u64::MAX),
+            state: Mutex::new(state),
+        };
+        Self { shared: Arc::new(shared), rng: ChaCha8Rng::seed_from_u64(seed), unread: 0 }
+    }
+
+    /// A second run on the same clock, incumbent and bound, with random numbers of its own: one for each
+    /// worker of a parallel planner.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+        Self { shared: Arc::clone(&self.shared), rng, unread: 0 }
+    }
+
+    /// The problem.
+    #[must_use]
+    pub fn instance(&self) -> &'i Instance {
+        self.shared.instance
+    }
+
+    /// Random numbers, seeded by whoever started the run.
+    pub fn rng(&mut self) -> &mut ChaCha8Rng {
+        &mut self.rng
+    }
+
+    /// Threads that the planner may use.
+    #[must_use]
+    pub fn threads(&self) -> NonZeroUsize {
+        self.shared.budget.threads.unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// The wall time that is left, for solvers that keep a clock of their own.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.start.elapsed()))
+    }
+
+    /// The capacity that was asked for.
+    #[must_use]
+    pub fn target(&self) -> Option<Bytes> {
+        self.shared.budget.target
+    }
+
+    /// Whether plans with hand-overs count in this run.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.shared.scope
+    }
+
+    /// The best verified plan so far.
+    #[must_use]
+    pub fn best(&self) -> Option<Arc<VerifiedPlan<'i>>> {
+        self.shared.state().best.clone()
+    }
+
+    /// The best proven bounds so far.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        self.shared.state().bound
+    }
+
+    /// Counts work and, now and then, reads the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Stop`] when a limit is reached or the run was cancelled.
+    pub fn tick(&mut self, work: u64) -> Result<(), Halt> {
+        self.unread += work;
+        if self.unread < WORK_PER_LOOK && self.shared.budget.work.is_none() {
+            return Ok(());
+        }
+        let shared = &*self.shared;
+        let done = shared.work.fetch_add(self.unread, Ordering::Relaxed) + self.unread;
+        self.unread = 0;
+        if shared.budget.work.is_some_and(|limit| done >= limit) {
+            return Err(Halt::Stop(Stop::WorkLimit));
+        }
+        if shared.budget.cancel.is_cancelled() {
+            return Err(Halt::Stop(Stop::Cancelled));
+        }
+        if shared.budget.wall.is_some_and(|wall| shared.start.elapsed() >= wall) {
+            return Err(Halt::Stop(Stop::Deadline));
+        }
+        Ok(())
+    }
+
+    /// Whether a plan of this height would be better than the incumbent.
+    #[must_use]
+    pub fn improves(&self, height: Bytes) -> bool {
+        height.get() < self.shared.below.load(Ordering::Relaxed)
+    }
+
+    /// Hands a plan in. Its height is looked at first; only what is better is verified, then kept. Where
+    /// verification has used its tenth of the time, the plan waits until the end of the run.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Invalid`] for a plan that the verifier refuses, [`PlanError::Refuted`] for one below
+    /// the bound; [`Stop::Proved`] when its height equals the bound, [`Stop::TargetReached`] when it
+    /// fits the target.
+    pub fn offer(&mut self, plan: Plan) -> Result<(), Halt> {
+        let height = plan.height(self.shared.instance);
+        if height.is_some_and(|height| !self.improves(height)) {
+            return Ok(());
+        }
+        let mut state = self.shared.state();
+        let spent = state.verifying * VERIFY_SHARE > self.shared.start.elapsed();
+        let decides = height.is_some_and(|height| self.decides(&state, height, plan.scope()));
+        if let (Some(height), true, true, false) = (height, spent, state.best.is_some(), decides) {
+            self.shared.below.fetch_min(height.get(), Ordering::Relaxed);
+            state.pending = Some((plan, height));
+            return Ok(());
+        }
+        self.keep(&mut state, plan)
+    }
+
+    /// Whether a plan of that height ends the run.
+    fn decides(&self, state: &State<'_>, height: Bytes, scope: Scope) -> bool {
+        let bound = state.bound.of(self.judged(scope)).value;
+        height <= bound || self.shared.budget.target.is_some_and(|target| height <= target)
+    }
+
+    /// The scope in which the run is over once height meets bound: where hand-overs count, a plan without
+    /// them is not optimal before no plan with them can be lower.
+    fn judged(&self, scope: Scope) -> Scope {
+        if self.shared.scope == Scope::Any { Scope::Any } else { scope }
+    }
+
+    fn keep(&self, state: &mut State<'i>, plan: Plan) -> Result<(), Halt> {
+        let before = Instant::now();
+        let verified = self.shared.instance.verify(plan);
+        state.verifying += before.elapsed();
+        let verified = Arc::new(verified.map_err(PlanError::Invalid)?);
+        let height = verified.height();
+        if state.best.as_ref().is_some_and(|best| best.height() <= height) {
+            return Ok(());
+        }
+        self.shared.below.fetch_min(height.get(), Ordering::Relaxed);
+        if let Some(observer) = &mut state.observer {
+            observer(Event::Incumbent(&verified));
+        }
+        let scope = verified.scope();
+        state.best = Some(verified);
+        state.pending = None;
+        self.mark(state);
+        let bound = state.bound.of(scope);
+        if height < bound.value {
+            return Err(PlanError::Refuted { bound, height }.into());
+        }
+        if height == state.bound.of(self.judged(scope)).value {
+            return Err(Halt::Stop(Stop::Proved));
+        }
+        if self.shared.budget.target.is_some_and(|target| height <= target) {
+            return Err(Halt::Stop(Stop::TargetReached));
+        }
+        Ok(())
+    }
+
+    fn mark(&self, state: &mut State<'_>) {
+        let mark = Mark {
+            elapsed: self.shared.start.elapsed(),
+            work: self.shared.work.load(Ordering::Relaxed) + self.unread,
+            height: state.best.as_ref().map(|best| best.height()),
+            bound: state.bound.of(self.shared.scope).value,
+        };
+        state.trajectory.push(mark);
+    }
+
+    /// States that no plan of `scope` is lower than `value`.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound lies above the target,
+    /// [`PlanError::Refuted`] when a verified plan is lower.
+    pub fn raise_bound(&mut self, value: Bytes, scope: Scope, evidence: Evidence) -> Result<(), Halt> {
+        let mut bound = Bound::default();
+        bound.raise(Claim { value, evidence }, scope);
+        self.raise(bound)
+    }
+
+    fn raise(&mut self, bound: Bound) -> Result<(), Halt> {
+        let mut state = self.shared.state();
+        let known = state.bound;
+        let pending = state.pending.take();
+        if let Some((plan, _)) = pending {
+            self.keep(&mut state, plan)?;
+        }
+        if let Some(best) = &state.best {
+            let claim = bound.of(best.scope());
+            let height = best.height();
+            if claim.value > height {
+                return Err(PlanError::Refuted { bound: claim, height }.into());
+            }
+        }
+        state.bound.raise(bound.of(Scope::Any), Scope::Any);
+        state.bound.raise(bound.of(Scope::NoHandOver), Scope::NoHandOver);
+        if state.bound == known {
+            return Ok(());
+        }
+        let raised = state.bound;
+        if let Some(observer) = &mut state.observer {
+            observer(Event::Bound(raised));
+        }
+        self.mark(&mut state);
+        self.judge(&state)
+    }
+
+    fn judge(&self, state: &State<'_>) -> Result<(), Halt> {
+        let closed = state
+            .best
+            .as_ref()
+            .is_some_and(|best| best.height() == state.bound.of(self.judged(best.scope())).value);
+        if closed {
+            return Err(Halt::Stop(Stop::Proved));
+        }
+        match self.shared.budget.target {
+            Some(target) if state.bound.of(self.shared.scope).value > target => {
+                Err(Halt::Stop(Stop::Infeasible))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self, ended: Result<(), Halt>) -> Outcome<'i> {
+        let mut end = match ended {
+            Ok(()) => Ok(Stop::Finished),
+            Err(Halt::Stop(stop)) => Ok(stop),
+            Err(Halt::Error(error)) => Err(error),
+        };
+        let mut state = self.shared.state();
+        let pending = state.pending.take();
+        if let Some((plan, _)) = pending {
+            match self.keep(&mut state, plan) {
+                Err(Halt::Error(error)) => end = end.and(Err(error)),
+                // The pending plan decided the run after the planner had left.
+                Err(Halt::Stop(stop)) if end == Ok(Stop::Finished) => end = Ok(stop),
+                _ => {}
+            }
+        }
+        self.mark(&mut state);
+        Outcome {
+            best: state.best.take(),
+            bound: state.bound,
+            end,
+            trajectory: std::mem::take(&mut state.trajectory),
+            elapsed: self.shared.start.elapsed(),
+            work: self.shared.work.load(Ordering::Relaxed) + self.unread,
+        }
+    }
+}
+
+/// Runs a planner on an instance.
+///
+/// A demand that the planner does not honour ends the run as [`PlanError::Unsupported`]. The initial
+/// bounds (load, pins, alignment) are known before the planner starts, so a heuristic that meets the load
+/// is thereby proved optimal.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Plan, Planner, Run};
+/// # use planlab_dsa::{Guarantee, Honours, Offset};
+/// struct Stack;
+///
+/// impl Planner for Stack {
+///     # fn descriptor(&self) -> Descriptor {
+///     #     Descriptor { key: "stack".into(), summary: "".into(), guarantee: Guarantee::Heuristic,
+///     #         honours: Honours::default(), randomized: false, reference: "", complexity: "n", practical: None }
+///     # }
+///     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+///         let mut top = 0;
+///         let offsets: Vec<Offset> = run.instance().buffers().iter().map(|buffer| {
+///             top += buffer.size.get();
+///             Offset::new(top - buffer.size.get())
+///         }).collect();
+///         run.offer(Plan::from_offsets(offsets))
+///     }
+/// }
+///
+/// let one = Buffer::new(Bytes::new(8), LiveRange::new(0, 1)?);
+/// let instance = Instance::from_buffers(vec![one])?;
+/// let outcome = execute(&Stack, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn execute<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget, seed: u64) -> Outcome<'i> {
+    run(planner, instance, budget, seed, None)
+}
+
+/// As [`execute`], telling `observer` of every verified plan and every bound.
+#[must_use]
+pub fn execute_observed<'i>(
+    planner: &dyn Planner,
+    instance: &'i Instance,
+    budget: Budget,
+    seed: u64,
+    observer: impl FnMut(Event<'_>) + Send + 'i,
+) -> Outcome<'i> {
+    run(planner, instance, budget, seed, Some(Box::new(observer)))
+}
+
+fn run<'i>(
+    planner: &dyn Planner,
+    instance: &'i Instance,
+    budget: Budget,
+    seed: u64,
+    observer: Option<Observer<'i>>,
+) -> Outcome<'i> {
+    let honours = planner.descriptor().honours;
+    let hands_over = honours.in_place && !instance.in_place().is_empty();
+    let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
+    let mut run = Run::new(instance, budget, seed, scope, observer);
+    let ended = match honours.refuses(instance) {
+        Some(feature) => Err(PlanError::Unsupported(feature).into()),
+        None => run.raise(initial_bound(instance)).and_then(|()| planner.plan(&mut run)),
+    };
+    run.finish(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Buffer, Descriptor, Guarantee, Honours, InPlace, LiveRange, Offset};
+
+    /// Does what the test says.
+    struct Scripted<F>(F, Honours);
+
+    impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
+        fn descriptor(&self) -> Descriptor {
+            Descriptor {
+                key: "scripted".into(),
+                summary: "does what the test says".into(),
+                guarantee: Guarantee::Heuristic,
+                honours: self.1,
+                randomized: false,
+                reference: "",
+                complexity: "",
+                practical: None,
+            }
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            (self.0)(run)
+        }
+    }
+
+    fn scripted<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync>(script: F) -> Scripted<F> {
+        Scripted(script, Honours::default())
+    }
+
+    /// Three buffers of 4 bytes; the load is 8, one above the other needs 12.
+    fn instance() -> Instance {
+        let ranges = [(0, 2), (1, 3), (2, 4)];
+        let buffers =
+            ranges.map(|(s, e)| Buffer::new(Bytes::new(4), LiveRange::new(s, e).expect("not empty")));
+        Instance::from_buffers(buffers.to_vec()).expect("valid")
+    }
+
+    fn plan(offsets: [u64; 3]) -> Plan {
+        Plan::from_offsets(offsets.map(Offset::new))
+    }
+
+    #[test]
+    fn a_plan_that_meets_the_load_is_proved_optimal() {
+        let instance = instance();
+        let outcome = execute(&scripted(|run| run.offer(plan([0, 4, 0]))), &instance, Budget::default(), 0);
+        assert_eq!(outcome.end, Ok(Stop::Proved));
+        assert!(outcome.is_optimal());
+    }
+
+    #[test]
+    fn an_invalid_plan_is_an_error_and_keeps_the_incumbent() {
+        let instance = instance();
+        let script = |run: &mut Run<'_>| {
+            run.offer(plan([0, 4, 8]))?;
+            run.offer(plan([0, 3, 0]))
+        };
+        let outcome = execute(&scripted(script), &instance, Budget::default(), 0);
+        assert!(matches!(outcome.end, Err(PlanError::Invalid(Violation::Overlap { .. }))));
+        assert_eq!(outcome.height(), Some(Bytes::new(12)));
+    }
+
+    #[test]
+    fn a_bound_above_a_verified_height_fails_the_run() {
+        let instance = instance();
+        let script = |run: &mut Run<'_>| {
+            run.offer(plan([0, 4, 8]))?;
+            run.raise_bound(Bytes::new(13), Scope::Any, Evidence::Claimed)
+        };
+        let outcome = execute(&scripted(script), &instance, Budget::default(), 0);
+        assert!(matches!(outcome.end, Err(PlanError::Refuted { .. })));
+        let script = |run: &mut Run<'_>| {
+            run.raise_bound(Bytes::new(13), Scope::Any, Evidence::Claimed)?;
+            run.offer(plan([0, 4, 8]))
+        };
+        let outcome = execute(&scripted(script), &instance, Budget::default(), 0);
+        assert!(matches!(outcome.end, Err(PlanError::Refuted { .. })));
+    }
+
+    #[test]
+    fn limits_end_a_run_that_would_not_end() {
+        let instance = instance();
+        let endless = scripted(|run| {
+            loop {
+                run.tick(1)?;
+            }
+        });
+        let wall = Budget { wall: Some(Duration::from_millis(5)), ..Budget::default() };
+        assert_eq!(execute(&endless, &instance, wall, 0).end, Ok(Stop::Deadline));
+        let work = Budget { work: Some(1000), ..Budget::default() };
+        let outcome = execute(&endless, &instance, work, 0);
+        assert_eq!((outcome.end, outcome.work), (Ok(Stop::WorkLimit), 1000));
+        let cancelled = Budget::default();
+        cancelled.cancel.cancel();
+        assert_eq!(execute(&endless, &instance, cancelled, 0).end, Ok(Stop::Cancelled));
+    }
+
+    #[test]
+    fn targets_are_reached_or_proved_out_of_reach() {
+        let instance = instance();
+        let high = scripted(|run| {
+            run.offer(plan([0, 4, 8]))?;
+            run.offer(plan([0, 4, 0]))
+        });
+        let target = |bytes| Budget { target: Some(Bytes::new(bytes)), ..Budget::default() };
+        let outcome = execute(&high, &instance, target(12), 0);
+        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::TargetReached), Some(Bytes::new(12))));
+        assert_eq!(execute(&high, &instance, target(7), 0).end, Ok(Stop::Infeasible));
+    }
+
+    #[test]
+    fn a_demand_that_is_not_honoured_is_unsupported() {
+        let pinned =
+            Buffer::new(Bytes::new(4), LiveRange::new(0, 1).expect("not empty")).with_pin(Offset::new(4));
+        let instance = Instance::from_buffers(vec![pinned]).expect("valid");
+        let outcome = execute(&scripted(|_| Ok(())), &instance, Budget::default(), 0);
+        assert_eq!(outcome.end, Err(PlanError::Unsupported(Feature::Pins)));
+    }
+
+    #[test]
+    fn where_hand_overs_count_a_plan_without_them_is_not_proved_by_its_own_bound() {
+        let range = |s, e| LiveRange::new(s, e).expect("not empty");
+        let permission = InPlace { input: crate::BufferId::new(0), output: crate::BufferId::new(1) };
+        let instance = Instance::builder()
+            .buffers([Buffer::new(Bytes::new(4), range(0, 2)), Buffer::new(Bytes::new(4), range(1, 3))])
+            .in_place([permission])
+            .build()
+            .expect("valid");
+        let script = |run: &mut Run<'_>| {
+            run.offer(Plan::from_offsets([0, 4].map(Offset::new)))?;
+            let offsets = [0, 0].map(Offset::new).to_vec();
+            run.offer(Plan { offsets, in_place: vec![permission] })
+        };
+        let honours = Honours { in_place: true, ..Honours::default() };
+        let outcome = execute(&Scripted(script, honours), &instance, Budget::default(), 0);
+        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(4))));
+        let without = execute(&scripted(script), &instance, Budget::default(), 0);
+        assert_eq!((without.end.clone(), without.height()), (Ok(Stop::Proved), Some(Bytes::new(8))));
+    }
+
+    #[test]
+    fn forks_share_the_incumbent_and_draw_other_numbers() {
+        let instance = instance();
+        let outcome = execute(
+            &scripted(|run| {
+                let mut fork = run.fork();
+                assert_ne!(fork.rng().random::<u64>(), run.rng().random::<u64>());
+                fork.offer(plan([0, 4, 8]))?;
+                assert_eq!(run.best().map(|best| best.height()), Some(Bytes::new(12)));
+                Ok(())
+            }),
+            &instance,
+            Budget::default(),
+            7,
+        );
+        assert_eq!(outcome.end, Ok(Stop::Finished));
+    }
+}

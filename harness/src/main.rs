@@ -1,0 +1,2 @@
+//! planlab
+fn main() {}

@@ -1,0 +1,259 @@
+//! One row of results: a cell and a repetition.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the row; raised when a column changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// How a cell ended. Closed: every row has one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// A verified plan whose height equals a proven bound.
+    Optimal,
+    /// A verified plan.
+    Feasible,
+    /// A proven bound above the capacity that was asked for.
+    Infeasible,
+    /// No plan, and no proof that there is none.
+    Unknown,
+    /// The planner does not honour what the instance demands.
+    Unsupported,
+    /// The time was up and there is no plan.
+    Timeout,
+    /// The memory limit was reached and there is no plan.
+    OutOfMemory,
+    /// The child died by a signal of its own making or by a panic.
+    Crashed,
+    /// The child was killed from outside.
+    Killed,
+    /// The plan overlaps (or breaks another rule of placement).
+    InvalidOverlap,
+    /// The plan is not aligned.
+    Misaligned,
+    /// The plan needs more than an arena's capacity, or lies about its height.
+    OverCapacity,
+    /// The bound lies above the height of a verified plan.
+    BoundRefuted,
+    /// What the child wrote is not an answer.
+    BadOutput,
+    /// The bench was interrupted.
+    Interrupted,
+}
+
+impl Status {
+    /// All of them, in the order in which reports show them.
+    pub const ALL: [Self; 15] = [
+        Self::Optimal,
+        Self::Feasible,
+        Self::Infeasible,
+        Self::Unknown,
+        Self::Unsupported,
+        Self::Timeout,
+        Self::OutOfMemory,
+        Self::Crashed,
+        Self::Killed,
+        Self::InvalidOverlap,
+        Self::Misaligned,
+        Self::OverCapacity,
+        Self::BoundRefuted,
+        Self::BadOutput,
+        Self::Interrupted,
+    ];
+
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Optimal => "optimal",
+            Self::Feasible => "feasible",
+            Self::Infeasible => "infeasible",
+            Self::Unknown => "unknown",
+            Self::Unsupported => "unsupported",
+            Self::Timeout => "timeout",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Crashed => "crashed",
+            Self::Killed => "killed",
+            Self::InvalidOverlap => "invalid-overlap",
+            Self::Misaligned => "misaligned",
+            Self::OverCapacity => "over-capacity",
+            Self::BoundRefuted => "bound-refuted",
+            Self::BadOutput => "bad-output",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Whether the row has an answer: a plan that counts, or a proof that there is none.
+    #[must_use]
+    pub const fn is_answer(self) -> bool {
+        matches!(self, Self::Optimal | Self::Feasible | Self::Infeasible)
+    }
+
+    /// Whether the planner broke its contract: crashed, was killed, lied, or wrote nonsense.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        !self.is_answer()
+            && !matches!(self, Self::Unknown | Self::Unsupported | Self::Timeout | Self::Interrupted)
+    }
+
+    /// Whether a plan or a bound was refuted.
+    #[must_use]
+    pub const fn is_lie(self) -> bool {
+        matches!(self, Self::InvalidOverlap | Self::Misaligned | Self::OverCapacity | Self::BoundRefuted)
+    }
+}
+
+/// Whether a row's times may be ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    /// Heights and gaps; may have run beside other cells, so its time is shown and never ranked.
+    Quality,
+    /// Ran alone.
+    Timing,
+}
+
+/// A point of an anytime run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Nanoseconds since the start of the run.
+    pub elapsed_ns: u64,
+    /// The incumbent's height in bytes.
+    pub height: Option<u64>,
+    /// The bound in bytes.
+    pub bound: u64,
+}
+
+/// The machine and the build that a row was made on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// A digest of CPU model, cores, memory and kernel: times compare only where it is equal.
+    pub host: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Cores that the process may use.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Frequency governor, or `unknown`.
+    pub governor: String,
+    /// `on`, `off` or `unknown`.
+    pub turbo: String,
+    /// Load average of the last minute when the cell started, in thousandths.
+    pub load_average_milli: u64,
+    /// Cells that ran at the same time, this one included.
+    pub concurrency: u32,
+    /// Commit that the binary was built from, or `unknown`.
+    pub git_commit: String,
+    /// Whether the tree had changes that were not committed.
+    pub git_dirty: bool,
+    /// Compiler.
+    pub rustc: String,
+    /// Profile and flags of the build.
+    pub flags: String,
+}
+
+/// One row: a cell and a repetition. Raw integers: bytes, nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Digest of what makes the cell: workload content, planner, version, parameters, limits, seed.
+    pub cell: String,
+    /// From 0.
+    pub repetition: u32,
+    /// Whether its times may be ranked.
+    pub lane: Lane,
+    /// The suite that asked for it, or empty.
+    pub suite: String,
+    /// Workload key: `chainer/alexnet/train/b32`.
+    pub workload: String,
+    /// Digest of the instance.
+    pub instance: String,
+    /// Number of buffers.
+    pub buffers: u64,
+    /// Planner key.
+    pub planner: String,
+    /// Digest of the planner's sources.
+    pub planner_version: String,
+    /// Parameters as a JSON object.
+    pub parameters: String,
+    /// Seed of the run's random numbers.
+    pub seed: u64,
+    /// Wall limit, nanoseconds.
+    pub wall_limit_ns: Option<u64>,
+    /// Memory limit, bytes.
+    pub memory_limit_bytes: Option<u64>,
+    /// Work limit, in the planner's units.
+    pub work_limit: Option<u64>,
+    /// Capacity that was asked for, bytes.
+    pub target_bytes: Option<u64>,
+    /// What enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
+    pub mechanism: String,
+    /// How it ended.
+    pub status: Status,
+    /// Why the run stopped (`finished`, `proved`, `deadline`, ...), where the child could say.
+    pub stop: Option<String>,
+    /// What went wrong, in one line; empty where nothing did.
+    pub reason: String,
+    /// Exit code of the child.
+    pub exit_code: Option<i32>,
+    /// Signal that ended the child.
+    pub signal: Option<i32>,
+    /// The last of what the child wrote to stderr.
+    pub stderr_tail: String,
+    /// Height of the best verified plan, bytes.
+    pub height: Option<u64>,
+    /// Load, bytes.
+    pub load: u64,
+    /// Load without the first steps of buffers that may overwrite another, bytes.
+    pub relaxed_load: u64,
+    /// The best proven bound in the plan's scope, bytes.
+    pub bound: u64,
+    /// How it was had.
+    pub bound_evidence: String,
+    /// `any` or `no-hand-over`.
+    pub bound_scope: String,
+    /// Hand-overs that the plan uses.
+    pub hand_overs: u64,
+    /// Planning time of each sample, nanoseconds, verification included; the first is the row's time.
+    pub samples_ns: Vec<u64>,
+    /// CPU time of the child, nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Units of work done.
+    pub work: u64,
+    /// Most resident memory of the child, bytes.
+    pub peak_rss_bytes: Option<u64>,
+    /// Incumbent and bound over time.
+    pub trajectory: Vec<Point>,
+    /// Digest of the plan, under which the store keeps it.
+    pub plan: Option<String>,
+    /// When the cell started, nanoseconds since 1970.
+    pub started_ns: u64,
+    /// Machine and build.
+    pub provenance: Provenance,
+}
+
+impl Record {
+    /// `(height - bound) / bound`, where there is a height.
+    #[must_use]
+    pub fn gap(&self) -> Option<f64> {
+        let (height, bound) = (self.height?, self.bound);
+        Some(planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(bound)))
+    }
+
+    /// `(height - load) / load`, where there is a height.
+    #[must_use]
+    pub fn fragmentation(&self) -> Option<f64> {
+        let (height, load) = (self.height?, self.load);
+        Some(planlab_dsa::fragmentation(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(load)))
+    }
+
+    /// The median of the samples in nanoseconds (the lower of two middles); `None` without samples.
+    #[must_use]
+    pub fn median_ns(&self) -> Option<u64> {
+        let mut sorted = self.samples_ns.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+    }
+}
