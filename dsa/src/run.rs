@@ -34,6 +34,13 @@ pub struct Budget {
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
+impl From<Arc<AtomicBool>> for CancelToken {
+    /// Watches a flag that somebody else (a signal handler, say) sets to end the run.
+    fn from(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
+    }
+}
+
 impl CancelToken {
     /// Ends every run that holds a clone, at its next tick.
     pub fn cancel(&self) {
@@ -162,6 +169,9 @@ pub struct Outcome<'i> {
     pub trajectory: Vec<Mark>,
     /// From the start to the end, verification included.
     pub elapsed: Duration,
+    /// The planner's own time: without the initial bounds and without verification. Of a planner with
+    /// several threads, verification that stood beside planning is taken off too.
+    pub planning: Duration,
     /// Units of work done.
     pub work: u64,
 }
@@ -472,13 +482,14 @@ impl<'i> Run<'i> {
         }
     }
 
-    fn finish(self, ended: Result<(), Halt>) -> Outcome<'i> {
+    fn finish(self, ended: Result<(), Halt>, in_planner: Duration) -> Outcome<'i> {
         let mut end = match ended {
             Ok(()) => Ok(Stop::Finished),
             Err(Halt::Stop(stop)) => Ok(stop),
             Err(Halt::Error(error)) => Err(error),
         };
         let mut state = self.shared.state();
+        let planning = in_planner.saturating_sub(state.verifying);
         let pending = state.pending.take();
         if let Some((plan, _)) = pending {
             match self.keep(&mut state, plan) {
@@ -495,6 +506,7 @@ impl<'i> Run<'i> {
             end,
             trajectory: std::mem::take(&mut state.trajectory),
             elapsed: self.shared.start.elapsed(),
+            planning,
             work: self.shared.work.load(Ordering::Relaxed) + self.unread,
         }
     }
@@ -560,11 +572,15 @@ fn run<'i>(
     let hands_over = honours.in_place && !instance.in_place().is_empty();
     let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
     let mut run = Run::new(instance, budget, seed, scope, observer);
-    let ended = match honours.refuses(instance) {
-        Some(feature) => Err(PlanError::Unsupported(feature).into()),
-        None => run.raise(initial_bound(instance)).and_then(|()| planner.plan(&mut run)),
-    };
-    run.finish(ended)
+    if let Some(feature) = honours.refuses(instance) {
+        return run.finish(Err(PlanError::Unsupported(feature).into()), Duration::ZERO);
+    }
+    if let Err(halt) = run.raise(initial_bound(instance)) {
+        return run.finish(Err(halt), Duration::ZERO);
+    }
+    let before = Instant::now();
+    let ended = planner.plan(&mut run);
+    run.finish(ended, before.elapsed())
 }
 
 #[cfg(test)]

@@ -31,11 +31,11 @@ pub enum Status {
     InvalidOverlap,
     /// The plan is not aligned.
     Misaligned,
-    /// The plan needs more than an arena's capacity, or lies about its height.
+    /// The plan needs more than an arena's capacity.
     OverCapacity,
     /// The bound lies above the height of a verified plan.
     BoundRefuted,
-    /// What the child wrote is not an answer.
+    /// What the child wrote is not an answer, or contradicts its own plan (a false height).
     BadOutput,
     /// The bench was interrupted.
     Interrupted,
@@ -216,7 +216,8 @@ pub struct Record {
     pub bound_scope: String,
     /// Hand-overs that the plan uses.
     pub hand_overs: u64,
-    /// Planning time of each sample, nanoseconds, verification included; the first is the row's time.
+    /// Planning time of each sample, nanoseconds, verification not included; after a warm-up where a
+    /// sample takes less than a second, else the one run.
     pub samples_ns: Vec<u64>,
     /// CPU time of the child, nanoseconds.
     pub cpu_ns: Option<u64>,
