@@ -1,0 +1,387 @@
+//! Collects what a file says, and makes the instance of it at the end.
+
+use planlab_dsa::{
+    Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, InstanceError, KeepApart, Label,
+    Labels, LiveRange, Offset, Pause,
+};
+use rustc_hash::FxHashMap;
+
+use super::error::excerpt;
+use super::{FormatError, ReadOptions, Trace, text};
+
+/// Metadata that asks for ranked steps.
+pub(super) const RANK_KEY: &str = "rank-steps";
+/// Metadata of the default alignment.
+pub(super) const ALIGNMENT_KEY: &str = "alignment";
+/// Metadata of a plan, in its first line.
+pub(super) const PLAN_MARK: (&str, &str) = ("planlab", "plan");
+
+/// A pause as the file has it, half-open.
+pub(super) struct RawPause {
+    pub(super) lower: u64,
+    pub(super) upper: u64,
+    pub(super) window: Option<(u64, u64)>,
+}
+
+/// A buffer as the file has it, half-open.
+#[derive(Default)]
+pub(super) struct RawBuffer {
+    pub(super) label: Label,
+    pub(super) lower: u64,
+    pub(super) upper: u64,
+    pub(super) size: u64,
+    pub(super) align: Option<Alignment>,
+    pub(super) pin: Option<u64>,
+    pub(super) pauses: Vec<RawPause>,
+}
+
+/// A file half read.
+pub(super) struct Draft<'f> {
+    file: &'f str,
+    options: &'f ReadOptions,
+    metadata: Vec<(String, String)>,
+    default_align: Option<Alignment>,
+    header_line: u64,
+    buffers: Vec<Buffer>,
+    labels: Vec<Label>,
+    /// Whether a buffer names no alignment; the default is known only once all metadata are read.
+    takes_default: Vec<bool>,
+    steps: Vec<(u64, u64)>,
+    pauses: Vec<(usize, Vec<RawPause>)>,
+    arenas: Vec<Arena>,
+    /// Declared arenas come first; those that only cells name follow.
+    declared: usize,
+    overwrites: Vec<(usize, String)>,
+    apart: Vec<(usize, String)>,
+    pub(super) is_plan: bool,
+    pub(super) notices: Vec<String>,
+}
+
+impl<'f> Draft<'f> {
+    pub(super) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
+        Self {
+            file,
+            options,
+            metadata: Vec::new(),
+            default_align: None,
+            header_line: 1,
+            buffers: Vec::new(),
+            labels: Vec::new(),
+            takes_default: Vec::new(),
+            steps: Vec::new(),
+            pauses: Vec::new(),
+            arenas: Vec::new(),
+            declared: 0,
+            overwrites: Vec::new(),
+            apart: Vec::new(),
+            is_plan: false,
+            notices: Vec::new(),
+        }
+    }
+
+    pub(super) fn options(&self) -> &'f ReadOptions {
+        self.options
+    }
+
+    pub(super) fn error(&self, line: u64, reason: impl Into<String>) -> FormatError {
+        FormatError::new(self.file, line, reason)
+    }
+
+    pub(super) fn header_at(&mut self, line: u64) {
+        self.header_line = line;
+    }
+
+    /// Room for so many buffers.
+    pub(super) fn reserve(&mut self, buffers: usize) {
+        self.buffers.reserve(buffers);
+        self.labels.reserve(buffers);
+        self.steps.reserve(buffers);
+    }
+
+    /// Takes a comment in: `key: value` is metadata, all else is prose.
+    pub(super) fn comment(&mut self, comment: &str) -> Result<(), String> {
+        let Some((key, value)) = comment.split_once(':') else { return Ok(()) };
+        let (key, value) = (key.trim_ascii(), value.trim_ascii());
+        if (key, value) == PLAN_MARK {
+            self.is_plan = true;
+            return Ok(());
+        }
+        if key == ALIGNMENT_KEY {
+            let bytes = text::whole("the alignment", value)?;
+            self.default_align = Some(Alignment::new(bytes).ok_or("the alignment is 0")?);
+        }
+        if key == "arena" || key.starts_with("arena ") {
+            return self.declare_arena(comment);
+        }
+        self.metadata.push((key.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    fn declare_arena(&mut self, comment: &str) -> Result<(), String> {
+        let rest = &comment["arena".len()..];
+        let (name, capacity) = rest.rsplit_once(':').ok_or("an arena without `: capacity`")?;
+        let (name, capacity) = (name.trim_ascii(), capacity.trim_ascii());
+        if self.arenas.iter().any(|arena| arena.name == name) {
+            return Err(format!("the arena `{}` is declared twice", excerpt(name)));
+        }
+        let capacity = match capacity {
+            "" | "unlimited" => None,
+            bytes => Some(Bytes::new(text::whole("the arena's capacity", bytes)?)),
+        };
+        self.arenas.push(Arena { name: name.to_owned(), capacity });
+        self.declared = self.arenas.len();
+        Ok(())
+    }
+
+    /// The arena of a cell: by its name; an empty cell without an unnamed arena is the first declared.
+    pub(super) fn arena(&mut self, name: &str) -> Result<ArenaId, String> {
+        let index = match self.arenas.iter().position(|arena| arena.name == name) {
+            Some(index) => index,
+            None if name.is_empty() && self.declared > 0 => 0,
+            None => {
+                self.arenas.push(Arena { name: name.to_owned(), capacity: None });
+                self.arenas.len() - 1
+            }
+        };
+        u16::try_from(index).map(ArenaId::new).map_err(|_| "more than 65536 arenas".to_owned())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Takes a buffer in; its life is not empty.
+    pub(super) fn buffer(&mut self, raw: RawBuffer, arena: ArenaId) {
+        let one_step = LiveRange::new(0, 1).expect("not empty");
+        self.buffers.push(Buffer {
+            size: Bytes::new(raw.size),
+            live: one_step,
+            align: raw.align.unwrap_or(Alignment::ONE),
+            pin: raw.pin.map(Offset::new),
+            arena,
+            pauses: Box::default(),
+        });
+        self.takes_default.push(raw.align.is_none());
+        self.labels.push(raw.label);
+        self.steps.push((raw.lower, raw.upper));
+        if !raw.pauses.is_empty() {
+            self.pauses.push((self.buffers.len() - 1, raw.pauses));
+        }
+    }
+
+    /// Gives the last buffer its end afterwards (an event list knows it later than the start).
+    pub(super) fn set_upper(&mut self, buffer: usize, upper: u64) {
+        self.steps[buffer].1 = upper;
+    }
+
+    pub(super) fn may_overwrite(&mut self, ids: &str) {
+        if !ids.is_empty() {
+            self.overwrites.push((self.buffers.len() - 1, ids.to_owned()));
+        }
+    }
+
+    pub(super) fn keep_apart(&mut self, ids: &str) {
+        if !ids.is_empty() {
+            self.apart.push((self.buffers.len() - 1, ids.to_owned()));
+        }
+    }
+
+    fn line(&self, buffer: usize) -> u64 {
+        self.labels.get(buffer).and_then(|label| label.row).unwrap_or(self.header_line)
+    }
+
+    pub(super) fn finish(mut self) -> Result<Trace, FormatError> {
+        self.align()?;
+        self.time();
+        let numbers = self.numbers()?;
+        let overwrites = self.pairs(&self.overwrites, &numbers, "may_overwrite")?;
+        let apart = self.pairs(&self.apart, &numbers, "apart")?;
+        drop(numbers);
+        let permissions = overwrites.into_iter().map(|(output, input)| InPlace { input, output });
+        let pairs = apart.into_iter().map(|(first, second)| KeepApart { first, second });
+        let buffers = std::mem::take(&mut self.buffers);
+        let builder = Instance::builder().buffers(buffers).arenas(std::mem::take(&mut self.arenas));
+        let instance =
+            builder.in_place(permissions).apart(pairs).build().map_err(|error| self.refused(&error))?;
+        let labels = Labels { buffers: self.labels, metadata: self.metadata };
+        Ok(Trace { instance, labels, notices: self.notices })
+    }
+
+    /// Rounds sizes up and fills default alignments in.
+    fn align(&mut self) -> Result<(), FormatError> {
+        if let Some(align) = self.options.alignment {
+            self.default_align = Some(align);
+            self.metadata.retain(|(key, _)| key != ALIGNMENT_KEY);
+            self.metadata.push((ALIGNMENT_KEY.to_owned(), align.to_string()));
+        }
+        let default = self.default_align.unwrap_or(Alignment::ONE);
+        for index in 0..self.buffers.len() {
+            let size = self.buffers[index].size;
+            let Some(rounded) = default.round_up(size.get()) else {
+                let reason =
+                    format!("size {size}, rounded up to the alignment {default}, does not fit 64 bits");
+                return Err(self.error(self.line(index), reason));
+            };
+            self.buffers[index].size = Bytes::new(rounded);
+            if self.takes_default[index] {
+                self.buffers[index].align = default;
+            }
+            self.labels[index].requested = self.default_align.is_some().then_some(size);
+        }
+        Ok(())
+    }
+
+    /// Gives every buffer its live range and pauses, ranked where the steps ask for it.
+    fn time(&mut self) {
+        let asked = self.options.rank_steps || self.metadata.iter().any(|(key, _)| key == RANK_KEY);
+        if asked && !self.metadata.iter().any(|(key, _)| key == RANK_KEY) {
+            self.metadata.push((RANK_KEY.to_owned(), "yes".to_owned()));
+        }
+        let largest = self.steps.iter().map(|&(_, upper)| upper).max().unwrap_or(0);
+        let ranks = if asked || largest > u64::from(u32::MAX) { Some(self.ranks()) } else { None };
+        let step = |raw: u64| match &ranks {
+            Some(ranks) => u32::try_from(ranks.partition_point(|&known| known < raw)),
+            None => u32::try_from(raw),
+        };
+        let range = |lower: u64, upper: u64| {
+            let (lower, upper) = (step(lower).ok()?, step(upper).ok()?);
+            LiveRange::new(lower, upper).ok()
+        };
+        for (index, &(lower, upper)) in self.steps.iter().enumerate() {
+            self.buffers[index].live = range(lower, upper).expect("steps are in order, and fit once ranked");
+            if ranks.is_some() {
+                self.labels[index].original_steps = Some((lower, upper));
+            }
+        }
+        for (index, pauses) in &self.pauses {
+            let pauses = pauses.iter().map(|pause| Pause {
+                steps: range(pause.lower, pause.upper).expect("inside the life, which fits"),
+                window: pause.window.map(|(low, high)| Bytes::new(low)..Bytes::new(high)),
+            });
+            let mut pauses: Vec<Pause> = pauses.collect();
+            pauses.sort_by_key(|pause| pause.steps);
+            self.buffers[*index].pauses = pauses.into();
+        }
+    }
+
+    fn ranks(&self) -> Vec<u64> {
+        let lives = self.steps.iter().flat_map(|&(lower, upper)| [lower, upper]);
+        let pauses = self.pauses.iter().flat_map(|(_, pauses)| pauses);
+        let mut all: Vec<u64> = lives.chain(pauses.flat_map(|pause| [pause.lower, pause.upper])).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The buffer of each id.
+    fn numbers(&self) -> Result<FxHashMap<&str, usize>, FormatError> {
+        let mut numbers = FxHashMap::with_capacity_and_hasher(self.labels.len(), rustc_hash::FxBuildHasher);
+        for (index, label) in self.labels.iter().enumerate() {
+            if let Some(first) = numbers.insert(label.name.as_str(), index) {
+                let name = excerpt(&label.name);
+                let reason = format!("the id `{name}` is taken already, in line {}", self.line(first));
+                return Err(self.error(self.line(index), reason));
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Pairs of a buffer and one that its cell names.
+    fn pairs(
+        &self,
+        lists: &[(usize, String)],
+        numbers: &FxHashMap<&str, usize>,
+        column: &str,
+    ) -> Result<Vec<(BufferId, BufferId)>, FormatError> {
+        let mut pairs = Vec::new();
+        for (index, list) in lists {
+            for id in list.split_ascii_whitespace() {
+                let named = numbers.get(id).copied().or_else(|| numbers.get(unescape(id).as_str()).copied());
+                let Some(named) = named else {
+                    let reason = format!("{column} names `{}`, which is no id of this file", excerpt(id));
+                    return Err(self.error(self.line(*index), reason));
+                };
+                pairs.push((BufferId::from_index(*index), BufferId::from_index(named)));
+            }
+        }
+        Ok(pairs)
+    }
+
+    fn refused(&self, error: &InstanceError) -> FormatError {
+        let Some(buffer) = culprit(error) else { return self.error(self.header_line, error.to_string()) };
+        let mut reason = error.to_string();
+        let name = self.labels.get(buffer.index()).map_or("", |label| label.name.as_str());
+        if name != buffer.to_string() {
+            reason = format!("{reason} (buffer {buffer} is `{}`)", excerpt(name));
+        }
+        self.error(self.line(buffer.index()), reason)
+    }
+}
+
+/// The buffer whose line an error is shown at.
+fn culprit(error: &InstanceError) -> Option<BufferId> {
+    match error {
+        InstanceError::ZeroSize { buffer }
+        | InstanceError::TotalOverflow { buffer }
+        | InstanceError::MisalignedPin { buffer, .. }
+        | InstanceError::PinOverflow { buffer, .. }
+        | InstanceError::BadPause { buffer, .. }
+        | InstanceError::UnknownBuffer { buffer, .. }
+        | InstanceError::UnknownArena { buffer, .. } => Some(*buffer),
+        InstanceError::PinConflict { first, second, .. } => Some(*first.max(second)),
+        InstanceError::BadInPlace { permission, .. } => Some(permission.output),
+        InstanceError::BadPair { pair, .. } => Some(pair.first),
+        _ => None,
+    }
+}
+
+/// How an id stands in a list of ids, which spaces separate.
+pub(super) fn escape(id: &str) -> String {
+    if !id.contains(|letter: char| letter == '%' || letter.is_ascii_whitespace()) {
+        return id.to_owned();
+    }
+    let mut escaped = String::with_capacity(id.len() + 8);
+    for letter in id.chars() {
+        match letter {
+            '%' => escaped.push_str("%25"),
+            letter if letter.is_ascii_whitespace() => {
+                escaped.push_str(&format!("%{:02x}", u32::from(letter)))
+            }
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+fn unescape(id: &str) -> String {
+    let mut plain = String::with_capacity(id.len());
+    let mut parts = id.split('%');
+    plain.push_str(parts.next().unwrap_or(""));
+    for part in parts {
+        let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
+        match code.filter(u8::is_ascii) {
+            Some(code) => {
+                plain.push(char::from(code));
+                plain.push_str(&part[2..]);
+            }
+            None => {
+                plain.push('%');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_back_from_lists() {
+        for id in ["plain", "two words", "100%", "%20", "a\tb", "ä %"] {
+            assert!(!escape(id).contains(' '), "{id}");
+            assert_eq!(unescape(&escape(id)), id);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The header line: which column stands where.
+
+use std::borrow::Cow;
+
+use super::error::excerpt;
+use super::text;
+
+/// More columns than any trace has; a longer line is not a header.
+const MOST_COLUMNS: usize = 256;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Id,
+    Lower,
+    Upper,
+    /// The last step of the life, itself included.
+    End,
+    Size,
+    Alignment,
+    Offset,
+    Hint,
+    Gaps,
+    MayOverwrite,
+    Overwrites,
+    Apart,
+    Arena,
+    Category,
+    Op,
+    Step,
+    Event,
+    Stream,
+}
+
+impl Column {
+    /// One more than the largest discriminant.
+    const COUNT: usize = Self::Stream as usize + 1;
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "id" | "buffer" | "buffer_id" => Self::Id,
+            "lower" | "begin" | "start" => Self::Lower,
+            "upper" => Self::Upper,
+            "end" => Self::End,
+            "size" => Self::Size,
+            "alignment" => Self::Alignment,
+            "offset" => Self::Offset,
+            "hint" => Self::Hint,
+            "gaps" => Self::Gaps,
+            "may_overwrite" => Self::MayOverwrite,
+            "overwrites" => Self::Overwrites,
+            "apart" => Self::Apart,
+            "arena" => Self::Arena,
+            "category" => Self::Category,
+            "op" => Self::Op,
+            "step" => Self::Step,
+            "event" => Self::Event,
+            "stream" => Self::Stream,
+            _ => return None,
+        })
+    }
+}
+
+/// Where each column stands.
+pub(super) struct Header {
+    at: [Option<usize>; Column::COUNT],
+    names: Vec<String>,
+    /// Columns that nothing is known about.
+    pub(super) unknown: Vec<String>,
+}
+
+impl Header {
+    pub(super) fn parse(line: &str) -> Result<Self, String> {
+        let mut fields = Vec::new();
+        text::split(line, MOST_COLUMNS, &mut fields)?;
+        if fields.len() > MOST_COLUMNS {
+            return Err(format!("the header has more than {MOST_COLUMNS} columns: `{}`", excerpt(line)));
+        }
+        let names: Vec<String> = fields.iter().map(|field| field.to_ascii_lowercase()).collect();
+        let mut header = Self { at: [None; Column::COUNT], names, unknown: Vec::new() };
+        for index in 0..header.names.len() {
+            header.enter(index)?;
+        }
+        if let (Some(upper), Some(end)) = (header.at(Column::Upper), header.at(Column::End)) {
+            return Err(header.twice(upper, end));
+        }
+        Ok(header)
+    }
+
+    fn enter(&mut self, index: usize) -> Result<(), String> {
+        match Column::of(&self.names[index]) {
+            None => self.unknown.push(excerpt(&self.names[index])),
+            Some(column) => match self.at[column as usize] {
+                Some(first) => return Err(self.twice(first, index)),
+                None => self.at[column as usize] = Some(index),
+            },
+        }
+        Ok(())
+    }
+
+    fn twice(&self, first: usize, second: usize) -> String {
+        format!("the columns `{}` and `{}` say the same thing", self.names[first], self.names[second])
+    }
+
+    pub(super) fn at(&self, column: Column) -> Option<usize> {
+        self.at[column as usize]
+    }
+
+    pub(super) fn has(&self, column: Column) -> bool {
+        self.at(column).is_some()
+    }
+
+    /// Whether the rows are events rather than buffers.
+    pub(super) fn is_events(&self) -> bool {
+        self.has(Column::Event)
+    }
+
+    /// Refuses a header that lacks one of `columns`, each given with its name.
+    pub(super) fn require(&self, columns: &[(Column, &str)]) -> Result<(), String> {
+        let Some((_, name)) = columns.iter().find(|&&(column, _)| !self.has(column)) else { return Ok(()) };
+        let quoted: Vec<String> = self.names.iter().take(20).map(|n| format!("`{}`", excerpt(n))).collect();
+        let more = if self.names.len() > quoted.len() { ", ..." } else { "" };
+        Err(format!("missing column `{name}`; the header has {}{more}", quoted.join(", ")))
+    }
+
+    /// Splits a row; refuses one with another number of fields than the header has.
+    pub(super) fn row<'a>(&self, line: &'a str, fields: &mut Vec<Cow<'a, str>>) -> Result<(), String> {
+        let columns = self.names.len();
+        text::split(line, columns, fields)?;
+        match fields.len() {
+            count if count == columns => Ok(()),
+            count if count > columns => Err(format!("more fields than the header's {columns}")),
+            count => Err(format!("{count} fields, but the header has {columns}")),
+        }
+    }
+
+    /// The field of a column; empty where there is no such column.
+    pub(super) fn get<'f>(&self, fields: &'f [Cow<'_, str>], column: Column) -> &'f str {
+        self.at(column).map_or("", |index| &fields[index])
+    }
+}

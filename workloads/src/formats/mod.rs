@@ -1,0 +1,160 @@
+//! Trace and plan files.
+//!
+//! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
+//! dialects of idealloc; the header tells them apart. Bytes that begin like a zstd frame are
+//! decompressed first, whatever the file is called.
+//!
+//! ```
+//! use planlab_workloads::formats::{read_trace, ReadOptions};
+//!
+//! let trace = read_trace("two.csv", b"id,lower,upper,size\na,0,2,64\nb,1,3,32\n", &ReadOptions::default())?;
+//! assert_eq!(trace.instance.load().bytes.get(), 96);
+//! let error = read_trace("bad.csv", b"id,lower,upper\na,0,2\n", &ReadOptions::default()).unwrap_err();
+//! assert_eq!(error.to_string(), "bad.csv:1: missing column `size`; the header has `id`, `lower`, `upper`");
+//! # Ok::<(), planlab_workloads::FormatError>(())
+//! ```
+
+mod draft;
+mod error;
+mod events;
+mod header;
+mod lab;
+mod plan;
+mod save;
+mod text;
+mod write;
+
+use planlab_dsa::{Alignment, Instance, Labels};
+
+pub use error::{ExportError, FormatError};
+pub use lab::read_trace;
+pub use plan::read_plan;
+pub use save::{SaveError, compress, save};
+pub use write::{write_minimalloc, write_plan, write_trace};
+
+/// A problem with what its file says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trace {
+    /// The placement problem.
+    pub instance: Instance,
+    /// Names, categories and metadata.
+    pub labels: Labels,
+    /// What the reader left out or assumed, a sentence each.
+    pub notices: Vec<String>,
+}
+
+impl Trace {
+    /// An instance with its labels.
+    ///
+    /// # Panics
+    ///
+    /// If there is not exactly one label for each buffer.
+    #[must_use]
+    pub fn new(instance: Instance, labels: Labels) -> Self {
+        assert_eq!(instance.len(), labels.buffers.len(), "one label for each buffer");
+        Self { instance, labels, notices: Vec::new() }
+    }
+
+    /// The optimal height in bytes, where the workload was built around one (metadata `optimum`).
+    #[must_use]
+    pub fn optimum(&self) -> Option<u64> {
+        self.labels.meta("optimum")?.parse().ok()
+    }
+}
+
+/// Which ends of `lower,upper` belong to a live range. A column `end` is always inclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// `[lower, upper)`: live at `lower`, no longer at `upper`.
+    #[default]
+    HalfOpen,
+    /// `[lower, upper]`: live at both.
+    Inclusive,
+    /// `(lower, upper)`: live at neither.
+    Open,
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 3] = [Self::HalfOpen, Self::Inclusive, Self::Open];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HalfOpen => "half-open",
+            Self::Inclusive => "inclusive",
+            Self::Open => "open",
+        }
+    }
+
+    /// The half-open `[lower, upper)` of a range in this dialect; `None` past 2^64 - 1.
+    const fn half_open(self, lower: u64, upper: u64) -> Option<(u64, u64)> {
+        match self {
+            Self::HalfOpen => Some((lower, upper)),
+            Self::Inclusive => match upper.checked_add(1) {
+                Some(upper) => Some((lower, upper)),
+                None => None,
+            },
+            Self::Open => match lower.checked_add(1) {
+                Some(lower) => Some((lower, upper)),
+                None => None,
+            },
+        }
+    }
+}
+
+impl std::str::FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
+        known.ok_or_else(|| format!("unknown dialect `{name}`; there are half-open, inclusive, open"))
+    }
+}
+
+/// How a trace is read.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// What `upper` means. Default: half-open.
+    pub dialect: Dialect,
+    /// Take a plan as a trace, its offsets as pins. Default: refuse it.
+    pub pins: bool,
+    /// Rank the steps even where they fit 32 bits. Default: only where they do not.
+    pub rank_steps: bool,
+    /// Sizes are rounded up to it and offsets are multiples of it, whatever the file's metadata say.
+    /// Default: as the file says.
+    pub alignment: Option<Alignment>,
+}
+
+impl ReadOptions {
+    /// The same with another dialect.
+    #[must_use]
+    pub const fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// The same, a plan's offsets taken as pins or not.
+    #[must_use]
+    pub const fn with_pins(mut self, pins: bool) -> Self {
+        self.pins = pins;
+        self
+    }
+
+    /// The same, steps ranked always or only where they must be.
+    #[must_use]
+    pub const fn with_rank_steps(mut self, rank: bool) -> Self {
+        self.rank_steps = rank;
+        self
+    }
+
+    /// The same with an alignment that overrides the file's.
+    #[must_use]
+    pub const fn with_alignment(mut self, alignment: Option<Alignment>) -> Self {
+        self.alignment = alignment;
+        self
+    }
+}

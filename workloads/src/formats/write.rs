@@ -1,0 +1,359 @@
+//! Writes traces and plans.
+
+use std::fmt::Write;
+
+use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Plan};
+use rustc_hash::FxHashMap;
+
+use super::draft::{ALIGNMENT_KEY, PLAN_MARK, RANK_KEY, escape};
+use super::{ExportError, Trace};
+
+/// The lab's trace CSV, buffers shape; optional columns only where they are used. Reading it back gives
+/// the same instance, and the same labels but for line numbers.
+#[must_use]
+pub fn write_trace(trace: &Trace) -> Vec<u8> {
+    Writer::new(trace).write(None)
+}
+
+/// The plan as CSV: the trace's columns, `offset`, and `overwrites` (the id whose place a buffer takes).
+///
+/// # Panics
+///
+/// If the plan has another number of offsets than the trace has buffers.
+#[must_use]
+pub fn write_plan(trace: &Trace, plan: &Plan) -> Vec<u8> {
+    assert_eq!(plan.offsets.len(), trace.instance.len(), "one offset for each buffer");
+    Writer::new(trace).write(Some(plan))
+}
+
+/// `MiniMalloc`'s CSV, as its command-line tool reads it: no comments, no quotes, sizes as they are
+/// planned (rounded), columns beyond `id,lower,upper,size` only where they are used. In-place permissions
+/// are left out: a plan that uses none of them is still valid.
+///
+/// # Errors
+///
+/// [`ExportError`] for what the format cannot say: several arenas, capacities, pairs that are kept apart,
+/// pins on some buffers only, numbers past 2^63 - 1.
+pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
+    let lacks = |what: &str| Err(ExportError { format: "MiniMalloc CSV", what: what.to_owned() });
+    let instance = &trace.instance;
+    let pins = instance.buffers().iter().filter(|buffer| buffer.pin.is_some()).count();
+    let too_large = |buffer: &Buffer| {
+        [buffer.size.get(), buffer.align.get(), buffer.pin.map_or(0, |pin| pin.get())]
+            .iter()
+            .any(|&number| i64::try_from(number).is_err())
+    };
+    if instance.arenas().len() > 1 || instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
+        lacks("which arena a buffer lies in, or what an arena holds")
+    } else if !instance.apart().is_empty() {
+        lacks("that two buffers must be kept apart")
+    } else if pins != 0 && pins != instance.len() {
+        lacks("that some buffers are pinned and others are not")
+    } else if instance.buffers().iter().any(too_large) {
+        lacks("a number past 2^63 - 1")
+    } else {
+        Ok(minimalloc(trace, pins != 0))
+    }
+}
+
+fn minimalloc(trace: &Trace, pins: bool) -> Vec<u8> {
+    let (buffers, labels) = (trace.instance.buffers(), &trace.labels.buffers);
+    let aligned = buffers.iter().any(|buffer| buffer.align != Alignment::ONE);
+    let gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
+    let hints = labels.iter().any(|label| label.hint.is_some());
+    let plain_ids = labels.iter().all(|label| !label.name.contains([',', '"', '\n', '\r']));
+    let mut out = String::with_capacity(32 * buffers.len() + 64);
+    out.push_str("id,lower,upper,size");
+    for (used, name) in [(aligned, ",alignment"), (gaps, ",gaps"), (hints, ",hint"), (pins, ",offset")] {
+        out.push_str(if used { name } else { "" });
+    }
+    out.push('\n');
+    for (row, (buffer, label)) in buffers.iter().zip(labels).enumerate() {
+        if plain_ids {
+            out.push_str(&label.name);
+        } else {
+            number(&mut out, row as u64);
+        }
+        let (lower, upper) = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
+        [lower, upper, buffer.size.get()].into_iter().for_each(|value| cell(&mut out, value));
+        if aligned {
+            cell(&mut out, buffer.align.get());
+        }
+        if gaps {
+            out.push(',');
+            pauses(&mut out, buffer, u64::from);
+        }
+        if hints {
+            match label.hint {
+                Some(hint) => cell(&mut out, hint),
+                None => out.push_str(",-1"),
+            }
+        }
+        if pins {
+            cell(&mut out, buffer.pin.unwrap_or_default().get());
+        }
+        out.push('\n');
+    }
+    out.into_bytes()
+}
+
+/// What a file of this trace needs.
+struct Writer<'t> {
+    trace: &'t Trace,
+    /// The default alignment, where requested sizes can be written instead of rounded ones.
+    rounds_to: Option<Alignment>,
+    /// Ranked step to the file's own, where all of them are known.
+    steps: Option<FxHashMap<u32, u64>>,
+    /// Buffers that each buffer may overwrite, by output.
+    may_overwrite: Vec<(BufferId, BufferId)>,
+    apart: Vec<(BufferId, BufferId)>,
+    alignment: bool,
+    offset: bool,
+    hint: bool,
+    gaps: bool,
+    arena: bool,
+    category: bool,
+    op: bool,
+}
+
+impl<'t> Writer<'t> {
+    fn new(trace: &'t Trace) -> Self {
+        let (instance, labels) = (&trace.instance, &trace.labels.buffers);
+        let buffers = instance.buffers();
+        let rounds_to = rounding(trace);
+        let default = rounds_to.unwrap_or_default();
+        let in_place = instance.in_place().iter().map(|pair| (pair.output, pair.input));
+        let mut may_overwrite: Vec<_> = in_place.collect();
+        may_overwrite.sort_unstable();
+        // Stable, so that the pairs of one buffer keep their order.
+        let mut apart: Vec<_> = instance.apart().iter().map(|pair| (pair.first, pair.second)).collect();
+        apart.sort_by_key(|&(first, _)| first);
+        Self {
+            trace,
+            rounds_to,
+            steps: original_steps(trace),
+            may_overwrite,
+            apart,
+            alignment: buffers.iter().any(|buffer| buffer.align != default),
+            offset: buffers.iter().any(|buffer| buffer.pin.is_some()),
+            hint: labels.iter().any(|label| label.hint.is_some()),
+            gaps: buffers.iter().any(|buffer| !buffer.pauses.is_empty()),
+            arena: instance.arenas() != [Arena::default()],
+            category: labels.iter().any(|label| label.category.is_some()),
+            op: labels.iter().any(|label| label.op.is_some()),
+        }
+    }
+
+    fn write(&self, plan: Option<&Plan>) -> Vec<u8> {
+        let mut out = String::with_capacity(48 * self.trace.instance.len() + 256);
+        if plan.is_some() {
+            let (key, value) = PLAN_MARK;
+            line(&mut out, format_args!("# {key}: {value}"));
+        }
+        self.metadata(&mut out);
+        self.header(&mut out, plan.is_some());
+        let mut taken = vec![None; if plan.is_some() { self.trace.instance.len() } else { 0 }];
+        for pair in plan.iter().flat_map(|plan| &plan.in_place) {
+            taken[pair.output.index()] = Some(pair.input);
+        }
+        let (mut overwrites, mut apart) = (self.may_overwrite.as_slice(), self.apart.as_slice());
+        for id in self.trace.instance.ids() {
+            self.buffer(&mut out, id, plan);
+            self.list(&mut out, id, &mut overwrites, !self.may_overwrite.is_empty());
+            self.list(&mut out, id, &mut apart, !self.apart.is_empty());
+            self.texts(&mut out, id);
+            if plan.is_some() {
+                out.push(',');
+                taken[id.index()].iter().for_each(|&input| quote(&mut out, self.name(input)));
+            }
+            out.push('\n');
+        }
+        out.into_bytes()
+    }
+
+    fn metadata(&self, out: &mut String) {
+        for (key, value) in &self.trace.labels.metadata {
+            let kept = match key.as_str() {
+                ALIGNMENT_KEY => self.rounds_to.is_some(),
+                RANK_KEY => self.steps.is_some(),
+                _ => true,
+            };
+            if kept {
+                let flat = |text: &str| text.replace(['\n', '\r'], " ");
+                line(out, format_args!("# {}: {}", flat(key), flat(value)));
+            }
+        }
+        for arena in self.trace.instance.arenas().iter().filter(|_| self.arena) {
+            let name = arena.name.replace(['\n', '\r'], " ");
+            match arena.capacity {
+                Some(capacity) => line(out, format_args!("# arena {name}: {capacity}")),
+                None => line(out, format_args!("# arena {name}: unlimited")),
+            }
+        }
+    }
+
+    fn header(&self, out: &mut String, plan: bool) {
+        out.push_str("id,lower,upper,size");
+        for (used, name) in [
+            (self.alignment, ",alignment"),
+            (self.offset || plan, ",offset"),
+            (self.hint, ",hint"),
+            (self.gaps, ",gaps"),
+            (self.arena, ",arena"),
+            (!self.may_overwrite.is_empty(), ",may_overwrite"),
+            (!self.apart.is_empty(), ",apart"),
+            (self.category, ",category"),
+            (self.op, ",op"),
+            (plan, ",overwrites"),
+        ] {
+            out.push_str(if used { name } else { "" });
+        }
+        out.push('\n');
+    }
+
+    fn name(&self, id: BufferId) -> &str {
+        &self.trace.labels.buffers[id.index()].name
+    }
+
+    fn step(&self, step: u32) -> u64 {
+        self.steps.as_ref().map_or(u64::from(step), |steps| steps[&step])
+    }
+
+    fn buffer(&self, out: &mut String, id: BufferId, plan: Option<&Plan>) {
+        let (buffer, label) = (self.trace.instance.buffer(id), &self.trace.labels.buffers[id.index()]);
+        quote(out, &label.name);
+        cell(out, self.step(buffer.live.start().get()));
+        cell(out, self.step(buffer.live.end().get()));
+        let requested = self.rounds_to.and(label.requested);
+        cell(out, requested.unwrap_or(buffer.size).get());
+        if self.alignment {
+            cell(out, buffer.align.get());
+        }
+        match plan {
+            Some(plan) => cell(out, plan.offsets[id.index()].get()),
+            None => optional(out, self.offset, buffer.pin.map(|pin| pin.get())),
+        }
+        optional(out, self.hint, label.hint);
+        if self.gaps {
+            out.push(',');
+            pauses(out, buffer, |step| self.step(step));
+        }
+        if self.arena {
+            out.push(',');
+            quote(out, &self.trace.instance.arenas()[buffer.arena.index()].name);
+        }
+    }
+
+    fn list(&self, out: &mut String, id: BufferId, rest: &mut &[(BufferId, BufferId)], used: bool) {
+        if !used {
+            return;
+        }
+        out.push(',');
+        let (mine, others) = rest.split_at(rest.iter().take_while(|&&(of, _)| of == id).count());
+        *rest = others;
+        let names: Vec<String> = mine.iter().map(|&(_, named)| escape(self.name(named))).collect();
+        quote(out, &names.join(" "));
+    }
+
+    fn texts(&self, out: &mut String, id: BufferId) {
+        let label = &self.trace.labels.buffers[id.index()];
+        for (used, text) in [(self.category, &label.category), (self.op, &label.op)] {
+            if used {
+                out.push(',');
+                quote(out, text.as_deref().unwrap_or(""));
+            }
+        }
+    }
+}
+
+/// The alignment that the metadata name, if the sizes are what it makes of the requested ones.
+fn rounding(trace: &Trace) -> Option<Alignment> {
+    let align = Alignment::new(trace.labels.meta(ALIGNMENT_KEY)?.parse().ok()?)?;
+    let mut all = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let rounds = |(buffer, label): (&Buffer, &planlab_dsa::Label)| {
+        align.round_up(label.requested.unwrap_or(buffer.size).get()) == Some(buffer.size.get())
+    };
+    all.all(rounds).then_some(align)
+}
+
+/// Ranked step to original step, if the labels know every step in use and give each one value.
+fn original_steps(trace: &Trace) -> Option<FxHashMap<u32, u64>> {
+    let mut steps = FxHashMap::default();
+    for (buffer, label) in trace.instance.buffers().iter().zip(&trace.labels.buffers) {
+        let (lower, upper) = label.original_steps?;
+        for (ranked, original) in [(buffer.live.start(), lower), (buffer.live.end(), upper)] {
+            if *steps.entry(ranked.get()).or_insert(original) != original {
+                return None;
+            }
+        }
+    }
+    let pauses = trace.instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
+    let known = |pause: &planlab_dsa::Pause| {
+        steps.contains_key(&pause.steps.start().get()) && steps.contains_key(&pause.steps.end().get())
+    };
+    pauses.into_iter().all(known).then_some(steps).filter(|steps| !steps.is_empty())
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("a string takes everything");
+}
+
+fn number(out: &mut String, mut value: u64) {
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(value % 10).expect("a digit");
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    digits[at..].iter().for_each(|&digit| out.push(char::from(digit)));
+}
+
+fn cell(out: &mut String, value: u64) {
+    out.push(',');
+    number(out, value);
+}
+
+fn optional(out: &mut String, used: bool, value: Option<u64>) {
+    if used {
+        out.push(',');
+        value.into_iter().for_each(|value| number(out, value));
+    }
+}
+
+fn pauses(out: &mut String, buffer: &Buffer, step: impl Fn(u32) -> u64) {
+    for (index, pause) in buffer.pauses.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { " " });
+        number(out, step(pause.steps.start().get()));
+        out.push('-');
+        number(out, step(pause.steps.end().get()));
+        if let Some(window) = &pause.window {
+            out.push('@');
+            number(out, window.start.get());
+            out.push(':');
+            number(out, window.end.get());
+        }
+    }
+}
+
+/// A text cell, in quotes where it needs them. Line ends become spaces: a row is a line.
+fn quote(out: &mut String, text: &str) {
+    let edge = text.starts_with(|c: char| c.is_ascii_whitespace() || c == '#')
+        || text.ends_with(|c: char| c.is_ascii_whitespace());
+    if !edge && !text.contains([',', '"', '\n', '\r']) {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\"\""),
+            '\n' | '\r' => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+}
