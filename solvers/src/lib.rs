@@ -1,1 +1,25 @@
-//! planlab
+//! Every planning algorithm of planlab, one file each.
+//!
+//! [`registry`] holds one planner for each key; [`planner`] finds one. Planners are immutable
+//! configurations; [`planlab_dsa::execute`] runs them.
+//!
+//! ```
+//! use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+//!
+//! let ranges = [(64, 0, 2), (32, 1, 3), (64, 2, 4)];
+//! let mut buffers = Vec::new();
+//! for (size, start, end) in ranges {
+//!     buffers.push(Buffer::new(Bytes::new(size), LiveRange::new(start, end)?));
+//! }
+//! let instance = Instance::from_buffers(buffers)?;
+//! let best_fit = planlab_solvers::planner("best-fit/reference").ok_or("no such planner")?;
+//! let outcome = execute(&best_fit, &instance, Budget::default(), 0);
+//! assert_eq!(outcome.height(), Some(Bytes::new(96)));
+//! assert!(outcome.is_optimal());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod placement;
+mod registry;
+
+pub use registry::{SOURCE_DIGEST, keys, planner, registry};

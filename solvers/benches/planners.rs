@@ -1,0 +1,3 @@
+//! Times of the planners.
+
+fn main() {}

@@ -1,0 +1,36 @@
+//! Puts a digest of this crate's and the contract's sources into `PLANLAB_SOURCE_DIGEST`.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+fn main() -> io::Result<()> {
+    let mut files = Vec::new();
+    for folder in ["src", "../dsa/src"] {
+        println!("cargo::rerun-if-changed={folder}");
+        collect(Path::new(folder), &mut files)?;
+    }
+    files.sort();
+    let mut hasher = blake3::Hasher::new();
+    for file in files {
+        let text = fs::read(&file)?;
+        let name = file.to_string_lossy().replace('\\', "/");
+        for part in [name.as_bytes(), &text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+    }
+    println!("cargo::rustc-env=PLANLAB_SOURCE_DIGEST={}", hasher.finalize().to_hex());
+    Ok(())
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

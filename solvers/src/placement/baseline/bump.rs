@@ -1,0 +1,104 @@
+//! Bump: one buffer after the other, no address ever used twice.
+//!
+//! The memory of network-wise allocation: every tensor of the net has a place of its own. Buffers lie in
+//! the order of their ids; each offset is the end of the buffer before, rounded up to the alignment.
+//! Where an arena has pinned buffers, the rest lies above the highest of them.
+//!
+//! # References
+//!
+//! None: folklore.
+//!
+//! # Complexity
+//!
+//! O(n) time and memory.
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run};
+
+use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+
+/// The running sum of the sizes; key `bump`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::baseline::Bump;
+///
+/// let buffers = [(8, 0, 1), (4, 1, 2)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&Bump, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.height(), Some(instance.total()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bump;
+
+impl Planner for Bump {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "bump".into(),
+            summary: "running sum of the sizes; no address is used twice".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours {
+                pins: true,
+                alignment: true,
+                arenas: true,
+                apart: true,
+                work_limit: true,
+                ..Honours::default()
+            },
+            randomized: false,
+            reference: "folklore",
+            complexity: "n",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
+        run.tick(instance.len() as u64)?;
+        let plan = Plan { offsets: stack(instance), in_place };
+        if fits_arenas(instance, &plan.offsets) { run.offer(plan) } else { Ok(()) }
+    }
+}
+
+fn stack(instance: &Instance) -> Vec<Offset> {
+    let mut tops = vec![0_u64; instance.arenas().len()];
+    for buffer in instance.buffers() {
+        if let Some(end) = buffer.pin.and_then(|pin| pin.end(buffer.size)) {
+            let top = &mut tops[buffer.arena.index()];
+            *top = (*top).max(end.get());
+        }
+    }
+    let place = |buffer: &planlab_dsa::Buffer| {
+        buffer.pin.unwrap_or_else(|| {
+            let top = &mut tops[buffer.arena.index()];
+            let offset = buffer.align.round_up(*top).expect("an instance leaves room for all padding");
+            *top = offset + buffer.size.get();
+            Offset::new(offset)
+        })
+    };
+    instance.buffers().iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, LiveRange, execute};
+
+    use super::*;
+
+    #[test]
+    fn offsets_are_padded_sums_above_the_pins() {
+        let live = LiveRange::new(0, 1).expect("not empty");
+        let align = Alignment::new(8).expect("positive");
+        let buffers = vec![
+            Buffer::new(Bytes::new(3), live),
+            Buffer::new(Bytes::new(4), live).with_pin(Offset::new(6)),
+            Buffer::new(Bytes::new(5), live).with_align(align),
+        ];
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let best = execute(&Bump, &instance, Budget::default(), 0).best.expect("a plan");
+        assert_eq!(best.offsets(), [10, 6, 16].map(Offset::new));
+    }
+}

@@ -1,0 +1,5 @@
+//! What every planner has to beat.
+
+mod bump;
+
+pub use bump::Bump;

@@ -1,0 +1,109 @@
+//! Greedy by breadth: the fullest step first, its buffers by size.
+//!
+//! The breadth of an operator (here: of a step) is the sum of the sizes that are live at it. Steps are
+//! visited from the broadest to the narrowest, and the buffers of each that have no place yet are placed
+//! from the largest to the smallest, each in the smallest gap that holds it. A buffer is thus placed at
+//! the broadest step of its live range, so that the whole loop is one sort.
+//!
+//! # References
+//!
+//! 1. Y. Pisarchyk and J. Lee, *Efficient memory management for deep neural net inference*, 2020,
+//!    arXiv:2001.03288, sections 4 and 5.
+//!
+//! # Complexity
+//!
+//! O(n g log n) where a buffer has g sufficient gaps to compare; the order itself is O(n log n).
+//!
+//! # Deviations from the paper
+//!
+//! Ties, which the paper leaves open: between steps the earlier, between buffers the lower id. Bytes that
+//! are paused do not count as live. Pins, alignment, pauses, arenas, kept-apart pairs and in-place
+//! permissions are honoured.
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+
+use super::HONOURS;
+use super::placer::{Rule, plan_in_order};
+use crate::placement::order::{Peaks, by};
+
+/// Broadest step first, its buffers by size, best fit; key `greedy-by-breadth`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::greedy::GreedyByBreadth;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&GreedyByBreadth, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.height(), Some(Bytes::new(12)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GreedyByBreadth;
+
+impl Planner for GreedyByBreadth {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "greedy-by-breadth".into(),
+            summary: "fullest step first, its buffers by size, smallest sufficient gap".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: "Pisarchyk and Lee 2020, arXiv:2001.03288",
+            complexity: "n g log n for g gaps to compare",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let order = broadest_first(run.instance());
+        plan_in_order(run, &order, Rule::BestFit)
+    }
+}
+
+fn broadest_first(instance: &Instance) -> Vec<BufferId> {
+    let peaks = Peaks::new(instance);
+    by(instance, |buffer| {
+        let (breadth, step) = peaks.of(buffer);
+        (Reverse(breadth), step, Reverse(buffer.size))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Buffer, Bytes, LiveRange, Step};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The published loop.
+    fn literal(instance: &Instance) -> Vec<BufferId> {
+        let live_at =
+            |step: u32| instance.ids().filter(move |id| instance.buffer(*id).live.contains(Step::new(step)));
+        let breadth = |step: u32| live_at(step).map(|id| instance.buffer(id).size.get()).sum::<u64>();
+        let mut steps: Vec<u32> = (0..instance.horizon().get()).collect();
+        steps.sort_by_key(|&step| Reverse(breadth(step)));
+        let mut order = Vec::new();
+        for step in steps {
+            let mut here: Vec<BufferId> = live_at(step).filter(|id| !order.contains(id)).collect();
+            here.sort_by_key(|id| Reverse(instance.buffer(*id).size));
+            order.extend(here);
+        }
+        order
+    }
+
+    proptest! {
+        #[test]
+        fn the_sort_equals_the_published_loop(rows in prop::collection::vec((1_u64..9, 0_u32..12, 1_u32..8), 0..20)) {
+            let buffers = rows.iter().map(|&(size, start, width)| {
+                Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
+            });
+            let instance = Instance::from_buffers(buffers.collect()).expect("valid");
+            prop_assert_eq!(broadest_first(&instance), literal(&instance));
+        }
+    }
+}

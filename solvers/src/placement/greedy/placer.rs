@@ -1,0 +1,244 @@
+//! Places buffers one by one: the part that all greedy planners share.
+//!
+//! - Pinned buffers are placed before all others.
+//! - A paused buffer blocks only its active pieces, and is blocked only by what is active then.
+//! - Buffers of other arenas never block; buffers to keep apart block at all steps.
+//! - In place: a buffer `b` that may overwrite an already placed `a`, whose place nobody has taken yet,
+//!   has a second kind of offset to choose from: those at which its bytes lie inside `a`'s, with `b`
+//!   counted from the step after its first. The rule compares them with the ordinary offsets; where two
+//!   are alike in its eyes, the ordinary one is taken, then the input of the lower id. (An input that is
+//!   placed after its output is placed like any other buffer.)
+//! - Offsets are multiples of the alignment.
+
+use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run};
+
+use crate::placement::columns::Columns;
+use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+use crate::placement::occupancy::{Blocked, Occupancy, Room, Span};
+
+/// Which of the free offsets a buffer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The lowest.
+    FirstFit,
+    /// The lowest of the smallest sufficient gap; above everything where no gap suffices.
+    BestFit,
+}
+
+/// Places every buffer in `order` by `rule` and offers the plan. Offers nothing where the pins or the
+/// capacities of the arenas do not admit what the rule wants.
+pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
+    let instance = run.instance();
+    let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
+    let mut placer = Placer::new(instance, in_place);
+    for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
+        let work = placer.place(id, rule);
+        run.tick(work)?;
+    }
+    let plan = placer.finish();
+    if fits_arenas(instance, &plan.offsets) { run.offer(plan) } else { Ok(()) }
+}
+
+/// An offset that a rule has found: the smaller, the better.
+type Choice = (Preference, Option<BufferId>);
+
+/// How far a rule likes an offset: a key to make small, then the offset itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Preference {
+    /// Best fit: the size of the gap less the buffer's; above everything: the largest number.
+    slack: u64,
+    offset: u64,
+}
+
+/// Relations between buffers as lists of partners, by buffer.
+#[derive(Debug, Default)]
+struct Partners {
+    starts: Vec<u32>,
+    partners: Vec<BufferId>,
+}
+
+impl Partners {
+    fn new(count: usize, pairs: impl Iterator<Item = (BufferId, BufferId)>) -> Self {
+        let mut pairs: Vec<(BufferId, BufferId)> = pairs.collect();
+        if pairs.is_empty() {
+            return Self::default();
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut starts = vec![0_u32; count + 1];
+        pairs.iter().for_each(|(of, _)| starts[of.index() + 1] += 1);
+        for index in 0..count {
+            starts[index + 1] += starts[index];
+        }
+        Self { starts, partners: pairs.into_iter().map(|(_, partner)| partner).collect() }
+    }
+
+    fn of(&self, id: BufferId) -> &[BufferId] {
+        match self.starts.get(id.index()..id.index() + 2) {
+            Some(&[start, end]) => &self.partners[start as usize..end as usize],
+            _ => &[],
+        }
+    }
+}
+
+struct Placer<'i> {
+    instance: &'i Instance,
+    columns: Columns,
+    arenas: Vec<Occupancy>,
+    offsets: Vec<Option<u64>>,
+    inputs: Partners,
+    apart: Partners,
+    is_taken: Vec<bool>,
+    in_place: Vec<InPlace>,
+}
+
+impl<'i> Placer<'i> {
+    fn new(instance: &'i Instance, in_place: Vec<InPlace>) -> Self {
+        let columns = Columns::new(ranges(instance));
+        let permissions = instance.in_place().iter().map(|pair| (pair.output, pair.input));
+        let pairs = instance.apart().iter();
+        let apart = pairs.flat_map(|pair| [(pair.first, pair.second), (pair.second, pair.first)]);
+        let mut this = Self {
+            instance,
+            arenas: vec![Occupancy::new(columns.len()); instance.arenas().len()],
+            columns,
+            offsets: vec![None; instance.len()],
+            inputs: Partners::new(instance.len(), permissions),
+            apart: Partners::new(instance.len(), apart),
+            is_taken: vec![false; instance.len()],
+            in_place: Vec::new(),
+        };
+        for id in instance.ids() {
+            if let Some(pin) = instance.buffer(id).pin {
+                let input = in_place.iter().find(|pair| pair.output == id).map(|pair| pair.input);
+                this.put(id, pin.get(), input);
+            }
+        }
+        this
+    }
+
+    /// Places one buffer; the work that it took.
+    fn place(&mut self, id: BufferId, rule: Rule) -> u64 {
+        let mut blocked = self.blocked(id, false);
+        let work = blocked.len() as u64 + 1;
+        let free = self.choose(id, &mut blocked, rule, (0, None)).expect("there is no end above");
+        let mut best: Choice = (free, None);
+        for &input in self.inputs.of(id) {
+            if let Some(other) = self.hand_over(id, input, rule).filter(|other| other.0 < best.0) {
+                best = other;
+            }
+        }
+        let (Preference { offset, .. }, input) = best;
+        self.put(id, offset, input);
+        work
+    }
+
+    /// What blocks a buffer; where it takes another's place, without its first step.
+    fn blocked(&self, id: BufferId, is_late: bool) -> Blocked<'_> {
+        let buffer = self.instance.buffer(id);
+        let mut blocked = Blocked::default();
+        let occupancy = &self.arenas[buffer.arena.index()];
+        for piece in pieces(self.instance, id, is_late) {
+            let window = Span { start: piece.window.start.get(), end: piece.window.end.get() };
+            occupancy.block(self.columns.of(piece.steps), window, &mut blocked);
+        }
+        let apart = self.apart.of(id).iter().filter_map(|&other| self.span(other)).collect();
+        blocked.add_spans(apart, Span { start: 0, end: buffer.size.get() });
+        blocked
+    }
+
+    /// The addresses of a placed buffer.
+    fn span(&self, id: BufferId) -> Option<Span> {
+        let start = self.offsets[id.index()]?;
+        Some(Span { start, end: start + self.instance.buffer(id).size.get() })
+    }
+
+    /// What the rule likes best among the free offsets from `from` to `last`.
+    fn choose(
+        &self,
+        id: BufferId,
+        blocked: &mut Blocked<'_>,
+        rule: Rule,
+        (from, last): (u64, Option<u64>),
+    ) -> Option<Preference> {
+        let align = self.instance.buffer(id).align;
+        let is_in = |offset: u64| last.is_none_or(|last| offset <= last);
+        match rule {
+            Rule::FirstFit => {
+                let offset = blocked.lowest(from, align);
+                is_in(offset).then_some(Preference { slack: 0, offset })
+            }
+            Rule::BestFit => {
+                let rooms = blocked.rooms(from).take_while(|room| is_in(room.low));
+                smallest(rooms.map(|room| Room { high: min_of_some(room.high, last), ..room }), align)
+            }
+        }
+    }
+
+    /// The offset that the rule likes best among those inside a placed input.
+    fn hand_over(&self, id: BufferId, input: BufferId, rule: Rule) -> Option<Choice> {
+        let Span { start, end } = self.span(input).filter(|_| !self.is_taken[input.index()])?;
+        let last = end - self.instance.buffer(id).size.get();
+        let mut blocked = self.blocked(id, true);
+        let found = self.choose(id, &mut blocked, rule, (start, Some(last)))?;
+        Some((found, Some(input)))
+    }
+
+    fn put(&mut self, id: BufferId, offset: u64, input: Option<BufferId>) {
+        self.offsets[id.index()] = Some(offset);
+        if let Some(input) = input {
+            self.is_taken[input.index()] = true;
+            self.in_place.push(InPlace { input, output: id });
+        }
+        let occupancy = &mut self.arenas[self.instance.buffer(id).arena.index()];
+        for piece in pieces(self.instance, id, input.is_some()) {
+            let span =
+                Span { start: offset + piece.window.start.get(), end: offset + piece.window.end.get() };
+            occupancy.insert(self.columns.of(piece.steps), span);
+        }
+    }
+
+    fn finish(self) -> Plan {
+        let offset = |offset: Option<u64>| Offset::new(offset.expect("every buffer was placed"));
+        Plan { offsets: self.offsets.into_iter().map(offset).collect(), in_place: self.in_place }
+    }
+}
+
+/// The smallest room that has an aligned offset, the lowest of equals; one without an end comes last.
+fn smallest(rooms: impl Iterator<Item = Room>, align: Alignment) -> Option<Preference> {
+    let mut best: Option<Preference> = None;
+    for room in rooms {
+        let offset = align.round_up(room.low).expect("an instance leaves room for all padding");
+        let slack = room.high.map_or(u64::MAX, |high| high - room.low);
+        let new = Preference { slack, offset };
+        if room.high.is_none_or(|high| offset <= high) && best.is_none_or(|best| new < best) {
+            best = Some(new);
+        }
+        if slack == 0 && best.is_some_and(|best| best.slack == 0) {
+            break;
+        }
+    }
+    best
+}
+
+fn min_of_some(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+/// The active pieces of a buffer; where it takes another's place, without its first step.
+fn pieces(instance: &Instance, id: BufferId, is_late: bool) -> impl Iterator<Item = Piece> {
+    let buffer = instance.buffer(id);
+    let first = buffer.live.start().get() + u32::from(is_late);
+    buffer.pieces().filter_map(move |piece| {
+        let steps = LiveRange::new(piece.steps.start().get().max(first), piece.steps.end().get()).ok()?;
+        Some(Piece { steps, window: piece.window })
+    })
+}
+
+/// Every range of steps that is ever inserted or asked for.
+fn ranges(instance: &Instance) -> impl Iterator<Item = (u32, u32)> {
+    let outputs = instance.in_place().iter().map(|pair| pair.output);
+    let late = outputs.flat_map(|id| pieces(instance, id, true));
+    let all = instance.buffers().iter().flat_map(planlab_dsa::Buffer::pieces).chain(late);
+    all.map(|piece| piece.steps.into())
+}

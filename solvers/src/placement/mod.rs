@@ -1,0 +1,12 @@
+//! Planners that give each buffer an offset.
+
+pub mod baseline;
+mod columns;
+mod demands;
+pub mod greedy;
+mod occupancy;
+mod order;
+mod range_max;
+pub mod skyline;
+
+pub use order::Order;

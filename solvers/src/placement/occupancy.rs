@@ -1,0 +1,359 @@
+//! Which addresses are taken while: the structure under every greedy planner.
+//!
+//! Placed rectangles (a run of columns times a range of addresses) live in a segment tree over the
+//! columns. A node keeps two merged unions of address ranges: `cover`, of the rectangles that cover the
+//! node's columns but not its parent's, and `touch`, of every rectangle that meets the node's columns.
+//! What blocks a run of columns is then `touch` of the O(log n) nodes that make it up and `cover` of the
+//! nodes above them. Leaves are several columns wide and keep the rectangles that meet only a part of
+//! them one by one.
+//!
+//! ```text
+//!            [-------- 0..8 --------]        query 2..6: touch of (2..4) and (4..6),
+//!       [--- 0..4 ---]    [--- 4..8 ---]     cover of (0..4), (4..8) and (0..8)
+//!      [0..2]   [2..4]    [4..6]   [6..8]
+//! ```
+//!
+//! No list of conflicts is ever made: where plans are dense the unions are short, however many buffers
+//! are behind them. (On plans that leave many holes over long times they are not: see
+//! [`Blocked::rooms`].)
+//!
+//! # Complexity
+//!
+//! For n rectangles and unions of k ranges at most: insertion O(log n * (log k + k / 64)) (the moved
+//! bytes of a sorted array), the lowest free offset O(j * log n * log k) with j the number of times that
+//! it is pushed up; O(n log n) memory at worst.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use planlab_dsa::Alignment;
+
+/// Columns of a leaf.
+const LEAF: usize = 16;
+
+/// A range of addresses, `start < end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// A union of spans: ascending, disjoint, not even touching.
+#[derive(Clone, Debug, Default)]
+struct Union(Vec<Span>);
+
+impl Union {
+    fn add(&mut self, new: Span) {
+        let spans = &mut self.0;
+        let first = spans.partition_point(|span| span.end < new.start);
+        match spans.get(first) {
+            Some(&there) if there.start <= new.end => {
+                let over = first + spans[first..].partition_point(|span| span.start <= new.end);
+                let end = spans[over - 1].end.max(new.end);
+                spans[first] = Span { start: there.start.min(new.start), end };
+                spans.drain(first + 1..over);
+            }
+            _ => spans.insert(first, new),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    cover: Union,
+    touch: Union,
+}
+
+/// A rectangle that meets a leaf's columns without covering them.
+#[derive(Clone, Copy, Debug)]
+struct Loose {
+    span: Span,
+    columns: (u32, u32),
+}
+
+/// The rectangles placed so far, over a fixed number of columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Occupancy {
+    /// A perfect binary tree: the root at 1, the leaves in the last half.
+    nodes: Vec<Node>,
+    loose: Vec<Vec<Loose>>,
+}
+
+impl Occupancy {
+    /// Nothing placed over `columns` columns.
+    pub(crate) fn new(columns: usize) -> Self {
+        let leaves = columns.div_ceil(LEAF).next_power_of_two();
+        Self { nodes: vec![Node::default(); 2 * leaves], loose: vec![Vec::new(); leaves] }
+    }
+
+    fn width(&self) -> usize {
+        self.loose.len() * LEAF
+    }
+
+    /// Places a rectangle. Rectangles may overlap.
+    pub(crate) fn insert(&mut self, columns: Range<usize>, span: Span) {
+        let all = 0..self.width();
+        self.insert_below(1, &all, &columns, span);
+    }
+
+    fn insert_below(&mut self, node: usize, own: &Range<usize>, columns: &Range<usize>, span: Span) {
+        if columns.end <= own.start || own.end <= columns.start {
+            return;
+        }
+        self.nodes[node].touch.add(span);
+        if columns.start <= own.start && own.end <= columns.end {
+            self.nodes[node].cover.add(span);
+        } else if node >= self.loose.len() {
+            self.insert_loose(node - self.loose.len(), columns, span);
+        } else {
+            let middle = own.start.midpoint(own.end);
+            self.insert_below(2 * node, &(own.start..middle), columns, span);
+            self.insert_below(2 * node + 1, &(middle..own.end), columns, span);
+        }
+    }
+
+    fn insert_loose(&mut self, leaf: usize, columns: &Range<usize>, span: Span) {
+        let number = |column: usize| u32::try_from(column).expect("there are fewer columns than buffers");
+        let columns = (number(columns.start), number(columns.end));
+        let list = &mut self.loose[leaf];
+        let at = list.partition_point(|loose| loose.span < span);
+        list.insert(at, Loose { span, columns });
+    }
+
+    /// Adds what is placed in `columns` to what blocks a part of a buffer: the bytes `window`, relative
+    /// to the buffer's offset.
+    pub(crate) fn block<'o>(&'o self, columns: Range<usize>, window: Span, blocked: &mut Blocked<'o>) {
+        let mut gather = Gather { columns, window, loose: Vec::new(), blocked };
+        self.block_below(1, 0..self.width(), &mut gather);
+        let Gather { loose, blocked, .. } = gather;
+        blocked.add_spans(loose, window);
+    }
+
+    fn block_below<'o>(&'o self, node: usize, own: Range<usize>, gather: &mut Gather<'_, 'o>) {
+        let Range { start, end } = gather.columns;
+        let here = &self.nodes[node];
+        if end <= own.start || own.end <= start || here.touch.0.is_empty() {
+            return;
+        }
+        if start <= own.start && own.end <= end {
+            gather.blocked.push(Cow::Borrowed(&here.touch.0), gather.window);
+            return;
+        }
+        if !here.cover.0.is_empty() {
+            gather.blocked.push(Cow::Borrowed(&here.cover.0), gather.window);
+        }
+        if node >= self.loose.len() {
+            let overlaps = |l: &&Loose| (l.columns.0 as usize) < end && start < l.columns.1 as usize;
+            let loose = &self.loose[node - self.loose.len()];
+            gather.loose.extend(loose.iter().filter(overlaps).map(|loose| loose.span));
+        } else {
+            let middle = own.start.midpoint(own.end);
+            self.block_below(2 * node, own.start..middle, gather);
+            self.block_below(2 * node + 1, middle..own.end, gather);
+        }
+    }
+}
+
+struct Gather<'b, 'o> {
+    columns: Range<usize>,
+    window: Span,
+    loose: Vec<Span>,
+    blocked: &'b mut Blocked<'o>,
+}
+
+/// One union of spans, and the bytes of the buffer that must stay clear of it.
+#[derive(Clone, Debug)]
+struct Barrier<'o> {
+    spans: Cow<'o, [Span]>,
+    window: Span,
+    /// Every span before it ends at or below the window; offsets are asked for in ascending order.
+    at: usize,
+}
+
+impl Barrier<'_> {
+    /// The first span that ends above the window at `offset`.
+    fn next(&mut self, offset: u64) -> Option<Span> {
+        let low = offset + self.window.start;
+        let spans = &self.spans[self.at..];
+        if spans.first().is_some_and(|span| span.end <= low) {
+            // Most steps are short: look near by first.
+            let mut reach = 1;
+            while reach < spans.len() && spans[reach].end <= low {
+                reach *= 2;
+            }
+            let near = &spans[reach / 2..spans.len().min(reach + 1)];
+            self.at += reach / 2 + near.partition_point(|span| span.end <= low);
+        }
+        self.spans.get(self.at).copied()
+    }
+
+    /// The lowest aligned offset from `offset` on that keeps clear.
+    fn clear(&mut self, mut offset: u64, align: Alignment) -> u64 {
+        while let Some(span) = self.next(offset)
+            && span.start < offset + self.window.end
+        {
+            offset = round_up(align, span.end - self.window.start);
+        }
+        offset
+    }
+
+    /// The highest offset up to which it keeps clear, from one that does.
+    fn ceiling(&mut self, offset: u64) -> Option<u64> {
+        Some(self.next(offset)?.start - self.window.end)
+    }
+}
+
+fn round_up(align: Alignment, offset: u64) -> u64 {
+    align.round_up(offset).expect("an instance leaves room for all padding")
+}
+
+/// The offsets that a buffer cannot have, as barriers of what blocks its parts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blocked<'o> {
+    barriers: Vec<Barrier<'o>>,
+}
+
+/// A maximal range of offsets that are free, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// The lowest.
+    pub(crate) low: u64,
+    /// The highest; `None` above everything that is placed.
+    pub(crate) high: Option<u64>,
+}
+
+impl<'o> Blocked<'o> {
+    fn push(&mut self, spans: Cow<'o, [Span]>, window: Span) {
+        self.barriers.push(Barrier { spans, window, at: 0 });
+    }
+
+    /// Adds spans in any order.
+    pub(crate) fn add_spans(&mut self, mut spans: Vec<Span>, window: Span) {
+        if spans.is_empty() {
+            return;
+        }
+        spans.sort_unstable();
+        spans.dedup_by(|next, last| {
+            let meets = next.start <= last.end;
+            if meets {
+                last.end = last.end.max(next.end);
+            }
+            meets
+        });
+        self.push(Cow::Owned(spans), window);
+    }
+
+    /// How many barriers there are: the work of one look.
+    pub(crate) fn len(&self) -> usize {
+        self.barriers.len()
+    }
+
+    /// The lowest free aligned offset from `from` on. Never ask for a lower one later.
+    pub(crate) fn lowest(&mut self, from: u64, align: Alignment) -> u64 {
+        let mut offset = round_up(align, from);
+        let (count, mut clear) = (self.barriers.len(), 0);
+        for index in (0..count).cycle() {
+            let next = self.barriers[index].clear(offset, align);
+            clear = if next == offset { clear + 1 } else { 1 };
+            offset = next;
+            if clear == count {
+                break;
+            }
+        }
+        offset
+    }
+
+    /// The free offsets from `from` on as rooms, ascending; the last has no end. Each costs a look at
+    /// every barrier; a buffer meets as many as there are holes of its size below it.
+    pub(crate) fn rooms(&mut self, from: u64) -> impl Iterator<Item = Room> + use<'_, 'o> {
+        let mut from = Some(from);
+        std::iter::from_fn(move || {
+            let low = self.lowest(from?, Alignment::ONE);
+            let high = self.barriers.iter_mut().filter_map(|barrier| barrier.ceiling(low)).min();
+            from = high.map(|high| high + 1);
+            Some(Room { low, high })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start: u64, end: u64) -> Span {
+        Span { start, end }
+    }
+
+    #[test]
+    fn unions_merge_what_touches() {
+        let mut union = Union::default();
+        for (new, expected) in [
+            (span(4, 6), vec![span(4, 6)]),
+            (span(8, 9), vec![span(4, 6), span(8, 9)]),
+            (span(0, 2), vec![span(0, 2), span(4, 6), span(8, 9)]),
+            (span(6, 8), vec![span(0, 2), span(4, 9)]),
+            (span(1, 1 + 2), vec![span(0, 3), span(4, 9)]),
+            (span(0, 20), vec![span(0, 20)]),
+        ] {
+            union.add(new);
+            assert_eq!(union.0, expected);
+        }
+    }
+
+    fn rooms(occupancy: &Occupancy, columns: Range<usize>, size: u64) -> Vec<(u64, Option<u64>)> {
+        let mut blocked = Blocked::default();
+        occupancy.block(columns, span(0, size), &mut blocked);
+        blocked.rooms(0).map(|room| (room.low, room.high)).collect()
+    }
+
+    #[test]
+    fn rooms_lie_between_what_is_placed_in_the_columns() {
+        let mut occupancy = Occupancy::new(100);
+        occupancy.insert(0..50, span(10, 20));
+        occupancy.insert(40..90, span(25, 40));
+        occupancy.insert(60..61, span(0, 5));
+        assert_eq!(rooms(&occupancy, 0..100, 5), [(5, Some(5)), (20, Some(20)), (40, None)]);
+        assert_eq!(rooms(&occupancy, 0..40, 10), [(0, Some(0)), (20, None)]);
+        assert_eq!(rooms(&occupancy, 95..99, 7), [(0, None)]);
+        assert_eq!(rooms(&occupancy, 60..61, 6), [(5, Some(19)), (40, None)]);
+    }
+
+    #[test]
+    fn every_room_equals_a_search_of_all_rectangles() {
+        let mut state = 1_u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let index = |value: u64| usize::try_from(value).expect("small");
+        let columns = 70;
+        let mut occupancy = Occupancy::new(columns);
+        let mut placed: Vec<(Range<usize>, Span)> = Vec::new();
+        for _ in 0..200 {
+            let start = index(draw(columns as u64));
+            let end = start + 1 + index(draw((columns - start) as u64));
+            let low = draw(300);
+            let new = (start..end, span(low, low + 1 + draw(6)));
+            occupancy.insert(new.0.clone(), new.1);
+            placed.push(new);
+            let from = index(draw(columns as u64));
+            let query = from..from + 1 + index(draw((columns - from) as u64));
+            let size = 1 + draw(9);
+            let is_free = |offset: u64| {
+                placed.iter().all(|(columns, span)| {
+                    columns.end <= query.start
+                        || query.end <= columns.start
+                        || span.end <= offset
+                        || offset + size <= span.start
+                })
+            };
+            let found = rooms(&occupancy, query.clone(), size);
+            let in_room = |offset: u64| {
+                found.iter().any(|&(low, high)| low <= offset && high.is_none_or(|high| offset <= high))
+            };
+            for offset in 0..330 {
+                assert_eq!(is_free(offset), in_room(offset), "{offset} in {query:?}");
+            }
+        }
+    }
+}

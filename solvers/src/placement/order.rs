@@ -1,0 +1,215 @@
+//! The orders in which greedy planners take the buffers.
+//!
+//! | order | key | first |
+//! |---|---|---|
+//! | `input` | the id | lowest |
+//! | `start` | the first step | earliest |
+//! | `end` | the step after the last | latest (`start`, seen backwards in time) |
+//! | `size` | bytes (Z) | largest |
+//! | `area` | bytes times steps (A) | largest |
+//! | `width` | steps (W) | longest |
+//! | `load` | the largest load over its live range (T) | largest |
+//! | `overlaps` | buffers whose live range overlaps its own (O) | most |
+//! | `sections` | sections that it touches (C): runs of steps in which nothing ends, each as long as can be | most |
+//!
+//! Ties end at the lower id. Each order takes O(n log n).
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use planlab_dsa::{Buffer, BufferId, Instance, Step};
+
+use super::columns::Columns;
+use super::range_max::RangeMax;
+
+/// An order of the buffers of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Order {
+    /// As the instance has them.
+    Input,
+    /// By first step, earliest first.
+    Start,
+    /// By end, latest first.
+    End,
+    /// By bytes, largest first.
+    Size,
+    /// By bytes times steps, largest first.
+    Area,
+    /// By number of steps, longest first.
+    Width,
+    /// By the largest load over the live range, largest first.
+    Load,
+    /// By the number of buffers with an overlapping live range, most first.
+    Overlaps,
+    /// By the number of sections touched, most first.
+    Sections,
+}
+
+impl Order {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Input,
+        Self::Start,
+        Self::End,
+        Self::Size,
+        Self::Area,
+        Self::Width,
+        Self::Load,
+        Self::Overlaps,
+        Self::Sections,
+    ];
+
+    /// The name in keys.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Size => "size",
+            Self::Area => "area",
+            Self::Width => "width",
+            Self::Load => "load",
+            Self::Overlaps => "overlaps",
+            Self::Sections => "sections",
+        }
+    }
+
+    /// What comes first, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Input => "in input order",
+            Self::Start => "earliest start first",
+            Self::End => "latest end first",
+            Self::Size => "largest first",
+            Self::Area => "largest size times lifetime first",
+            Self::Width => "longest lifetime first",
+            Self::Load => "highest load over the lifetime first",
+            Self::Overlaps => "most overlapping lifetimes first",
+            Self::Sections => "most sections touched first",
+        }
+    }
+
+    /// The ids of all buffers in this order.
+    #[must_use]
+    pub fn of(self, instance: &Instance) -> Vec<BufferId> {
+        match self {
+            Self::Input => instance.ids().collect(),
+            Self::Start => by(instance, |buffer| buffer.live.start()),
+            Self::End => by(instance, |buffer| Reverse(buffer.live.end())),
+            Self::Size => by(instance, |buffer| Reverse(buffer.size)),
+            Self::Area => by(instance, |buffer| Reverse(area(buffer))),
+            Self::Width => by(instance, |buffer| Reverse(buffer.live.width())),
+            Self::Load => by_load(instance),
+            Self::Overlaps => by_overlaps(instance),
+            Self::Sections => by_sections(instance),
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Ids by a key, smallest first, then by id.
+pub(crate) fn by<K: Ord>(instance: &Instance, key: impl FnMut(&Buffer) -> K) -> Vec<BufferId> {
+    let mut keyed: Vec<(K, BufferId)> = instance.buffers().iter().map(key).zip(instance.ids()).collect();
+    keyed.sort_unstable();
+    keyed.into_iter().map(|(_, id)| id).collect()
+}
+
+fn area(buffer: &Buffer) -> u128 {
+    u128::from(buffer.size.get()) * u128::from(buffer.live.width())
+}
+
+fn by_load(instance: &Instance) -> Vec<BufferId> {
+    let peaks = Peaks::new(instance);
+    by(instance, |buffer| Reverse(peaks.of(buffer).0))
+}
+
+fn by_overlaps(instance: &Instance) -> Vec<BufferId> {
+    let mut starts: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.start()).collect();
+    let mut ends: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.end()).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    by(instance, |buffer| {
+        let begun = starts.partition_point(|&start| start < buffer.live.end());
+        let over = ends.partition_point(|&end| end <= buffer.live.start());
+        Reverse(begun - over)
+    })
+}
+
+fn by_sections(instance: &Instance) -> Vec<BufferId> {
+    let columns = Columns::of_live_ranges(instance);
+    by(instance, |buffer| Reverse(columns.of(buffer.live).len()))
+}
+
+/// The largest load over each buffer's live range.
+pub(crate) struct Peaks {
+    steps: Vec<Step>,
+    loads: RangeMax,
+}
+
+impl Peaks {
+    /// Builds the load curve; O(n log n).
+    pub(crate) fn new(instance: &Instance) -> Self {
+        let curve = instance.load_curve();
+        let (steps, loads) = curve.points().iter().map(|&(step, bytes)| (step, bytes.get())).unzip();
+        Self { steps, loads: RangeMax::new(loads) }
+    }
+
+    /// The largest load in bytes while a buffer is live, and the first step of that live range at which
+    /// it is reached.
+    pub(crate) fn of(&self, buffer: &Buffer) -> (u64, Step) {
+        let (start, end) = (buffer.live.start(), buffer.live.end());
+        // The point that is in force at the start may begin before it.
+        let first = self.steps.partition_point(|&step| step <= start).saturating_sub(1);
+        let last = self.steps.partition_point(|&step| step < end);
+        let found = self.loads.query(first..last);
+        found.map_or((0, start), |(load, index)| (load, self.steps[index].max(start)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Bytes, LiveRange};
+
+    use super::*;
+
+    fn order(order: Order) -> Vec<u32> {
+        // (size, start, end); the load is 4 8 13 7 7 10 over steps 0 to 5.
+        let rows = [(4, 0, 3), (4, 1, 3), (5, 2, 3), (7, 3, 6), (3, 5, 6)];
+        let buffers =
+            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        order.of(&instance).into_iter().map(BufferId::get).collect()
+    }
+
+    #[test]
+    fn each_order_puts_its_key_first_and_ties_by_id() {
+        assert_eq!(order(Order::Input), [0, 1, 2, 3, 4]);
+        assert_eq!(order(Order::Start), [0, 1, 2, 3, 4]);
+        assert_eq!(order(Order::End), [3, 4, 0, 1, 2]);
+        assert_eq!(order(Order::Size), [3, 2, 0, 1, 4]);
+        assert_eq!(order(Order::Area), [3, 0, 1, 2, 4]);
+        assert_eq!(order(Order::Width), [0, 3, 1, 2, 4]);
+        assert_eq!(order(Order::Load), [0, 1, 2, 3, 4]);
+        assert_eq!(order(Order::Overlaps), [0, 1, 2, 3, 4]);
+        assert_eq!(order(Order::Sections), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn peaks_are_the_largest_load_of_the_live_range_alone() {
+        let rows = [(1, 0, 9), (4, 2, 4), (2, 6, 8)];
+        let buffers =
+            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        let peaks = Peaks::new(&instance);
+        let found: Vec<(u64, u32)> =
+            instance.buffers().iter().map(|b| peaks.of(b)).map(|(load, step)| (load, step.get())).collect();
+        assert_eq!(found, [(5, 2), (5, 2), (3, 6)]);
+    }
+}

@@ -1,0 +1,71 @@
+//! The largest of a run of numbers, and the first place where it stands, in O(log n).
+
+use std::ops::Range;
+
+/// A segment tree over numbers that do not change.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeMax {
+    /// Leaves from `count` on; each inner node holds the index of the better of its two children.
+    tree: Vec<u32>,
+    values: Vec<u64>,
+}
+
+impl RangeMax {
+    /// A tree over `values`; O(n).
+    pub(crate) fn new(values: Vec<u64>) -> Self {
+        let count = values.len();
+        let mut tree = vec![0_u32; count];
+        tree.extend((0_u32..).take(count));
+        let mut this = Self { tree, values };
+        for node in (1..count).rev() {
+            this.tree[node] = this.better(this.tree[2 * node], this.tree[2 * node + 1]);
+        }
+        this
+    }
+
+    fn better(&self, a: u32, b: u32) -> u32 {
+        let key = |index: u32| (self.values[index as usize], std::cmp::Reverse(index));
+        if key(a) >= key(b) { a } else { b }
+    }
+
+    /// The largest value at the indices of `range`, and its first index; `None` for an empty range.
+    pub(crate) fn query(&self, range: Range<usize>) -> Option<(u64, usize)> {
+        let count = self.values.len();
+        let (mut low, mut high) = (range.start + count, range.end + count);
+        let mut best = None;
+        let mut take = |node: usize| {
+            let index = self.tree[node];
+            best = Some(best.map_or(index, |best| self.better(best, index)));
+        };
+        while low < high {
+            if low % 2 == 1 {
+                take(low);
+                low += 1;
+            }
+            if high % 2 == 1 {
+                high -= 1;
+                take(high);
+            }
+            low /= 2;
+            high /= 2;
+        }
+        best.map(|index| (self.values[index as usize], index as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_range_gives_its_first_largest() {
+        let values = vec![3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 9, 9];
+        let tree = RangeMax::new(values.clone());
+        for low in 0..=values.len() {
+            for high in low..=values.len() {
+                let best = (low..high).rev().max_by_key(|&index| values[index]);
+                assert_eq!(tree.query(low..high), best.map(|index| (values[index], index)), "{low}..{high}");
+            }
+        }
+    }
+}

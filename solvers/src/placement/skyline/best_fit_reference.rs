@@ -1,0 +1,220 @@
+//! The profile-guided best fit, as its authors describe it.
+//!
+//! Offset lines cut the time axis into pieces, each with the address up to which memory is used there;
+//! at first one line at 0 spans all time. Again and again, the lowest line (the leftmost of equals) is
+//! taken. Among the unplaced buffers that live within its time, the one that lives longest is placed on
+//! it, and the line splits: what the buffer covers rises to the buffer's end. If no buffer fits, the line
+//! rises to its lower neighbour. Neighbours at one height are one line.
+//!
+//! ```text
+//!      address
+//!        ^    +----+
+//!        |    |    |        lines: [0,2) at 0, [2,5) at 8, [5,9) at 3
+//!      3 |    |    +-----   lowest: [0,2); if nothing lives within it,
+//!        |____|             it rises to 8 and joins [2,5)
+//!        +----------------> step
+//! ```
+//!
+//! # References
+//!
+//! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
+//!    neural networks*, 2018, arXiv:1804.10001.
+//! 2. E. K. Burke, G. Kendall and G. Whitwell, *A new placement heuristic for the orthogonal
+//!    stock-cutting problem*, Operations Research 52(4), 2004, doi:10.1287/opre.1040.0109.
+//!
+//! # Complexity
+//!
+//! O(n^2): every step looks at every unplaced buffer. `best-fit` gives the same plan faster.
+//!
+//! # Deviations from the paper
+//!
+//! - Ties between lifetimes, which the paper leaves open: the larger size, then the lower id.
+//! - A buffer with an alignment lies at the line's offset rounded up to it.
+
+use planlab_dsa::{Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Offset, Plan, Planner, Run};
+
+/// The published text of the profile-guided best fit; key `best-fit/reference`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::skyline::BestFitReference;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 4), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&BestFitReference, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BestFitReference;
+
+/// What both forms of the best fit take into account.
+pub(super) const HONOURS: Honours = Honours {
+    in_place: false,
+    pins: false,
+    pauses: false,
+    alignment: true,
+    arenas: false,
+    apart: false,
+    hint: false,
+    work_limit: true,
+    threads: false,
+};
+
+/// Where both forms of the best fit were published.
+pub(super) const REFERENCE: &str = "Sekiyama et al. 2018, arXiv:1804.10001";
+
+impl Planner for BestFitReference {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "best-fit/reference".into(),
+            summary: "longest lifetime on the lowest line of the skyline, as published".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: REFERENCE,
+            complexity: "n^2",
+            practical: Some(10_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let mut offsets = vec![Offset::default(); instance.len()];
+        let mut unplaced: Vec<BufferId> = instance.ids().collect();
+        let mut skyline = Skyline::new(instance.horizon().get());
+        while !unplaced.is_empty() {
+            run.tick(unplaced.len() as u64)?;
+            let lowest = skyline.lowest();
+            let line = skyline.lines[lowest];
+            let fits = |id: &&BufferId| line.spans(instance.buffer(**id));
+            let rank = |id: &&BufferId| rank(instance.buffer(**id), **id);
+            if let Some(&id) = unplaced.iter().filter(fits).max_by_key(rank) {
+                let buffer = instance.buffer(id);
+                let offset = buffer.align.round_up(line.offset).expect("an instance leaves room for padding");
+                offsets[id.index()] = Offset::new(offset);
+                skyline.place(lowest, buffer, offset + buffer.size.get());
+                unplaced.retain(|&other| other != id);
+            } else {
+                skyline.lift(lowest);
+            }
+        }
+        run.offer(Plan::from_offsets(offsets))
+    }
+}
+
+/// The buffer with the largest rank is placed first.
+fn rank(buffer: &Buffer, id: BufferId) -> impl Ord + use<> {
+    (buffer.live.width(), buffer.size, std::cmp::Reverse(id))
+}
+
+/// Up to `offset` memory is used during the steps `[left, right)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Line {
+    left: u32,
+    right: u32,
+    offset: u64,
+}
+
+impl Line {
+    const fn spans(&self, buffer: &Buffer) -> bool {
+        self.left <= buffer.live.start().get() && buffer.live.end().get() <= self.right
+    }
+}
+
+/// All lines, from left to right; neighbours differ in height.
+#[derive(Debug)]
+struct Skyline {
+    lines: Vec<Line>,
+}
+
+impl Skyline {
+    fn new(horizon: u32) -> Self {
+        Self { lines: vec![Line { left: 0, right: horizon, offset: 0 }] }
+    }
+
+    /// The index of the lowest line, the leftmost of equals.
+    fn lowest(&self) -> usize {
+        let indices = 0..self.lines.len();
+        indices.min_by_key(|&index| self.lines[index].offset).expect("there is always a line")
+    }
+
+    /// Puts a buffer that ends at `top` on a line.
+    fn place(&mut self, index: usize, buffer: &Buffer, top: u64) {
+        let (start, end) = buffer.live.into();
+        let Line { left, right, offset } = self.lines[index];
+        let parts = [
+            Line { left, right: start, offset },
+            Line { left: start, right: end, offset: top },
+            Line { left: end, right, offset },
+        ];
+        self.lines.splice(index..=index, parts.into_iter().filter(|part| part.left < part.right));
+        self.merge();
+    }
+
+    /// Raises a line to its lower neighbour.
+    fn lift(&mut self, index: usize) {
+        let left = index.checked_sub(1).map(|left| self.lines[left].offset);
+        let right = self.lines.get(index + 1).map(|right| right.offset);
+        let lower = left.into_iter().chain(right).min();
+        self.lines[index].offset = lower.expect("a line over all time holds every buffer");
+        self.merge();
+    }
+
+    fn merge(&mut self) {
+        self.lines.dedup_by(|next, last| {
+            let is_level = next.offset == last.offset;
+            if is_level {
+                last.right = next.right;
+            }
+            is_level
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Budget, Bytes, Instance, LiveRange, execute};
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(buffers: Vec<Buffer>) -> Vec<u64> {
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let best = execute(&BestFitReference, &instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    #[test]
+    fn ties_go_to_the_larger_then_to_the_lower_id() {
+        assert_eq!(offsets(vec![buffer(2, 0, 2), buffer(3, 0, 2), buffer(3, 0, 2)]), [6, 0, 3]);
+    }
+
+    #[test]
+    fn a_line_that_nothing_fits_rises_to_its_lower_neighbour() {
+        // The long one first, then what fits beside it; [2, 6) has to wait until the lines are level.
+        let all = vec![buffer(5, 0, 5), buffer(3, 5, 8), buffer(4, 2, 6), buffer(1, 6, 8)];
+        assert_eq!(offsets(all), [0, 0, 5, 3]);
+    }
+
+    #[test]
+    fn offsets_are_rounded_up_from_the_line() {
+        let align = Alignment::new(8).expect("positive");
+        assert_eq!(offsets(vec![buffer(3, 0, 3), buffer(4, 0, 2).with_align(align)]), [0, 8]);
+    }
+
+    #[test]
+    fn neighbours_at_one_height_merge() {
+        let mut skyline = Skyline::new(9);
+        skyline.place(0, &buffer(4, 3, 6), 4);
+        skyline.place(0, &buffer(4, 0, 3), 4);
+        assert_eq!(skyline.lines.len(), 2);
+        skyline.lift(1);
+        assert_eq!(skyline.lines, [Line { left: 0, right: 9, offset: 4 }]);
+    }
+}

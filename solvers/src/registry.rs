@@ -1,0 +1,68 @@
+//! Every planner by its key.
+
+use planlab_dsa::Planner;
+
+use crate::placement::Order;
+use crate::placement::baseline::Bump;
+use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
+use crate::placement::skyline::BestFitReference;
+
+/// A digest of the sources of this crate and of the contract: the version of every planner here. 64
+/// hexadecimal digits; the same for the same sources.
+pub const SOURCE_DIGEST: &str = env!("PLANLAB_SOURCE_DIGEST");
+
+/// One planner for each key, in the order in which lists show them.
+///
+/// ```
+/// let keys: Vec<_> = planlab_solvers::registry().iter().map(|p| p.descriptor().key).collect();
+/// assert!(keys.contains(&"first-fit/size".into()));
+/// ```
+#[must_use]
+pub fn registry() -> Vec<Box<dyn Planner>> {
+    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(Bump)];
+    all.extend(Order::ALL.map(|order| Box::new(FirstFit::new(order)) as Box<dyn Planner>));
+    all.extend(Order::ALL.map(|order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
+    all.push(Box::new(GreedyBySize));
+    all.push(Box::new(GreedyByBreadth));
+    all.push(Box::new(BestFitReference));
+    all
+}
+
+/// The planner of a key, or `None`.
+///
+/// ```
+/// assert!(planlab_solvers::planner("bump").is_some());
+/// assert!(planlab_solvers::planner("bmup").is_none());
+/// ```
+#[must_use]
+pub fn planner(key: &str) -> Option<Box<dyn Planner>> {
+    registry().into_iter().find(|planner| planner.descriptor().key == key)
+}
+
+/// The keys of the [`registry`], in its order.
+#[must_use]
+pub fn keys() -> Vec<String> {
+    registry().iter().map(|planner| planner.descriptor().key.into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_unique_and_found() {
+        let keys = keys();
+        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+        for key in &keys {
+            assert_eq!(planner(key).expect("in the registry").descriptor().key, key.as_str());
+        }
+    }
+
+    #[test]
+    fn the_digest_is_64_hexadecimal_digits() {
+        assert_eq!(SOURCE_DIGEST.len(), 64);
+        assert!(SOURCE_DIGEST.chars().all(|c| c.is_ascii_hexdigit()));
+    }
+}
