@@ -1,5 +1,23 @@
 //! The record, the crash-safe store, and the statistics.
+//!
+//! A [`Record`] is one row: a cell and a repetition. A [`Store`] keeps rows, instances and plans in a
+//! folder, so that a report needs nothing but that folder. With the feature `parquet` (on by default)
+//! rows are compacted into Parquet shards; without it there is the journal alone.
 
+#[cfg(feature = "parquet")]
+mod columns;
+mod error;
+mod files;
+#[cfg(feature = "parquet")]
+pub mod frame;
+#[cfg(feature = "parquet")]
+mod instances;
+mod journal;
 mod record;
+mod store;
 
+pub use error::StoreError;
+#[cfg(feature = "parquet")]
+pub use instances::{load_instance, load_plan};
 pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status};
+pub use store::{Notice, Store, read_records};

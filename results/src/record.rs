@@ -19,7 +19,8 @@ pub enum Status {
     Unknown,
     /// The planner does not honour what the instance demands.
     Unsupported,
-    /// The time was up and there is no plan.
+    /// The time was up and there is no plan, or the planner did not stop by itself and was killed (the
+    /// plan that it had by then is kept).
     Timeout,
     /// The memory limit was reached and there is no plan.
     OutOfMemory,
@@ -83,6 +84,12 @@ impl Status {
         }
     }
 
+    /// The status of this [name](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
     /// Whether the row has an answer: a plan that counts, or a proof that there is none.
     #[must_use]
     pub const fn is_answer(self) -> bool {
@@ -111,6 +118,23 @@ pub enum Lane {
     Quality,
     /// Ran alone.
     Timing,
+}
+
+impl Lane {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quality => "quality",
+            Self::Timing => "timing",
+        }
+    }
+
+    /// The lane of this [name](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Quality, Self::Timing].into_iter().find(|lane| lane.name() == name)
+    }
 }
 
 /// A point of an anytime run.

@@ -1,0 +1,177 @@
+//! Tables as Parquet files: typed columns in, typed columns out.
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::*;
+use polars_io::SerReader as _;
+use polars_io::parquet::read::ParquetReader;
+use polars_io::parquet::write::{KeyValueMetadata, ParquetWriter};
+
+use crate::StoreError;
+
+const KIND: &str = "planlab.kind";
+const VERSION: &str = "planlab.schema";
+
+/// What a file is: `records`, `instance`, `plan`, and the version of its columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) version: u32,
+}
+
+/// A Parquet file of `frame` in memory.
+pub(crate) fn encode(
+    kind: Kind,
+    mut extra: Vec<(String, String)>,
+    frame: &mut DataFrame,
+) -> PolarsResult<Vec<u8>> {
+    extra.push((KIND.to_owned(), kind.name.to_owned()));
+    extra.push((VERSION.to_owned(), kind.version.to_string()));
+    let mut bytes = Vec::new();
+    ParquetWriter::new(&mut bytes)
+        .with_key_value_metadata(Some(KeyValueMetadata::from_static(extra)))
+        .finish(frame)?;
+    Ok(bytes)
+}
+
+/// A list column of `u64`, one slice for each row.
+pub(crate) fn lists_u64<'a>(name: &str, rows: impl ExactSizeIterator<Item = &'a [u64]>) -> Column {
+    let mut lists =
+        ListPrimitiveChunkedBuilder::<UInt64Type>::new(name.into(), rows.len(), rows.len(), DataType::UInt64);
+    rows.for_each(|row| lists.append_slice(row));
+    lists.finish().into_column()
+}
+
+/// A list column of `u64` that may be missing.
+pub(crate) fn lists_opt_u64(name: &str, rows: impl ExactSizeIterator<Item = Vec<Option<u64>>>) -> Column {
+    let mut lists =
+        ListPrimitiveChunkedBuilder::<UInt64Type>::new(name.into(), rows.len(), rows.len(), DataType::UInt64);
+    rows.for_each(|row| lists.append_iter(row.into_iter()));
+    lists.finish().into_column()
+}
+
+/// A table that was read; every getter's error names the file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    path: PathBuf,
+    frame: DataFrame,
+    metadata: Vec<(String, Option<String>)>,
+}
+
+impl Table {
+    /// Reads a file of `kind` from its bytes.
+    pub(crate) fn decode(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
+        let mut reader = ParquetReader::new(Cursor::new(bytes));
+        let metadata = reader.get_metadata().map_err(|error| StoreError::bad_file(path, &error))?;
+        let pairs = metadata.key_value_metadata.iter().flatten();
+        let metadata: Vec<_> = pairs.map(|pair| (pair.key.clone(), pair.value.clone())).collect();
+        check_kind(path, &metadata, kind)?;
+        let frame = reader.finish().map_err(|error| StoreError::bad_file(path, &error))?;
+        Ok(Self { path: path.to_path_buf(), frame, metadata })
+    }
+
+    /// A table that is in memory already; `path` names it in errors.
+    pub(crate) fn of_frame(path: &Path, frame: DataFrame) -> Self {
+        Self { path: path.to_path_buf(), frame, metadata: Vec::new() }
+    }
+
+    pub(crate) fn height(&self) -> usize {
+        self.frame.height()
+    }
+
+    /// The value of a metadata key.
+    pub(crate) fn metadata(&self, key: &str) -> Result<&str, StoreError> {
+        find(&self.metadata, key).ok_or_else(|| self.bad(&format!("it has no metadata `{key}`")))
+    }
+
+    pub(crate) fn bad(&self, reason: &impl ToString) -> StoreError {
+        StoreError::bad_file(&self.path, reason)
+    }
+
+    fn column(&self, name: &str) -> Result<&Column, StoreError> {
+        self.frame.column(name).map_err(|error| self.bad(&error))
+    }
+
+    fn all<T>(&self, name: &str, values: Vec<Option<T>>) -> Result<Vec<T>, StoreError> {
+        let whole: Option<Vec<T>> = values.into_iter().collect();
+        whole.ok_or_else(|| self.bad(&format!("column `{name}` lacks a value")))
+    }
+
+    pub(crate) fn opt_u64(&self, name: &str) -> Result<Vec<Option<u64>>, StoreError> {
+        let column = self.column(name)?.u64().map_err(|error| self.bad(&error))?;
+        Ok(column.iter().collect())
+    }
+
+    pub(crate) fn u64(&self, name: &str) -> Result<Vec<u64>, StoreError> {
+        self.all(name, self.opt_u64(name)?)
+    }
+
+    pub(crate) fn opt_u32(&self, name: &str) -> Result<Vec<Option<u32>>, StoreError> {
+        let column = self.column(name)?.u32().map_err(|error| self.bad(&error))?;
+        Ok(column.iter().collect())
+    }
+
+    pub(crate) fn u32(&self, name: &str) -> Result<Vec<u32>, StoreError> {
+        self.all(name, self.opt_u32(name)?)
+    }
+
+    pub(crate) fn opt_i32(&self, name: &str) -> Result<Vec<Option<i32>>, StoreError> {
+        let column = self.column(name)?.i32().map_err(|error| self.bad(&error))?;
+        Ok(column.iter().collect())
+    }
+
+    pub(crate) fn bool(&self, name: &str) -> Result<Vec<bool>, StoreError> {
+        let column = self.column(name)?.bool().map_err(|error| self.bad(&error))?;
+        self.all(name, column.iter().collect())
+    }
+
+    pub(crate) fn opt_text(&self, name: &str) -> Result<Vec<Option<String>>, StoreError> {
+        let column = self.column(name)?.str().map_err(|error| self.bad(&error))?;
+        Ok(column.iter().map(|value| value.map(str::to_owned)).collect())
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<Vec<String>, StoreError> {
+        self.all(name, self.opt_text(name)?)
+    }
+
+    /// A list column; `None` inside a list is a missing value.
+    pub(crate) fn lists(&self, name: &str) -> Result<Vec<Vec<Option<u64>>>, StoreError> {
+        let column = self.column(name)?.list().map_err(|error| self.bad(&error))?;
+        let mut rows = Vec::with_capacity(column.len());
+        for row in column.amortized_iter() {
+            let row = row.ok_or_else(|| self.bad(&format!("column `{name}` lacks a list")))?;
+            let values = row.as_ref().u64().map_err(|error| self.bad(&error))?;
+            rows.push(values.iter().collect());
+        }
+        Ok(rows)
+    }
+
+    /// A list column without missing values.
+    pub(crate) fn lists_u64(&self, name: &str) -> Result<Vec<Vec<u64>>, StoreError> {
+        self.lists(name)?.into_iter().map(|row| self.all(name, row)).collect()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.frame.column(name).is_ok()
+    }
+}
+
+fn find<'a>(metadata: &'a [(String, Option<String>)], key: &str) -> Option<&'a str> {
+    metadata.iter().find(|(name, _)| name == key)?.1.as_deref()
+}
+
+fn check_kind(path: &Path, metadata: &[(String, Option<String>)], kind: Kind) -> Result<(), StoreError> {
+    if find(metadata, KIND) != Some(kind.name) {
+        return Err(StoreError::bad_file(
+            path,
+            &format!("it is not a file of planlab's kind `{}`", kind.name),
+        ));
+    }
+    let version: Option<u32> = find(metadata, VERSION).and_then(|version| version.parse().ok());
+    let found = version.ok_or_else(|| StoreError::bad_file(path, &"it names no schema version"))?;
+    if found > kind.version {
+        return Err(StoreError::Schema { path: path.to_path_buf(), found, known: kind.version });
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! What can go wrong with a store.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use planlab_dsa::Digest;
+
+/// Why a store could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `create`, `read`, ...
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// Another process writes to the store.
+    #[error("{} is in use by another writer ({holder}); wait for it, or write to another folder", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, as the lock file says.
+        holder: String,
+    },
+    /// A line of the journal, not the last, that is not what was written.
+    #[error("{}:{line}: {reason}", path.display())]
+    Corrupt {
+        /// The journal.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file that is not what its name says.
+    #[error("{}: {reason}", path.display())]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file of a version that this program does not know.
+    #[error("{}: it has schema {found}, but this program reads schema {known} and older", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that is known.
+        known: u32,
+    },
+    /// A file whose content has another digest than its name.
+    #[error("{}: its content has digest {found}, its name says {expected}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        expected: Digest,
+        /// What was found.
+        found: Digest,
+    },
+    /// Labels for another number of buffers.
+    #[error("there are labels for {labels} buffers, but the instance has {buffers}")]
+    Labels {
+        /// How many labels.
+        labels: usize,
+        /// How many buffers.
+        buffers: usize,
+    },
+    /// A row that is not of this program's schema.
+    #[error("row {cell} (repetition {repetition}) cannot be written: {reason}")]
+    Row {
+        /// Its cell.
+        cell: String,
+        /// Its repetition.
+        repetition: u32,
+        /// Why not.
+        reason: String,
+    },
+    /// Shards, and a program built without Parquet.
+    #[error("{}: this program was built without Parquet and cannot read shards", path.display())]
+    NoParquet {
+        /// The first shard.
+        path: PathBuf,
+    },
+}
+
+impl StoreError {
+    /// Whether the disk (or the quota) is full: the same command may succeed once there is room.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether the folder or file may not be written or read, for another reason than a full disk.
+    #[must_use]
+    pub fn is_unwritable(&self) -> bool {
+        matches!(self, Self::Io { .. }) && !self.is_disk_full()
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(crate) fn bad_file(path: &Path, reason: &impl ToString) -> Self {
+        Self::BadFile { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_a_folder_that_cannot_be_written() {
+        let full = StoreError::io("write", Path::new("x"))(io::Error::from_raw_os_error(28));
+        assert!(full.is_disk_full() && !full.is_unwritable());
+        let denied = StoreError::io("create", Path::new("x"))(io::Error::from_raw_os_error(13));
+        assert!(!denied.is_disk_full() && denied.is_unwritable());
+        let labels = StoreError::Labels { labels: 1, buffers: 2 };
+        assert!(!labels.is_disk_full() && !labels.is_unwritable());
+    }
+}

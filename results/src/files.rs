@@ -1,0 +1,75 @@
+//! Files that appear whole or not at all.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::StoreError;
+
+/// Writes `bytes` to `path`: a temporary file beside it, fsync, rename, fsync of the folder.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempfile_in(folder)
+        .map_err(StoreError::io("create a file in", folder))?;
+    file.write_all(bytes).map_err(StoreError::io("write", path))?;
+    make_readable(file.as_file()).map_err(StoreError::io("set the permissions of", path))?;
+    file.as_file().sync_all().map_err(StoreError::io("flush", path))?;
+    file.persist(path).map_err(|error| StoreError::io("rename to", path)(error.error))?;
+    sync_folder(folder)
+}
+
+const TEMPORARY: &str = ".tmp-";
+
+/// Temporary files are private; results are not.
+#[cfg(unix)]
+fn make_readable(file: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_file: &File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let open = File::open(folder).map_err(StoreError::io("open", folder))?;
+    open.sync_all().map_err(StoreError::io("flush", folder))
+}
+
+pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
+    fs::create_dir_all(path).map_err(StoreError::io("create", path))
+}
+
+/// Files of a folder with this extension, by name; none where there is no such folder.
+pub(crate) fn list(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(StoreError::io("read", folder)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(StoreError::io("read", folder))?.path();
+        let is_temporary =
+            path.file_name().and_then(OsStr::to_str).is_none_or(|name| name.starts_with(TEMPORARY));
+        if path.extension() == Some(OsStr::new(extension)) && !is_temporary {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// The whole file, or `None` where there is none.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io("read", path)(error)),
+    }
+}

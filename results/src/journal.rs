@@ -1,0 +1,140 @@
+//! The journal: one line for each row, with its checksum.
+//!
+//! ```text
+//! 9f86d081884c7d65 {"schema":1,"cell":"..."}
+//! ```
+//!
+//! A line is written by one call and flushed to the disk before the next. A process that dies while it
+//! writes leaves a torn last line, which is dropped; a line before the last that does not match its
+//! checksum means that the file was damaged, and is an error.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::record::{Record, SCHEMA};
+use crate::{StoreError, files};
+
+/// What a journal holds.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) records: Vec<Record>,
+    /// Bytes up to the end of the last good line.
+    pub(crate) length: u64,
+    /// The last good line lacks its line feed.
+    pub(crate) unended: bool,
+    /// The torn last line: its number from 1 and its bytes.
+    pub(crate) torn: Option<(u64, u64)>,
+}
+
+/// Reads a journal; none is an empty one.
+pub(crate) fn read(path: &Path) -> Result<Content, StoreError> {
+    let mut content = Content::default();
+    let Some(bytes) = files::read_if_there(path)? else { return Ok(content) };
+    let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..).peekable();
+    while let Some((line, number)) = lines.next() {
+        match decode(line) {
+            Ok(record) if record.schema > SCHEMA => {
+                let (path, found) = (path.to_path_buf(), record.schema);
+                return Err(StoreError::Schema { path, found, known: SCHEMA });
+            }
+            Ok(record) => {
+                content.records.push(record);
+                content.length += line.len() as u64;
+                content.unended = line.last() != Some(&b'\n');
+            }
+            Err(_) if lines.peek().is_none() => content.torn = Some((number, line.len() as u64)),
+            Err(reason) => {
+                return Err(StoreError::Corrupt { path: path.to_path_buf(), line: number, reason });
+            }
+        }
+    }
+    Ok(content)
+}
+
+fn checksum(json: &[u8]) -> String {
+    blake3::hash(json).to_hex()[..16].to_owned()
+}
+
+fn encode(record: &Record, lines: &mut Vec<u8>) -> Result<(), StoreError> {
+    let json = serde_json::to_vec(record).map_err(|error| StoreError::Row {
+        cell: record.cell.clone(),
+        repetition: record.repetition,
+        reason: error.to_string(),
+    })?;
+    lines.extend_from_slice(checksum(&json).as_bytes());
+    lines.push(b' ');
+    lines.extend_from_slice(&json);
+    lines.push(b'\n');
+    Ok(())
+}
+
+fn decode(line: &[u8]) -> Result<Record, String> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let (sum, json) = line.split_at_checked(16).ok_or("the line is too short for a checksum")?;
+    let json = json.strip_prefix(b" ").ok_or("there is no space after the checksum")?;
+    if checksum(json).as_bytes() != sum {
+        return Err("the row does not match its checksum".to_owned());
+    }
+    serde_json::from_slice(json).map_err(|error| format!("not a row: {error}"))
+}
+
+/// An open journal that rows are appended to.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Journal {
+    /// Opens the journal, cuts a torn last line off, and gives what it holds.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Content), StoreError> {
+        let content = read(path)?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(StoreError::io("open for writing", path))?;
+        let mut length = content.length;
+        if content.torn.is_some() {
+            file.set_len(length).map_err(StoreError::io("cut the torn last line off", path))?;
+        }
+        if content.unended {
+            file.write_all(b"\n").map_err(StoreError::io("write", path))?;
+            length += 1;
+        }
+        file.sync_data().map_err(StoreError::io("flush", path))?;
+        Ok((Self { path: path.to_path_buf(), file, length }, content))
+    }
+
+    /// Appends rows; when it returns they are on the disk. When it fails, the journal is as before.
+    pub(crate) fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let mut lines = Vec::new();
+        for record in records {
+            encode(record, &mut lines)?;
+        }
+        let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // Where even this fails, the next reader drops the torn line.
+            let _ = self.file.set_len(self.length);
+            return Err(StoreError::io("append to", &self.path)(error));
+        }
+        self.length += lines.len() as u64;
+        Ok(())
+    }
+
+    /// Whether there is no row.
+    #[cfg(feature = "parquet")]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Drops all rows.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn clear(&mut self) -> Result<(), StoreError> {
+        self.file.set_len(0).map_err(StoreError::io("truncate", &self.path))?;
+        self.length = 0;
+        self.file.sync_data().map_err(StoreError::io("flush", &self.path))
+    }
+}

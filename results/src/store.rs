@@ -1,0 +1,297 @@
+//! The crash-safe store of rows, instances and plans.
+//!
+//! ```text
+//! <dir>/lock                          held by the one writer
+//! <dir>/journal.jsonl                 rows, appended and flushed one by one
+//! <dir>/shards/<n>-<digest>.parquet   rows, compacted
+//! <dir>/instances/<digest>.parquet    instances with their labels, each once
+//! <dir>/plans/<digest>.parquet        plans, each once
+//! ```
+//!
+//! Files under the folders appear whole or not at all. Compaction writes the shard first and empties the
+//! journal once the shard is on the disk; a crash in between leaves rows in both, which are one row to
+//! every reader: of the rows of one cell and repetition the latest counts, and the journal is later than
+//! the shards.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::journal::{self, Journal};
+use crate::record::Record;
+use crate::{StoreError, files};
+
+const JOURNAL: &str = "journal.jsonl";
+const SHARDS: &str = "shards";
+
+/// Something that a reader should know and need not act on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The last line of the journal was cut short by a crash; its row is lost and will be made again.
+    TornLine {
+        /// The journal.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// How much of the line there was.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TornLine { path, line, bytes } => {
+                let path = path.display();
+                write!(f, "{path}:{line}: dropped a last line of {bytes} bytes that was cut short")
+            }
+        }
+    }
+}
+
+/// Rows in the order of their first appearance, the latest of each cell and repetition.
+#[derive(Debug, Default)]
+struct Latest {
+    records: Vec<Record>,
+    index: BTreeMap<(String, u32), usize>,
+}
+
+impl Latest {
+    /// Puts a row in; gives its index, or `None` where the very same row is there already.
+    fn put(&mut self, record: Record) -> Option<usize> {
+        let key = (record.cell.clone(), record.repetition);
+        if let Some(&at) = self.index.get(&key) {
+            if self.records[at] == record {
+                return None;
+            }
+            self.records[at] = record;
+            return Some(at);
+        }
+        self.index.insert(key, self.records.len());
+        self.records.push(record);
+        Some(self.records.len() - 1)
+    }
+
+    fn get(&self, cell: &str, repetition: u32) -> Option<&Record> {
+        self.index.get(&(cell.to_owned(), repetition)).map(|&at| &self.records[at])
+    }
+}
+
+/// A store that is open for writing. There is one writer at a time.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    journal: Journal,
+    latest: Latest,
+    /// Indices of rows that no shard has yet.
+    fresh: std::collections::BTreeSet<usize>,
+    notices: Vec<Notice>,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the store of a folder, and makes the folder where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Locked`] while another process writes to it, [`StoreError::Io`] where the folder
+    /// cannot be written, [`StoreError::Corrupt`] and [`StoreError::BadFile`] where a file is damaged,
+    /// [`StoreError::Schema`] where it was made by a newer program.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let dir = dir.as_ref();
+        for folder in [dir, &dir.join(SHARDS), &dir.join("instances"), &dir.join("plans")] {
+            files::create_folder(folder)?;
+        }
+        let lock = lock(&dir.join("lock"))?;
+        let path = dir.join(JOURNAL);
+        let (journal, content) = Journal::open(&path)?;
+        files::sync_folder(dir)?;
+        let mut latest = Latest::default();
+        for record in read_shards(dir)? {
+            latest.put(record);
+        }
+        let fresh = content.records.into_iter().filter_map(|record| latest.put(record)).collect();
+        let notices = torn(&path, content.torn);
+        Ok(Self { dir: dir.to_path_buf(), journal, latest, fresh, notices, _lock: lock })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What was noticed when the store was opened.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// The latest row of each cell and repetition, in the order in which the cells first came.
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        &self.latest.records
+    }
+
+    /// The latest row of a cell and repetition.
+    #[must_use]
+    pub fn record(&self, cell: &str, repetition: u32) -> Option<&Record> {
+        self.latest.get(cell, repetition)
+    }
+
+    /// Appends a row; when it returns, the row is on the disk. A row of the same cell and repetition is
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`]; the journal is then as it was before.
+    pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.append_all(std::slice::from_ref(record))
+    }
+
+    /// Appends rows with one flush for all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`]; the journal is then as it was before.
+    pub fn append_all(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        self.journal.append(records)?;
+        for record in records {
+            if let Some(at) = self.latest.put(record.clone()) {
+                self.fresh.insert(at);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "parquet")]
+impl Store {
+    /// Moves the journal's rows into a new shard and gives its path; `None` where there are none to move.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`]; no row is lost, and the journal still has what no shard has.
+    pub fn compact(&mut self) -> Result<Option<PathBuf>, StoreError> {
+        let shard = if self.fresh.is_empty() { None } else { Some(self.write_shard()?) };
+        self.fresh.clear();
+        if !self.journal.is_empty() {
+            self.journal.clear()?;
+        }
+        Ok(shard)
+    }
+
+    fn write_shard(&self) -> Result<PathBuf, StoreError> {
+        let rows: Vec<&Record> = self.fresh.iter().map(|&at| &self.latest.records[at]).collect();
+        let bytes = crate::frame::encode(&rows)?;
+        let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+        let number = next_shard(&self.dir)?;
+        let path = self.dir.join(SHARDS).join(format!("{number:06}-{digest}.parquet"));
+        files::write_whole(&path, &bytes)?;
+        Ok(path)
+    }
+
+    /// Keeps an instance with its labels, under its digest. An instance that is there already is left as
+    /// it is, labels included.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`], or [`StoreError::Labels`] where there is not one label for each buffer.
+    pub fn put_instance(
+        &self,
+        instance: &planlab_dsa::Instance,
+        labels: &planlab_dsa::Labels,
+    ) -> Result<planlab_dsa::Digest, StoreError> {
+        crate::instances::put_instance(&self.dir, instance, labels)
+    }
+
+    /// Keeps a plan under its digest.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn put_plan(&self, plan: &planlab_dsa::Plan) -> Result<planlab_dsa::Digest, StoreError> {
+        crate::instances::put_plan(&self.dir, plan)
+    }
+}
+
+/// The latest row of each cell and repetition, without opening the store for writing; a writer may be
+/// at work.
+///
+/// # Errors
+///
+/// As [`Store::open`], save the lock. A folder that is not there is an error.
+pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
+    let dir = dir.as_ref();
+    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
+    let journal = journal::read(&dir.join(JOURNAL))?;
+    let mut latest = Latest::default();
+    for record in read_shards(dir)?.into_iter().chain(journal.records) {
+        latest.put(record);
+    }
+    Ok(latest.records)
+}
+
+fn torn(path: &Path, torn: Option<(u64, u64)>) -> Vec<Notice> {
+    torn.map(|(line, bytes)| Notice::TornLine { path: path.to_path_buf(), line, bytes }).into_iter().collect()
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(StoreError::io("open for writing", path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Only for the message: an unreadable name leaves it empty.
+            let _ = file.read_to_string(&mut holder);
+            return Err(StoreError::Locked { path: path.to_path_buf(), holder: holder.trim().to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error)),
+    }
+    name_holder(&mut file).map_err(StoreError::io("write", path))?;
+    Ok(file)
+}
+
+fn name_holder(file: &mut File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "process {}", std::process::id())
+}
+
+#[cfg(feature = "parquet")]
+fn next_shard(dir: &Path) -> Result<u64, StoreError> {
+    let shards = files::list(&dir.join(SHARDS), "parquet")?;
+    let numbers = shards.iter().filter_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        name.split_once('-')?.0.parse::<u64>().ok()
+    });
+    Ok(numbers.max().map_or(1, |last| last + 1))
+}
+
+#[cfg(feature = "parquet")]
+fn read_shards(dir: &Path) -> Result<Vec<Record>, StoreError> {
+    let mut records = Vec::new();
+    for path in files::list(&dir.join(SHARDS), "parquet")? {
+        let Some(bytes) = files::read_if_there(&path)? else { continue };
+        records.append(&mut crate::frame::decode(&path, bytes)?);
+    }
+    Ok(records)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_shards(dir: &Path) -> Result<Vec<Record>, StoreError> {
+    match files::list(&dir.join(SHARDS), "parquet")?.into_iter().next() {
+        Some(path) => Err(StoreError::NoParquet { path }),
+        None => Ok(Vec::new()),
+    }
+}
