@@ -12,7 +12,7 @@
 //!     buffers.push(Buffer::new(Bytes::new(size), LiveRange::new(start, end)?));
 //! }
 //! let instance = Instance::from_buffers(buffers)?;
-//! let best_fit = planlab_solvers::planner("best-fit/reference").ok_or("no such planner")?;
+//! let best_fit = planlab_solvers::planner("best-fit").ok_or("no such planner")?;
 //! let outcome = execute(&best_fit, &instance, Budget::default(), 0);
 //! assert_eq!(outcome.height(), Some(Bytes::new(96)));
 //! assert!(outcome.is_optimal());

@@ -5,7 +5,7 @@ use planlab_dsa::Planner;
 use crate::placement::Order;
 use crate::placement::baseline::Bump;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
-use crate::placement::skyline::BestFitReference;
+use crate::placement::skyline::{BestFit, BestFitReference};
 
 /// A digest of the sources of this crate and of the contract: the version of every planner here. 64
 /// hexadecimal digits; the same for the same sources.
@@ -24,6 +24,7 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.extend(Order::ALL.map(|order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
     all.push(Box::new(GreedyBySize));
     all.push(Box::new(GreedyByBreadth));
+    all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
     all
 }

@@ -106,7 +106,7 @@ impl Planner for BestFitReference {
 }
 
 /// The buffer with the largest rank is placed first.
-fn rank(buffer: &Buffer, id: BufferId) -> impl Ord + use<> {
+pub(super) fn rank(buffer: &Buffer, id: BufferId) -> impl Ord + use<> {
     (buffer.live.width(), buffer.size, std::cmp::Reverse(id))
 }
 

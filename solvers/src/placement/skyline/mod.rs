@@ -1,5 +1,8 @@
 //! Skyline planners: the lowest point of the plan's outline decides what comes next.
 
+mod best_fit;
 mod best_fit_reference;
+mod longest_within;
 
+pub use best_fit::BestFit;
 pub use best_fit_reference::BestFitReference;

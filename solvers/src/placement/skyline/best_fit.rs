@@ -1,0 +1,274 @@
+//! The profile-guided best fit, fast: the same plan as `best-fit/reference`.
+//!
+//! The lines are a linked list with a heap by (offset, left end) beside it. The question "which unplaced
+//! buffer with `start >= left` and `end <= right` lives longest" goes to a k-d tree over the points
+//! (start, end): each node knows the box of its unplaced points and the best of them, so that a node that
+//! lies inside the question's quadrant answers at once and one that cannot better what is known is left
+//! out.
+//!
+//! ```text
+//!       end ^
+//!     right |-------+ . .        asked: the points at most `right` high and
+//!           | x  x  |   x        at least `left` far to the right
+//!           |   x   | x
+//!           +-------+------> start
+//!                 left   (mirrored: the quadrant lies to the right of `left`)
+//! ```
+//!
+//! # References
+//!
+//! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
+//!    neural networks*, 2018, arXiv:1804.10001.
+//! 2. J. L. Bentley, *Multidimensional binary search trees used for associative searching*, Communications
+//!    of the ACM 18(9), 1975, doi:10.1145/361002.361007.
+//!
+//! # Complexity
+//!
+//! At most 3 n questions, as every line that rises joins another and every buffer makes two at most. A
+//! question takes O(log n) where buffers are short against the horizon, O(sqrt n) at worst; O(n) memory.
+//!
+//! # Deviations from the paper
+//!
+//! As `best-fit/reference`: ties between lifetimes go to the larger size, then to the lower id; offsets
+//! are rounded up from the line to the alignment.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use planlab_dsa::{Buffer, BufferId, Descriptor, Guarantee, Halt, Instance, Offset, Plan, Planner, Run};
+
+use super::best_fit_reference::{HONOURS, REFERENCE, rank};
+use super::longest_within::LongestWithin;
+
+/// Longest lifetime on the lowest line of the skyline; key `best-fit`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::skyline::BestFit;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 4), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&BestFit, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BestFit;
+
+impl Planner for BestFit {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "best-fit".into(),
+            summary: "longest lifetime on the lowest line of the skyline".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: REFERENCE,
+            complexity: "n log n, n sqrt n at worst",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let ranked = ranked(instance);
+        let mut unplaced = LongestWithin::new(ranked.iter().map(|&id| instance.buffer(id).live));
+        let mut offsets = vec![Offset::default(); instance.len()];
+        let mut skyline = Skyline::new(instance.horizon().get());
+        let mut left = instance.len();
+        while left > 0 {
+            let lowest = skyline.lowest();
+            let Line { left: from, right: to, offset, .. } = skyline.lines[lowest as usize];
+            let found = unplaced.take(from, to);
+            run.tick(unplaced.visited())?;
+            if let Some(rank) = found {
+                let id = ranked[rank as usize];
+                let buffer = instance.buffer(id);
+                let offset = buffer.align.round_up(offset).expect("an instance leaves room for all padding");
+                offsets[id.index()] = Offset::new(offset);
+                skyline.place(lowest, buffer, offset + buffer.size.get());
+                left -= 1;
+            } else {
+                skyline.lift(lowest);
+            }
+        }
+        run.offer(Plan::from_offsets(offsets))
+    }
+}
+
+/// All buffers, the one to prefer first.
+fn ranked(instance: &Instance) -> Vec<BufferId> {
+    let mut ranked: Vec<_> = instance.ids().map(|id| (Reverse(rank(instance.buffer(id), id)), id)).collect();
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(_, id)| id).collect()
+}
+
+/// The number of a line; [`NONE`] at the ends of the list.
+type LineId = u32;
+
+const NONE: LineId = LineId::MAX;
+
+/// Up to `offset` memory is used during the steps `[left, right)`.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    left: u32,
+    right: u32,
+    offset: u64,
+    previous: LineId,
+    next: LineId,
+}
+
+/// All lines as a list from left to right; neighbours differ in height.
+#[derive(Debug)]
+struct Skyline {
+    lines: Vec<Line>,
+    /// Numbers of lines that joined another.
+    spare: Vec<LineId>,
+    /// Every line, and what is left of lines that have changed since.
+    heap: BinaryHeap<Reverse<(u64, u32, LineId)>>,
+}
+
+impl Skyline {
+    fn new(horizon: u32) -> Self {
+        let all = Line { left: 0, right: horizon, offset: 0, previous: NONE, next: NONE };
+        Self { lines: vec![all], spare: Vec::new(), heap: BinaryHeap::from([Reverse((0, 0, 0))]) }
+    }
+
+    /// The lowest line, the leftmost of equals.
+    fn lowest(&mut self) -> LineId {
+        while let Some(Reverse((offset, left, id))) = self.heap.pop() {
+            let line = &self.lines[id as usize];
+            if (line.offset, line.left) == (offset, left) && line.left < line.right {
+                return id;
+            }
+        }
+        unreachable!("every line is in the heap")
+    }
+
+    /// Puts a buffer that ends at `top` on a line that was just taken from the heap.
+    fn place(&mut self, id: LineId, buffer: &Buffer, top: u64) {
+        let (start, end) = buffer.live.into();
+        let Line { left, right, offset, previous, next } = self.lines[id as usize];
+        if left < start {
+            let rest = self.insert(Line { left, right: start, offset, previous, next: id });
+            self.link(previous, rest);
+            self.link(rest, id);
+        }
+        if end < right {
+            let rest = self.insert(Line { left: end, right, offset, previous: id, next });
+            self.link(rest, next);
+            self.link(id, rest);
+        }
+        let line = &mut self.lines[id as usize];
+        (line.left, line.right, line.offset) = (start, end, top);
+        self.join(id);
+    }
+
+    /// Raises a line that was just taken from the heap to its lower neighbour.
+    fn lift(&mut self, id: LineId) {
+        let Line { previous, next, .. } = self.lines[id as usize];
+        let neighbours = [previous, next].into_iter().filter(|&line| line != NONE);
+        let lower = neighbours.map(|line| self.lines[line as usize].offset).min();
+        self.lines[id as usize].offset = lower.expect("a line over all time holds every buffer");
+        self.join(id);
+    }
+
+    fn insert(&mut self, line: Line) -> LineId {
+        let id = match self.spare.pop() {
+            Some(id) => {
+                self.lines[id as usize] = line;
+                id
+            }
+            None => {
+                self.lines.push(line);
+                u32::try_from(self.lines.len() - 1).expect("there are at most as many lines as steps")
+            }
+        };
+        self.heap.push(Reverse((line.offset, line.left, id)));
+        id
+    }
+
+    fn link(&mut self, previous: LineId, next: LineId) {
+        if previous != NONE {
+            self.lines[previous as usize].next = next;
+        }
+        if next != NONE {
+            self.lines[next as usize].previous = previous;
+        }
+    }
+
+    /// Makes one line of a line whose height has changed and of the neighbours at that height.
+    fn join(&mut self, id: LineId) {
+        let Line { previous, next, offset, .. } = self.lines[id as usize];
+        if previous != NONE && self.lines[previous as usize].offset == offset {
+            self.lines[id as usize].left = self.lines[previous as usize].left;
+            let before = self.lines[previous as usize].previous;
+            self.remove(previous);
+            self.link(before, id);
+            if before == NONE {
+                self.lines[id as usize].previous = NONE;
+            }
+        }
+        if next != NONE && self.lines[next as usize].offset == offset {
+            self.lines[id as usize].right = self.lines[next as usize].right;
+            let after = self.lines[next as usize].next;
+            self.remove(next);
+            self.link(id, after);
+            if after == NONE {
+                self.lines[id as usize].next = NONE;
+            }
+        }
+        let Line { left, offset, .. } = self.lines[id as usize];
+        self.heap.push(Reverse((offset, left, id)));
+    }
+
+    /// Frees the number of a line. An empty line answers no entry of the heap.
+    fn remove(&mut self, id: LineId) {
+        let line = &mut self.lines[id as usize];
+        line.right = line.left;
+        self.spare.push(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::placement::skyline::BestFitReference;
+
+    fn buffer((size, start, width, align): (u64, u32, u32, u64)) -> Buffer {
+        let live = LiveRange::new(start, start + width).expect("not empty");
+        Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align).expect("positive"))
+    }
+
+    fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<Offset> {
+        let best = execute(planner, instance, Budget::default(), 0).best;
+        best.expect("a plan").offsets().to_vec()
+    }
+
+    fn same(buffers: Vec<Buffer>) -> Result<(), TestCaseError> {
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        prop_assert_eq!(offsets(&BestFit, &instance), offsets(&BestFitReference, &instance));
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn it_gives_the_plan_of_the_reference(
+            rows in prop::collection::vec((1_u64..6, 0_u32..20, 1_u32..9, 1_u64..4), 0..40),
+        ) {
+            same(rows.into_iter().map(buffer).collect())?;
+        }
+
+        #[test]
+        fn it_gives_the_plan_of_the_reference_on_many_buffers(
+            rows in prop::collection::vec((1_u64..1000, 0_u32..500, 1_u32..90, 1_u64..2), 100..400),
+        ) {
+            same(rows.into_iter().map(buffer).collect())?;
+        }
+    }
+}
