@@ -1,7 +1,7 @@
 //! Where placement problems come from: files, recorded nets, seeded families and public instances.
-//!
-//! [`formats`] reads and writes traces and plans.
-
+pub mod expected;
 pub mod formats;
-
+mod nearest;
+pub mod recorded;
 pub use formats::{Dialect, FormatError, ReadOptions, Trace};
+pub use nearest::{did_you_mean, nearest};

@@ -56,6 +56,12 @@ impl Trace {
         Self { instance, labels, notices: Vec::new() }
     }
 
+    /// Sets the metadata `workload` to a key.
+    pub(crate) fn name_workload(&mut self, key: &str) {
+        self.labels.metadata.retain(|(name, _)| name != "workload");
+        self.labels.metadata.insert(0, ("workload".to_owned(), key.to_owned()));
+    }
+
     /// The optimal height in bytes, where the workload was built around one (metadata `optimum`).
     #[must_use]
     pub fn optimum(&self) -> Option<u64> {

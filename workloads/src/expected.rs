@@ -1,0 +1,206 @@
+//! What the profile-guided paper's own framework and pool need on the `chainer/` workloads.
+//!
+//! `data/chainer/expected.json` was had by running `CuPy`'s real pools over the same requests, and the
+//! paper's best fit over the same traces.
+
+use std::sync::OnceLock;
+
+use planlab_dsa::Bytes;
+use serde::Deserialize;
+
+use crate::recorded::data_file;
+
+/// One propagation (the buffers that are allocated and freed within it).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Propagation {
+    /// The workload's key.
+    pub key: String,
+    /// The number of buffers.
+    pub buffers: usize,
+    /// The load.
+    pub load: Bytes,
+    /// The sum of all sizes: what a network-wise allocation takes.
+    pub sum: Bytes,
+    /// The net's parameters, which live outside the propagation.
+    pub parameters: Bytes,
+    /// The height of the paper's best fit.
+    pub best_fit_height: Bytes,
+    /// What the pool of `CuPy` 2.0.0rc1 holds after five propagations.
+    pub cupy2_pool: Bytes,
+    /// What the pool of `CuPy` 1 holds after five propagations.
+    pub cupy1_pool: Bytes,
+}
+
+/// One whole process: initialisation and its first iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The workload's key.
+    pub key: String,
+    /// The step before which the pool was read.
+    pub before_step: u64,
+    /// Bytes in use by then.
+    pub cupy2_pool_used: Bytes,
+    /// Bytes held by then, parameters included.
+    pub cupy2_pool_total: Bytes,
+    /// How often the pool asked the device for memory, where that was counted.
+    pub device_allocations: Option<u64>,
+}
+
+/// What is known of the `chainer/` workloads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The propagation traces, from the smallest net up.
+    pub propagation: Vec<Propagation>,
+    /// The process traces.
+    pub process: Vec<Process>,
+}
+
+impl Expected {
+    /// The expectation of a propagation workload.
+    #[must_use]
+    pub fn propagation(&self, key: &str) -> Option<&Propagation> {
+        self.propagation.iter().find(|expected| expected.key == key)
+    }
+
+    /// The expectation of a process workload.
+    #[must_use]
+    pub fn process(&self, key: &str) -> Option<&Process> {
+        self.process.iter().find(|expected| expected.key == key)
+    }
+}
+
+/// The time that `CuPy`'s real pool and a plan's table took for one propagation, on a CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolCost {
+    /// The workload's key.
+    pub key: String,
+    /// The number of requests.
+    pub buffers: usize,
+    /// What the pool held.
+    pub pool_total: Bytes,
+    /// Milliseconds in the pool for one propagation, the median.
+    pub pool_ms: f64,
+    /// Milliseconds in a plan's table for one propagation.
+    pub plan_ms: f64,
+}
+
+#[derive(Deserialize)]
+struct RawExpected {
+    process: Vec<RawProcess>,
+    propagation: Vec<RawPropagation>,
+}
+
+#[derive(Deserialize)]
+struct RawProcess {
+    file: String,
+    before_step: u64,
+    cupy2_pool_used_bytes: u64,
+    cupy2_pool_total_bytes: u64,
+    device_allocations: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RawPropagation {
+    file: String,
+    buffers: usize,
+    load_bytes: u64,
+    sum_bytes: u64,
+    parameter_bytes: u64,
+    best_fit_height_bytes: u64,
+    cupy2_pool_total_after_5_propagations: u64,
+    cupy1_pool_total_after_5_propagations: u64,
+}
+
+/// The expectations of the `chainer/` workloads.
+///
+/// # Panics
+///
+/// If the embedded file is damaged, which the tests rule out.
+#[must_use]
+pub fn expected() -> &'static Expected {
+    static EXPECTED: OnceLock<Expected> = OnceLock::new();
+    EXPECTED.get_or_init(|| {
+        let bytes = data_file("chainer/expected.json").expect("embedded");
+        let raw: RawExpected = serde_json::from_slice(&bytes).expect("valid");
+        Expected {
+            propagation: raw.propagation.into_iter().map(propagation).collect(),
+            process: raw.process.into_iter().map(process).collect(),
+        }
+    })
+}
+
+fn propagation(raw: RawPropagation) -> Propagation {
+    Propagation {
+        key: key(&raw.file),
+        buffers: raw.buffers,
+        load: Bytes::new(raw.load_bytes),
+        sum: Bytes::new(raw.sum_bytes),
+        parameters: Bytes::new(raw.parameter_bytes),
+        best_fit_height: Bytes::new(raw.best_fit_height_bytes),
+        cupy2_pool: Bytes::new(raw.cupy2_pool_total_after_5_propagations),
+        cupy1_pool: Bytes::new(raw.cupy1_pool_total_after_5_propagations),
+    }
+}
+
+fn process(raw: RawProcess) -> Process {
+    Process {
+        key: key(&raw.file),
+        before_step: raw.before_step,
+        cupy2_pool_used: Bytes::new(raw.cupy2_pool_used_bytes),
+        cupy2_pool_total: Bytes::new(raw.cupy2_pool_total_bytes),
+        device_allocations: raw.device_allocations,
+    }
+}
+
+/// `alexnet-train-b32.csv` is `chainer/alexnet/train/b32`.
+fn key(file: &str) -> String {
+    let stem = file.strip_suffix(".csv").unwrap_or(file);
+    let mode = ["-infer-", "-train-", "-process-"]
+        .into_iter()
+        .find_map(|mode| stem.split_once(mode).zip(Some(mode)));
+    match mode {
+        Some(((net, rest), mode)) => {
+            format!("chainer/{net}/{}/{}", mode.trim_matches('-'), rest.replace('-', "/"))
+        }
+        None => format!("chainer/{stem}"),
+    }
+}
+
+/// The measured cost of the real pool's search, for the nets that are also workloads.
+///
+/// # Panics
+///
+/// If the embedded file is damaged, which the tests rule out.
+#[must_use]
+pub fn pool_costs() -> &'static [PoolCost] {
+    static COSTS: OnceLock<Vec<PoolCost>> = OnceLock::new();
+    COSTS.get_or_init(|| {
+        let bytes = data_file("chainer/cupy2rc1-pool-cost.txt").expect("embedded");
+        let text = std::str::from_utf8(&bytes).expect("plain text");
+        text.lines().filter_map(pool_cost).collect()
+    })
+}
+
+/// A line `real_alexnet_train_b32.csv  n=  80  pool total  459276288  pool time/... median  0.63 ms (...)
+/// plan lookup  0.01 ms`.
+fn pool_cost(line: &str) -> Option<PoolCost> {
+    let after = |mark: &str| line.split_once(mark)?.1.split_whitespace().next();
+    let stem = line.split_whitespace().next()?.strip_prefix("real_")?.strip_suffix(".csv")?;
+    let (net, rest) = stem.split_once('_')?;
+    let net = match net {
+        "inceptionresnetv2" => "inception-resnet-v2",
+        "alexnet" | "googlenet" | "resnet50" => net,
+        _ => return None,
+    };
+    let mode = match rest.strip_prefix("train_") {
+        Some(batch) => format!("train/{batch}"),
+        None => "infer/b1".to_owned(),
+    };
+    Some(PoolCost {
+        key: format!("chainer/{net}/{mode}"),
+        buffers: after("n=")?.parse().ok()?,
+        pool_total: Bytes::new(after("pool total")?.parse().ok()?),
+        pool_ms: after("median")?.parse().ok()?,
+        plan_ms: after("plan lookup")?.parse().ok()?,
+    })
+}

@@ -1,0 +1,159 @@
+//! The recorded nets, embedded: traces of real frameworks' allocations, with where each came from.
+//!
+//! `data/MANIFEST.toml` lists every file. Keys are `<route>/<net>/<mode>/b<N>[/variant]`; the route says
+//! who allocated: `chainer` (Chainer with `CuPy`'s pool), `torch` (`PyTorch`'s CUDA caching allocator on
+//! device calls that do nothing), `torch-cpu` (a CPU run under the profiler), `torch-fake` (storages
+//! followed under fake tensors), `onnx` (a graph in its node order).
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::sync::OnceLock;
+
+use include_dir::{Dir, include_dir};
+use planlab_dsa::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::formats::{FormatError, ReadOptions, Trace, read_trace};
+
+static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
+
+/// One recorded workload, as the manifest has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The workload's key.
+    pub key: String,
+    /// The file, relative to `data/`.
+    pub file: String,
+    /// The digest of the instance.
+    pub digest: Digest,
+    /// The number of buffers.
+    pub buffers: usize,
+    /// The load, in bytes.
+    pub load: u64,
+    /// How it was had.
+    pub provenance: String,
+}
+
+/// Another file of the corpus: operation lists, expectations, samples of other tools' formats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataFile {
+    /// The file, relative to `data/`.
+    pub file: String,
+    /// The digest of its bytes, as they are stored.
+    pub digest: Digest,
+    /// How it was had.
+    pub provenance: String,
+}
+
+/// What `data/MANIFEST.toml` holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The workloads, by key.
+    pub workload: Vec<Recorded>,
+    /// The other files.
+    pub file: Vec<DataFile>,
+}
+
+/// The embedded manifest.
+///
+/// # Panics
+///
+/// If the embedded file is damaged, which the tests rule out.
+#[must_use]
+pub fn manifest() -> &'static Manifest {
+    static MANIFEST: OnceLock<Manifest> = OnceLock::new();
+    MANIFEST.get_or_init(|| {
+        let text = DATA.get_file("MANIFEST.toml").and_then(|file| file.contents_utf8());
+        toml::from_str(text.expect("the manifest is embedded")).expect("the manifest is valid")
+    })
+}
+
+/// The recorded workload of a key.
+#[must_use]
+pub fn recorded(key: &str) -> Option<&'static Recorded> {
+    let all = &manifest().workload;
+    all.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok().map(|index| &all[index])
+}
+
+/// The content of an embedded file, named relative to `data/`, decompressed where its name ends in
+/// `.zst`; `None` where there is no such file.
+///
+/// # Panics
+///
+/// If the embedded file is damaged, which the tests rule out.
+#[must_use]
+pub fn data_file(file: &str) -> Option<Cow<'static, [u8]>> {
+    let stored = stored_file(file)?;
+    if !file.ends_with(".zst") {
+        return Some(Cow::Borrowed(stored));
+    }
+    let mut plain = Vec::new();
+    let decoder = zstd::Decoder::new(stored).and_then(|mut decoder| decoder.read_to_end(&mut plain));
+    decoder.expect("embedded files are whole");
+    Some(Cow::Owned(plain))
+}
+
+/// The bytes of an embedded file as they are stored.
+#[must_use]
+pub fn stored_file(file: &str) -> Option<&'static [u8]> {
+    DATA.get_file(file).map(include_dir::File::contents)
+}
+
+/// Every embedded file's name, relative to `data/`.
+#[must_use]
+pub fn stored_files() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    let mut folders = vec![&DATA];
+    while let Some(folder) = folders.pop() {
+        names.extend(folder.files().filter_map(|file| file.path().to_str()));
+        folders.extend(folder.dirs());
+    }
+    names.sort_unstable();
+    names
+}
+
+impl Recorded {
+    /// Reads the embedded trace; its metadata `workload` is the key.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] if the embedded file is damaged, which the tests rule out.
+    pub fn trace(&self) -> Result<Trace, FormatError> {
+        let missing = || FormatError::new(&self.file, 1, "the file is not embedded");
+        let bytes = stored_file(&self.file).ok_or_else(missing)?;
+        let mut trace = read_trace(&self.file, bytes, &ReadOptions::default())?;
+        trace.name_workload(&self.key);
+        Ok(trace)
+    }
+}
+
+/// The key of a file from its name and its metadata; `None` for a name that does not follow
+/// `<net>-<mode>-b<N>[-variant]`.
+#[must_use]
+pub fn key_of(file: &str, trace: &Trace) -> Option<String> {
+    let (folder, name) = file.split_once('/')?;
+    let stem = name.strip_suffix(".csv.zst")?;
+    if folder == "chainer" {
+        return trace.labels.meta("workload").map(str::to_owned);
+    }
+    let (route, suffix) = match trace.labels.meta("route")? {
+        "nullcuda" => ("torch", ""),
+        "profiler" => ("torch-cpu", "-cpu"),
+        "fake" => ("torch-fake", ""),
+        "onnx" => ("onnx", "-onnx"),
+        _ => return None,
+    };
+    let stem = stem.strip_suffix(suffix)?;
+    let modes = ["train", "infer", "decode"];
+    let (net, mode, rest) = modes.iter().find_map(|mode| {
+        let (net, rest) = stem.split_once(&format!("-{mode}-"))?;
+        Some((net, mode, rest))
+    })?;
+    Some(match rest.split_once('-') {
+        Some((batch, variant)) => format!("{route}/{net}/{mode}/{batch}/{variant}"),
+        None => format!("{route}/{net}/{mode}/{rest}"),
+    })
+}
