@@ -1,0 +1,432 @@
+//! The contract of a [`Planner`], checked on the corpus.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::corpus::{Case, corpus};
+use super::oracle::oracle;
+use crate::{
+    Budget, Buffer, Bytes, CancelToken, Descriptor, Guarantee, Instance, LiveRange, Offset, Outcome,
+    PlanError, Planner, Scope, Stop, execute,
+};
+
+/// The most buffers for which the oracle is asked.
+const ORACLE_BUFFERS: usize = 300;
+/// Up to so many buffers an exact planner that ends by itself has the optimum.
+const EXACT_BUFFERS: usize = 12;
+/// Up to so many buffers a run is repeated with sizes scaled, steps shifted, and another seed.
+const REPEATED_BUFFERS: usize = 60;
+/// How long a run may go on after it was told to stop; generous, as tests run unoptimised and side by side.
+const REASON: Duration = Duration::from_secs(3);
+
+/// Runs a planner over the corpus and panics if it breaks its contract.
+///
+/// On every case of at most [`practical`](Descriptor::practical) buffers:
+/// - a demand that it does not honour, and nothing else, is [`PlanError::Unsupported`], and there is no
+///   other error;
+/// - the best plan is valid for the oracle, and as high as it says; no plan lies below the optimum, no
+///   bound above it, in either scope; incumbent and bound only ever improve;
+/// - a planner that ends by itself has a plan, an exact one has the optimum (up to 12 buffers), and a
+///   guaranteed ratio to the load holds;
+/// - the same seed and work limit give the same plan, any seed does where it is not randomised, and a
+///   heuristic gives the same plan where all sizes are three times as large, or all steps later;
+/// - a time limit of a millisecond and a cancelled run end soon and without an error.
+///
+/// Its descriptor is filled in, and its key is kebab-case.
+///
+/// # Panics
+///
+/// If the contract is broken; the message says where and how.
+pub fn conformance(planner: &dyn Planner) {
+    conformance_on(planner, &corpus());
+}
+
+/// [`conformance`] for each planner of a registry, whose keys must differ. All planners are run before it
+/// panics.
+///
+/// # Panics
+///
+/// If one of them breaks its contract; the messages stand above.
+pub fn conformance_of_all<'p>(planners: impl IntoIterator<Item = &'p dyn Planner>) {
+    let cases = corpus();
+    let mut keys = Vec::new();
+    let mut broken = Vec::new();
+    for planner in planners {
+        let key = planner.descriptor().key;
+        assert!(!keys.contains(&key), "two planners have the key `{key}`");
+        if catch_unwind(AssertUnwindSafe(|| conformance_on(planner, &cases))).is_err() {
+            broken.push(key.clone());
+        }
+        keys.push(key);
+    }
+    assert!(broken.is_empty(), "these planners break their contract: {}", broken.join(", "));
+}
+
+/// As [`conformance`] on other cases.
+///
+/// # Panics
+///
+/// As [`conformance`].
+pub fn conformance_on(planner: &dyn Planner, cases: &[Case]) {
+    let descriptor = planner.descriptor();
+    check_descriptor(&descriptor);
+    let judge = Judge { planner, descriptor };
+    let practical = |case: &&Case| judge.is_practical(case);
+    for case in cases.iter().filter(practical) {
+        judge.check_case(case);
+    }
+    let supported = |case: &&Case| judge.descriptor.honours.refuses(&case.instance).is_none();
+    let largest = cases.iter().filter(practical).filter(supported).max_by_key(|case| case.instance.len());
+    if let Some(largest) = largest {
+        judge.check_limits(largest);
+    }
+}
+
+fn check_descriptor(descriptor: &Descriptor) {
+    let key = descriptor.key.as_ref();
+    let parts = || key.split('/').flat_map(|part| part.split('-'));
+    let is_word = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.')
+    };
+    assert!(parts().all(is_word), "the key `{key}` is not kebab-case");
+    let texts = [
+        ("summary", descriptor.summary.as_ref()),
+        ("reference", descriptor.reference),
+        ("complexity", descriptor.complexity),
+    ];
+    for (field, text) in texts {
+        assert!(!text.trim().is_empty(), "{key}: its descriptor has no {field}");
+    }
+    if let Guarantee::Ratio(ratio) = descriptor.guarantee {
+        assert!(ratio.is_finite() && ratio >= 1.0, "{key}: a guarantee of {ratio} times the load is none");
+    }
+}
+
+struct Judge<'p> {
+    planner: &'p dyn Planner,
+    descriptor: Descriptor,
+}
+
+impl Judge<'_> {
+    fn is_practical(&self, case: &Case) -> bool {
+        let most = self.descriptor.practical.unwrap_or(u32::MAX);
+        case.instance.len() <= usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
+    fn budget(&self, instance: &Instance) -> Budget {
+        let buffers = u64::try_from(instance.len()).unwrap_or(u64::MAX);
+        let work = self.descriptor.honours.work_limit.then(|| 20_000 + buffers.saturating_mul(2_000));
+        Budget { wall: Some(Duration::from_secs(5)), work, ..Budget::default() }
+    }
+
+    fn run<'i>(&self, instance: &'i Instance, seed: u64) -> Outcome<'i> {
+        execute(self.planner, instance, self.budget(instance), seed)
+    }
+
+    fn fail(&self, case: &str, what: impl std::fmt::Display) -> ! {
+        panic!("{} breaks its contract on `{case}`: {what}", self.descriptor.key)
+    }
+
+    fn check_case(&self, case: &Case) {
+        let outcome = self.run(&case.instance, 7);
+        let refused = self.descriptor.honours.refuses(&case.instance);
+        match (&outcome.end, refused) {
+            (Err(PlanError::Unsupported(feature)), Some(refused)) if *feature == refused => return,
+            (Ok(_), None) => {}
+            (end, _) => self.fail(&case.name, format_args!("it ends with {end:?}; unsupported: {refused:?}")),
+        }
+        self.check_plan(case, &outcome);
+        self.check_bounds(case, &outcome);
+        self.check_trajectory(case, &outcome);
+        self.check_guarantee(case, &outcome);
+        if case.instance.len() <= REPEATED_BUFFERS {
+            self.check_repeats(case, &outcome);
+            self.check_scaled_and_shifted(case, &outcome);
+        }
+    }
+
+    fn check_plan(&self, case: &Case, outcome: &Outcome<'_>) {
+        let Some(best) = &outcome.best else {
+            let limited = case.instance.arenas().iter().any(|arena| arena.capacity.is_some());
+            if matches!(outcome.end, Ok(Stop::Finished | Stop::Proved)) && !limited {
+                self.fail(&case.name, "it ended by itself, but has no plan");
+            }
+            return;
+        };
+        let height = best.height();
+        if case.instance.len() <= ORACLE_BUFFERS {
+            match oracle(&case.instance, best.as_plan()) {
+                Ok(true_height) if true_height == height => {}
+                Ok(other) => self.fail(&case.name, format_args!("its plan is {other} high, not {height}")),
+                Err(fault) => self.fail(&case.name, format_args!("its plan is not valid: {fault}")),
+            }
+        }
+        let least = if best.in_place().is_empty() { case.without_hand_over } else { case.optimum };
+        if let Some(least) = least.filter(|&least| height < least) {
+            self.fail(&case.name, format_args!("a height of {height} lies below the optimum {least}"));
+        }
+        if !self.descriptor.honours.in_place && !best.in_place().is_empty() {
+            self.fail(&case.name, "it hands over in place, which its descriptor denies");
+        }
+    }
+
+    fn check_bounds(&self, case: &Case, outcome: &Outcome<'_>) {
+        let scopes = [(Scope::Any, case.optimum), (Scope::NoHandOver, case.without_hand_over)];
+        for (scope, optimum) in scopes {
+            let claim = outcome.bound.of(scope);
+            if let Some(optimum) = optimum.filter(|&optimum| claim.value > optimum) {
+                let evidence = claim.evidence;
+                self.fail(
+                    &case.name,
+                    format_args!("bound {claim} ({evidence}, {scope:?}) lies above the optimum {optimum}"),
+                );
+            }
+        }
+    }
+
+    fn check_trajectory(&self, case: &Case, outcome: &Outcome<'_>) {
+        for pair in outcome.trajectory.windows(2) {
+            let (before, after) = (pair[0], pair[1]);
+            let lower = before.height.is_none_or(|old| after.height.is_some_and(|new| new <= old));
+            if !lower || after.bound < before.bound || after.elapsed < before.elapsed {
+                self.fail(&case.name, format_args!("its trajectory goes back from {before:?} to {after:?}"));
+            }
+        }
+    }
+
+    fn check_guarantee(&self, case: &Case, outcome: &Outcome<'_>) {
+        let ended = matches!(outcome.end, Ok(Stop::Finished | Stop::Proved));
+        let Some(height) = outcome.height().filter(|_| ended) else { return };
+        let load = case.instance.load().bytes;
+        match self.descriptor.guarantee {
+            Guarantee::Ratio(ratio) if as_float(height) > ratio * as_float(load) => {
+                self.fail(
+                    &case.name,
+                    format_args!("a height of {height} exceeds {ratio} times the load {load}"),
+                );
+            }
+            Guarantee::Exact if self.sees_all(&case.instance) && case.instance.len() <= EXACT_BUFFERS => {
+                let hands_over = self.descriptor.honours.in_place;
+                let optimum = if hands_over { case.optimum } else { case.without_hand_over };
+                if let Some(optimum) = optimum.filter(|&optimum| height != optimum) {
+                    self.fail(&case.name, format_args!("it ended at {height}, not at the optimum {optimum}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the planner uses every pause, so that its optimum is the instance's.
+    fn sees_all(&self, instance: &Instance) -> bool {
+        self.descriptor.honours.pauses || instance.buffers().iter().all(|buffer| buffer.pauses.is_empty())
+    }
+
+    /// Whether a second run must come to the same plan.
+    fn is_repeatable(&self, outcome: &Outcome<'_>) -> bool {
+        match outcome.end {
+            Ok(Stop::Deadline | Stop::Cancelled) | Err(_) => false,
+            Ok(_) => self.descriptor.honours.work_limit || !self.descriptor.randomized,
+        }
+    }
+
+    fn check_repeats(&self, case: &Case, outcome: &Outcome<'_>) {
+        if !self.is_repeatable(outcome) {
+            return;
+        }
+        let plan = |outcome: &Outcome<'_>| outcome.best.as_ref().map(|best| best.as_plan().clone());
+        let again = self.run(&case.instance, 7);
+        if self.is_repeatable(&again) && plan(&again) != plan(outcome) {
+            self.fail(&case.name, "the same seed gives another plan");
+        }
+        if !self.descriptor.randomized {
+            let other = self.run(&case.instance, 8);
+            if self.is_repeatable(&other) && plan(&other) != plan(outcome) {
+                self.fail(
+                    &case.name,
+                    "another seed gives another plan, but it says that it is not randomised",
+                );
+            }
+        }
+    }
+
+    fn check_scaled_and_shifted(&self, case: &Case, outcome: &Outcome<'_>) {
+        let buffers = case.instance.buffers();
+        let fixed = buffers.iter().any(|buffer| buffer.align.get() > 1 || buffer.pin.is_some());
+        if fixed || self.descriptor.guarantee != Guarantee::Heuristic || !self.is_repeatable(outcome) {
+            return;
+        }
+        let Some(best) = &outcome.best else { return };
+        let variants = [("three times the sizes", 3, 0), ("all steps 1000 later", 1, 1000)];
+        for (what, factor, shift) in variants {
+            let Some(variant) = scaled_and_shifted(&case.instance, factor, shift) else { continue };
+            let other = self.run(&variant, 7);
+            let offsets: Vec<Offset> = best.offsets().iter().map(|o| Offset::new(o.get() * factor)).collect();
+            let same = other.best.as_ref().is_some_and(|plan| plan.offsets() == offsets);
+            if self.is_repeatable(&other) && !same {
+                self.fail(&case.name, format_args!("{what} give another plan"));
+            }
+        }
+    }
+
+    fn check_limits(&self, case: &Case) {
+        let wall = Budget { wall: Some(Duration::from_millis(1)), ..Budget::default() };
+        let cancelled = Budget { cancel: CancelToken::default(), ..Budget::default() };
+        cancelled.cancel.cancel();
+        for (what, budget) in [("a limit of 1 ms", wall), ("a cancelled run", cancelled)] {
+            let start = Instant::now();
+            let outcome = execute(self.planner, &case.instance, budget, 7);
+            let took = start.elapsed();
+            if let Err(error) = &outcome.end {
+                self.fail(&case.name, format_args!("{what} is an error: {error}"));
+            }
+            if took > REASON {
+                self.fail(&case.name, format_args!("{what} took {took:?}"));
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio of byte counts needs 52 bits at most")]
+fn as_float(bytes: Bytes) -> f64 {
+    bytes.get() as f64
+}
+
+/// The instance with all sizes times `factor` and all steps `shift` later; `None` where it does not fit.
+fn scaled_and_shifted(instance: &Instance, factor: u64, shift: u32) -> Option<Instance> {
+    let bytes = |bytes: Bytes| bytes.get().checked_mul(factor).map(Bytes::new);
+    let steps = |live: LiveRange| {
+        LiveRange::new(live.start().get().checked_add(shift)?, live.end().get().checked_add(shift)?).ok()
+    };
+    let changed = |buffer: &Buffer| {
+        let mut buffer = buffer.clone();
+        buffer.size = bytes(buffer.size)?;
+        buffer.live = steps(buffer.live)?;
+        for pause in &mut buffer.pauses {
+            pause.steps = steps(pause.steps)?;
+            if let Some(window) = &mut pause.window {
+                *window = bytes(window.start)?..bytes(window.end)?;
+            }
+        }
+        Some(buffer)
+    };
+    let buffers: Vec<Buffer> = instance.buffers().iter().map(changed).collect::<Option<_>>()?;
+    let mut arenas = instance.arenas().to_vec();
+    for arena in &mut arenas {
+        arena.capacity = arena.capacity.map(|capacity| bytes(capacity).unwrap_or(Bytes::new(u64::MAX)));
+    }
+    let changed = Instance::builder().buffers(buffers).arenas(arenas);
+    changed.in_place(instance.in_place().to_vec()).apart(instance.apart().to_vec()).build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Evidence, Halt, Honours, Plan, Run};
+
+    /// A planner that is right except where a test makes it wrong.
+    struct Saboteur {
+        descriptor: Descriptor,
+        plan: fn(&mut Run<'_>) -> Result<(), Halt>,
+    }
+
+    impl Planner for Saboteur {
+        fn descriptor(&self) -> Descriptor {
+            self.descriptor.clone()
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            (self.plan)(run)
+        }
+    }
+
+    fn descriptor() -> Descriptor {
+        Descriptor {
+            key: "stack".into(),
+            summary: "everything on top of each other".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours::default(),
+            randomized: false,
+            reference: "folklore",
+            complexity: "n",
+            practical: None,
+        }
+    }
+
+    fn stack(run: &mut Run<'_>) -> Result<(), Halt> {
+        let mut top = 0;
+        let mut offsets = Vec::new();
+        for buffer in run.instance().buffers() {
+            run.tick(1)?;
+            offsets.push(Offset::new(top));
+            top += buffer.size.get();
+        }
+        run.offer(Plan::from_offsets(offsets))
+    }
+
+    fn message(descriptor: Descriptor, plan: fn(&mut Run<'_>) -> Result<(), Halt>) -> String {
+        let saboteur = Saboteur { descriptor, plan };
+        let panic = catch_unwind(|| conformance(&saboteur)).expect_err("it breaks the contract");
+        panic.downcast::<String>().map(|text| *text).expect("the message is formatted")
+    }
+
+    #[test]
+    fn a_planner_that_keeps_the_contract_passes() {
+        conformance(&Saboteur { descriptor: descriptor(), plan: stack });
+    }
+
+    #[test]
+    fn each_breach_is_named() {
+        let exact = Descriptor { guarantee: Guarantee::Exact, ..descriptor() };
+        assert!(message(exact, stack).contains("not at the optimum"));
+        let ratio = Descriptor { guarantee: Guarantee::Ratio(1.5), ..descriptor() };
+        assert!(message(ratio, stack).contains("1.5 times the load"));
+        let nameless = Descriptor { key: "Stack It".into(), ..descriptor() };
+        assert!(message(nameless, stack).contains("kebab-case"));
+        let unread = Descriptor { reference: " ", ..descriptor() };
+        assert!(message(unread, stack).contains("no reference"));
+        assert!(message(descriptor(), |_| Ok(())).contains("has no plan"));
+        let overlapping = |run: &mut Run<'_>| {
+            let zeros = vec![Offset::default(); run.instance().len()];
+            run.offer(Plan::from_offsets(zeros))
+        };
+        assert!(message(descriptor(), overlapping).contains("Invalid"));
+        let boasting = |run: &mut Run<'_>| {
+            let more = Bytes::new(run.instance().load().bytes.get() + 1);
+            run.raise_bound(more, Scope::Any, Evidence::Claimed)?;
+            stack(run)
+        };
+        assert!(message(descriptor(), boasting).contains("lies above the optimum"));
+    }
+
+    #[test]
+    fn a_plan_that_depends_on_the_seed_or_the_scale_is_noticed() {
+        let seeded = |run: &mut Run<'_>| {
+            let shift = rand::RngExt::random::<u8>(run.rng());
+            shifted(run, u64::from(shift))
+        };
+        assert!(message(descriptor(), seeded).contains("another seed"));
+        assert!(message(descriptor(), |run| shifted(run, 1)).contains("three times the sizes"));
+    }
+
+    fn shifted(run: &mut Run<'_>, mut top: u64) -> Result<(), Halt> {
+        let mut offsets = Vec::new();
+        for buffer in run.instance().buffers() {
+            offsets.push(Offset::new(top));
+            top = top.saturating_add(buffer.size.get());
+        }
+        if top == u64::MAX { stack(run) } else { run.offer(Plan::from_offsets(offsets)) }
+    }
+
+    #[test]
+    fn a_planner_that_ignores_the_clock_is_noticed() {
+        let deaf = |run: &mut Run<'_>| {
+            if run.instance().len() >= 1000
+                && run.remaining().is_none_or(|left| left < Duration::from_secs(1))
+            {
+                std::thread::sleep(REASON + Duration::from_millis(50));
+            }
+            stack(run)
+        };
+        assert!(message(descriptor(), deaf).contains("took"));
+    }
+}

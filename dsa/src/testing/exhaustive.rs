@@ -1,0 +1,129 @@
+//! The minimal height of a plain instance of some twenty buffers, by branch and bound.
+//!
+//! Push every buffer of an optimal plan down as far as it goes: each then lies at 0 or on top of another
+//! that is live with it. Taken in the order of (offset, id), each lies exactly on the highest of the
+//! buffers before it that are live with it, because none of those reaches into it and one of them holds it
+//! up. So it is enough to try all orders in which this offset never falls, ties by id.
+//!
+//! A branch is cut when at some step the buffers still to come, stacked on what is there (and not below
+//! the last offset), reach the height of the best plan known.
+//!
+//! # Complexity
+//!
+//! n! in the worst case.
+
+use super::first_fit::first_fit;
+use crate::{BufferId, Bytes, Instance};
+
+/// The height of the lowest plan; `None` where `nodes` placements did not decide it.
+///
+/// # Panics
+///
+/// Where the instance has anything but plain buffers: an alignment, a pin, a pause, a permission, several
+/// arenas or a capacity, a pair to keep apart.
+#[must_use]
+pub fn exhaustive(instance: &Instance, nodes: u64) -> Option<Bytes> {
+    assert!(is_plain(instance), "only plain buffers can be searched exhaustively");
+    let mut search = Search::new(instance, nodes);
+    let done = search.branch(0, 0);
+    done.then(|| Bytes::new(search.best))
+}
+
+fn is_plain(instance: &Instance) -> bool {
+    let plain = |b: &crate::Buffer| b.align.get() == 1 && b.pin.is_none() && b.pauses.is_empty();
+    let one_arena = matches!(instance.arenas(), [arena] if arena.capacity.is_none());
+    instance.buffers().iter().all(plain)
+        && one_arena
+        && instance.in_place().is_empty()
+        && instance.apart().is_empty()
+}
+
+struct Row {
+    size: u64,
+    /// The steps at which it is live, by rank.
+    steps: std::ops::Range<usize>,
+    placed: bool,
+}
+
+struct Search {
+    rows: Vec<Row>,
+    /// At each step, the highest end of what is placed.
+    tops: Vec<u64>,
+    /// At each step, the bytes of what is not.
+    open: Vec<u64>,
+    left: usize,
+    best: u64,
+    nodes: u64,
+}
+
+impl Search {
+    fn new(instance: &Instance, nodes: u64) -> Self {
+        let mut starts: Vec<u32> = instance.buffers().iter().map(|b| b.live.start().get()).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let rank = |step: u32| starts.partition_point(|&start| start < step);
+        let mut open = vec![0; starts.len()];
+        let mut rows = Vec::new();
+        for buffer in instance.buffers() {
+            let (size, steps) =
+                (buffer.size.get(), rank(buffer.live.start().get())..rank(buffer.live.end().get()));
+            open[steps.clone()].iter_mut().for_each(|bytes| *bytes += size);
+            rows.push(Row { size, steps, placed: false });
+        }
+        let (tops, left) = (vec![0; starts.len()], rows.len());
+        Self { rows, tops, open, left, best: upper_bound(instance), nodes }
+    }
+
+    /// Tries everything that may come after a placement of buffer `last` at `floor`; whether the nodes
+    /// were enough.
+    fn branch(&mut self, floor: u64, last: usize) -> bool {
+        if self.left == 0 {
+            self.best = self.tops.iter().copied().max().unwrap_or(0);
+            return true;
+        }
+        for row in 0..self.rows.len() {
+            if self.rows[row].placed {
+                continue;
+            }
+            let steps = self.rows[row].steps.clone();
+            let offset = self.tops[steps.clone()].iter().copied().max().unwrap_or(0);
+            if (offset, row) < (floor, last) {
+                continue;
+            }
+            if self.nodes == 0 {
+                return false;
+            }
+            self.nodes -= 1;
+            if !self.follow(row, offset) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn follow(&mut self, row: usize, offset: u64) -> bool {
+        let (size, steps) = (self.rows[row].size, self.rows[row].steps.clone());
+        let before = self.tops[steps.clone()].to_vec();
+        self.tops[steps.clone()].fill(offset + size);
+        self.open[steps.clone()].iter_mut().for_each(|bytes| *bytes -= size);
+        self.rows[row].placed = true;
+        self.left -= 1;
+        let done = !self.can_improve(offset) || self.branch(offset, row);
+        self.left += 1;
+        self.rows[row].placed = false;
+        self.open[steps.clone()].iter_mut().for_each(|bytes| *bytes += size);
+        self.tops[steps].copy_from_slice(&before);
+        done
+    }
+
+    fn can_improve(&self, floor: u64) -> bool {
+        let reach = |(&top, &open): (&u64, &u64)| if open == 0 { top } else { top.max(floor) + open };
+        self.tops.iter().zip(&self.open).all(|pair| reach(pair) < self.best)
+    }
+}
+
+fn upper_bound(instance: &Instance) -> u64 {
+    let mut order: Vec<BufferId> = instance.ids().collect();
+    order.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
+    first_fit(instance, &order, &[]).height(instance).expect("totals of an instance fit 64 bits").get()
+}

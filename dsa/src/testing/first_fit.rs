@@ -1,0 +1,113 @@
+//! A valid plan for any instance, the plain way.
+
+use std::ops::Range;
+
+use crate::{Arena, BufferId, InPlace, Instance, KeepApart, Offset, Plan};
+
+use super::oracle::oracle;
+
+/// Places the pinned buffers, then the others in the given order (what it leaves out, by id), each at the
+/// lowest offset at which it overlaps nothing. A buffer takes another's place where `permissions` (a part
+/// of the instance's) lets it and it fits there; which pairs did stands in the plan.
+///
+/// The capacities of the arenas are not looked at, and pins that only a hand-over excuses are taken as
+/// they are; every other instance gets a valid plan. O(n^3).
+#[must_use]
+pub fn first_fit(instance: &Instance, order: &[BufferId], permissions: &[InPlace]) -> Plan {
+    let mut plan = Plan::from_offsets(vec![Offset::default(); instance.len()]);
+    let pinned = instance.ids().filter(|&id| instance.buffer(id).pin.is_some());
+    let mut placed: Vec<BufferId> = Vec::new();
+    for id in pinned.chain(order.iter().copied()).chain(instance.ids()) {
+        if placed.contains(&id) {
+            continue;
+        }
+        let pairs = permissions.iter().filter(|pair| pair.output == id && placed.contains(&pair.input));
+        let taken = pairs.copied().find(|&pair| take_over(instance, &mut plan, &placed, pair));
+        if taken.is_none() {
+            plan.offsets[id.index()] = lowest(instance, &plan, &placed, id);
+        }
+        placed.push(id);
+    }
+    plan
+}
+
+/// Puts the output into the input's place if that is free from then on.
+fn take_over(instance: &Instance, plan: &mut Plan, placed: &[BufferId], pair: InPlace) -> bool {
+    let InPlace { input, output } = pair;
+    let buffer = instance.buffer(output);
+    let Some(offset) = buffer.align.round_up(plan.offsets[input.index()].get()) else { return false };
+    if buffer.pin.is_some_and(|pin| pin.get() != offset) {
+        return false;
+    }
+    let before = plan.clone();
+    plan.offsets[output.index()] = Offset::new(offset);
+    plan.in_place.push(pair);
+    let all = [placed, &[output]].concat();
+    let fits = holds(instance, plan, &all);
+    if !fits {
+        *plan = before;
+    }
+    fits
+}
+
+/// Whether the plan is valid for the instance that has only some of the buffers.
+fn holds(instance: &Instance, plan: &Plan, some: &[BufferId]) -> bool {
+    let place = |id: BufferId| some.iter().position(|&other| other == id).map(BufferId::from_index);
+    let renamed = |pair: &InPlace| Some(InPlace { input: place(pair.input)?, output: place(pair.output)? });
+    let apart = instance.apart().iter().filter_map(|pair| {
+        let (first, second) = (place(pair.first)?, place(pair.second)?);
+        Some(KeepApart { first, second })
+    });
+    let part = Instance::builder()
+        .buffers(some.iter().map(|&id| instance.buffer(id).clone()))
+        .in_place(instance.in_place().iter().filter_map(renamed))
+        .arenas(instance.arenas().iter().map(|arena| Arena { capacity: None, ..arena.clone() }))
+        .apart(apart)
+        .build()
+        .expect("part of a valid instance");
+    let offsets = some.iter().map(|&id| plan.offsets[id.index()]).collect();
+    let in_place = plan.in_place.iter().filter_map(renamed).collect();
+    oracle(&part, &Plan { offsets, in_place }).is_ok()
+}
+
+fn lowest(instance: &Instance, plan: &Plan, placed: &[BufferId], id: BufferId) -> Offset {
+    let buffer = instance.buffer(id);
+    if let Some(pin) = buffer.pin {
+        return pin;
+    }
+    let mut blocked: Vec<Range<i128>> = Vec::new();
+    for &other in placed {
+        blocked.extend(blocked_by(instance, other, plan.offsets[other.index()], id));
+    }
+    let mut offset = 0;
+    while let Some(range) = blocked.iter().find(|range| range.contains(&i128::from(offset))) {
+        let above = u64::try_from(range.end).expect("it holds a non-negative number");
+        offset = buffer.align.round_up(above).expect("totals of an instance fit 64 bits");
+    }
+    Offset::new(offset)
+}
+
+/// The offsets at which a buffer overlaps `other` at its place.
+fn blocked_by(instance: &Instance, other: BufferId, place: Offset, id: BufferId) -> Vec<Range<i128>> {
+    let (there, buffer) = (instance.buffer(other), instance.buffer(id));
+    if there.arena != buffer.arena {
+        return Vec::new();
+    }
+    let start = i128::from(place.get());
+    let between = |low: u64, high: u64, window: Range<u64>| {
+        start + i128::from(low) - i128::from(window.end) + 1
+            ..start + i128::from(high) - i128::from(window.start)
+    };
+    let mut blocked = Vec::new();
+    for old in there.pieces() {
+        for new in buffer.pieces().filter(|new| new.steps.overlaps(old.steps)) {
+            let window = new.window.start.get()..new.window.end.get();
+            blocked.push(between(old.window.start.get(), old.window.end.get(), window));
+        }
+    }
+    let is_apart = |pair: &KeepApart| [(id, other), (other, id)].contains(&(pair.first, pair.second));
+    if instance.apart().iter().any(is_apart) {
+        blocked.push(between(0, there.size.get(), 0..buffer.size.get()));
+    }
+    blocked
+}

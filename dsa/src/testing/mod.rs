@@ -1,0 +1,35 @@
+//! Helpers for tests of planners: an oracle, exact answers for small instances, random instances, a
+//! corpus with known optima and a conformance suite.
+//!
+//! Nothing here is fast, and nothing here shares code with what it judges.
+//!
+//! ```
+//! use planlab_dsa::testing::{brute_force, corpus, oracle};
+//! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
+//!
+//! let buffers = vec![
+//!     Buffer::new(Bytes::new(2), LiveRange::new(0, 2)?),
+//!     Buffer::new(Bytes::new(3), LiveRange::new(1, 3)?),
+//! ];
+//! let instance = Instance::from_buffers(buffers)?;
+//! assert_eq!(brute_force(&instance), Some(Bytes::new(5)));
+//! assert_eq!(oracle(&instance, &Plan::from_offsets([3, 0].map(Offset::new))), Ok(Bytes::new(5)));
+//! assert!(corpus().iter().any(|case| case.optimum.is_some()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod brute_force;
+mod conformance;
+mod corpus;
+mod exhaustive;
+mod first_fit;
+mod oracle;
+mod strategy;
+
+pub use brute_force::{brute_force, brute_force_without_hand_over};
+pub use conformance::{conformance, conformance_of_all, conformance_on};
+pub use corpus::{Case, CaseFile, FileCase, corpus};
+pub use exhaustive::exhaustive;
+pub use first_fit::first_fit;
+pub use oracle::{Fault, faults, oracle};
+pub use strategy::{Shape, instances, plans};

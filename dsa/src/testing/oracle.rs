@@ -1,0 +1,284 @@
+//! A second opinion on plans: every pair of buffers at every step at which something changes.
+//!
+//! Between two neighbouring *critical* steps (the start or end of a live range or of a pause, or the step
+//! after a hand-over) nothing changes, so a pair overlaps at some step exactly if it does at a critical
+//! one.
+//!
+//! # Complexity
+//!
+//! O(n^2 p) for n buffers with up to p pauses each.
+
+use std::ops::Range;
+
+use crate::{ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, Plan};
+
+/// What the oracle finds wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Another number of offsets than buffers.
+    #[error("{got} offsets for {expected} buffers")]
+    Count {
+        /// Buffers of the instance.
+        expected: usize,
+        /// Offsets of the plan.
+        got: usize,
+    },
+    /// An end past 2^64 - 1, or heights of arenas that sum to more.
+    #[error("an end past 2^64 - 1 (buffer {0:?})")]
+    Overflow(Option<BufferId>),
+    /// An offset that is no multiple of the alignment.
+    #[error("buffer {0} is not aligned")]
+    Misaligned(BufferId),
+    /// A pinned buffer elsewhere.
+    #[error("buffer {0} is not where it is pinned")]
+    OffPin(BufferId),
+    /// A hand-over that is not allowed.
+    #[error("buffer {} may not take the place of buffer {}", .0.output, .0.input)]
+    HandOver(InPlace),
+    /// Two buffers that must be kept apart share an address.
+    #[error("buffers {} and {} are not apart", .0.first, .0.second)]
+    Together(KeepApart),
+    /// Two buffers share an address at a step.
+    #[error("buffers {first} and {second} overlap at step {step}")]
+    Overlap {
+        /// The one of the lower id.
+        first: BufferId,
+        /// The other.
+        second: BufferId,
+        /// The first step at which they do.
+        step: u32,
+    },
+    /// An arena that needs more than it has.
+    #[error("arena {0} is over its capacity")]
+    OverCapacity(ArenaId),
+}
+
+impl Fault {
+    /// The same short name as [`Violation::kind`](crate::Violation::kind).
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Count { .. } => "wrong-count",
+            Self::Overflow(_) => "overflow",
+            Self::Misaligned(_) => "misaligned",
+            Self::OffPin(_) => "off-pin",
+            Self::HandOver(_) => "hand-over",
+            Self::Together(_) => "together",
+            Self::Overlap { .. } => "overlap",
+            Self::OverCapacity(_) => "over-capacity",
+        }
+    }
+}
+
+/// The height of a plan, if it is valid.
+///
+/// # Errors
+///
+/// One of the [`faults`] of a plan that is not.
+pub fn oracle(instance: &Instance, plan: &Plan) -> Result<Bytes, Fault> {
+    match faults(instance, plan).into_iter().next() {
+        Some(fault) => Err(fault),
+        None => match u64::try_from(heights(instance, plan).into_iter().sum::<u128>()) {
+            Ok(height) => Ok(Bytes::new(height)),
+            Err(_) => Err(Fault::Overflow(None)),
+        },
+    }
+}
+
+/// Everything that is wrong with a plan; of each pair that overlaps, the first step.
+#[must_use]
+pub fn faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
+    let (expected, got) = (instance.len(), plan.offsets.len());
+    if expected != got {
+        return vec![Fault::Count { expected, got }];
+    }
+    let judge = Judge { instance, plan };
+    let mut found = Vec::new();
+    for id in instance.ids() {
+        found.extend(judge.alone(id));
+    }
+    found.extend(plan.in_place.iter().filter(|&&pair| !judge.permits(pair)).map(|&p| Fault::HandOver(p)));
+    found.extend(instance.apart().iter().filter(|&&pair| judge.touch(pair)).map(|&p| Fault::Together(p)));
+    for second in instance.ids() {
+        for first in (0..second.get()).map(BufferId::new) {
+            if let Some(step) = judge.first_shared_step(first, second) {
+                found.push(Fault::Overlap { first, second, step });
+            }
+        }
+    }
+    found.extend(over_capacity(instance, plan));
+    found
+}
+
+/// Of each arena, the highest end.
+fn heights(instance: &Instance, plan: &Plan) -> Vec<u128> {
+    let of = |arena| {
+        let inside = instance.buffers().iter().zip(&plan.offsets).filter(|(b, _)| b.arena.index() == arena);
+        inside.map(|(b, offset)| u128::from(offset.get()) + u128::from(b.size.get())).max().unwrap_or(0)
+    };
+    (0..instance.arenas().len()).map(of).collect()
+}
+
+fn over_capacity(instance: &Instance, plan: &Plan) -> Vec<Fault> {
+    let mut found = Vec::new();
+    let heights = heights(instance, plan);
+    for ((arena, height), number) in instance.arenas().iter().zip(&heights).zip(0..) {
+        if arena.capacity.is_some_and(|capacity| u128::from(capacity.get()) < *height) {
+            found.push(Fault::OverCapacity(ArenaId::new(number)));
+        }
+    }
+    if heights.iter().sum::<u128>() > u128::from(u64::MAX) && heights.len() > 1 {
+        found.push(Fault::Overflow(None));
+    }
+    found
+}
+
+struct Judge<'a> {
+    instance: &'a Instance,
+    plan: &'a Plan,
+}
+
+impl Judge<'_> {
+    fn alone(&self, id: BufferId) -> Vec<Fault> {
+        let (buffer, offset) = (self.instance.buffer(id), self.plan.offsets[id.index()].get());
+        let rules = [
+            (self.span(id).end > u128::from(u64::MAX), Fault::Overflow(Some(id))),
+            (offset % buffer.align.get() != 0, Fault::Misaligned(id)),
+            (buffer.pin.is_some_and(|pin| pin.get() != offset), Fault::OffPin(id)),
+        ];
+        rules.into_iter().filter(|(broken, _)| *broken).map(|(_, fault)| fault).collect()
+    }
+
+    /// All addresses of a buffer.
+    fn span(&self, id: BufferId) -> Range<u128> {
+        let offset = u128::from(self.plan.offsets[id.index()].get());
+        offset..offset + u128::from(self.instance.buffer(id).size.get())
+    }
+
+    fn permits(&self, pair: InPlace) -> bool {
+        let InPlace { input, output } = pair;
+        let same = |other: &&InPlace| other.input == input || other.output == output;
+        if !self.instance.in_place().contains(&pair) || self.plan.in_place.iter().filter(same).count() > 1 {
+            return false;
+        }
+        let (outer, inner) = (self.span(input), self.span(output));
+        let (a, b) = (self.instance.buffer(input), self.instance.buffer(output));
+        let step = b.live.start().get();
+        let whole = |buffer: &Buffer| in_use(buffer, step) == Some(0..buffer.size.get());
+        a.live.end().get() == step + 1
+            && whole(a)
+            && whole(b)
+            && outer.start <= inner.start
+            && inner.end <= outer.end
+            && !self.in_circle(input)
+    }
+
+    /// Whether the place of a buffer is handed on until it comes back to it.
+    fn in_circle(&self, id: BufferId) -> bool {
+        let mut at = id;
+        for _ in 0..self.instance.len() {
+            match self.plan.in_place.iter().find(|pair| pair.input == at) {
+                Some(pair) => at = pair.output,
+                None => return false,
+            }
+            if at == id {
+                return true;
+            }
+        }
+        true
+    }
+
+    fn touch(&self, pair: KeepApart) -> bool {
+        let (a, b) = (self.span(pair.first), self.span(pair.second));
+        a.start < b.end && b.start < a.end
+    }
+
+    fn first_shared_step(&self, a: BufferId, b: BufferId) -> Option<u32> {
+        if self.instance.buffer(a).arena != self.instance.buffer(b).arena {
+            return None;
+        }
+        let mut steps = [self.critical_steps(a), self.critical_steps(b)].concat();
+        steps.sort_unstable();
+        steps.into_iter().find(|&step| match (self.addresses(a, step), self.addresses(b, step)) {
+            (Some(a), Some(b)) => a.start < b.end && b.start < a.end,
+            _ => false,
+        })
+    }
+
+    /// The addresses that a buffer holds at a step. In a hand-over the output's lie inside the input's at
+    /// the output's first step, so there the input stands for both.
+    fn addresses(&self, id: BufferId, step: u32) -> Option<Range<u128>> {
+        let buffer = self.instance.buffer(id);
+        let takes_over = self.plan.in_place.iter().any(|pair| pair.output == id);
+        if takes_over && step == buffer.live.start().get() {
+            return None;
+        }
+        let used = in_use(buffer, step)?;
+        let offset = self.span(id).start;
+        Some(offset + u128::from(used.start)..offset + u128::from(used.end))
+    }
+
+    fn critical_steps(&self, id: BufferId) -> Vec<u32> {
+        let buffer = self.instance.buffer(id);
+        let start = buffer.live.start().get();
+        // The range holds `start`, so `start + 1` is at most its end and does not overflow.
+        let mut steps = vec![start, start + 1, buffer.live.end().get()];
+        for pause in &buffer.pauses {
+            steps.extend([pause.steps.start().get(), pause.steps.end().get()]);
+        }
+        steps
+    }
+}
+
+/// The bytes of a buffer, relative to its offset, that are in use at a step.
+fn in_use(buffer: &Buffer, step: u32) -> Option<Range<u64>> {
+    if step < buffer.live.start().get() || buffer.live.end().get() <= step {
+        return None;
+    }
+    for pause in &buffer.pauses {
+        if pause.steps.start().get() <= step && step < pause.steps.end().get() {
+            return pause.window.as_ref().map(|window| window.start.get()..window.end.get());
+        }
+    }
+    Some(0..buffer.size.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LiveRange, Offset, Pause};
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn kinds(instance: &Instance, offsets: &[u64], in_place: &[InPlace]) -> Vec<&'static str> {
+        let offsets = offsets.iter().map(|&offset| Offset::new(offset)).collect();
+        faults(instance, &Plan { offsets, in_place: in_place.to_vec() }).iter().map(Fault::kind).collect()
+    }
+
+    #[test]
+    fn a_window_keeps_only_its_bytes() {
+        let steps = LiveRange::new(1, 3).expect("not empty");
+        let pause = Pause { steps, window: Some(Bytes::new(2)..Bytes::new(4)) };
+        let instance = Instance::from_buffers(vec![buffer(6, 0, 4).with_pauses([pause]), buffer(2, 1, 3)])
+            .expect("valid");
+        assert!(kinds(&instance, &[0, 0], &[]).is_empty());
+        assert!(kinds(&instance, &[0, 4], &[]).is_empty());
+        assert_eq!(kinds(&instance, &[0, 1], &[]), ["overlap"]);
+    }
+
+    #[test]
+    fn a_circle_of_hand_overs_covers_nothing() {
+        let pair = |input, output| InPlace { input: BufferId::new(input), output: BufferId::new(output) };
+        let both = [pair(0, 1), pair(1, 0)];
+        let instance = Instance::builder()
+            .buffers([buffer(4, 0, 1), buffer(4, 0, 1), buffer(4, 0, 1)])
+            .in_place(both)
+            .build()
+            .expect("valid");
+        assert!(kinds(&instance, &[0, 0, 4], &both[..1]).is_empty());
+        assert_eq!(kinds(&instance, &[0, 0, 0], &both), ["hand-over", "hand-over"]);
+    }
+}

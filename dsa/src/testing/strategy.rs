@@ -1,0 +1,377 @@
+//! Random instances and plans for property tests; everything shrinks towards few, small, plain buffers.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::first_fit::first_fit;
+use crate::{
+    Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Offset,
+    Pause, Plan,
+};
+
+/// What random instances may hold. Default: at most 8 plain buffers of at most 16 bytes over 12 steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a table of independent features")]
+pub struct Shape {
+    max_buffers: usize,
+    max_steps: u32,
+    max_size: u64,
+    pins: bool,
+    alignment: bool,
+    in_place: bool,
+    pauses: bool,
+    windows: bool,
+    arenas: bool,
+    apart: bool,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            max_buffers: 8,
+            max_steps: 12,
+            max_size: 16,
+            pins: false,
+            alignment: false,
+            in_place: false,
+            pauses: false,
+            windows: false,
+            arenas: false,
+            apart: false,
+        }
+    }
+}
+
+impl Shape {
+    /// Plain buffers; the default.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self::default()
+    }
+
+    /// Every feature.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::plain()
+            .with_pins(true)
+            .with_alignment(true)
+            .with_in_place(true)
+            .with_pauses(true)
+            .with_windows(true)
+            .with_arenas(true)
+            .with_apart(true)
+    }
+
+    /// The most buffers. Default: 8.
+    #[must_use]
+    pub fn with_max_buffers(mut self, count: usize) -> Self {
+        self.max_buffers = count;
+        self
+    }
+
+    /// Live ranges lie in the steps from 0 to this; at least 1. Default: 12.
+    #[must_use]
+    pub fn with_max_steps(mut self, steps: u32) -> Self {
+        self.max_steps = steps.max(1);
+        self
+    }
+
+    /// The largest size in bytes; at least 1. Default: 16.
+    #[must_use]
+    pub fn with_max_size(mut self, bytes: u64) -> Self {
+        self.max_size = bytes.max(1);
+        self
+    }
+
+    /// Whether buffers may be pinned (always where some valid plan has them). Default: no.
+    #[must_use]
+    pub fn with_pins(mut self, yes: bool) -> Self {
+        self.pins = yes;
+        self
+    }
+
+    /// Whether alignments of 2, 3, 4 and 8 bytes may appear. Default: no.
+    #[must_use]
+    pub fn with_alignment(mut self, yes: bool) -> Self {
+        self.alignment = yes;
+        self
+    }
+
+    /// Whether buffers may overwrite others. Default: no.
+    #[must_use]
+    pub fn with_in_place(mut self, yes: bool) -> Self {
+        self.in_place = yes;
+        self
+    }
+
+    /// Whether there may be pauses without a window. Default: no.
+    #[must_use]
+    pub fn with_pauses(mut self, yes: bool) -> Self {
+        self.pauses = yes;
+        self
+    }
+
+    /// Whether there may be pauses that keep a window. Default: no.
+    #[must_use]
+    pub fn with_windows(mut self, yes: bool) -> Self {
+        self.windows = yes;
+        self
+    }
+
+    /// Whether there may be up to three arenas and capacities (that some valid plan keeps). Default: no.
+    #[must_use]
+    pub fn with_arenas(mut self, yes: bool) -> Self {
+        self.arenas = yes;
+        self
+    }
+
+    /// Whether there may be pairs to keep apart. Default: no.
+    #[must_use]
+    pub fn with_apart(mut self, yes: bool) -> Self {
+        self.apart = yes;
+        self
+    }
+}
+
+/// What one buffer is made from.
+#[derive(Clone, Debug)]
+struct Draft {
+    size: u64,
+    steps: (u32, u32),
+    /// Begins at the last step of the buffer so many rows before.
+    follows: Option<usize>,
+    align: u64,
+    arena: u16,
+    pinned: bool,
+    /// Steps before the pause and in it, and its window.
+    pauses: Vec<(u32, u32, Option<(u64, u64)>)>,
+    /// A bit for each earlier row (modulo 8): whether it may be overwritten, if it can be.
+    overwrites: u8,
+    /// A bit for each earlier row (modulo 8): whether it is kept apart.
+    apart: u8,
+}
+
+/// Random valid instances of a shape. Each has a valid plan.
+pub fn instances(shape: Shape) -> impl Strategy<Value = Instance> {
+    let slack = vec(option::of(0..16_u64), if shape.arenas { 1..=3 } else { 1..=1 });
+    (vec(drafts(shape), 0..=shape.max_buffers), slack)
+        .prop_map(move |(drafts, slack)| assemble(shape, &drafts, &slack))
+}
+
+fn drafts(shape: Shape) -> impl Strategy<Value = Draft> {
+    let size = prop_oneof![4 => 1..=shape.max_size, 1 => 1..=shape.max_size.min(4)];
+    let steps = (0..shape.max_steps, 0..shape.max_steps);
+    let follows = when(shape.in_place, option::of(1..4_usize).boxed(), None);
+    let align = when(shape.alignment, prop::sample::select(vec![1, 2, 4, 8, 3]).boxed(), 1);
+    let arena = when(shape.arenas, (0..3_u16).boxed(), 0);
+    let pinned = when(shape.pins, prop::bool::weighted(0.25).boxed(), false);
+    let bytes = (0..shape.max_size, 0..shape.max_size);
+    let window = match (shape.windows, shape.pauses) {
+        (false, _) => Just(None).boxed(),
+        (true, false) => bytes.prop_map(Some).boxed(),
+        (true, true) => option::of(bytes).boxed(),
+    };
+    let paused = shape.windows || shape.pauses;
+    let pauses = when(paused, vec((0..4_u32, 1..4_u32, window), 0..3).boxed(), Vec::new());
+    let overwrites = when(shape.in_place, any::<u8>().boxed(), 0);
+    let sparse = prop_oneof![3 => Just(0), 1 => any::<u8>()];
+    let apart = when(shape.apart, sparse.boxed(), 0);
+    (size, steps, follows, align, arena, pinned, pauses, overwrites, apart).prop_map(
+        |(size, steps, follows, align, arena, pinned, pauses, overwrites, apart)| Draft {
+            size,
+            steps,
+            follows,
+            align,
+            arena,
+            pinned,
+            pauses,
+            overwrites,
+            apart,
+        },
+    )
+}
+
+fn when<T: Clone + std::fmt::Debug + 'static>(
+    yes: bool,
+    strategy: BoxedStrategy<T>,
+    otherwise: T,
+) -> BoxedStrategy<T> {
+    if yes { strategy } else { Just(otherwise).boxed() }
+}
+
+fn assemble(shape: Shape, drafts: &[Draft], slack: &[Option<u64>]) -> Instance {
+    let mut buffers: Vec<Buffer> = Vec::new();
+    for draft in drafts {
+        let buffer = buffer(draft, &buffers, slack.len());
+        buffers.push(buffer);
+    }
+    let arenas = vec![Arena::default(); slack.len()];
+    let builder =
+        || Instance::builder().in_place(permissions(&buffers, drafts)).apart(pairs(&buffers, drafts));
+    let free =
+        builder().buffers(buffers.clone()).arenas(arenas.clone()).build().expect("valid by construction");
+    if !shape.pins && !shape.arenas {
+        return free;
+    }
+    let plan = first_fit(&free, &[], &[]);
+    let tops = tops(&free, &plan);
+    let name = |number: usize| format!("arena-{number}");
+    let arenas = slack.iter().zip(&tops).enumerate().map(|(number, (slack, top))| Arena {
+        name: name(number),
+        capacity: slack.filter(|_| shape.arenas).map(|slack| Bytes::new(top + slack)),
+    });
+    let pinned = buffers.iter().zip(drafts).zip(&plan.offsets).map(|((buffer, draft), &offset)| {
+        if draft.pinned { buffer.clone().with_pin(offset) } else { buffer.clone() }
+    });
+    builder().buffers(pinned).arenas(arenas).build().expect("pinned as in a valid plan")
+}
+
+/// The highest end in each arena.
+fn tops(instance: &Instance, plan: &Plan) -> Vec<u64> {
+    let mut tops = vec![0; instance.arenas().len()];
+    for (buffer, offset) in instance.buffers().iter().zip(&plan.offsets) {
+        let top: &mut u64 = &mut tops[buffer.arena.index()];
+        *top = (*top).max(offset.get() + buffer.size.get());
+    }
+    tops
+}
+
+fn buffer(draft: &Draft, before: &[Buffer], arenas: usize) -> Buffer {
+    let (mut start, mut end) = (draft.steps.0.min(draft.steps.1), draft.steps.0.max(draft.steps.1) + 1);
+    let mut size = draft.size;
+    let mut arena = ArenaId::new(draft.arena % u16::try_from(arenas).expect("three at most"));
+    let followed = draft.follows.and_then(|back| before.len().checked_sub(back)).map(|row| &before[row]);
+    if let Some(followed) = followed {
+        start = followed.live.end().get() - 1;
+        end = end.max(start + 1);
+        size = size.min(followed.size.get());
+        arena = followed.arena;
+    }
+    Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("start is below end"))
+        .with_align(Alignment::new(draft.align).expect("positive"))
+        .in_arena(arena)
+        .with_pauses(pauses(draft, size, start, end))
+}
+
+fn pauses(draft: &Draft, size: u64, start: u32, end: u32) -> Vec<Pause> {
+    let mut at = start;
+    let mut pauses = Vec::new();
+    for &(before, width, window) in &draft.pauses {
+        let Ok(steps) = LiveRange::new((at + before).min(end), (at + before + width).min(end)) else { break };
+        let window = window.map(|(a, b)| {
+            let (a, b) = (a % size, b % size);
+            Bytes::new(a.min(b))..Bytes::new(a.max(b) + 1)
+        });
+        pauses.push(Pause { steps, window });
+        at = steps.end().get();
+    }
+    pauses
+}
+
+fn has_bit(bits: u8, row: usize) -> bool {
+    bits >> (row % 8) & 1 == 1
+}
+
+/// The pairs that can hand over, as far as the drafts say so.
+fn permissions(buffers: &[Buffer], drafts: &[Draft]) -> Vec<InPlace> {
+    let mut permissions = Vec::new();
+    for (b, (output, draft)) in buffers.iter().zip(drafts).enumerate() {
+        for (a, input) in buffers.iter().enumerate() {
+            let step = output.live.start();
+            let can = a != b
+                && input.live.end().get() == step.get() + 1
+                && output.size <= input.size
+                && output.arena == input.arena
+                && input.is_whole_at(step)
+                && output.is_whole_at(step);
+            if can && has_bit(draft.overwrites, a) {
+                permissions.push(InPlace { input: BufferId::from_index(a), output: BufferId::from_index(b) });
+            }
+        }
+    }
+    permissions
+}
+
+fn pairs(buffers: &[Buffer], drafts: &[Draft]) -> Vec<KeepApart> {
+    let mut pairs = Vec::new();
+    for (b, draft) in drafts.iter().enumerate() {
+        for a in (0..b).filter(|&a| has_bit(draft.apart, a) && buffers[a].arena == buffers[b].arena) {
+            pairs.push(KeepApart { first: BufferId::from_index(a), second: BufferId::from_index(b) });
+        }
+    }
+    pairs
+}
+
+/// A change to a valid plan.
+#[derive(Clone, Debug)]
+enum Nudge {
+    Move(prop::sample::Index, i64),
+    Put(prop::sample::Index, u64),
+    Onto(prop::sample::Index, prop::sample::Index),
+    Unsay(prop::sample::Index),
+    Say(prop::sample::Index),
+    Claim(u32, u32),
+    Drop,
+    Extra(u64),
+}
+
+/// Plans for an instance: valid ones, nearly valid ones and arbitrary ones.
+pub fn plans(instance: &Instance) -> BoxedStrategy<Plan> {
+    let total = instance.total().get();
+    let count = u32::try_from(instance.len()).expect("ids have 32 bits");
+    let (one, other) = (instance.clone(), instance.clone());
+    let right =
+        (Just(instance.ids().collect::<Vec<_>>()).prop_shuffle(), vec(any::<bool>(), one.in_place().len()))
+            .prop_map(move |(order, used)| {
+                let permissions = one.in_place().iter().zip(used).filter(|(_, used)| *used);
+                first_fit(&one, &order, &permissions.map(|(&pair, _)| pair).collect::<Vec<_>>())
+            })
+            .boxed();
+    let nudged = (right.clone(), vec(nudges(total, count), 1..3)).prop_map(move |(mut plan, nudges)| {
+        nudges.iter().for_each(|nudge| apply(&other, &mut plan, nudge));
+        plan
+    });
+    let wild =
+        vec((0..=total.saturating_mul(2)).prop_map(Offset::new), instance.len()).prop_map(Plan::from_offsets);
+    prop_oneof![2 => right, 4 => nudged, 1 => wild].boxed()
+}
+
+fn nudges(total: u64, count: u32) -> impl Strategy<Value = Nudge> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        6 => (index(), -9..=9_i64).prop_map(|(row, by)| Nudge::Move(row, by)),
+        3 => (index(), prop_oneof![4 => 0..=total, 1 => u64::MAX - 20..=u64::MAX])
+            .prop_map(|(row, offset)| Nudge::Put(row, offset)),
+        3 => (index(), index()).prop_map(|(row, onto)| Nudge::Onto(row, onto)),
+        2 => index().prop_map(Nudge::Unsay),
+        3 => index().prop_map(Nudge::Say),
+        1 => (0..=count, 0..=count).prop_map(|(input, output)| Nudge::Claim(input, output)),
+        1 => Just(Nudge::Drop),
+        1 => (0..=total).prop_map(Nudge::Extra),
+    ]
+}
+
+fn apply(instance: &Instance, plan: &mut Plan, nudge: &Nudge) {
+    let rows = plan.offsets.len();
+    match *nudge {
+        Nudge::Move(row, by) if rows > 0 => {
+            let offset = &mut plan.offsets[row.index(rows)];
+            *offset = Offset::new(offset.get().saturating_add_signed(by));
+        }
+        Nudge::Put(row, offset) if rows > 0 => plan.offsets[row.index(rows)] = Offset::new(offset),
+        Nudge::Onto(row, onto) if rows > 0 => plan.offsets[row.index(rows)] = plan.offsets[onto.index(rows)],
+        Nudge::Unsay(pair) if !plan.in_place.is_empty() => {
+            plan.in_place.swap_remove(pair.index(plan.in_place.len()));
+        }
+        Nudge::Say(pair) if !instance.in_place().is_empty() => {
+            plan.in_place.push(*pair.get(instance.in_place()));
+        }
+        Nudge::Claim(input, output) => {
+            plan.in_place.push(InPlace { input: BufferId::new(input), output: BufferId::new(output) });
+        }
+        Nudge::Drop => drop(plan.offsets.pop()),
+        Nudge::Extra(offset) => plan.offsets.push(Offset::new(offset)),
+        _ => {}
+    }
+}
