@@ -4,6 +4,7 @@
 //! folder, so that a report needs nothing but that folder. With the feature `parquet` (on by default)
 //! rows are compacted into Parquet shards; without it there is the journal alone.
 
+pub mod audit;
 #[cfg(feature = "parquet")]
 mod columns;
 mod error;
@@ -13,11 +14,14 @@ pub mod frame;
 #[cfg(feature = "parquet")]
 mod instances;
 mod journal;
+mod merge;
 mod record;
+pub mod statistics;
 mod store;
 
 pub use error::StoreError;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};
+pub use merge::{Merged, merge, missing_cells};
 pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status};
 pub use store::{Notice, Store, read_records};

@@ -1,55 +1,12 @@
 //! The store survives what happens to it: torn and corrupt lines, two writers, a crash in a compaction.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 
-use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store, StoreError, read_records};
-
-fn row(cell: &str, repetition: u32) -> Record {
-    Record {
-        schema: SCHEMA,
-        cell: cell.to_owned(),
-        repetition,
-        lane: Lane::Timing,
-        suite: "smoke".to_owned(),
-        workload: "synthetic/uniform/n10/s1".to_owned(),
-        instance: "ab".repeat(32),
-        buffers: 10,
-        planner: "best-fit".to_owned(),
-        planner_version: "0123".to_owned(),
-        parameters: "{}".to_owned(),
-        seed: u64::MAX,
-        wall_limit_ns: Some(10_000_000_000),
-        memory_limit_bytes: None,
-        work_limit: None,
-        target_bytes: None,
-        mechanism: "rlimit".to_owned(),
-        status: Status::Feasible,
-        stop: Some("finished".to_owned()),
-        reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
-        exit_code: Some(0),
-        signal: None,
-        stderr_tail: String::new(),
-        height: Some(u64::MAX - 1),
-        load: 100,
-        relaxed_load: 90,
-        bound: 100,
-        bound_evidence: "load".to_owned(),
-        bound_scope: "no-hand-over".to_owned(),
-        hand_overs: 0,
-        samples_ns: vec![5, 3, 4],
-        cpu_ns: None,
-        work: 7,
-        peak_rss_bytes: Some(1 << 20),
-        trajectory: vec![
-            Point { elapsed_ns: 1, height: None, bound: 90 },
-            Point { elapsed_ns: 2, height: Some(120), bound: 100 },
-        ],
-        plan: None,
-        started_ns: 1,
-        provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
-    }
-}
+use common::row;
+use planlab_results::{Record, SCHEMA, Status, Store, StoreError, merge, missing_cells, read_records};
 
 fn failed(cell: &str) -> Record {
     let mut row = row(cell, 0);
@@ -171,6 +128,35 @@ fn a_folder_that_cannot_be_made_is_unwritable() {
     let error = Store::open(dir.path().join("file/store")).expect_err("refused");
     assert!(error.is_unwritable() && !error.is_disk_full(), "{error}");
     assert!(read_records(dir.path().join("absent")).expect_err("refused").is_unwritable());
+}
+
+#[test]
+fn a_merge_depends_on_no_order_and_can_be_done_twice() {
+    let (one, two) = (folder(), folder());
+    let later = |mut row: Record, started_ns| {
+        row.started_ns = started_ns;
+        row
+    };
+    let interrupted = |mut row: Record| {
+        row.status = Status::Interrupted;
+        row
+    };
+    let rows = [failed("a"), row("b", 0), interrupted(later(row("c", 0), 9))];
+    Store::open(one.path()).expect("opens").append_all(&rows).expect("appends");
+    let rows = [later(row("a", 0), 5), row("b", 0), row("c", 0), row("d", 2)];
+    Store::open(two.path()).expect("opens").append_all(&rows).expect("appends");
+    fs::write(two.path().join("plans/x.parquet"), "x").expect("writes");
+    let expected = [later(row("a", 0), 5), row("b", 0), row("c", 0), row("d", 2)];
+    for dirs in [[one.path(), two.path()], [two.path(), one.path()]] {
+        let into = folder();
+        let merged = merge(&dirs, into.path()).expect("merges");
+        assert_eq!((merged.read, merged.changed, merged.files), (7, 4, 1));
+        assert_eq!(read_records(into.path()).expect("reads"), expected);
+        let again = merge(&dirs, into.path()).expect("merges");
+        assert_eq!((again.changed, again.files), (0, 0));
+        assert_eq!(read_records(into.path()).expect("reads"), expected);
+    }
+    assert_eq!(missing_cells(&expected, ["a", "x", "d"]), ["x"]);
 }
 
 #[cfg(feature = "parquet")]

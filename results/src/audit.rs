@@ -1,0 +1,275 @@
+//! Whether rows agree with each other: across planners, across repetitions, with their own status.
+//!
+//! A verified plan of one planner below the bound that another claims refutes the claim; nothing that a
+//! planner says of itself can show that.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::record::{Record, Status};
+
+/// Something wrong with a set of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// A claimed bound above the height of a verified plan in the bound's scope.
+    RefutedBound {
+        /// The instance's workload.
+        workload: String,
+        /// Who claims the bound.
+        claimant: String,
+        /// The bound, bytes.
+        bound: u64,
+        /// How the claimant had it.
+        evidence: String,
+        /// Whose plan is lower.
+        refuter: String,
+        /// That plan's height, bytes.
+        height: u64,
+    },
+    /// A row whose status says that a plan or a bound is false.
+    Refuted {
+        /// Workload.
+        workload: String,
+        /// Planner.
+        planner: String,
+        /// What the row says.
+        status: Status,
+        /// And why.
+        reason: String,
+    },
+    /// A row that contradicts itself.
+    Inconsistent {
+        /// Workload.
+        workload: String,
+        /// Planner.
+        planner: String,
+        /// Cell.
+        cell: String,
+        /// How.
+        reason: String,
+    },
+    /// Rows of one instance that disagree on what the instance is.
+    InstanceMismatch {
+        /// Digest of the instance, or the workload's key.
+        subject: String,
+        /// What they disagree on.
+        field: &'static str,
+        /// What they say.
+        values: Vec<String>,
+    },
+    /// A cell that lacks repetitions below its last.
+    MissingRepetitions {
+        /// Workload.
+        workload: String,
+        /// Planner.
+        planner: String,
+        /// Cell.
+        cell: String,
+        /// Which.
+        missing: Vec<u32>,
+    },
+    /// A stored plan that is not what its row says.
+    FalsePlan {
+        /// Workload.
+        workload: String,
+        /// Planner.
+        planner: String,
+        /// Digest of the plan.
+        plan: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Finding {
+    /// Whether a plan or a bound is false, as against rows that are missing or disagree.
+    #[must_use]
+    pub const fn is_refutation(&self) -> bool {
+        matches!(self, Self::RefutedBound { .. } | Self::Refuted { .. } | Self::FalsePlan { .. })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RefutedBound { workload, claimant, bound, evidence, refuter, height } => write!(
+                f,
+                "{workload}: {claimant} claims that no plan is lower than {bound} bytes ({evidence}), but \
+                 {refuter} has one of {height} bytes"
+            ),
+            Self::Refuted { workload, planner, status, reason } => {
+                write!(f, "{workload}: {planner}: {}: {reason}", status.name())
+            }
+            Self::Inconsistent { workload, planner, cell, reason } => {
+                write!(f, "{workload}: {planner} (cell {cell}): {reason}")
+            }
+            Self::InstanceMismatch { subject, field, values } => {
+                write!(f, "{subject}: rows disagree on {field}: {}", values.join(", "))
+            }
+            Self::MissingRepetitions { workload, planner, cell, missing } => {
+                write!(f, "{workload}: {planner} (cell {cell}): no rows for repetitions {missing:?}")
+            }
+            Self::FalsePlan { workload, planner, plan, reason } => {
+                write!(f, "{workload}: {planner}: plan {plan}: {reason}")
+            }
+        }
+    }
+}
+
+/// Everything wrong with a set of rows, refutations first.
+#[must_use]
+pub fn audit(records: &[Record]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    refuted_bounds(records, &mut findings);
+    statuses(records, &mut findings);
+    mismatches(records, &mut findings);
+    repetitions(records, &mut findings);
+    findings.sort_by_key(|finding| !finding.is_refutation());
+    findings
+}
+
+/// Verifies every stored plan again and compares its height with its row's.
+///
+/// # Errors
+///
+/// [`StoreError`](crate::StoreError) where an instance or a plan that a row names cannot be read.
+#[cfg(feature = "parquet")]
+pub fn audit_plans(
+    dir: impl AsRef<std::path::Path>,
+    records: &[Record],
+) -> Result<Vec<Finding>, crate::StoreError> {
+    let mut findings = Vec::new();
+    for (instance, rows) in by(records.iter().filter(|r| r.plan.is_some()), |r| r.instance.as_str()) {
+        let digest = digest_of(dir.as_ref(), instance)?;
+        let (instance, _) = crate::load_instance(dir.as_ref(), digest)?;
+        for row in rows {
+            let Some(plan) = &row.plan else { continue };
+            let loaded = crate::load_plan(dir.as_ref(), digest_of(dir.as_ref(), plan)?)?;
+            let reason = match instance.verify(loaded) {
+                Err(violation) => violation.to_string(),
+                Ok(verified) if Some(verified.height().get()) == row.height => continue,
+                Ok(verified) => format!("its height is {}, the row says {:?}", verified.height(), row.height),
+            };
+            let (workload, planner) = (row.workload.clone(), row.planner.clone());
+            findings.push(Finding::FalsePlan { workload, planner, plan: plan.clone(), reason });
+        }
+    }
+    Ok(findings)
+}
+
+#[cfg(feature = "parquet")]
+fn digest_of(dir: &std::path::Path, text: &str) -> Result<planlab_dsa::Digest, crate::StoreError> {
+    text.parse().map_err(|error| crate::StoreError::bad_file(dir, &error))
+}
+
+fn by<'r, K: Ord>(
+    records: impl IntoIterator<Item = &'r Record>,
+    key: impl Fn(&'r Record) -> K,
+) -> BTreeMap<K, Vec<&'r Record>> {
+    let mut groups: BTreeMap<K, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        groups.entry(key(record)).or_default().push(record);
+    }
+    groups
+}
+
+fn refuted_bounds(records: &[Record], findings: &mut Vec<Finding>) {
+    for rows in by(records, |r| r.instance.as_str()).into_values() {
+        let lowest = |scope: &str| {
+            let plans = rows.iter().filter(|r| scope == "any" || r.hand_overs == 0);
+            plans.filter_map(|r| Some((r.height?, r))).min_by_key(|&(height, _)| height)
+        };
+        let (any, plain) = (lowest("any"), lowest("no-hand-over"));
+        // One finding for each planner and bound, however many cells repeat it.
+        let mut seen = std::collections::BTreeSet::new();
+        for row in rows.iter().filter(|r| r.status != Status::BoundRefuted) {
+            let lowest = if row.bound_scope == "any" { any } else { plain };
+            let Some((height, refuter)) = lowest.filter(|&(height, _)| height < row.bound) else { continue };
+            if seen.insert((row.planner.as_str(), row.bound)) {
+                findings.push(Finding::RefutedBound {
+                    workload: row.workload.clone(),
+                    claimant: row.planner.clone(),
+                    bound: row.bound,
+                    evidence: row.bound_evidence.clone(),
+                    refuter: refuter.planner.clone(),
+                    height,
+                });
+            }
+        }
+    }
+}
+
+fn statuses(records: &[Record], findings: &mut Vec<Finding>) {
+    for row in records {
+        let (workload, planner) = (row.workload.clone(), row.planner.clone());
+        if row.status.is_lie() {
+            let (status, reason) = (row.status, row.reason.clone());
+            findings.push(Finding::Refuted { workload, planner, status, reason });
+        } else if let Some(reason) = contradiction(row) {
+            findings.push(Finding::Inconsistent { workload, planner, cell: row.cell.clone(), reason });
+        }
+    }
+}
+
+fn contradiction(row: &Record) -> Option<String> {
+    let Record { height, bound, load, target_bytes, .. } = *row;
+    match (row.status, height) {
+        (Status::Optimal | Status::Feasible, None) => Some("it has a plan, but no height".to_owned()),
+        (Status::Optimal, Some(height)) if height != bound => {
+            Some(format!("it is optimal, but its height {height} is not its bound {bound}"))
+        }
+        (Status::Feasible, Some(height)) if height <= bound => {
+            Some(format!("it is not optimal, but its height {height} is not above its bound {bound}"))
+        }
+        (Status::Infeasible, _) if target_bytes.is_none_or(|target| bound <= target) => Some(format!(
+            "it is infeasible, but its bound {bound} is not above a capacity ({target_bytes:?})"
+        )),
+        (_, Some(height)) if height < load && row.hand_overs == 0 => {
+            Some(format!("its height {height} is below the load {load} without a hand-over"))
+        }
+        _ => None,
+    }
+}
+
+fn mismatches(records: &[Record], findings: &mut Vec<Finding>) {
+    type Field = (&'static str, fn(&Record) -> String);
+    let fields: [Field; 3] = [
+        ("the number of buffers", |r| r.buffers.to_string()),
+        ("the load", |r| r.load.to_string()),
+        ("the relaxed load", |r| r.relaxed_load.to_string()),
+    ];
+    for (instance, rows) in by(records, |r| r.instance.as_str()) {
+        for (field, value) in fields {
+            disagree(instance, field, rows.iter().map(|r| value(r)), findings);
+        }
+    }
+    for (workload, rows) in by(records, |r| r.workload.as_str()) {
+        disagree(workload, "the instance", rows.iter().map(|r| r.instance.clone()), findings);
+    }
+}
+
+fn disagree(
+    subject: &str,
+    field: &'static str,
+    values: impl Iterator<Item = String>,
+    findings: &mut Vec<Finding>,
+) {
+    let values: std::collections::BTreeSet<String> = values.collect();
+    if values.len() > 1 {
+        let values = values.into_iter().collect();
+        findings.push(Finding::InstanceMismatch { subject: subject.to_owned(), field, values });
+    }
+}
+
+fn repetitions(records: &[Record], findings: &mut Vec<Finding>) {
+    for (cell, rows) in by(records, |r| r.cell.as_str()) {
+        let last = rows.iter().map(|r| r.repetition).max().unwrap_or(0);
+        let missing: Vec<u32> = (0..last).filter(|n| rows.iter().all(|r| r.repetition != *n)).collect();
+        if let (false, Some(row)) = (missing.is_empty(), rows.first()) {
+            let (workload, planner) = (row.workload.clone(), row.planner.clone());
+            let cell = cell.to_owned();
+            findings.push(Finding::MissingRepetitions { workload, planner, cell, missing });
+        }
+    }
+}

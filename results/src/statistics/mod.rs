@@ -1,0 +1,20 @@
+//! Statistics of planners over instances.
+//!
+//! A value that is missing (`None`) is a failure: it is counted, never left out silently.
+
+mod fit;
+mod paired;
+mod profile;
+mod summary;
+
+pub use fit::{PowerFit, fit_power};
+pub use paired::{Wilcoxon, holm, wilcoxon};
+pub use profile::{Profile, VirtualBest, performance_profiles, virtual_best};
+pub use summary::{
+    GapInterval, Interval, ShiftedMean, bootstrap, gap_interval, median, par, shifted_geometric_mean,
+};
+
+#[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]
+pub(crate) const fn count(number: usize) -> f64 {
+    number as f64
+}

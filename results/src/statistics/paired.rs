@@ -1,0 +1,168 @@
+//! Whether one planner is better than another on the same instances.
+//!
+//! # References
+//!
+//! 1. F. Wilcoxon: Individual comparisons by ranking methods. Biometrics Bulletin 1 (1945).
+//!    DOI 10.2307/3001968.
+//! 2. S. Holm: A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics
+//!    6 (1979).
+
+use super::count;
+
+/// The signed-rank test of paired differences.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wilcoxon {
+    /// The sum of the ranks of positive differences.
+    pub positive: f64,
+    /// The sum of the ranks of negative differences.
+    pub negative: f64,
+    /// How many differences are not 0.
+    pub pairs: usize,
+    /// Two-sided probability of sums at least so unequal if neither side were better.
+    pub p: f64,
+}
+
+/// Past so many pairs the distribution is taken to be normal.
+const EXACT: usize = 50;
+
+/// Tests paired differences (`a - b` for each instance). Differences of 0 are left out, equal ones share
+/// the mean of their ranks. Exact up to 50 pairs, ties included; then by the normal distribution with
+/// corrections for ties and continuity.
+#[must_use]
+pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
+    let mut sorted: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
+    sorted.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let doubled = doubled_ranks(&sorted);
+    let sum = |keep: fn(f64) -> bool| -> usize {
+        doubled.iter().zip(&sorted).filter(|(_, d)| keep(**d)).map(|(rank, _)| *rank).sum()
+    };
+    let (positive, negative) = (sum(|d| d > 0.0), sum(|d| d < 0.0));
+    let least = positive.min(negative);
+    let p = if sorted.len() <= EXACT { exact(&doubled, least) } else { normal(&doubled, least) };
+    Wilcoxon { positive: count(positive) / 2.0, negative: count(negative) / 2.0, pairs: sorted.len(), p }
+}
+
+/// Twice the rank of each value of a list sorted by size: whole numbers, ties included.
+fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
+    let mut ranks = Vec::with_capacity(sorted.len());
+    for group in sorted.chunk_by(|a, b| a.abs() == b.abs()) {
+        // The ranks are before + 1 ..= before + k; twice their mean is 2 * before + k + 1.
+        let rank = 2 * ranks.len() + group.len() + 1;
+        ranks.extend(std::iter::repeat_n(rank, group.len()));
+    }
+    ranks
+}
+
+/// The share of all choices of signs whose smaller sum is at most `least`.
+fn exact(doubled: &[usize], least: usize) -> f64 {
+    let total: usize = doubled.iter().sum();
+    let mut share = vec![0.0; total + 1];
+    share[0] = 1.0;
+    for &rank in doubled {
+        for sum in (0..=total).rev() {
+            let with = if sum >= rank { share[sum - rank] } else { 0.0 };
+            share[sum] = (share[sum] + with) / 2.0;
+        }
+    }
+    let tail: f64 = share[..=least].iter().sum();
+    (2.0 * tail).min(1.0)
+}
+
+fn normal(doubled: &[usize], least: usize) -> f64 {
+    let mean = count(doubled.iter().sum::<usize>()) / 4.0;
+    // The variance of a sum of independent signs: a quarter of the squared ranks; ties are in the ranks.
+    let variance = doubled.iter().map(|&rank| (count(rank) / 2.0).powi(2)).sum::<f64>() / 4.0;
+    let z = (mean - count(least) / 2.0 - 0.5).max(0.0) / variance.sqrt();
+    erfc(z / std::f64::consts::SQRT_2).min(1.0)
+}
+
+/// The complementary error function for `x >= 0`: its series below 2, its continued fraction above.
+fn erfc(x: f64) -> f64 {
+    if x < 2.0 {
+        let (mut term, mut sum) = (x, x);
+        for n in 1..60 {
+            let n = f64::from(n);
+            term *= -x * x / n;
+            sum += term / (2.0 * n + 1.0);
+        }
+        return 1.0 - sum * std::f64::consts::FRAC_2_SQRT_PI;
+    }
+    let fraction = (1..=80).rev().fold(x, |tail, k| x + f64::from(k) / 2.0 / tail);
+    (-x * x).exp() * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / fraction
+}
+
+/// Holm's adjusted probabilities, in the order given: reject those below the level of the whole family.
+#[must_use]
+pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));
+    let mut adjusted = vec![0.0; probabilities.len()];
+    let mut least = 0.0_f64;
+    for (rank, &at) in order.iter().enumerate() {
+        least = least.max((probabilities[at] * count(probabilities.len() - rank)).min(1.0));
+        adjusted[at] = least;
+    }
+    adjusted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_samples_are_exact() {
+        // All of n positive: 2 of 2^n choices of signs are as extreme.
+        for (n, expected) in [(1, 1.0), (5, 0.0625), (6, 0.031_25)] {
+            let differences: Vec<f64> = (1..=n).map(f64::from).collect();
+            let test = wilcoxon(&differences);
+            assert!((test.p - expected).abs() < 1e-12, "{n}: {test:?}");
+            assert_eq!(test.negative, 0.0);
+        }
+        // Ranks 1 and 2 negative: sums up to 3 are {}, {1}, {2}, {3}, {1,2}: 2 * 5 / 2^5.
+        let test = wilcoxon(&[-1.0, -2.0, 3.0, 4.0, 5.0]);
+        assert_eq!((test.positive, test.negative, test.pairs), (12.0, 3.0, 5));
+        assert!((test.p - 0.3125).abs() < 1e-12, "{test:?}");
+    }
+
+    #[test]
+    fn ties_share_their_rank_and_zeros_are_left_out() {
+        let test = wilcoxon(&[0.0, 1.0, -1.0, 2.0]);
+        assert_eq!((test.positive, test.negative, test.pairs), (4.5, 1.5, 3));
+        // Sums of {1.5, 1.5, 3} up to 1.5: {}, two of {1.5}: 2 * 3 / 8.
+        assert!((test.p - 0.75).abs() < 1e-12, "{test:?}");
+        assert_eq!(wilcoxon(&[0.0, 0.0]).p, 1.0);
+    }
+
+    #[test]
+    fn large_samples_agree_with_the_exact_distribution() {
+        let differences: Vec<f64> =
+            (1..=50).map(|i| if i % 3 == 0 { -f64::from(i) } else { f64::from(i) }).collect();
+        let exact_p = wilcoxon(&differences).p;
+        let ranks: Vec<usize> = (1..=50).map(|rank| 2 * rank).collect();
+        let negative: usize = (1..=50).filter(|i| i % 3 == 0).map(|i| 2 * i).sum();
+        let normal_p = normal(&ranks, negative);
+        assert!((exact_p - normal_p).abs() < 2e-3, "{exact_p} {normal_p}");
+    }
+
+    #[test]
+    fn the_error_function_at_known_points() {
+        let known = [
+            (0.0, 1.0),
+            (0.5, 0.479_500_122),
+            (1.0, 0.157_299_207),
+            (2.0, 0.004_677_735),
+            (3.0, 2.209_05e-5),
+        ];
+        for (x, expected) in known {
+            assert!((erfc(x) - expected).abs() < 1e-8, "{x}: {}", erfc(x));
+        }
+    }
+
+    #[test]
+    fn holm_by_hand() {
+        let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
+        let expected = [0.03, 0.06, 0.06, 0.02];
+        assert!(adjusted.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-12), "{adjusted:?}");
+        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+    }
+}

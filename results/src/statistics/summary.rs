@@ -1,0 +1,200 @@
+//! One number for many: means, medians, penalised averages, intervals.
+
+use super::count;
+
+/// A shifted geometric mean, with what it says nothing of beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftedMean {
+    /// `exp(mean(ln(v + shift))) - shift`; `None` where there is no value.
+    pub mean: Option<f64>,
+    /// The shift, in the unit of the values.
+    pub shift: f64,
+    /// How many values there were.
+    pub count: usize,
+    /// How many were missing.
+    pub failures: usize,
+}
+
+/// The geometric mean of `v + shift`, less `shift`: the shift keeps values near 0 from ruling it.
+///
+/// Values below `-shift` have no logarithm; they count as `-shift` would, up to the smallest positive
+/// number.
+///
+/// ```
+/// use planlab_results::statistics::shifted_geometric_mean;
+/// let mean = shifted_geometric_mean([Some(0.0), Some(3.0), None], 1.0);
+/// assert_eq!((mean.mean, mean.count, mean.failures), (Some(1.0), 2, 1));
+/// ```
+#[must_use]
+pub fn shifted_geometric_mean(values: impl IntoIterator<Item = Option<f64>>, shift: f64) -> ShiftedMean {
+    let (mut sum, mut there, mut failures) = (0.0, 0, 0);
+    for value in values {
+        match value {
+            Some(value) => {
+                sum += (value + shift).max(f64::MIN_POSITIVE).ln();
+                there += 1;
+            }
+            None => failures += 1,
+        }
+    }
+    let mean = (there > 0).then(|| (sum / count(there)).exp() - shift);
+    ShiftedMean { mean, shift, count: there, failures }
+}
+
+/// The median; of an even number of values, the mean of the two in the middle.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = sorted[(sorted.len() - 1) / 2];
+    Some(lower.midpoint(upper))
+}
+
+/// The penalised average: a missing value counts `factor` times `limit` (PAR-2, PAR-10).
+#[must_use]
+pub fn par(values: &[Option<f64>], limit: f64, factor: f64) -> Option<f64> {
+    let sum: f64 = values.iter().map(|value| value.unwrap_or(limit * factor)).sum();
+    (!values.is_empty()).then(|| sum / count(values.len()))
+}
+
+/// Between what the excess over the unknown optimum lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GapInterval {
+    /// `(height - best) / best`: the optimum is not above the best verified height.
+    pub least: f64,
+    /// `(height - bound) / bound`: the optimum is not below the proven bound.
+    pub most: f64,
+}
+
+/// The gap of a height where the optimum is not known, from the best height that anybody had and a bound,
+/// all in bytes.
+#[must_use]
+pub fn gap_interval(height: u64, best: u64, bound: u64) -> GapInterval {
+    let gap = |base| planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(base));
+    GapInterval { least: gap(best), most: gap(bound) }
+}
+
+/// An interval with a level of confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// The percentile bootstrap interval of `statistic` over instances: resampled with replacement from a
+/// generator seeded by `seed`, so the same input gives the same interval. `None` without values.
+///
+/// `level` is the confidence, 0.95 say.
+#[must_use]
+pub fn bootstrap(
+    values: &[f64],
+    statistic: impl Fn(&[f64]) -> f64,
+    level: f64,
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    if values.is_empty() || resamples == 0 {
+        return None;
+    }
+    let mut random = SplitMix(seed);
+    let mut sample = vec![0.0; values.len()];
+    let mut results: Vec<f64> = (0..resamples)
+        .map(|_| {
+            sample.fill_with(|| values[random.below(values.len())]);
+            statistic(&sample)
+        })
+        .collect();
+    results.sort_unstable_by(f64::total_cmp);
+    let tail = (1.0 - level) / 2.0;
+    Some(Interval { low: quantile(&results, tail), high: quantile(&results, 1.0 - tail) })
+}
+
+/// The quantile of sorted values, linear between neighbours.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the slice's indices")]
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len() - 1;
+    let at = (share.clamp(0.0, 1.0) * count(last)).min(count(last));
+    let below = at.floor() as usize;
+    let above = (below + 1).min(last);
+    sorted[below] + (sorted[above] - sorted[below]) * (at - at.floor())
+}
+
+/// SplitMix64: enough for resampling, and the same on every machine.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the product's high half is below the limit")]
+    fn below(&mut self, limit: usize) -> usize {
+        ((u128::from(self.next()) * limit as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shifted_mean_of_nothing_is_none_and_counts_its_failures() {
+        let mean = shifted_geometric_mean([None, None], 0.01);
+        assert_eq!(mean, ShiftedMean { mean: None, shift: 0.01, count: 0, failures: 2 });
+    }
+
+    #[test]
+    fn shifted_means_by_hand() {
+        // sqrt((2 + 2) * (14 + 2)) - 2 = 6
+        let mean = shifted_geometric_mean([Some(2.0), Some(14.0)], 2.0).mean.expect("two values");
+        assert!((mean - 6.0).abs() < 1e-12, "{mean}");
+        let plain = shifted_geometric_mean([1.0, 10.0, 100.0].map(Some), 0.0).mean.expect("three values");
+        assert!((plain - 10.0).abs() < 1e-12, "{plain}");
+    }
+
+    #[test]
+    fn medians_by_hand() {
+        let cases: [(&[f64], Option<f64>); 4] = [
+            (&[], None),
+            (&[7.0], Some(7.0)),
+            (&[3.0, 1.0, 2.0], Some(2.0)),
+            (&[4.0, 1.0, 3.0, 2.0], Some(2.5)),
+        ];
+        for (values, expected) in cases {
+            assert_eq!(median(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn penalised_averages_by_hand() {
+        let values = [Some(1.0), Some(3.0), None];
+        assert_eq!(par(&values, 10.0, 2.0), Some(8.0));
+        assert_eq!(par(&values, 10.0, 10.0), Some(104.0 / 3.0));
+        assert_eq!(par(&[], 10.0, 2.0), None);
+    }
+
+    #[test]
+    fn a_gap_lies_between_the_best_height_and_the_bound() {
+        assert_eq!(gap_interval(120, 100, 80), GapInterval { least: 0.2, most: 0.5 });
+    }
+
+    #[test]
+    fn a_bootstrap_interval_holds_the_mean_and_repeats() {
+        let values: Vec<f64> = (0..100).map(f64::from).collect();
+        let mean = |sample: &[f64]| sample.iter().sum::<f64>() / count(sample.len());
+        let interval = bootstrap(&values, mean, 0.95, 2000, 7).expect("values");
+        // The standard error of the mean is 2.89; 1.96 of them on either side of 49.5.
+        assert!((interval.low - 43.8).abs() < 0.6, "{interval:?}");
+        assert!((interval.high - 55.2).abs() < 0.6, "{interval:?}");
+        assert_eq!(bootstrap(&values, mean, 0.95, 2000, 7), Some(interval));
+        assert_eq!(bootstrap(&[3.0, 3.0], mean, 0.95, 10, 1), Some(Interval { low: 3.0, high: 3.0 }));
+        assert_eq!(bootstrap(&[], mean, 0.95, 10, 1), None);
+    }
+}

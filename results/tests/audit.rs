@@ -1,0 +1,130 @@
+//! The audit finds what no single row can show.
+
+mod common;
+
+use planlab_results::audit::{Finding, audit};
+use planlab_results::{Record, Status};
+
+/// A row of one instance that says nothing false.
+fn row(planner: &str, height: u64, bound: u64) -> Record {
+    let mut row = common::row(&format!("cell-{planner}"), 0);
+    row.planner = planner.to_owned();
+    (row.height, row.bound) = (Some(height), bound);
+    row.status = if height == bound { Status::Optimal } else { Status::Feasible };
+    row
+}
+
+#[test]
+fn rows_that_agree_have_no_findings() {
+    assert_eq!(audit(&[row("a", 120, 100), row("b", 110, 110), row("c", 115, 105)]), []);
+}
+
+#[test]
+fn a_lower_plan_refutes_a_claimed_bound() {
+    let findings = audit(&[row("honest", 110, 100), row("liar", 120, 115), row("liar", 120, 115)]);
+    let [Finding::RefutedBound { claimant, bound: 115, refuter, height: 110, .. }] = &findings[..] else {
+        panic!("{findings:?}")
+    };
+    assert_eq!((claimant.as_str(), refuter.as_str()), ("liar", "honest"));
+    assert!(findings[0].is_refutation());
+}
+
+#[test]
+fn a_plan_with_hand_overs_refutes_only_bounds_on_any_plan() {
+    let mut low = row("in-place", 90, 90);
+    (low.hand_overs, low.bound_scope) = (1, "any".to_owned());
+    let claim = row("exact", 100, 100);
+    assert_eq!(audit(&[low.clone(), claim.clone()]), []);
+    let any = Record { bound_scope: "any".to_owned(), ..claim };
+    assert!(matches!(&audit(&[low, any])[..], [Finding::RefutedBound { height: 90, bound: 100, .. }]));
+}
+
+#[test]
+fn a_bound_that_its_own_row_gave_up_is_reported_once() {
+    let mut liar = row("liar", 120, 130);
+    liar.status = Status::BoundRefuted;
+    let findings = audit(&[row("a", 110, 100), liar]);
+    assert!(matches!(&findings[..], [Finding::Refuted { status: Status::BoundRefuted, .. }]), "{findings:?}");
+}
+
+#[test]
+fn statuses_that_contradict_their_row_are_found() {
+    let with =
+        |status, height, bound, target| Record { status, height, target_bytes: target, ..row("a", 0, bound) };
+    let cases = [
+        (with(Status::Feasible, None, 100, None), "no height"),
+        (with(Status::Optimal, Some(120), 100, None), "is not its bound 100"),
+        (with(Status::Feasible, Some(100), 100, None), "not above its bound"),
+        (with(Status::Infeasible, None, 100, None), "not above a capacity"),
+        (with(Status::Infeasible, None, 100, Some(100)), "not above a capacity"),
+        (with(Status::Feasible, Some(95), 90, None), "below the load 100"),
+    ];
+    for (row, reason) in cases {
+        let findings = audit(&[row]);
+        assert!(findings.len() == 1 && findings[0].to_string().contains(reason), "{reason}: {findings:?}");
+        assert!(!findings[0].is_refutation());
+    }
+    assert_eq!(audit(&[with(Status::Infeasible, None, 100, Some(99))]), []);
+    assert_eq!(audit(&[with(Status::Timeout, None, 100, None)]), []);
+}
+
+#[test]
+fn rows_of_one_instance_agree_on_it() {
+    let mut other = row("b", 120, 100);
+    other.load = 99;
+    other.bound = 99;
+    let findings = audit(&[row("a", 120, 100), other]);
+    assert!(
+        matches!(&findings[..], [Finding::InstanceMismatch { field: "the load", values, .. }] if values.len() == 2),
+        "{findings:?}"
+    );
+    let mut moved = row("b", 120, 100);
+    moved.instance = "cd".repeat(32);
+    let findings = audit(&[row("a", 120, 100), moved]);
+    assert!(
+        matches!(&findings[..], [Finding::InstanceMismatch { field: "the instance", .. }]),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn missing_repetitions_are_named() {
+    let mut last = row("a", 120, 100);
+    last.repetition = 3;
+    let mut first = last.clone();
+    first.repetition = 1;
+    let findings = audit(&[last, first]);
+    assert!(
+        matches!(&findings[..], [Finding::MissingRepetitions { missing, .. }] if missing[..] == [0, 2]),
+        "{findings:?}"
+    );
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_stored_plan_that_does_not_fit_its_row_is_false() {
+    use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Plan};
+    use planlab_results::Store;
+
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = Store::open(dir.path()).expect("opens");
+    let buffer = Buffer::new(Bytes::new(8), LiveRange::new(0, 2).expect("not empty"));
+    let instance = Instance::from_buffers(vec![buffer.clone(), buffer]).expect("valid");
+    let digest = store.put_instance(&instance, &Labels::numbered(2)).expect("kept");
+    let plan = |offset| Plan::from_offsets([0, offset].map(Offset::new));
+    let with = |offset, height| {
+        let mut row = row("a", height, 16);
+        row.instance = digest.to_string();
+        row.plan = Some(store.put_plan(&plan(offset)).expect("kept").to_string());
+        row
+    };
+    let check = |row| planlab_results::audit::audit_plans(dir.path(), &[row]).expect("reads");
+    assert_eq!(check(with(8, 16)), []);
+    let findings = check(with(10, 16));
+    assert!(findings[0].to_string().contains("its height is 18"), "{findings:?}");
+    let findings = check(with(4, 16));
+    assert!(
+        matches!(&findings[..], [Finding::FalsePlan { .. }]) && findings[0].is_refutation(),
+        "{findings:?}"
+    );
+}

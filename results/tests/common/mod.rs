@@ -1,0 +1,50 @@
+//! Rows to test with.
+
+use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status};
+
+/// A row with a value, or a hard one, in every column.
+pub(crate) fn row(cell: &str, repetition: u32) -> Record {
+    Record {
+        schema: SCHEMA,
+        cell: cell.to_owned(),
+        repetition,
+        lane: Lane::Timing,
+        suite: "smoke".to_owned(),
+        workload: "synthetic/uniform/n10/s1".to_owned(),
+        instance: "ab".repeat(32),
+        buffers: 10,
+        planner: "best-fit".to_owned(),
+        planner_version: "0123".to_owned(),
+        parameters: "{}".to_owned(),
+        seed: u64::MAX,
+        wall_limit_ns: Some(10_000_000_000),
+        memory_limit_bytes: None,
+        work_limit: None,
+        target_bytes: None,
+        mechanism: "rlimit".to_owned(),
+        status: Status::Feasible,
+        stop: Some("finished".to_owned()),
+        reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
+        exit_code: Some(0),
+        signal: None,
+        stderr_tail: String::new(),
+        height: Some(u64::MAX - 1),
+        load: 100,
+        relaxed_load: 90,
+        bound: 100,
+        bound_evidence: "load".to_owned(),
+        bound_scope: "no-hand-over".to_owned(),
+        hand_overs: 0,
+        samples_ns: vec![5, 3, 4],
+        cpu_ns: None,
+        work: 7,
+        peak_rss_bytes: Some(1 << 20),
+        trajectory: vec![
+            Point { elapsed_ns: 1, height: None, bound: 90 },
+            Point { elapsed_ns: 2, height: Some(120), bound: 100 },
+        ],
+        plan: None,
+        started_ns: 1,
+        provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
+    }
+}
