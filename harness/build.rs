@@ -1,0 +1,30 @@
+//! Tells the binary what it was built from: commit, compiler, profile.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    let commit = output("git", &["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
+    let dirty = output("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|s| !s.is_empty());
+    let compiler = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let rustc = output(&compiler, &["--version"]).unwrap_or_else(|| "unknown".to_owned());
+    let profile = env::var("PROFILE").unwrap_or_default();
+    let level = env::var("OPT_LEVEL").unwrap_or_default();
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\u{1f}', " ");
+    println!("cargo:rustc-env=PLANLAB_GIT_COMMIT={commit}");
+    println!("cargo:rustc-env=PLANLAB_GIT_DIRTY={dirty}");
+    println!("cargo:rustc-env=PLANLAB_RUSTC={rustc}");
+    println!("cargo:rustc-env=PLANLAB_FLAGS={profile} opt-level={level} {flags}");
+    println!("cargo:rerun-if-changed=build.rs");
+    for file in ["../.git/HEAD", "../.git/index"] {
+        if Path::new(file).exists() {
+            println!("cargo:rerun-if-changed={file}");
+        }
+    }
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,335 @@
+//! Runs the cells of a suite: what has a row is left alone, what has none is run, row by row.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use planlab_dsa::{CancelToken, Descriptor};
+use planlab_results::{Lane, Record, Status, Store};
+use planlab_workloads::Trace;
+use rand::seq::SliceRandom;
+use rand::SeedableRng;
+
+use crate::cell::Cell;
+use crate::cli::Retry;
+use crate::exit::Failure;
+use crate::input::{self, Source};
+use crate::provenance;
+use crate::runner::{now_ns, record, RowContext, Runner, Subject};
+
+/// Cells of quick planners that share a child.
+const BATCH: usize = 16;
+/// Past so many buffers every cell has a child of its own.
+const BATCH_BUFFERS: usize = 20_000;
+
+/// The cells of one workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) source: Source,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// What a bench is asked for.
+pub(crate) struct Order<'a> {
+    pub(crate) suite: &'a str,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) jobs: u32,
+    pub(crate) shard: Option<(u64, u64)>,
+    pub(crate) retry: Option<Retry>,
+    /// Seed of the order in which cells run.
+    pub(crate) seed: u64,
+}
+
+/// What a bench came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// The rows of all cells that were asked for, those of earlier runs included.
+    pub(crate) rows: Vec<Record>,
+    /// How many of them were run now.
+    pub(crate) ran: usize,
+    pub(crate) interrupted: bool,
+    /// Workloads that could not be read, and why.
+    pub(crate) unreadable: Vec<(String, String)>,
+}
+
+struct Shared<'a> {
+    order: &'a Order<'a>,
+    store: Mutex<&'a mut Store>,
+    queue: Mutex<VecDeque<&'a Task>>,
+    tally: Mutex<Tally>,
+    failure: Mutex<Option<Failure>>,
+    runner: &'a Runner,
+    bar: ProgressBar,
+    on_row: &'a (dyn Fn(&Record) + Sync),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs every cell that has no row yet. `on_row` sees each row as it comes, old ones too.
+///
+/// # Errors
+///
+/// Where the store cannot be written or no child be started.
+pub(crate) fn run(
+    order: &Order<'_>,
+    store: &mut Store,
+    runner: &Runner,
+    on_row: &(dyn Fn(&Record) + Sync),
+) -> Result<Tally, Failure> {
+    let mut queue: Vec<&Task> = order.tasks.iter().collect();
+    // Shuffled, so that a slow minute of the machine does not fall on one family of nets alone.
+    queue.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(order.seed));
+    let cells = order.tasks.iter().map(|task| task.cells.len() as u64).sum();
+    let shared = Shared {
+        order,
+        store: Mutex::new(store),
+        queue: Mutex::new(queue.into()),
+        tally: Mutex::new(Tally::default()),
+        failure: Mutex::new(None),
+        runner,
+        bar: progress(cells),
+        on_row,
+    };
+    thread::scope(|scope| {
+        for worker in 0..order.jobs {
+            let shared = &shared;
+            scope.spawn(move || work(shared, worker));
+        }
+    });
+    shared.bar.finish_and_clear();
+    let mut tally = shared.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.interrupted = runner.cancel().is_cancelled();
+    match shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(failure) => Err(failure),
+        None => Ok(tally),
+    }
+}
+
+fn progress(cells: u64) -> ProgressBar {
+    let bar = ProgressBar::new(cells);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} cells, {eta} left  {msg}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn work(shared: &Shared<'_>, worker: u32) {
+    loop {
+        let stopped = shared.runner.cancel().is_cancelled() || lock(&shared.failure).is_some();
+        let task = if stopped { None } else { lock(&shared.queue).pop_front() };
+        let Some(task) = task else { return };
+        if let Err(failure) = perform(shared, task, worker) {
+            lock(&shared.failure).get_or_insert(failure);
+            return;
+        }
+    }
+}
+
+fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure> {
+    shared.bar.set_message(task.source.name.clone());
+    let trace = match input::open(&task.source) {
+        Ok(trace) => trace,
+        Err(failure) => {
+            let reason = format!("{:#}", failure.error);
+            lock(&shared.tally).unreadable.push((task.source.name.clone(), reason));
+            shared.bar.inc(task.cells.len() as u64);
+            return Ok(());
+        }
+    };
+    let digest = trace.instance.digest();
+    let subject = Subject { source: &task.source, instance: &trace.instance, digest };
+    let fresh: Vec<Cell> =
+        task.cells.iter().filter(|cell| shared.is_due(cell, &subject)).cloned().collect();
+    if !fresh.is_empty() {
+        shared.keep_instance(&trace)?;
+    }
+    for batch in batches(fresh, trace.instance.len(), shared.order.seed) {
+        if shared.runner.cancel().is_cancelled() {
+            return Ok(());
+        }
+        shared.run_batch(&subject, &batch, worker)?;
+    }
+    Ok(())
+}
+
+impl Shared<'_> {
+    /// Whether a cell is to be run: in this shard, and without a row that counts. An old row is passed on.
+    fn is_due(&self, cell: &Cell, subject: &Subject<'_>) -> bool {
+        let key = cell.key(subject.digest);
+        if !in_shard(&key, self.order.shard) {
+            self.bar.inc(1);
+            return false;
+        }
+        let old = lock(&self.store).record(&key, cell.repetition).cloned();
+        let Some(old) = old.filter(|row| !is_retried(row.status, self.order.retry)) else { return true };
+        self.bar.inc(1);
+        (self.on_row)(&old);
+        lock(&self.tally).rows.push(old);
+        false
+    }
+
+    #[cfg(feature = "reports")]
+    fn keep_instance(&self, trace: &Trace) -> Result<(), Failure> {
+        lock(&self.store).put_instance(&trace.instance, &trace.labels)?;
+        Ok(())
+    }
+
+    #[cfg(not(feature = "reports"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the lean build keeps rows alone")]
+    fn keep_instance(&self, _trace: &Trace) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn run_batch(&self, subject: &Subject<'_>, batch: &[Cell], worker: u32) -> Result<(), Failure> {
+        let started_ns = now_ns();
+        let judgements = self.runner.run(subject, batch, core(worker, batch))?;
+        let mut rows = Vec::with_capacity(batch.len());
+        for (cell, judgement) in batch.iter().zip(&judgements) {
+            if judgement.status == Status::Interrupted {
+                continue;
+            }
+            let plan = judgement.plan.as_ref().map(|plan| self.keep_plan(plan.as_plan())).transpose()?;
+            let context = RowContext {
+                lane: if self.order.jobs == 1 { Lane::Timing } else { Lane::Quality },
+                suite: self.order.suite,
+                mechanism: self.runner.mechanism(),
+                started_ns,
+                provenance: provenance::here(self.order.jobs),
+            };
+            rows.push(record(cell, subject, judgement, plan.flatten(), context));
+        }
+        lock(&self.store).append_all(&rows)?;
+        self.bar.inc(rows.len() as u64);
+        rows.iter().for_each(|row| (self.on_row)(row));
+        let mut tally = lock(&self.tally);
+        tally.ran += rows.len();
+        tally.rows.extend(rows);
+        Ok(())
+    }
+
+    #[cfg(feature = "reports")]
+    fn keep_plan(&self, plan: &planlab_dsa::Plan) -> Result<Option<planlab_dsa::Digest>, Failure> {
+        Ok(Some(lock(&self.store).put_plan(plan)?))
+    }
+
+    #[cfg(not(feature = "reports"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the lean build keeps rows alone")]
+    fn keep_plan(&self, _plan: &planlab_dsa::Plan) -> Result<Option<planlab_dsa::Digest>, Failure> {
+        Ok(None)
+    }
+}
+
+/// Whether a cell belongs to part i of n: by its key, so that every machine agrees.
+fn in_shard(key: &str, shard: Option<(u64, u64)>) -> bool {
+    let Some((i, n)) = shard else { return true };
+    u64::from_str_radix(&key[..16], 16).is_ok_and(|number| number % n == i - 1)
+}
+
+fn is_retried(status: Status, retry: Option<Retry>) -> bool {
+    match retry {
+        _ if status == Status::Interrupted => true,
+        Some(Retry::Failed) => status.is_failure(),
+        Some(Retry::Timeout) => status == Status::Timeout,
+        None => false,
+    }
+}
+
+/// The core for a child: counted from the last, as the first ones have the most to do elsewhere.
+fn core(worker: u32, batch: &[Cell]) -> Option<usize> {
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let alone = batch.iter().all(|cell| cell.threads == 1);
+    let worker = worker as usize;
+    (alone && worker < cores && is_first_core_usable(cores)).then(|| cores - 1 - worker)
+}
+
+/// Pinning counts cores from 0: where the process may not use all of them, the kernel places the child.
+fn is_first_core_usable(cores: usize) -> bool {
+    rustix::thread::sched_getaffinity(None).is_ok_and(|set| (0..cores).all(|core| set.is_set(core)))
+}
+
+/// Cells that run in one child each; quick planners on small instances together, in shuffled order.
+fn batches(cells: Vec<Cell>, buffers: usize, seed: u64) -> Vec<Vec<Cell>> {
+    let mut cells = cells;
+    cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(seed));
+    let quick = |cell: &Cell| buffers <= BATCH_BUFFERS && is_quick(&cell.planner);
+    let (together, alone): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(quick);
+    let mut batches: Vec<Vec<Cell>> = together.chunks(BATCH).map(<[Cell]>::to_vec).collect();
+    batches.extend(alone.into_iter().map(|cell| vec![cell]));
+    batches.into_iter().flat_map(same_memory).collect()
+}
+
+/// A child has one memory limit.
+fn same_memory(batch: Vec<Cell>) -> Vec<Vec<Cell>> {
+    if batch.windows(2).all(|pair| pair[0].memory == pair[1].memory) {
+        return vec![batch];
+    }
+    batch.into_iter().map(|cell| vec![cell]).collect()
+}
+
+fn is_quick(planner: &str) -> bool {
+    let descriptor = planlab_solvers::planner(planner).map(|planner| planner.descriptor());
+    descriptor.is_some_and(|descriptor| is_quick_planner(&descriptor))
+}
+
+/// Whether a planner runs at any size: what `compare` and batches take.
+pub(crate) fn is_quick_planner(descriptor: &Descriptor) -> bool {
+    descriptor.practical.is_none()
+}
+
+/// A token that Ctrl-C and TERM set.
+pub(crate) fn cancel_on_interrupt() -> Result<CancelToken, Failure> {
+    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The second signal ends the process at once.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, std::sync::Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, std::sync::Arc::clone(&flag))?;
+    }
+    Ok(CancelToken::from(flag))
+}
+
+/// The total wall time of the cells by their earlier rows (same planner and workload), and the number of
+/// cells that have none.
+pub(crate) fn estimate(tasks: &[Task], rows: &[Record]) -> (u64, usize) {
+    let earlier = |cell: &Cell| {
+        let same = rows.iter().filter(|row| row.planner == cell.planner && row.workload == cell.workload);
+        same.filter_map(|row| Some(row.samples_ns.iter().sum::<u64>().max(row.cpu_ns?))).max()
+    };
+    let times: Vec<Option<u64>> = tasks.iter().flat_map(|task| &task.cells).map(earlier).collect();
+    (times.iter().flatten().sum(), times.iter().filter(|time| time.is_none()).count())
+}
+
+/// Opens the store and tells what it noticed.
+pub(crate) fn open_store(folder: &Path, notice: &dyn Fn(&str)) -> Result<Store, Failure> {
+    let store = Store::open(folder)?;
+    store.notices().iter().for_each(|text| notice(&text.to_string()));
+    Ok(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_belongs_to_exactly_one_shard() {
+        for number in 0..100_u64 {
+            let key = planlab_dsa::Digest::of_bytes(&number.to_le_bytes()).to_string();
+            let shards = (1..=7).filter(|&i| in_shard(&key, Some((i, 7)))).count();
+            assert_eq!(shards, 1, "{key}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_retried() {
+        assert!(is_retried(Status::Interrupted, None));
+        assert!(!is_retried(Status::Crashed, None));
+        assert!(is_retried(Status::Crashed, Some(Retry::Failed)));
+        assert!(!is_retried(Status::Timeout, Some(Retry::Failed)));
+        assert!(is_retried(Status::Timeout, Some(Retry::Timeout)));
+        assert!(!is_retried(Status::Optimal, Some(Retry::Failed)));
+    }
+}

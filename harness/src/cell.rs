@@ -1,0 +1,88 @@
+//! A cell: one planner with its limits on one workload with one seed.
+
+use std::time::Duration;
+
+use planlab_dsa::Digest;
+use serde::Serialize;
+
+use crate::isolation::saboteur;
+
+/// What makes a cell, besides the workload's content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Cell {
+    pub(crate) workload: String,
+    pub(crate) planner: String,
+    pub(crate) wall: Option<Duration>,
+    pub(crate) memory: Option<u64>,
+    pub(crate) target: Option<u64>,
+    pub(crate) seed: u64,
+    pub(crate) threads: usize,
+    pub(crate) repetition: u32,
+}
+
+impl Cell {
+    /// The digest under which the cell's rows are kept. It does not depend on the name of the workload,
+    /// the repetition or the order on the command line.
+    pub(crate) fn key(&self, instance: Digest) -> String {
+        let parts = serde_json::json!({
+            "schema": planlab_results::SCHEMA,
+            "instance": instance,
+            "planner": self.planner,
+            "version": self.planner_version(),
+            "parameters": self.parameters(),
+            "wall_ns": self.wall.map(crate::quantity::nanoseconds),
+            "memory": self.memory,
+            "target": self.target,
+            "seed": self.seed,
+        });
+        Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+    }
+
+    /// The digest of the sources that the planner is made of.
+    pub(crate) fn planner_version(&self) -> String {
+        if saboteur::KEYS.contains(&self.planner.as_str()) {
+            return "saboteur".to_owned();
+        }
+        planlab_solvers::SOURCE_DIGEST.to_owned()
+    }
+
+    /// Parameters beyond the planner's key, as JSON.
+    pub(crate) fn parameters(&self) -> String {
+        serde_json::json!({ "threads": self.threads }).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_depends_on_what_makes_the_cell_and_on_nothing_else() {
+        let cell = Cell {
+            workload: "a".to_owned(),
+            planner: "best-fit".to_owned(),
+            wall: Some(Duration::from_secs(10)),
+            memory: None,
+            target: None,
+            seed: 0,
+            threads: 1,
+            repetition: 0,
+        };
+        let instance = Digest::of_bytes(b"instance");
+        let key = cell.key(instance);
+        let same = Cell { workload: "b".to_owned(), repetition: 3, ..cell.clone() };
+        assert_eq!(same.key(instance), key);
+        let others = [
+            Cell { planner: "bump".to_owned(), ..cell.clone() },
+            Cell { wall: None, ..cell.clone() },
+            Cell { memory: Some(1), ..cell.clone() },
+            Cell { target: Some(1), ..cell.clone() },
+            Cell { seed: 1, ..cell.clone() },
+            Cell { threads: 2, ..cell.clone() },
+        ];
+        for other in others {
+            assert_ne!(other.key(instance), key, "{other:?}");
+        }
+        assert_ne!(cell.key(Digest::of_bytes(b"another")), key);
+    }
+}

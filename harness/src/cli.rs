@@ -1,0 +1,354 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::quantity;
+
+/// Plans the memory of deep nets, and says what each plan is worth.
+#[derive(Debug, Parser)]
+#[command(name = "planlab", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 complete, 1 regression or failed check, 2 usage or bad input, \
+    3 incomplete (some cell has no answer), 4 an invalid plan or refuted bound was found, 130 interrupted.")]
+pub(crate) struct Cli {
+    /// Write JSON to stdout instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// List what there is
+    List(ListArgs),
+    /// Run every cell of a suite; resumes by itself
+    Bench(BenchArgs),
+    /// Plan one trace with one planner, in a process of its own
+    Plan(PlanArgs),
+    /// Plan one trace with all quick planners
+    Compare(CompareArgs),
+    /// Check a plan against its trace; exit code 4 if it is not valid
+    Verify(VerifyArgs),
+    /// Lower bounds on the height of any plan, and how each was had
+    Bound(BoundArgs),
+    /// Make a synthetic trace
+    Generate(GenerateArgs),
+    /// Read another tool's file
+    Import(ImportArgs),
+    /// Write another tool's file
+    Export(ExportArgs),
+    /// Draw a trace, or a plan of it
+    #[cfg(feature = "reports")]
+    Show(ShowArgs),
+    /// Write the report of a results folder
+    #[cfg(feature = "reports")]
+    Report(ReportArgs),
+    /// Join the results of several folders (of shards, say)
+    #[cfg(feature = "reports")]
+    Merge(MergeArgs),
+    /// Check results against each other: refuted bounds, lies, missing cells
+    Audit(AuditArgs),
+    /// Say what works on this machine, and what a measurement should beware of
+    Doctor,
+    /// Serve cells to a parent process
+    #[command(hide = true)]
+    RunCells,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list
+    #[arg(value_enum, default_value_t = Listing::Planners)]
+    pub(crate) what: Listing,
+    #[command(flatten)]
+    pub(crate) corpus: Corpus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listing {
+    Planners,
+    Workloads,
+    Suites,
+    Families,
+    Formats,
+    Allocators,
+    Schedulers,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Corpus {
+    /// Folder with external instances (minimalloc/, idealloc/)
+    #[arg(long, env = "PLANLAB_CORPUS", value_name = "DIR")]
+    pub(crate) corpus: Option<PathBuf>,
+}
+
+/// How a TRACE is read.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reading {
+    #[command(flatten)]
+    pub(crate) corpus: Corpus,
+    /// Round sizes up to multiples of N bytes and align offsets to it
+    #[arg(long, value_name = "N", value_parser = quantity::bytes)]
+    pub(crate) align: Option<u64>,
+    /// Take the offsets of a plan file as pins
+    #[arg(long)]
+    pub(crate) pins: bool,
+}
+
+/// Limits of a cell.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Wall time of a cell (10s, 500ms, 2m) [default: the suite's, else 10s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) time_limit: Option<Duration>,
+    /// Memory of a cell
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "4GiB")]
+    pub(crate) memory_limit: u64,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Threads that a planner may use
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// A suite by name, or a TOML file [default: smoke, unless --planner and --workload are given]
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
+    /// Only these planners (globs)
+    #[arg(long = "planner", value_name = "GLOB")]
+    pub(crate) planners: Vec<String>,
+    /// Only these workloads (globs)
+    #[arg(long = "workload", value_name = "GLOB")]
+    pub(crate) workloads: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Repetitions of every cell
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) reps: u32,
+    /// Cells at the same time; with more than one, times are shown but never ranked
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: u32,
+    /// Only part i of n (1/4, 2/4, ...) of the cells
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub(crate) shard: Option<(u64, u64)>,
+    /// Run these cells again although they have a row
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) retry: Option<Retry>,
+    /// List the cells and estimate the time, run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results/store")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) corpus: Corpus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Retry {
+    Failed,
+    Timeout,
+}
+
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((i, n)) if 1 <= i && i <= n => Ok((i, n)),
+        _ => Err(format!("`{text}`: a shard is i/n with 1 <= i <= n")),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// The planner
+    #[arg(long, value_name = "KEY", default_value = "best-fit")]
+    pub(crate) planner: String,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Stop at the first plan that fits this many bytes; without one, exit code 3
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Write the plan to this file (- for stdout)
+    #[arg(short = 'o', long = "output", value_name = "PLAN")]
+    pub(crate) output: Option<String>,
+    /// Plan in this process, without isolation
+    #[arg(long)]
+    pub(crate) in_process: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// Only these planners (globs) [default: all that are quick at this size]
+    #[arg(long = "planner", value_name = "GLOB")]
+    pub(crate) planners: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// A plan file, or - for stdin
+    pub(crate) plan: String,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BoundArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// The family (`planlab list families`)
+    pub(crate) family: String,
+    /// Its parameters
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) parameters: Vec<String>,
+    /// Where to write the trace (- for stdout)
+    #[arg(short = 'o', long = "output", value_name = "TRACE", default_value = "-")]
+    pub(crate) output: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// The lab's CSV
+    Lab,
+    /// MiniMalloc's CSV (`end` columns are inclusive)
+    Minimalloc,
+    /// idealloc's CSV; say which ends it excludes by --dialect
+    Idealloc,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// The lab's CSV
+    Lab,
+    /// MiniMalloc's CSV
+    Minimalloc,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DialectArg {
+    /// `[lower, upper)`
+    HalfOpen,
+    /// `[lower, upper]`
+    Inclusive,
+    /// `(lower, upper)`
+    Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    #[arg(value_enum)]
+    pub(crate) format: ImportFormat,
+    /// The file, or - for stdin
+    pub(crate) file: String,
+    /// How the file means its ends
+    #[arg(long, value_enum, default_value_t = DialectArg::HalfOpen)]
+    pub(crate) dialect: DialectArg,
+    /// Take offsets as pins
+    #[arg(long)]
+    pub(crate) pins: bool,
+    /// Where to write the trace (- for stdout)
+    #[arg(short = 'o', long = "output", value_name = "TRACE", default_value = "-")]
+    pub(crate) output: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[arg(value_enum)]
+    pub(crate) format: ExportFormat,
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// A plan file, whose offsets are written too
+    pub(crate) plan: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Where to write the file (- for stdout)
+    #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "-")]
+    pub(crate) output: String,
+}
+
+#[cfg(feature = "reports")]
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// A plan file
+    pub(crate) plan: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Where to write the picture: .svg, .png or .html
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(feature = "reports")]
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+    /// Folder of the pages
+    #[arg(short = 'o', long = "output", value_name = "DIR", default_value = "reports/out")]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(feature = "reports")]
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Folders of results
+    #[arg(required = true)]
+    pub(crate) from: Vec<PathBuf>,
+    /// Folder that takes them all
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn shards_count_from_one() {
+        assert_eq!(shard("2/4"), Ok((2, 4)));
+        for text in ["0/4", "5/4", "1", "a/b", "1/0"] {
+            assert!(shard(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The child's side: the hidden verb `run-cells`.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use planlab_dsa::{execute_observed, Budget, Bytes, CancelToken, Instance, Outcome, Planner};
+use rustix::process::{setrlimit, Resource, Rlimit};
+
+use super::mailbox::Mailbox;
+use super::protocol::{Answer, CellRequest, Reply, Request};
+use super::saboteur;
+use crate::exit::{Exit, Verdict};
+use crate::planners;
+use crate::quantity::nanoseconds;
+
+/// Reads a request from stdin and serves it.
+pub(crate) fn serve() -> Verdict {
+    let mut channel = private_stdout()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let request: Request = serde_json::from_str(&line)?;
+    restrict(&request)?;
+    let cancel = cancel_on_term()?;
+    let trace = match crate::input::open(&request.source) {
+        Ok(trace) => trace,
+        Err(failure) => {
+            let reason = format!("{:#}", failure.error);
+            tell(&mut channel, &Reply::Unreadable { reason })?;
+            return Ok(failure.exit);
+        }
+    };
+    tell(&mut channel, &Reply::Loaded { digest: trace.instance.digest().to_string() })?;
+    for (cell, asked) in request.cells.iter().enumerate() {
+        let mailbox = request.mailboxes.join(cell.to_string());
+        let mut begin = || tell(&mut channel, &Reply::Started { cell });
+        let answer = perform(&trace.instance, asked, &mailbox, &cancel, &mut begin)?;
+        tell(&mut channel, &Reply::Finished { cell, answer: Box::new(answer) })?;
+    }
+    Ok(Exit::Complete)
+}
+
+/// Keeps stdout for the protocol: what planners and solvers print goes to stderr from now on.
+fn private_stdout() -> io::Result<File> {
+    let private: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(File::from(private))
+}
+
+fn tell(channel: &mut File, reply: &Reply) -> io::Result<()> {
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    channel.write_all(&line)
+}
+
+fn restrict(request: &Request) -> io::Result<()> {
+    // A dead planner is a row, not a file of its memory.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    if let Some(bytes) = request.address_space {
+        setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+    }
+    if let Some(core) = request.core {
+        let mut cores = rustix::thread::CpuSet::new();
+        cores.set(core);
+        rustix::thread::sched_setaffinity(None, &cores)?;
+    }
+    Ok(())
+}
+
+fn cancel_on_term() -> io::Result<CancelToken> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&flag))?;
+    Ok(CancelToken::from(flag))
+}
+
+/// Runs one cell: once for the answer, then, where that was quick, again for the times.
+pub(crate) fn perform(
+    instance: &Instance,
+    asked: &CellRequest,
+    mailbox: &Path,
+    cancel: &CancelToken,
+    begin: &mut dyn FnMut() -> io::Result<()>,
+) -> Result<Answer, crate::exit::Failure> {
+    let planner = planners::find(&asked.planner)?;
+    let kept = Mailbox::create(mailbox, instance.len(), instance.in_place().len())?;
+    let kept = Mutex::new(kept);
+    reset_peak_rss();
+    begin()?;
+    let before = cpu_time();
+    let outcome = once(&*planner, instance, asked, cancel, Some(&kept));
+    let mut answer = Answer::new(&outcome, nanoseconds(cpu_time().saturating_sub(before)), peak_rss());
+    drop(outcome);
+    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = kept.failure() {
+        return Err(anyhow::anyhow!("{}: the plan could not be kept: {error}", mailbox.display()).into());
+    }
+    let quick = answer.samples_ns[0] < asked.repeat_below_ns;
+    if quick && asked.repeats > 0 && answer.error.is_none() {
+        answer.samples_ns.clear();
+        for _ in 0..asked.repeats {
+            begin()?;
+            let outcome = once(&*planner, instance, asked, cancel, None);
+            answer.samples_ns.push(nanoseconds(outcome.planning));
+        }
+    }
+    saboteur::tamper(&asked.planner, &mut answer);
+    Ok(answer)
+}
+
+fn once<'i>(
+    planner: &dyn Planner,
+    instance: &'i Instance,
+    asked: &CellRequest,
+    cancel: &CancelToken,
+    kept: Option<&'i Mutex<Mailbox>>,
+) -> Outcome<'i> {
+    let budget = Budget {
+        wall: asked.wall_ns.map(Duration::from_nanos),
+        work: asked.work,
+        target: asked.target.map(Bytes::new),
+        cancel: cancel.clone(),
+        threads: std::num::NonZeroUsize::new(asked.threads),
+    };
+    execute_observed(planner, instance, budget, asked.seed, move |event| {
+        if let Some(kept) = kept {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).take(&event);
+        }
+    })
+}
+
+fn cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
+}
+
+/// Lets the kernel forget the highest resident size so far: a batch counts each cell for itself.
+fn reset_peak_rss() {
+    // Not every kernel has it; the peak is then that of the process.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+fn peak_rss() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

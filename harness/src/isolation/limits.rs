@@ -1,0 +1,116 @@
+//! What holds a child within its memory: cgroup v2, else v1, else an address-space limit.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What enforces memory limits on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    CgroupV2,
+    CgroupV1,
+    Rlimit,
+}
+
+impl Mechanism {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::CgroupV2 => "cgroup-v2",
+            Self::CgroupV1 => "cgroup-v1",
+            Self::Rlimit => "rlimit",
+        }
+    }
+
+    /// The first mechanism that works here, found by trying.
+    pub(crate) fn detect() -> Self {
+        for mechanism in [Self::CgroupV2, Self::CgroupV1] {
+            if Cgroup::create(mechanism, Some(1 << 30)).is_ok_and(|group| group.is_some()) {
+                return mechanism;
+            }
+        }
+        Self::Rlimit
+    }
+
+    fn root(self) -> Option<PathBuf> {
+        match self {
+            Self::CgroupV2 => own_v2_group(),
+            Self::CgroupV1 => Some(PathBuf::from("/sys/fs/cgroup/memory")),
+            Self::Rlimit => None,
+        }
+    }
+}
+
+/// The cgroup v2 folder in which groups with a memory limit can be made: it must hand the memory
+/// controller down.
+fn own_v2_group() -> Option<PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let handed_down = fs::read_to_string(root.join("cgroup.subtree_control")).ok()?;
+    handed_down.split_whitespace().any(|controller| controller == "memory").then(|| root.to_owned())
+}
+
+/// A cgroup of one child; its folder goes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    folder: PathBuf,
+    mechanism: Mechanism,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Cgroup {
+    /// A fresh group with a memory limit in bytes; `None` where the mechanism has no groups.
+    pub(crate) fn create(mechanism: Mechanism, memory: Option<u64>) -> io::Result<Option<Self>> {
+        let Some(root) = mechanism.root() else { return Ok(None) };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = root.join(format!("planlab-{}-{number}", std::process::id()));
+        fs::create_dir(&folder)?;
+        let group = Self { folder, mechanism };
+        if let Some(bytes) = memory {
+            group.write(group.limit_file(), &bytes.to_string())?;
+            // Where there is swap, a child must not flee into it.
+            let _ = match mechanism {
+                Mechanism::CgroupV2 => group.write("memory.swap.max", "0"),
+                _ => group.write("memory.memsw.limit_in_bytes", &bytes.to_string()),
+            };
+        }
+        Ok(Some(group))
+    }
+
+    pub(crate) fn add(&self, pid: u32) -> io::Result<()> {
+        self.write("cgroup.procs", &pid.to_string())
+    }
+
+    /// Whether the kernel killed a process of the group for its memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let file = match self.mechanism {
+            Mechanism::CgroupV2 => "memory.events",
+            _ => "memory.oom_control",
+        };
+        let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+    }
+
+    const fn limit_file(&self) -> &'static str {
+        match self.mechanism {
+            Mechanism::CgroupV2 => "memory.max",
+            _ => "memory.limit_in_bytes",
+        }
+    }
+
+    fn write(&self, file: &str, value: &str) -> io::Result<()> {
+        fs::write(self.folder.join(file), value)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // A group that still holds a dying process is busy for a moment.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! From what became of a child to a verdict: the plan is verified here, by the parent.
+
+use planlab_dsa::{initial_bound, Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan};
+use planlab_results::{Point, Status};
+
+use crate::isolation::protocol::{Answer, ComplaintKind};
+use crate::isolation::{CellEnd, Death};
+
+/// What a cell came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Judgement<'i> {
+    pub(crate) status: Status,
+    /// The best plan, verified by the parent; also of a child that died.
+    pub(crate) plan: Option<VerifiedPlan<'i>>,
+    pub(crate) bound: Claim,
+    pub(crate) scope: Scope,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) reason: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stderr_tail: String,
+    pub(crate) samples_ns: Vec<u64>,
+    pub(crate) cpu_ns: Option<u64>,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) work: u64,
+    pub(crate) trajectory: Vec<Point>,
+}
+
+impl Judgement<'_> {
+    pub(crate) fn height(&self) -> Option<Bytes> {
+        self.plan.as_ref().map(VerifiedPlan::height)
+    }
+}
+
+/// Judges one cell.
+pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> Judgement<'_> {
+    let CellEnd { end, plan, bound, stderr_tail } = end;
+    let (plan, violation) = match plan.map(|plan| instance.verify(plan)) {
+        Some(Ok(plan)) => (Some(plan), None),
+        Some(Err(violation)) => (None, Some(violation)),
+        None => (None, None),
+    };
+    let scope = plan.as_ref().map_or(Scope::Any, VerifiedPlan::scope);
+    let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
+    let mut judgement = Judgement {
+        status: Status::Unknown,
+        plan,
+        bound: known.of(scope),
+        scope,
+        stop: None,
+        reason: String::new(),
+        exit_code: None,
+        signal: None,
+        stderr_tail,
+        samples_ns: Vec::new(),
+        cpu_ns: None,
+        peak_rss_bytes: None,
+        work: 0,
+        trajectory: Vec::new(),
+    };
+    match end {
+        Ok(answer) => judgement.take_answer(answer, target),
+        Err(death) => judgement.take_death(death),
+    }
+    if let Some(violation) = violation {
+        judgement.status = status_of(ComplaintKind::of(&violation));
+        judgement.reason = violation.to_string();
+    }
+    judgement
+}
+
+fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
+    if let Some(other) = other {
+        bound.raise(other.of(Scope::Any), Scope::Any);
+        bound.raise(other.of(Scope::NoHandOver), Scope::NoHandOver);
+    }
+    bound
+}
+
+impl Judgement<'_> {
+    fn take_answer(&mut self, answer: Answer, target: Option<u64>) {
+        let contradiction = self.contradiction(&answer);
+        self.stop = answer.stop;
+        self.samples_ns = answer.samples_ns;
+        self.cpu_ns = Some(answer.cpu_ns);
+        self.peak_rss_bytes = answer.peak_rss_bytes;
+        self.work = answer.work;
+        self.trajectory = answer.trajectory;
+        self.exit_code = Some(0);
+        (self.status, self.reason) = match (contradiction, answer.error) {
+            (Some(reason), _) => (Status::BadOutput, reason),
+            (None, Some(complaint)) => (status_of(complaint.kind), complaint.message),
+            (None, None) => self.rank(target),
+        };
+    }
+
+    /// A height that is not the plan's.
+    fn contradiction(&self, answer: &Answer) -> Option<String> {
+        let verified = self.height().map(Bytes::get);
+        (answer.height != verified && self.plan.is_some()).then(|| {
+            let text = |height: Option<u64>| height.map_or("none".to_owned(), |height| height.to_string());
+            format!("the child says height {}, its plan has height {}", text(answer.height), text(verified))
+        })
+    }
+
+    fn rank(&self, target: Option<u64>) -> (Status, String) {
+        let height = self.height();
+        if let Some(height) = height.filter(|&height| height < self.bound.value) {
+            let reason = format!("a bound of {} was claimed, the plan has height {height}", self.bound.value);
+            return (Status::BoundRefuted, reason);
+        }
+        let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
+        let status = match (height, self.stop) {
+            (_, Some(Stop::Infeasible)) => Status::Infeasible,
+            (Some(height), _) if height == self.bound.value && fits(height) => Status::Optimal,
+            (Some(height), _) if fits(height) => Status::Feasible,
+            (_, Some(Stop::Deadline | Stop::Cancelled)) => Status::Timeout,
+            _ => Status::Unknown,
+        };
+        let reason = match (status, height) {
+            (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.bound.value),
+            (Status::Timeout | Status::Unknown, Some(height)) => {
+                format!("the lowest plan found, {height} bytes, does not fit")
+            }
+            (Status::Timeout, None) => "the time was up before there was a plan".to_owned(),
+            (Status::Unknown, None) => "the planner ended without a plan".to_owned(),
+            _ => String::new(),
+        };
+        (status, reason)
+    }
+
+    fn take_death(&mut self, death: Death) {
+        let (status, reason) = match death {
+            Death::Timeout => (Status::Timeout, "did not end at its time limit and was killed".to_owned()),
+            Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
+            Death::Signal(signal) => {
+                self.signal = Some(signal);
+                // KILL comes from outside; a planner ends itself by ABRT, SEGV, ...
+                let status = if signal == 9 { Status::Killed } else { Status::Crashed };
+                (status, format!("ended by signal {signal}"))
+            }
+            Death::Exit(code) => {
+                self.exit_code = Some(code);
+                (Status::Crashed, format!("ended with exit code {code}"))
+            }
+            Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
+            Death::Interrupted => (Status::Interrupted, "interrupted".to_owned()),
+        };
+        (self.status, self.reason) = (status, reason);
+    }
+}
+
+const fn status_of(kind: ComplaintKind) -> Status {
+    match kind {
+        ComplaintKind::Unsupported => Status::Unsupported,
+        ComplaintKind::Overlap => Status::InvalidOverlap,
+        ComplaintKind::Misaligned => Status::Misaligned,
+        ComplaintKind::OverCapacity => Status::OverCapacity,
+        ComplaintKind::Refuted => Status::BoundRefuted,
+        ComplaintKind::Failed => Status::Crashed,
+    }
+}

@@ -1,0 +1,79 @@
+//! The machine and the build, as they go into every row, and what `doctor` says of them.
+
+use std::fs;
+use std::thread;
+
+use planlab_results::Provenance;
+
+/// What this process runs on.
+pub(crate) fn here(concurrency: u32) -> Provenance {
+    let cpu = cpu_model();
+    let cores = thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let host = blake3::hash(format!("{cpu}|{cores}|{}|{kernel}", memory_kib()).as_bytes()).to_hex()[..16].to_owned();
+    Provenance {
+        host,
+        cpu,
+        cores,
+        kernel,
+        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        turbo: turbo(),
+        load_average_milli: load_average_milli(),
+        concurrency,
+        git_commit: env!("PLANLAB_GIT_COMMIT").to_owned(),
+        git_dirty: env!("PLANLAB_GIT_DIRTY") == "true",
+        rustc: env!("PLANLAB_RUSTC").to_owned(),
+        flags: env!("PLANLAB_FLAGS").trim().to_owned(),
+    }
+}
+
+/// The first line of a file, or `unknown`.
+fn read(path: &str) -> String {
+    fs::read_to_string(path)
+        .ok()
+        .and_then(|text| text.lines().next().map(str::to_owned))
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn cpu_model() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
+    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |name| name.trim().to_owned())
+}
+
+fn turbo() -> String {
+    match (
+        read("/sys/devices/system/cpu/intel_pstate/no_turbo").as_str(),
+        read("/sys/devices/system/cpu/cpufreq/boost").as_str(),
+    ) {
+        ("0", _) | (_, "1") => "on",
+        ("1", _) | (_, "0") => "off",
+        _ => "unknown",
+    }
+    .to_owned()
+}
+
+/// The load average of the last minute, in thousandths.
+pub(crate) fn load_average_milli() -> u64 {
+    let text = read("/proc/loadavg");
+    let value: f64 = text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small, positive number")]
+    let milli = (value * 1000.0) as u64;
+    milli
+}
+
+/// Memory of the machine in KiB, 0 where it cannot be told.
+pub(crate) fn memory_kib() -> u64 {
+    meminfo("MemTotal:")
+}
+
+/// Swap of the machine in KiB.
+pub(crate) fn swap_kib() -> u64 {
+    meminfo("SwapTotal:")
+}
+
+fn meminfo(key: &str) -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}

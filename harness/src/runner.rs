@@ -1,0 +1,163 @@
+//! Cells on one trace: children, judgement, rows.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use planlab_dsa::{CancelToken, Digest, Instance, Scope};
+use planlab_results::{Lane, Provenance, Record, SCHEMA};
+use tempfile::TempDir;
+
+use crate::cell::Cell;
+use crate::input::Source;
+use crate::isolation::limits::Mechanism;
+use crate::isolation::{self, CellRequest, Request, Watch};
+use crate::judge::{judge, Judgement};
+use crate::quantity::nanoseconds;
+
+/// A cell that takes less is timed again.
+const REPEAT_BELOW: Duration = Duration::from_secs(1);
+
+/// Starts children and judges what they come to.
+pub(crate) struct Runner {
+    mailboxes: TempDir,
+    next: AtomicU64,
+    mechanism: Mechanism,
+    cancel: CancelToken,
+    repeats: u32,
+}
+
+/// One trace, ready for cells.
+pub(crate) struct Subject<'i> {
+    pub(crate) source: &'i Source,
+    pub(crate) instance: &'i Instance,
+    pub(crate) digest: Digest,
+}
+
+impl Runner {
+    /// `repeats`: timed runs after the first, for cells that are quick.
+    pub(crate) fn new(cancel: CancelToken, repeats: u32) -> io::Result<Self> {
+        let memory = Path::new("/dev/shm");
+        let mailboxes = tempfile::Builder::new().prefix("planlab-").tempdir_in(memory);
+        let mailboxes = mailboxes.or_else(|_| tempfile::Builder::new().prefix("planlab-").tempdir())?;
+        Ok(Self { mailboxes, next: AtomicU64::new(0), mechanism: Mechanism::detect(), cancel, repeats })
+    }
+
+    pub(crate) fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    pub(crate) fn cancel(&self) -> &CancelToken {
+        &self.cancel
+    }
+
+    /// Runs the cells (which share their memory limit) in one child, and judges each.
+    pub(crate) fn run<'i>(
+        &self,
+        subject: &Subject<'i>,
+        cells: &[Cell],
+        core: Option<usize>,
+    ) -> io::Result<Vec<Judgement<'i>>> {
+        let folder = self.mailboxes.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
+        std::fs::create_dir(&folder)?;
+        let request = Request {
+            source: subject.source.clone(),
+            mailboxes: folder.clone(),
+            address_space: None,
+            core,
+            cells: cells.iter().map(|cell| ask(cell, self.repeats)).collect(),
+        };
+        let memory = cells.first().and_then(|cell| cell.memory);
+        let watch = Watch { memory, mechanism: self.mechanism, cancel: self.cancel.clone() };
+        let ends = isolation::run(&request, subject.instance, &watch)?;
+        std::fs::remove_dir_all(&folder)?;
+        let judged = ends.into_iter().zip(cells).map(|(end, cell)| judge(end, subject.instance, cell.target));
+        Ok(judged.collect())
+    }
+}
+
+/// What a child is asked for a cell.
+pub(crate) fn ask(cell: &Cell, repeats: u32) -> CellRequest {
+    CellRequest {
+        planner: cell.planner.clone(),
+        seed: cell.seed,
+        wall_ns: cell.wall.map(nanoseconds),
+        work: None,
+        target: cell.target,
+        threads: cell.threads,
+        repeats,
+        repeat_below_ns: nanoseconds(REPEAT_BELOW),
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds)
+}
+
+/// What a row says besides the judgement.
+pub(crate) struct RowContext<'a> {
+    pub(crate) lane: Lane,
+    pub(crate) suite: &'a str,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) started_ns: u64,
+    pub(crate) provenance: Provenance,
+}
+
+/// The row of a judged cell; `plan` is the digest under which its plan is kept.
+pub(crate) fn record(
+    cell: &Cell,
+    subject: &Subject<'_>,
+    judgement: &Judgement<'_>,
+    plan: Option<Digest>,
+    context: RowContext<'_>,
+) -> Record {
+    Record {
+        schema: SCHEMA,
+        cell: cell.key(subject.digest),
+        repetition: cell.repetition,
+        lane: context.lane,
+        suite: context.suite.to_owned(),
+        workload: cell.workload.clone(),
+        instance: subject.digest.to_string(),
+        buffers: subject.instance.len() as u64,
+        planner: cell.planner.clone(),
+        planner_version: cell.planner_version(),
+        parameters: cell.parameters(),
+        seed: cell.seed,
+        wall_limit_ns: cell.wall.map(nanoseconds),
+        memory_limit_bytes: cell.memory,
+        work_limit: None,
+        target_bytes: cell.target,
+        mechanism: context.mechanism.name().to_owned(),
+        status: judgement.status,
+        stop: judgement.stop.map(|stop| stop.name().to_owned()),
+        reason: judgement.reason.clone(),
+        exit_code: judgement.exit_code,
+        signal: judgement.signal,
+        stderr_tail: judgement.stderr_tail.clone(),
+        height: judgement.height().map(|height| height.get()),
+        load: subject.instance.load().bytes.get(),
+        relaxed_load: subject.instance.relaxed_load().bytes.get(),
+        bound: judgement.bound.value.get(),
+        bound_evidence: judgement.bound.evidence.name().to_owned(),
+        bound_scope: scope_name(judgement.scope).to_owned(),
+        hand_overs: judgement.plan.as_ref().map_or(0, |plan| plan.in_place().len() as u64),
+        samples_ns: judgement.samples_ns.clone(),
+        cpu_ns: judgement.cpu_ns,
+        work: judgement.work,
+        peak_rss_bytes: judgement.peak_rss_bytes,
+        trajectory: judgement.trajectory.clone(),
+        plan: plan.map(|digest| digest.to_string()),
+        started_ns: context.started_ns,
+        provenance: context.provenance,
+    }
+}
+
+const fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Any => "any",
+        Scope::NoHandOver => "no-hand-over",
+    }
+}

@@ -1,0 +1,178 @@
+//! `verify` and `bound`.
+
+use std::time::Instant;
+
+use planlab_dsa::{
+    alignment_bound, fragmentation, initial_bound, pin_bound, Bound, BufferId, Evidence, Instance, Scope,
+    VerifiedPlan, Violation,
+};
+use planlab_workloads::Trace;
+use serde_json::{json, Value};
+
+use crate::cli::{BoundArgs, VerifyArgs};
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::{self, Source};
+use crate::output::{note, Output};
+use crate::table::Table;
+use crate::view::{percent, JSON_VERSION};
+
+pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
+    if args.trace == "-" && args.plan == "-" {
+        return Err(Failure::usage("the trace and the plan cannot both come from stdin"));
+    }
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    let plan = input::plan(&args.plan, &trace)?;
+    match trace.instance.verify(plan) {
+        Ok(plan) => {
+            output.put(&valid_object(&plan), &valid_text(&plan))?;
+            Ok(Exit::Complete)
+        }
+        Err(violation) => {
+            output.put(&violation_object(&violation, &trace), &violation_text(&violation, &trace))?;
+            Ok(Exit::Invalid)
+        }
+    }
+}
+
+fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
+    let load = plan.instance().load().bytes;
+    json!({
+        "version": JSON_VERSION,
+        "valid": true,
+        "height": plan.height(),
+        "load": load,
+        "fragmentation": fragmentation(plan.height(), load),
+        "hand_overs": plan.in_place().len(),
+    })
+}
+
+fn valid_text(plan: &VerifiedPlan<'_>) -> String {
+    let load = plan.instance().load().bytes;
+    let part = percent(Some(fragmentation(plan.height(), load)));
+    format!("valid\nheight         {}\nload           {load}\nfragmentation  {part}\n", plan.height())
+}
+
+fn violation_object(violation: &Violation, trace: &Trace) -> Value {
+    let names: Vec<&str> = violation.buffers().iter().map(|&id| name(trace, id)).collect();
+    json!({
+        "version": JSON_VERSION,
+        "valid": false,
+        "violation": violation.kind(),
+        "message": violation.to_string(),
+        "buffers": names,
+        "steps": violation.steps().map(|steps| [steps.start(), steps.end()]),
+    })
+}
+
+fn violation_text(violation: &Violation, trace: &Trace) -> String {
+    let mut text = format!("not valid: {violation}\n");
+    for id in violation.buffers() {
+        let Some(label) = trace.labels.buffers.get(id.index()) else { continue };
+        let row = label.row.map(|row| format!(", line {row}")).unwrap_or_default();
+        let live = trace.instance.buffers().get(id.index()).map(|b| b.live.to_string()).unwrap_or_default();
+        text += &format!("  buffer {id} is `{}`, live {live}{row}\n", label.name);
+    }
+    text
+}
+
+fn name(trace: &Trace, id: BufferId) -> &str {
+    trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str())
+}
+
+pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    let before = Instant::now();
+    let best = initial_bound(&trace.instance);
+    let seconds = before.elapsed().as_secs_f64();
+    let rows = arguments(&trace.instance);
+    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &bound_text(&rows, best))?;
+    Ok(Exit::Complete)
+}
+
+/// One way to a bound, and what it gives.
+struct Argument {
+    evidence: Evidence,
+    scope: Scope,
+    value: u64,
+    how: String,
+    seconds: f64,
+}
+
+fn arguments(instance: &Instance) -> Vec<Argument> {
+    let mut rows = Vec::new();
+    let mut add = |evidence, scope, find: &dyn Fn() -> Option<(u64, String)>| {
+        let before = Instant::now();
+        let found = find();
+        let seconds = before.elapsed().as_secs_f64();
+        rows.extend(found.map(|(value, how)| Argument { evidence, scope, value, how, seconds }));
+    };
+    add(Evidence::Load, Scope::NoHandOver, &|| {
+        let load = instance.load_curve().peak();
+        Some((instance.load().bytes.get(), format!("most bytes live at one step (step {})", load.step)))
+    });
+    add(Evidence::Load, Scope::Any, &|| {
+        let how = "the same, outputs that may overwrite left out at their first step".to_owned();
+        (!instance.in_place().is_empty()).then(|| (instance.relaxed_load().bytes.get(), how))
+    });
+    add(Evidence::Load, Scope::Any, &|| {
+        let value = pin_bound(instance).get();
+        (value > 0).then(|| (value, "highest end of a pinned buffer".to_owned()))
+    });
+    add(Evidence::Alignment, Scope::NoHandOver, &|| {
+        let value = alignment_bound(instance)?.get();
+        Some((value, "load of sizes rounded up to the common alignment, less the top's padding".to_owned()))
+    });
+    rows
+}
+
+fn scope_text(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Any => "any plan",
+        Scope::NoHandOver => "plans without hand-overs",
+    }
+}
+
+fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument], seconds: f64) -> Value {
+    let claim = best.of(Scope::NoHandOver);
+    let arguments: Vec<Value> = rows
+        .iter()
+        .map(|row| json!({ "evidence": row.evidence, "scope": row.scope, "value": row.value, "how": row.how, "seconds": row.seconds }))
+        .collect();
+    json!({
+        "version": JSON_VERSION,
+        "workload": name,
+        "buffers": instance.len(),
+        "load": instance.load().bytes,
+        "bound": claim.value,
+        "bound_evidence": claim.evidence,
+        "bound_with_hand_overs": best.of(Scope::Any).value,
+        "arguments": arguments,
+        "seconds": seconds,
+    })
+}
+
+fn bound_text(rows: &[Argument], best: Bound) -> String {
+    let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
+    for row in rows {
+        let time = crate::quantity::seconds(nanoseconds(row.seconds));
+        table.row([
+            row.value.to_string(),
+            row.evidence.to_string(),
+            scope_text(row.scope).to_owned(),
+            row.how.clone(),
+            time,
+        ]);
+    }
+    let claim = best.of(Scope::NoHandOver);
+    format!("{}\nbest: {} ({})\n", table.render(), claim.value, claim.evidence)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time that was just measured")]
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}

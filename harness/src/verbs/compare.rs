@@ -1,0 +1,72 @@
+//! `compare`: all quick planners on one trace, one table.
+
+use planlab_results::{Record, Status};
+use serde_json::Value;
+
+use super::plan::{cell, context};
+use crate::bench::cancel_on_interrupt;
+use crate::cell::Cell;
+use crate::cli::CompareArgs;
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::{self, Source};
+use crate::output::{note, Output};
+use crate::runner::{now_ns, record, Runner, Subject};
+use crate::{planners, view};
+
+pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
+    let runner = Runner::new(cancel_on_interrupt()?, 0)?;
+    let mut rows = Vec::new();
+    for planner in chosen(args, trace.instance.len())? {
+        if runner.cancel().is_cancelled() {
+            break;
+        }
+        let cell = cell(&source, &planner, &args.limits);
+        rows.push(row(&runner, &subject, &cell)?);
+    }
+    let objects: Vec<Value> = rows.iter().map(|row| view::object(row, args.limits.threads)).collect();
+    let head = format!(
+        "{}: {} buffers, load {}\n\n",
+        source.name,
+        trace.instance.len(),
+        trace.instance.load().bytes
+    );
+    output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
+    Ok(exit_of(&rows))
+}
+
+fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {
+    let started = now_ns();
+    let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
+    let judgement = judged.first().ok_or_else(|| Failure::usage("the child was asked for a cell and has none"))?;
+    Ok(record(cell, subject, judgement, None, context(runner, started)))
+}
+
+/// The planners that were asked for, or all whose practical size is not exceeded and that need no search.
+fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
+    if !args.planners.is_empty() {
+        return planners::matching(&args.planners);
+    }
+    let is_quick = |descriptor: &planlab_dsa::Descriptor| {
+        descriptor.guarantee != planlab_dsa::Guarantee::Exact
+            && descriptor.practical.is_none_or(|most| buffers <= most as usize)
+    };
+    let quick = planners::descriptors().into_iter().filter(is_quick);
+    Ok(quick.map(|descriptor| descriptor.key.into_owned()).collect())
+}
+
+fn exit_of(rows: &[Record]) -> Exit {
+    if rows.iter().any(|row| row.status == Status::Interrupted) {
+        Exit::Interrupted
+    } else if rows.iter().any(|row| row.status.is_lie()) {
+        Exit::Invalid
+    } else if rows.iter().any(|row| !row.status.is_answer() && row.status != Status::Unsupported) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
+    }
+}

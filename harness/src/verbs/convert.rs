@@ -1,0 +1,88 @@
+//! `generate`, `import` and `export`.
+
+use planlab_dsa::{Instance, Plan};
+use planlab_workloads::formats::{read_trace, write_minimalloc, write_plan, write_trace, Dialect};
+use planlab_workloads::{synthetic, ReadOptions, Trace};
+use serde_json::json;
+
+use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::{self, Source};
+use crate::output::{note, Output};
+use crate::view::JSON_VERSION;
+
+pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
+    let parameters = args.parameters.iter().map(|text| parameter(text)).collect::<Result<Vec<_>, _>>()?;
+    let trace = synthetic::generate(&args.family, &parameters)?;
+    written(&args.output, &write_trace(&trace), &trace, output)
+}
+
+fn parameter(text: &str) -> Result<(&str, &str), Failure> {
+    text.split_once('=').ok_or_else(|| Failure::usage(format!("`{text}`: a parameter is KEY=VALUE")))
+}
+
+pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
+    let dialect = match args.dialect {
+        DialectArg::HalfOpen => Dialect::HalfOpen,
+        DialectArg::Inclusive => Dialect::Inclusive,
+        DialectArg::Open => Dialect::Open,
+    };
+    if dialect != Dialect::HalfOpen && args.format != ImportFormat::Idealloc {
+        return Err(Failure::usage("--dialect is for idealloc; the other formats say what their columns mean"));
+    }
+    let options = ReadOptions::default().with_dialect(dialect).with_pins(args.pins);
+    let name = if args.file == "-" { "<stdin>" } else { &args.file };
+    let trace = read_trace(name, &input::bytes(&args.file)?, &options)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    written(&args.output, &write_trace(&trace), &trace, output)
+}
+
+pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    let plan = args.plan.as_ref().map(|plan| input::plan(plan, &trace)).transpose()?;
+    if let Some(plan) = &plan {
+        // What leaves here with offsets is a plan that somebody will use.
+        trace.instance.verify(plan.clone()).map_err(|violation| Failure::new(Exit::Invalid, violation))?;
+    }
+    let bytes = match (args.format, &plan) {
+        (ExportFormat::Lab, None) => write_trace(&trace),
+        (ExportFormat::Lab, Some(plan)) => write_plan(&trace, plan),
+        (ExportFormat::Minimalloc, None) => write_minimalloc(&trace)?,
+        (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
+    };
+    written(&args.output, &bytes, &trace, output)
+}
+
+/// The trace with every buffer pinned where the plan has it: what MiniMalloc's format calls a solution.
+fn pinned(trace: &Trace, plan: &Plan) -> Result<Trace, Failure> {
+    let instance = &trace.instance;
+    let pinned = instance.buffers().iter().zip(&plan.offsets).map(|(b, &offset)| b.clone().with_pin(offset));
+    let pinned = Instance::builder()
+        .buffers(pinned)
+        .in_place(instance.in_place().iter().copied())
+        .arenas(instance.arenas().iter().cloned())
+        .apart(instance.apart().iter().copied())
+        .build()?;
+    Ok(Trace::new(pinned, trace.labels.clone()))
+}
+
+fn written(path: &str, bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
+    input::write(path, bytes)?;
+    if path == "-" {
+        return Ok(Exit::Complete);
+    }
+    let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
+    let value = json!({
+        "version": JSON_VERSION,
+        "output": path,
+        "buffers": buffers,
+        "load": load,
+        "optimum": trace.optimum(),
+        "digest": trace.instance.digest(),
+    });
+    output.put(&value, &format!("{path}: {buffers} buffers, load {load}\n"))?;
+    Ok(Exit::Complete)
+}

@@ -1,0 +1,93 @@
+//! `doctor`: what works on this machine, and what a measurement should beware of.
+
+use std::path::Path;
+
+use serde_json::{json, Value};
+
+use crate::exit::{Exit, Verdict};
+use crate::isolation::limits::Mechanism;
+use crate::output::Output;
+use crate::provenance;
+
+struct Finding {
+    topic: &'static str,
+    ok: bool,
+    says: String,
+}
+
+pub(crate) fn run(output: Output) -> Verdict {
+    let findings = findings();
+    let objects: Vec<Value> =
+        findings.iter().map(|f| json!({ "topic": f.topic, "ok": f.ok, "says": f.says })).collect();
+    let here = provenance::here(1);
+    let value = json!({ "version": crate::view::JSON_VERSION, "provenance": here, "findings": objects });
+    let line = |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
+    output.put(&value, &findings.iter().map(line).collect::<String>())?;
+    Ok(Exit::Complete)
+}
+
+fn findings() -> Vec<Finding> {
+    let here = provenance::here(1);
+    let mechanism = Mechanism::detect();
+    let load = here.load_average_milli;
+    let swap = provenance::swap_kib();
+    let isolated = mechanism != Mechanism::Rlimit;
+    let memory = provenance::memory_kib();
+    vec![
+        Finding {
+            topic: "build",
+            ok: !here.git_dirty && here.flags.starts_with("release"),
+            says: format!(
+                "commit {}{}, {}, {}",
+                here.git_commit,
+                if here.git_dirty { " with changes" } else { "" },
+                here.rustc,
+                here.flags
+            ),
+        },
+        Finding { topic: "cpu", ok: here.cores > 1, says: format!("{}, {} cores", here.cpu, here.cores) },
+        Finding { topic: "memory", ok: memory > 4 << 20, says: format!("{} MiB", memory / 1024) },
+        Finding {
+            topic: "limits",
+            ok: isolated,
+            says: match mechanism {
+                Mechanism::Rlimit => "no cgroup can be made here: memory is limited by address space".to_owned(),
+                _ => format!("memory is limited by {}", mechanism.name()),
+            },
+        },
+        Finding {
+            topic: "governor",
+            ok: here.governor == "performance",
+            says: format!("{} (turbo {}); other than `performance`, times vary", here.governor, here.turbo),
+        },
+        Finding { topic: "swap", ok: swap == 0, says: format!("{} MiB", swap / 1024) },
+        Finding {
+            topic: "load",
+            ok: load < 500,
+            says: format!("load average {}.{:03}: other work disturbs times", load / 1000, load % 1000),
+        },
+        Finding { topic: "mailboxes", ok: Path::new("/dev/shm").is_dir(), says: mailboxes() },
+        solvers(),
+        Finding { topic: "gpu", ok: gpu(), says: gpu_text() },
+    ]
+}
+
+fn mailboxes() -> String {
+    let kept = if Path::new("/dev/shm").is_dir() { "in memory (/dev/shm)" } else { "in the temporary folder" };
+    format!("plans of running cells are kept {kept}")
+}
+
+fn solvers() -> Finding {
+    let keys = crate::planners::keys();
+    let mip = keys.iter().any(|key| key.starts_with("mip/"));
+    let says = format!("{} planners{}", keys.len(), if mip { "" } else { "; built without MIP" });
+    Finding { topic: "planners", ok: mip, says }
+}
+
+fn gpu() -> bool {
+    Path::new("/proc/driver/nvidia/version").exists()
+}
+
+fn gpu_text() -> String {
+    if gpu() { "an NVIDIA driver is loaded".to_owned() } else { "no NVIDIA driver: no replay on a GPU".to_owned() }
+}

@@ -1,0 +1,12 @@
+//! One file per verb, or per few that are alike.
+
+pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod convert;
+pub(crate) mod doctor;
+pub(crate) mod list;
+#[cfg(feature = "reports")]
+pub(crate) mod picture;
+pub(crate) mod plan;
+pub(crate) mod store;

@@ -1,0 +1,105 @@
+//! `plan`: one cell, isolated as `bench` does it.
+
+use planlab_dsa::{CancelToken, VerifiedPlan};
+use planlab_results::{Lane, Record, Status};
+use planlab_workloads::formats::write_plan;
+use planlab_workloads::Trace;
+
+use crate::bench::cancel_on_interrupt;
+use crate::cell::Cell;
+use crate::cli::{LimitArgs, PlanArgs};
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::{self, Source};
+use crate::isolation::{child, mailbox, CellEnd};
+use crate::judge::{judge, Judgement};
+use crate::output::{note, Output};
+use crate::runner::{now_ns, record, RowContext, Runner, Subject};
+use crate::{planners, provenance, view};
+
+/// Wall limit of a cell that names none.
+const DEFAULT_WALL: std::time::Duration = std::time::Duration::from_secs(10);
+
+pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
+    planners::find(&args.planner)?;
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    let cell = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
+    let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
+    let cancel = cancel_on_interrupt()?;
+    let runner = Runner::new(cancel.clone(), 0)?;
+    let started_ns = now_ns();
+    let judgement = if args.in_process {
+        in_process(&cell, &subject, &cancel, scratch.path())?
+    } else {
+        runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
+    };
+    let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
+    let answer = judgement.plan.filter(|_| matches!(row.status, Status::Optimal | Status::Feasible));
+    if let (Some(path), Some(plan)) = (&args.output, &answer) {
+        write_answer(path, &trace, plan)?;
+    }
+    let to_stdout = args.output.as_deref() == Some("-");
+    match (to_stdout, output.json) {
+        (true, _) => note(&format!("{}\n{}", cell.planner, view::card(&row))),
+        (false, true) => output.value(&view::object(&row, cell.threads))?,
+        (false, false) => output.text(&view::card(&row))?,
+    }
+    Ok(exit_of(&row, answer.is_some()))
+}
+
+fn no_end() -> Failure {
+    Failure::new(Exit::Incomplete, "the child was asked for one cell and has none")
+}
+
+fn write_answer(path: &str, trace: &Trace, plan: &VerifiedPlan<'_>) -> Result<(), Failure> {
+    input::write(path, &write_plan(trace, plan.as_plan()))
+}
+
+/// The cell of a trace with a planner.
+pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
+    Cell {
+        workload: source.name.clone(),
+        planner: planner.to_owned(),
+        wall: Some(limits.time_limit.unwrap_or(DEFAULT_WALL)),
+        memory: Some(limits.memory_limit),
+        target: None,
+        seed: limits.seed,
+        threads: limits.threads.max(1),
+        repetition: 0,
+    }
+}
+
+pub(crate) fn context(runner: &Runner, started_ns: u64) -> RowContext<'static> {
+    RowContext {
+        lane: Lane::Timing,
+        suite: "",
+        mechanism: runner.mechanism(),
+        started_ns,
+        provenance: provenance::here(1),
+    }
+}
+
+fn exit_of(row: &Record, has_plan: bool) -> Exit {
+    match row.status {
+        Status::Interrupted => Exit::Interrupted,
+        status if status.is_lie() => Exit::Invalid,
+        _ if has_plan => Exit::Complete,
+        _ => Exit::Incomplete,
+    }
+}
+
+fn in_process<'i>(
+    cell: &Cell,
+    subject: &Subject<'i>,
+    cancel: &CancelToken,
+    scratch: &std::path::Path,
+) -> Result<Judgement<'i>, Failure> {
+    let path = scratch.join("mailbox");
+    let instance = subject.instance;
+    let answer = child::perform(instance, &crate::runner::ask(cell, 0), &path, cancel, &mut || Ok(()))?;
+    let (plan, bound) = mailbox::read(&path, instance.len(), instance.in_place().len());
+    let end = CellEnd { end: Ok(answer), plan, bound, stderr_tail: String::new() };
+    Ok(judge(end, instance, cell.target))
+}

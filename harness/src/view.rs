@@ -1,0 +1,103 @@
+//! Rows as people and programs read them.
+
+use planlab_results::{Record, Status};
+use serde_json::{json, Value};
+
+use crate::quantity;
+use crate::table::Table;
+
+/// The version of what `--json` prints.
+pub(crate) const JSON_VERSION: u32 = 1;
+
+/// One cell as `plan --json` and `bench --json` print it.
+#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
+pub(crate) fn object(record: &Record, threads: usize) -> Value {
+    json!({
+        "version": JSON_VERSION,
+        "workload": record.workload,
+        "planner": record.planner,
+        "seed": record.seed,
+        "buffers": record.buffers,
+        "height": record.height,
+        "load": record.load,
+        "bound": record.bound,
+        "bound_evidence": record.bound_evidence,
+        "gap": record.gap(),
+        "fragmentation": record.fragmentation(),
+        "status": coarse(record.status),
+        "detail": record.status.name(),
+        "reason": record.reason,
+        "stop": record.stop,
+        "seconds": record.median_ns().map(|ns| ns as f64 / 1e9),
+        "threads": threads,
+        "peak_rss": record.peak_rss_bytes,
+        "hand_overs": record.hand_overs,
+    })
+}
+
+const fn coarse(status: Status) -> &'static str {
+    match status {
+        Status::Optimal => "optimal",
+        Status::Feasible => "feasible",
+        Status::Infeasible => "infeasible",
+        Status::Unknown | Status::Timeout | Status::Interrupted => "unknown",
+        _ => "failed",
+    }
+}
+
+/// A ratio as per cent.
+pub(crate) fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", 100.0 * ratio))
+}
+
+/// One cell in full.
+pub(crate) fn card(record: &Record) -> String {
+    let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    let mut lines = vec![
+        ("workload", format!("{} ({} buffers)", record.workload, record.buffers)),
+        ("planner", record.planner.clone()),
+        ("height", number(record.height)),
+        ("load", record.load.to_string()),
+        ("bound", format!("{} ({})", record.bound, record.bound_evidence)),
+        ("gap", percent(record.gap())),
+        ("fragmentation", percent(record.fragmentation())),
+        ("status", status(record)),
+        ("time", record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds)),
+    ];
+    if record.hand_overs > 0 {
+        lines.push(("hand-overs", record.hand_overs.to_string()));
+    }
+    if !record.stderr_tail.is_empty() {
+        lines.push(("stderr", record.stderr_tail.replace('\n', "\n               ")));
+    }
+    lines.iter().map(|(name, value)| format!("{name:<13}  {value}\n")).collect()
+}
+
+fn status(record: &Record) -> String {
+    let mut text = record.status.name().to_owned();
+    if let Some(stop) = &record.stop {
+        text += &format!(" ({stop})");
+    }
+    if !record.reason.is_empty() {
+        text += &format!(": {}", record.reason);
+    }
+    text
+}
+
+/// Cells of one trace side by side, lowest first.
+pub(crate) fn comparison(records: &[Record]) -> String {
+    let mut sorted: Vec<&Record> = records.iter().collect();
+    sorted.sort_by_key(|record| (record.height.unwrap_or(u64::MAX), record.median_ns(), record.planner.clone()));
+    let mut table = Table::new(&["planner", "height", "gap", "fragmentation", "time", "status"]);
+    for record in sorted {
+        table.row([
+            record.planner.clone(),
+            record.height.map_or_else(String::new, |height| height.to_string()),
+            percent(record.gap()),
+            percent(record.fragmentation()),
+            record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds),
+            status(record),
+        ]);
+    }
+    table.render()
+}

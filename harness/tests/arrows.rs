@@ -1,0 +1,84 @@
+//! The crates' arrows point one way, and heavy dependencies stay where they belong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What each crate of the workspace may see of the others.
+const ARROWS: [(&str, &[&str]); 8] = [
+    ("planlab-dsa", &[]),
+    ("planlab-graph", &["planlab-dsa"]),
+    ("planlab-solvers", &["planlab-dsa", "planlab-graph"]),
+    ("planlab-workloads", &["planlab-dsa", "planlab-graph"]),
+    ("planlab-replay", &["planlab-dsa", "planlab-graph"]),
+    ("planlab-results", &["planlab-dsa"]),
+    ("planlab-reports", &["planlab-dsa", "planlab-results"]),
+    (
+        "planlab",
+        &[
+            "planlab-dsa",
+            "planlab-graph",
+            "planlab-solvers",
+            "planlab-workloads",
+            "planlab-replay",
+            "planlab-results",
+            "planlab-reports",
+        ],
+    ),
+];
+
+/// Dependencies that belong to few crates.
+const HOMES: [(&str, &[&str]); 8] = [
+    ("polars", &["planlab-results", "planlab-reports"]),
+    ("polars-io", &["planlab-results", "planlab-reports"]),
+    ("plotters", &["planlab-reports"]),
+    ("good_lp", &["planlab-solvers"]),
+    ("coin_cbc", &["planlab-solvers"]),
+    ("highs", &["planlab-solvers"]),
+    ("cudarc", &["planlab-replay"]),
+    ("anyhow", &["planlab"]),
+];
+
+/// For each crate of the workspace, all it depends on directly (for tests and builds too).
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
+    let packages = metadata["packages"].as_array().expect("packages");
+    packages
+        .iter()
+        .map(|package| {
+            let all = package["dependencies"].as_array().expect("dependencies");
+            (name(package), all.iter().map(name).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let found = dependencies();
+    let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(found.keys().map(String::as_str).collect::<BTreeSet<_>>(), known, "a crate without a place");
+    for (name, allowed) in ARROWS {
+        let sees: BTreeSet<&str> =
+            found[name].iter().map(String::as_str).filter(|other| known.contains(other)).collect();
+        let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
+        assert!(sees.is_subset(&allowed), "{name} sees {:?}", sees.difference(&allowed));
+    }
+}
+
+#[test]
+fn heavy_dependencies_stay_at_home() {
+    let found = dependencies();
+    for (heavy, homes) in HOMES {
+        let users: Vec<&String> =
+            found.iter().filter(|(_, uses)| uses.contains(heavy)).map(|(name, _)| name).collect();
+        assert!(users.iter().all(|user| homes.contains(&user.as_str())), "{heavy} is used by {users:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Saboteurs: each is one row with the right status, and every other cell is unharmed.
+
+mod common;
+
+use common::{json, json_lines, planlab, run};
+use serde_json::Value;
+use tempfile::tempdir;
+
+const WORKLOAD: &str = "synthetic/uniform/n40/s1";
+
+fn bench(folder: &std::path::Path, planners: &[&str], code: i32) -> Vec<Value> {
+    let mut command = planlab(folder);
+    command.env("PLANLAB_SABOTEURS", "1").args(["bench", "--workload", WORKLOAD, "--json", "--out", "store"]);
+    command.args(["--time-limit", "1s", "--memory-limit", "512MiB"]);
+    planners.iter().for_each(|planner| {
+        command.args(["--planner", planner]);
+    });
+    let output = command.output().expect("the binary runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    json_lines(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn detail<'a>(rows: &'a [Value], planner: &str) -> &'a str {
+    let row = rows.iter().find(|row| row["planner"] == planner);
+    row.unwrap_or_else(|| panic!("no row of {planner}"))["detail"].as_str().expect("a status")
+}
+
+#[test]
+fn saboteurs_cost_a_row_each_and_nothing_else() {
+    let folder = tempdir().expect("a folder");
+    let rows = bench(folder.path(), &["saboteur/*", "best-fit", "first-fit/*", "bump", "greedy-by-*"], 4);
+    for (planner, status) in [
+        ("saboteur/crash", "crashed"),
+        ("saboteur/panic", "crashed"),
+        ("saboteur/hang", "timeout"),
+        ("saboteur/eat-memory", "out-of-memory"),
+        ("saboteur/overlap", "invalid-overlap"),
+        ("saboteur/lie-about-height", "bad-output"),
+        ("saboteur/lie-about-bound", "bound-refuted"),
+    ] {
+        assert_eq!(detail(&rows, planner), status, "{planner}");
+    }
+    let honest: Vec<&Value> =
+        rows.iter().filter(|row| !row["planner"].as_str().is_some_and(|p| p.starts_with("saboteur"))).collect();
+    assert!(honest.len() >= 12, "{} honest rows", honest.len());
+    for row in honest {
+        assert!(["optimal", "feasible"].contains(&row["detail"].as_str().expect("a status")), "{row}");
+        assert!(row["height"].as_u64() >= row["load"].as_u64(), "{row}");
+    }
+    // What hung had offered a plan before; the kill did not lose it.
+    let hung = rows.iter().find(|row| row["planner"] == "saboteur/hang").expect("a row");
+    assert!(hung["height"].as_u64() >= hung["load"].as_u64(), "{hung}");
+    // A failure is not run again, nor served as a success, unless it is asked for.
+    let again = bench(folder.path(), &["saboteur/crash"], 3);
+    assert_eq!(detail(&again, "saboteur/crash"), "crashed");
+    let audit = json(folder.path(), &["audit", "store"], 4);
+    assert!(!audit["findings"].as_array().expect("findings").is_empty());
+}
+
+#[test]
+fn saboteurs_are_not_there_unless_they_are_let_in() {
+    let folder = tempdir().expect("a folder");
+    let (_, stderr) = run(folder.path(), &["plan", WORKLOAD, "--planner", "saboteur/crash"], 2);
+    assert!(stderr.contains("no planner"), "{stderr}");
+}

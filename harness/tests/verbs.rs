@@ -1,0 +1,168 @@
+//! Every verb: help, JSON, and what it is for.
+
+mod common;
+
+use common::{json, json_lines, run, write};
+use serde_json::Value;
+use tempfile::tempdir;
+
+const VERBS: [&str; 15] = [
+    "list", "bench", "plan", "compare", "verify", "bound", "generate", "import", "export", "show", "report", "merge",
+    "audit", "doctor", "help",
+];
+
+const TRACE: &str = "# alignment: 4\nid,lower,upper,size,category\nx,0,3,4096,act\ny,1,2,1022,ws\nz,2,5,4096,act\n";
+
+#[test]
+fn every_verb_has_help() {
+    let folder = tempdir().expect("a folder");
+    for verb in VERBS {
+        let (stdout, _) = run(folder.path(), &[verb, "--help"], 0);
+        assert!(stdout.contains("Usage:"), "{verb}: {stdout}");
+    }
+}
+
+#[test]
+fn lists_have_keys_and_descriptions() {
+    let folder = tempdir().expect("a folder");
+    for (what, key) in [
+        ("planners", "best-fit"),
+        ("workloads", "chainer/alexnet/infer/b1"),
+        ("suites", "all"),
+        ("families", "guillotine"),
+        ("formats", "minimalloc"),
+    ] {
+        let rows = json(folder.path(), &["list", what], 0);
+        let rows = rows.as_array().expect("an array");
+        assert!(rows.iter().any(|row| row["key"] == key), "{what}");
+        assert!(rows.iter().all(|row| row["description"].as_str().is_some_and(|text| !text.is_empty())), "{what}");
+        let (text, _) = run(folder.path(), &["list", what], 0);
+        assert!(text.contains(key), "{what}: {text}");
+    }
+    for what in ["allocators", "schedulers"] {
+        assert_eq!(json(folder.path(), &["list", what], 0), Value::Array(Vec::new()));
+    }
+}
+
+#[test]
+fn a_trace_becomes_a_plan_that_verifies() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "t.csv", TRACE);
+    let bound = json(folder.path(), &["bound", "t.csv"], 0);
+    assert_eq!((&bound["load"], &bound["bound_evidence"]), (&Value::from(8192), &Value::from("load")));
+    let plan = json(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "p.csv"], 0);
+    for (key, value) in [("height", 8192), ("bound", 8192), ("buffers", 3)] {
+        assert_eq!(plan[key], value, "{key}");
+    }
+    assert_eq!(plan["status"], "optimal");
+    assert!(plan["seconds"].as_f64().is_some_and(|seconds| seconds >= 0.0));
+    let verified = json(folder.path(), &["verify", "t.csv", "p.csv"], 0);
+    assert_eq!((&verified["valid"], &verified["height"]), (&Value::from(true), &Value::from(8192)));
+    let in_process = json(folder.path(), &["plan", "t.csv", "--in-process", "--planner", "best-fit"], 0);
+    assert_eq!(in_process["height"], plan["height"]);
+    let (text, _) = run(folder.path(), &["plan", "t.csv", "-o", "-"], 0);
+    assert!(text.starts_with("# planlab: plan"), "{text}");
+}
+
+#[test]
+fn a_capacity_that_is_too_small_is_infeasible_and_one_that_is_large_enough_is_met() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "t.csv", TRACE);
+    let small = json(folder.path(), &["plan", "t.csv", "--capacity", "8191", "-o", "p.csv"], 3);
+    assert_eq!(small["status"], "infeasible");
+    assert!(!folder.path().join("p.csv").exists());
+    let unknown = json(folder.path(), &["plan", "t.csv", "--capacity", "8192", "--planner", "bump"], 3);
+    assert_eq!(unknown["status"], "unknown");
+    let met = json(folder.path(), &["plan", "t.csv", "--capacity", "8KiB"], 0);
+    assert_eq!(met["status"], "optimal");
+}
+
+#[test]
+fn compare_ranks_the_quick_planners() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "t.csv", TRACE);
+    let rows = json(folder.path(), &["compare", "t.csv"], 0);
+    let rows = rows.as_array().expect("an array");
+    assert!(rows.len() >= 20, "{}", rows.len());
+    assert!(rows.iter().all(|row| row["height"].as_u64() >= Some(8192)));
+    run(folder.path(), &["compare", "t.csv"], 0);
+}
+
+#[test]
+fn stdin_and_stdout_are_files_too() {
+    let folder = tempdir().expect("a folder");
+    let plan = common::planlab(folder.path())
+        .args(["plan", "-", "--planner", "bump", "-o", "-"])
+        .write_stdin(TRACE)
+        .output()
+        .expect("the binary runs");
+    assert!(plan.status.success());
+    write(folder.path(), "t.csv", TRACE);
+    let verified = common::planlab(folder.path())
+        .args(["verify", "t.csv", "-", "--json"])
+        .write_stdin(plan.stdout)
+        .output()
+        .expect("the binary runs");
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+}
+
+#[test]
+fn generated_imported_and_exported_traces_are_the_same_problem() {
+    let folder = tempdir().expect("a folder");
+    let bound = |name: &str| json(folder.path(), &["bound", name], 0)["load"].clone();
+    let made = json(folder.path(), &["generate", "chain", "n=200", "seed=3", "-o", "g.csv.zst"], 0);
+    assert!(made["buffers"].as_u64().is_some_and(|n| (150..=250).contains(&n)), "{made}");
+    run(folder.path(), &["export", "minimalloc", "g.csv.zst", "-o", "m.csv"], 0);
+    run(folder.path(), &["import", "minimalloc", "m.csv", "-o", "i.csv"], 0);
+    assert_eq!(bound("g.csv.zst"), bound("i.csv"));
+    run(folder.path(), &["plan", "g.csv.zst", "-o", "p.csv"], 0);
+    run(folder.path(), &["export", "lab", "g.csv.zst", "p.csv", "-o", "q.csv"], 0);
+    run(folder.path(), &["verify", "g.csv.zst", "q.csv"], 0);
+}
+
+#[test]
+fn pictures_are_written_whole() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "t.csv", TRACE);
+    run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
+    for (name, start) in [("a.svg", b"<svg".as_slice()), ("a.png", b"\x89PNG"), ("a.html", b"<!DOCTYPE")] {
+        json(folder.path(), &["show", "t.csv", "p.csv", "-o", name], 0);
+        let bytes = std::fs::read(folder.path().join(name)).expect("written");
+        let head = bytes[..bytes.len().min(200)].to_ascii_lowercase();
+        let start = start.to_ascii_lowercase();
+        assert!(head.windows(start.len()).any(|window| window == start), "{name}");
+    }
+    json(folder.path(), &["show", "t.csv", "-o", "load.png"], 0);
+    run(folder.path(), &["show", "t.csv", "-o", "a.pdf"], 2);
+}
+
+#[test]
+fn a_bench_becomes_a_report_an_audit_and_a_merge() {
+    let folder = tempdir().expect("a folder");
+    let bench = ["bench", "--workload", "chainer/alexnet/*/b*", "--planner", "best-fit", "--planner", "bump", "--json"];
+    for shard in ["1/2", "2/2"] {
+        let out = format!("s{}", &shard[..1]);
+        run(folder.path(), &[&bench[..], &["--shard", shard, "--out", &out]].concat(), 0);
+    }
+    let whole = json_lines(&run(folder.path(), &[&bench[..], &["--out", "whole"]].concat(), 0).0);
+    json(folder.path(), &["merge", "s1", "s2", "-o", "merged"], 0);
+    let merged = json_lines(&run(folder.path(), &[&bench[..], &["--out", "merged"]].concat(), 0).0);
+    assert_eq!(merged.len(), whole.len());
+    let audit = json(folder.path(), &["audit", "merged"], 0);
+    assert_eq!(audit["rows"], whole.len());
+    let report = json(folder.path(), &["report", "merged", "-o", "pages"], 0);
+    assert!(report["pages"].as_u64().is_some_and(|pages| pages > 3), "{report}");
+    assert!(folder.path().join("pages/index.html").exists());
+    let dry = json_lines(&run(folder.path(), &[&bench[..], &["--out", "whole", "--dry-run"]].concat(), 0).0);
+    assert_eq!(dry.len(), whole.len());
+}
+
+#[test]
+fn doctor_says_what_enforces_limits() {
+    let folder = tempdir().expect("a folder");
+    let doctor = json(folder.path(), &["doctor"], 0);
+    let topics: Vec<&str> =
+        doctor["findings"].as_array().expect("findings").iter().filter_map(|f| f["topic"].as_str()).collect();
+    assert!(topics.contains(&"limits"), "{topics:?}");
+    assert!(doctor["provenance"]["rustc"].as_str().is_some_and(|text| text.contains("rustc")));
+}

@@ -1,0 +1,61 @@
+# planlab's recipes; `just` lists them.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+store := "results/store"
+pages := "reports/out"
+planlab := "cargo run --quiet --release --package planlab --"
+
+# list the recipes
+default:
+    @just --list --unsorted
+
+# build the release binary
+build:
+    cargo build --release --package planlab
+
+# run every suite of the main job (resumes by itself), then write the report
+bench-all *ARGS: build
+    {{planlab}} bench --suite all --out {{store}} {{ARGS}}
+    just report
+
+# run the smoke suite (under a minute after the build), then write its report
+bench-smoke *ARGS: build
+    {{planlab}} bench --suite smoke --out {{store}}-smoke {{ARGS}}
+    {{planlab}} report {{store}}-smoke -o {{pages}}-smoke
+
+# write the report of what was measured so far
+report RESULTS=store OUT=pages:
+    {{planlab}} report {{RESULTS}} -o {{OUT}}
+    @echo "open {{OUT}}/index.html"
+
+# run all tests
+test *ARGS:
+    cargo test --workspace --features planlab/debug-checks {{ARGS}}
+
+# formatting, lints, the lean build, and licences where cargo-deny is installed
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
+    cargo check --package planlab --no-default-features
+    @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
+     else echo "check: cargo-deny is not installed, licences not checked (cargo install cargo-deny)"; fi
+
+# criterion benchmarks (all, or those whose name holds FILTER)
+bench FILTER="":
+    cargo bench --package planlab-dsa --package planlab-solvers --package planlab-workloads -- {{FILTER}}
+
+# write the golden heights anew; say why in CHANGELOG.md under "Affects results"
+bless:
+    PLANLAB_BLESS=1 cargo test --package planlab --test golden
+    @git --no-pager diff --stat -- harness/tests/golden
+
+# start a planner: one file with its page, its tests and its place in the registry
+new-planner NAME:
+    scripts/new-planner {{NAME}}
+
+# fuzz a parser for SECONDS (needs nightly and cargo-fuzz; skipped, and said so, without them)
+fuzz TARGET="lab" SECONDS="60":
+    @if cargo fuzz --version >/dev/null 2>&1 && rustc --version | grep -q nightly; then \
+       cargo fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}; \
+     else echo "fuzz: skipped, cargo-fuzz or a nightly toolchain is missing; the corpus is replayed by \`just test\`"; fi
