@@ -1,1 +1,25 @@
-//! planlab
+//! Computation graphs, and how an execution order turns one into live ranges.
+//!
+//! ```
+//! use planlab_dsa::Bytes;
+//! use planlab_graph::{Graph, Operation, Tensor, liveness};
+//!
+//! let mut graph = Graph::builder();
+//! let x = graph.tensor(Tensor::new("x", Bytes::new(64)));
+//! let y = graph.tensor(Tensor::new("y", Bytes::new(64)));
+//! graph.operation(Operation::new("relu").reads([x]).writes([y]).overwrites(x, y));
+//! let graph = graph.build()?;
+//! let (instance, labels) = liveness(&graph, &graph.order())?;
+//! assert_eq!(instance.load().bytes, Bytes::new(128));
+//! assert_eq!(instance.relaxed_load().bytes, Bytes::new(64));
+//! assert_eq!(labels.buffers[1].op.as_deref(), Some("relu"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod graph;
+mod jsonl;
+mod liveness;
+
+pub use graph::{Graph, GraphBuilder, GraphError, OpId, Operation, Tensor, TensorId};
+pub use jsonl::{JsonlError, read_jsonl, write_jsonl};
+pub use liveness::{OrderError, liveness};
