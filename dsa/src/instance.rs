@@ -264,7 +264,8 @@ pub enum InstanceError {
         /// Why it can never be used.
         reason: &'static str,
     },
-    /// A buffer that is kept apart from itself, or from a buffer of another arena.
+    /// A buffer that is kept apart from itself, from a buffer of another arena, or from one that is pinned
+    /// into its place.
     #[error("buffers {} and {} cannot be kept apart: {reason}", pair.first, pair.second)]
     BadPair {
         /// The pair.
@@ -415,24 +416,38 @@ impl Instance {
         Digest::of(self)
     }
 
-    /// The greatest number that divides every size, alignment, pin and window; 1 where there is no
-    /// buffer. Some optimal plan has only multiples of it as offsets.
+    /// A number such that some optimal plan has only multiples of it as offsets: the greatest that
+    /// divides every size, pin and window, and of which each alignment is either a divisor or a multiple.
+    /// 1 where there is no buffer.
+    ///
+    /// Offsets that are rounded down to multiples of it still keep every rule: differences that are
+    /// multiples of it stay, an offset that an alignment above it asks for is one already, and an
+    /// alignment below it divides what comes out.
     #[must_use]
     pub fn granularity(&self) -> u64 {
         let mut divisor = 0;
         for buffer in &self.buffers {
             divisor = gcd(divisor, buffer.size.get());
-            // An alignment that the sizes are multiples of puts no grain of its own on offsets.
-            divisor = gcd(divisor, buffer.align.get());
             divisor = gcd(divisor, buffer.pin.map_or(0, Offset::get));
             for window in buffer.pauses.iter().filter_map(|pause| pause.window.as_ref()) {
                 divisor = gcd(gcd(divisor, window.start.get()), window.end.get());
             }
             if divisor == 1 {
-                break;
+                return 1;
             }
         }
-        divisor.max(1)
+        self.fit_alignments(divisor.max(1))
+    }
+
+    /// The greatest divisor of `grain` of which each alignment is a divisor or a multiple.
+    fn fit_alignments(&self, mut grain: u64) -> u64 {
+        loop {
+            let is_misfit = |align: &u64| !grain.is_multiple_of(*align) && !align.is_multiple_of(grain);
+            match self.buffers.iter().map(|buffer| buffer.align.get()).find(is_misfit) {
+                Some(align) => grain = gcd(grain, align),
+                None => return grain,
+            }
+        }
     }
 
     /// Turns a plan that somebody made into one that may be used.
@@ -572,10 +587,13 @@ impl Instance {
     fn check_apart(&self) -> Result<(), InstanceError> {
         for &pair in &self.apart {
             self.known("a keep-apart pair", [pair.first, pair.second])?;
+            let (first, second) = (self.buffer(pair.first), self.buffer(pair.second));
             let reason = if pair.first == pair.second {
                 "they are one buffer"
-            } else if self.buffer(pair.first).arena != self.buffer(pair.second).arena {
+            } else if first.arena != second.arena {
                 "they lie in different arenas"
+            } else if pinned_together(first, second) {
+                "both are pinned, and they share an address"
             } else {
                 continue;
             };
@@ -602,6 +620,12 @@ fn check_pin(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {
         Some(_) => Ok(()),
         None => Err(InstanceError::PinOverflow { buffer: id, pin }),
     }
+}
+
+fn pinned_together(first: &Buffer, second: &Buffer) -> bool {
+    let (Some(low), Some(high)) = (first.pin, second.pin) else { return false };
+    // Ends past 2^64 - 1 were refused before.
+    low.end(first.size) > Some(high) && high.end(second.size) > Some(low)
 }
 
 fn check_pauses(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {

@@ -189,7 +189,7 @@ fn check_each(instance: &Instance, plan: &Plan) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Which buffers take another's place; empty where none does.
+/// Which buffers take another's place, by id; empty where none does.
 fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Violation> {
     if plan.in_place.is_empty() {
         return Ok(Vec::new());
@@ -219,7 +219,30 @@ fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Viola
             return fault("its bytes do not lie inside the input's");
         }
     }
-    Ok(outputs)
+    match circle(instance, plan) {
+        Some(pair) => {
+            let step = instance.buffer(pair.output).live.start();
+            Err(Violation::HandOver { pair, step, reason: "the place comes back to where it was" })
+        }
+        None => Ok(outputs),
+    }
+}
+
+/// A hand-over of a circle of them, in which nothing would hold the place: buffers that are live at one
+/// and the same step only, each in the place of the next.
+fn circle(instance: &Instance, plan: &Plan) -> Option<InPlace> {
+    let momentary = plan.in_place.iter().filter(|pair| instance.buffer(pair.input).live.width() == 1);
+    let mut givers: BTreeMap<BufferId, InPlace> = momentary.map(|&pair| (pair.output, pair)).collect();
+    while let Some((output, pair)) = givers.pop_first() {
+        let mut holder = pair.input;
+        while let Some(earlier) = givers.remove(&holder) {
+            holder = earlier.input;
+        }
+        if holder == output {
+            return Some(pair);
+        }
+    }
+    None
 }
 
 fn check_apart(instance: &Instance, plan: &Plan) -> Result<(), Violation> {
