@@ -43,7 +43,7 @@ fn agrees(instance: &Instance, plan: &Plan) -> Result<(), TestCaseError> {
             prop_assert_eq!(Some(height), plan.height(instance));
         }
         (Err(violation), Err(_)) => {
-            prop_assert!(is_found(&violation, &faults), "{}: {:?}", violation, faults)
+            prop_assert!(is_found(&violation, &faults), "{}: {:?}", violation, faults);
         }
         (verified, found) => prop_assert!(false, "the verifier: {verified:?}, the oracle: {found:?}"),
     }

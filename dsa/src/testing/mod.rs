@@ -23,6 +23,7 @@ mod conformance;
 mod corpus;
 mod exhaustive;
 mod first_fit;
+mod guillotine;
 mod oracle;
 mod strategy;
 
@@ -31,5 +32,6 @@ pub use conformance::{conformance, conformance_of_all, conformance_on};
 pub use corpus::{Case, CaseFile, FileCase, corpus};
 pub use exhaustive::exhaustive;
 pub use first_fit::first_fit;
+pub use guillotine::guillotine;
 pub use oracle::{Fault, faults, oracle};
 pub use strategy::{Shape, instances, plans};

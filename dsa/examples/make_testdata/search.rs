@@ -1,0 +1,84 @@
+//! Looks for instances of which something is hard to achieve.
+
+use planlab_dsa::testing::exhaustive;
+use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Size, first step, step after the last.
+type Row = (u64, u32, u32);
+
+fn row(rng: &mut ChaCha8Rng, steps: u32, most: u64) -> Row {
+    let start = rng.random_range(0..steps);
+    let width = rng.random_range(1..=steps - start);
+    (rng.random_range(1..=most), start, start + width)
+}
+
+fn instance(rows: &[Row]) -> Instance {
+    let buffer = |&(size, start, end): &Row| {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("rows are not empty"))
+    };
+    Instance::from_buffers(rows.iter().map(buffer).collect()).expect("small plain buffers")
+}
+
+/// A random instance of so many buffers whose optimum lies above its load, and the optimum.
+pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let steps = u32::try_from(buffers).expect("few buffers");
+    let mut rows: Vec<Row> = (0..buffers).map(|_| row(&mut rng, steps, 12)).collect();
+    let mut best = 0;
+    loop {
+        let before = rows.clone();
+        let at = rng.random_range(0..buffers);
+        rows[at] = row(&mut rng, steps, 12);
+        let candidate = instance(&rows);
+        // What is cheap to decide is what is worth testing with.
+        let Some(optimum) = exhaustive(&candidate, 200_000) else { continue };
+        let excess = optimum.get() - candidate.load().bytes.get();
+        if excess > 0 {
+            return (candidate, optimum);
+        }
+        // Towards full sheets: the load of a full step leaves no room to dodge.
+        let filled: u64 = rows.iter().map(|&(size, start, end)| size * u64::from(end - start)).sum();
+        let fill = filled * 1000 / (candidate.load().bytes.get() * u64::from(steps));
+        if fill < best && rng.random_range(0..20) > 0 {
+            rows = before;
+        } else {
+            best = fill;
+        }
+    }
+}
+
+/// The instance of so many buffers on which a heuristic is worst, of those that `tries` changes lead to,
+/// and its optimum.
+pub(crate) fn worst(
+    buffers: usize,
+    seed: u64,
+    tries: u32,
+    heuristic: fn(&Instance) -> Bytes,
+) -> (Instance, Bytes) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut rows: Vec<Row> = (0..buffers).map(|_| row(&mut rng, 9, 9)).collect();
+    let mut best = (1, 1);
+    let mut known = (instance(&rows), Bytes::ZERO);
+    for _ in 0..tries {
+        let before = rows.clone();
+        for _ in 0..rng.random_range(1..=2) {
+            let at = rng.random_range(0..buffers);
+            rows[at] = row(&mut rng, 9, 9);
+        }
+        let candidate = instance(&rows);
+        let height = heuristic(&candidate).get();
+        // No optimum lies below the load, so most candidates need no search.
+        let hopeless = height * best.1 < best.0 * candidate.load().bytes.get();
+        match (!hopeless).then(|| exhaustive(&candidate, 100_000)).flatten() {
+            Some(optimum) if height * best.1 >= best.0 * optimum.get() => {
+                best = (height, optimum.get());
+                known = (candidate, optimum);
+            }
+            _ => rows = before,
+        }
+    }
+    assert!(best.0 > best.1, "no instance found on which the heuristic is not optimal");
+    known
+}
