@@ -15,14 +15,17 @@ build:
     cargo build --release --package planlab
 
 # run every suite of the main job (resumes by itself), then write the report
-bench-all *ARGS: build
-    {{planlab}} bench --suite all --out {{store}} {{ARGS}}
-    just report
+bench-all *ARGS: build (bench-and-report "all" store pages ARGS)
 
 # run the smoke suite (under a minute after the build), then write its report
-bench-smoke *ARGS: build
-    {{planlab}} bench --suite smoke --out {{store}}-smoke {{ARGS}}
-    {{planlab}} report {{store}}-smoke -o {{pages}}-smoke
+bench-smoke *ARGS: build (bench-and-report "smoke" (store + "-smoke") (pages + "-smoke") ARGS)
+
+# A bench in which a cell has no answer (exit code 3) still has a report; the code is passed on.
+[private]
+bench-and-report SUITE OUT PAGES *ARGS:
+    code=0; {{planlab}} bench --suite {{SUITE}} --out {{OUT}} {{ARGS}} || code=$?; \
+    if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
+    just report {{OUT}} {{PAGES}}; exit "$code"
 
 # write the report of what was measured so far
 report RESULTS=store OUT=pages:
