@@ -393,7 +393,7 @@ mod tests {
         let boasting = |run: &mut Run<'_>| {
             let more = Bytes::new(run.instance().load().bytes.get() + 1);
             run.raise_bound(more, Scope::Any, Evidence::Claimed)?;
-            stack(run)
+            Err(Halt::Stop(Stop::WorkLimit))
         };
         assert!(message(descriptor(), boasting).contains("lies above the optimum"));
     }

@@ -1,0 +1,106 @@
+//! The corpus is what it says: every optimum is found again, every adversary still is one.
+
+mod common;
+
+use planlab_dsa::testing::{
+    Case, brute_force, brute_force_without_hand_over, corpus, exhaustive, guillotine,
+};
+use planlab_dsa::{Bytes, Scope, initial_bound};
+
+#[path = "../examples/make_testdata/greedy.rs"]
+mod greedy;
+
+/// Placements within which every optimum of a plain case is proved.
+const NODES: u64 = 2_000_000;
+
+fn is_plain(case: &Case) -> bool {
+    let instance = &case.instance;
+    let plain = |b: &planlab_dsa::Buffer| b.align.get() == 1 && b.pin.is_none() && b.pauses.is_empty();
+    let one_arena = instance.arenas().len() == 1 && instance.arenas()[0].capacity.is_none();
+    instance.buffers().iter().all(plain)
+        && one_arena
+        && instance.in_place().is_empty()
+        && instance.apart().is_empty()
+}
+
+fn named(name: &str) -> Case {
+    corpus().into_iter().find(|case| case.name == name).unwrap_or_else(|| panic!("no case `{name}`"))
+}
+
+#[test]
+fn every_case_has_a_name_of_its_own_a_reason_and_an_optimum() {
+    let cases = corpus();
+    let mut names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), cases.len());
+    for case in &cases {
+        assert!(!case.why.is_empty(), "{}", case.name);
+        assert!(case.optimum <= case.without_hand_over, "{}", case.name);
+        assert!(case.optimum.is_some(), "{}", case.name);
+    }
+}
+
+#[test]
+fn brute_force_finds_every_small_optimum() {
+    let small = |case: &&Case| case.instance.len() <= 8 && case.instance.total() < Bytes::new(1 << 13);
+    let cases = corpus();
+    let mut count = 0;
+    for case in cases.iter().filter(small) {
+        assert_eq!(brute_force(&case.instance), case.optimum, "{}", case.name);
+        assert_eq!(brute_force_without_hand_over(&case.instance), case.without_hand_over, "{}", case.name);
+        count += 1;
+    }
+    assert!(count >= 30, "only {count} cases are small");
+}
+
+#[test]
+fn branch_and_bound_proves_every_plain_optimum() {
+    let cases = corpus();
+    for case in cases.iter().filter(|case| is_plain(case) && case.instance.len() <= 20) {
+        assert_eq!(exhaustive(&case.instance, NODES), case.optimum, "{}", case.name);
+    }
+}
+
+#[test]
+fn twenty_instances_and_more_have_their_optimum_above_the_load() {
+    let cases = corpus();
+    let above = |case: &&Case| {
+        case.name.starts_with("above-load")
+            && case.optimum > Some(case.instance.load().bytes)
+            && is_plain(case)
+    };
+    let sizes: Vec<usize> = cases.iter().filter(above).map(|case| case.instance.len()).collect();
+    assert!(sizes.len() >= 20, "{sizes:?}");
+    assert!(sizes.iter().all(|&size| size <= 20) && sizes.contains(&20) && sizes.contains(&8));
+}
+
+#[test]
+fn no_case_has_an_optimum_below_its_bound() {
+    for case in corpus() {
+        let bound = initial_bound(&case.instance);
+        assert!(case.optimum >= Some(bound.of(Scope::Any).value), "{}", case.name);
+        assert!(case.without_hand_over >= Some(bound.of(Scope::NoHandOver).value), "{}", case.name);
+    }
+}
+
+#[test]
+fn cut_rectangles_are_as_the_file_says_and_their_plan_is_valid() {
+    for (buffers, seed) in [(10, 1), (100, 2), (1000, 3), (10_000, 4)] {
+        let case = named(&format!("guillotine-{buffers}"));
+        let (instance, plan) = guillotine(buffers, Bytes::new(1 << 20), seed);
+        assert_eq!(case.instance, instance);
+        let height = instance.verify(plan).map(|verified| verified.height());
+        assert_eq!(height.ok(), case.optimum);
+        assert_eq!(Some(instance.load().bytes), case.optimum);
+    }
+}
+
+#[test]
+fn each_greedy_is_beaten_by_its_adversary() {
+    for (key, heuristic) in greedy::ALL {
+        let case = named(&format!("worst-{}", key.replace('/', "-")));
+        let (height, optimum) = (heuristic(&case.instance), case.optimum.expect("known"));
+        assert!(height.get() * 10 >= optimum.get() * 15, "{key}: {height} against {optimum}");
+    }
+}

@@ -1,0 +1,178 @@
+//! What is refused before anybody plans, and in which words.
+
+mod common;
+
+use common::{apart, arena, buffer, pair, range};
+use planlab_dsa::{
+    Alignment, ArenaId, Buffer, BufferId, Bytes, Instance, InstanceBuilder, InstanceError, Offset, Pause,
+};
+
+fn refused(builder: InstanceBuilder) -> InstanceError {
+    builder.build().expect_err("it is not well formed")
+}
+
+fn of(buffers: impl IntoIterator<Item = Buffer>) -> InstanceBuilder {
+    Instance::builder().buffers(buffers)
+}
+
+fn pinned(size: u64, start: u32, end: u32, offset: u64) -> Buffer {
+    buffer(size, start, end).with_pin(Offset::new(offset))
+}
+
+const fn id(id: u32) -> BufferId {
+    BufferId::new(id)
+}
+
+#[test]
+fn sizes() {
+    let error = refused(of([buffer(1, 0, 1), buffer(0, 0, 1)]));
+    assert_eq!(error, InstanceError::ZeroSize { buffer: id(1) });
+    assert_eq!(error.to_string(), "buffer 1: its size is 0; a buffer has at least one byte");
+
+    let half = 1 << 63;
+    assert!(of([buffer(half, 0, 1), buffer(half - 1, 2, 3)]).build().is_ok());
+    let error = refused(of([buffer(half, 0, 1), buffer(half, 2, 3), buffer(1, 0, 1)]));
+    assert_eq!(error, InstanceError::TotalOverflow { buffer: id(1) });
+    assert_eq!(
+        error.to_string(),
+        "buffer 1: with it the sizes (and their alignments) sum to more than 2^64 - 1 bytes"
+    );
+    let align = Alignment::new(2).expect("positive");
+    let error = refused(of([buffer(half, 0, 1), buffer(half - 1, 2, 3).with_align(align)]));
+    assert_eq!(error, InstanceError::TotalOverflow { buffer: id(1) });
+    // A buffer above the highest pin must fit, too.
+    let error = refused(of([pinned(1, 0, 1, half), buffer(half - 2, 2, 3)]));
+    assert_eq!(error, InstanceError::TotalOverflow { buffer: id(1) });
+}
+
+#[test]
+fn pins() {
+    let align = Alignment::new(8).expect("positive");
+    let error = refused(of([pinned(4, 0, 1, 12).with_align(align)]));
+    assert_eq!(error, InstanceError::MisalignedPin { buffer: id(0), pin: Offset::new(12), align });
+    assert_eq!(
+        error.to_string(),
+        "buffer 0: pinned at offset 12, which is not a multiple of its alignment 8"
+    );
+
+    let error = refused(of([pinned(4, 0, 1, u64::MAX - 3)]));
+    assert_eq!(error, InstanceError::PinOverflow { buffer: id(0), pin: Offset::new(u64::MAX - 3) });
+    assert_eq!(
+        error.to_string(),
+        format!("buffer 0: pinned at offset {}, its end lies past 2^64 - 1", u64::MAX - 3)
+    );
+
+    let error = refused(of([pinned(4, 0, 5, 0), buffer(4, 0, 5), pinned(4, 3, 6, 3)]));
+    assert_eq!(
+        error,
+        InstanceError::PinConflict { first: id(0), second: id(2), step: planlab_dsa::Step::new(3) }
+    );
+    assert_eq!(error.to_string(), "buffers 0 and 2: both are pinned, and they overlap at step 3");
+    assert!(of([pinned(4, 0, 3, 0), pinned(4, 3, 6, 3)]).build().is_ok());
+}
+
+#[test]
+fn a_pinned_output_may_lie_in_its_input() {
+    let buffers = || [pinned(4, 0, 2, 0), pinned(4, 1, 3, 0)];
+    assert!(matches!(refused(of(buffers())), InstanceError::PinConflict { .. }));
+    assert!(of(buffers()).in_place([pair(0, 1)]).build().is_ok());
+}
+
+#[test]
+fn pauses() {
+    let pause = |start, end, window: Option<(u64, u64)>| Pause {
+        steps: range(start, end),
+        window: window.map(|(low, high)| Bytes::new(low)..Bytes::new(high)),
+    };
+    let rows = [
+        (vec![pause(0, 3, None)], (0, 3), "does not lie inside the live range"),
+        (vec![pause(7, 9, None)], (7, 9), "does not lie inside the live range"),
+        (
+            vec![pause(2, 4, None), pause(3, 5, None)],
+            (3, 5),
+            "overlaps the pause before it, or is out of order",
+        ),
+        (
+            vec![pause(4, 5, None), pause(2, 3, None)],
+            (2, 3),
+            "overlaps the pause before it, or is out of order",
+        ),
+        (vec![pause(2, 3, Some((4, 4)))], (2, 3), "has an empty window, or one that leaves the buffer"),
+        (vec![pause(2, 3, Some((0, 9)))], (2, 3), "has an empty window, or one that leaves the buffer"),
+    ];
+    for (pauses, (start, end), reason) in rows {
+        let error = refused(of([buffer(8, 1, 8).with_pauses(pauses)]));
+        assert_eq!(error, InstanceError::BadPause { buffer: id(0), steps: range(start, end), reason });
+        assert_eq!(error.to_string(), format!("buffer 0: pause [{start}, {end}) {reason}"));
+    }
+    let fine = [pause(1, 2, None), pause(2, 4, Some((0, 8))), pause(4, 8, None)];
+    assert!(of([buffer(8, 1, 8).with_pauses(fine)]).build().is_ok());
+}
+
+#[test]
+fn names_of_buffers_that_are_not_there() {
+    let two = || of([buffer(4, 0, 2), buffer(4, 1, 3)]);
+    let error = refused(two().in_place([pair(0, 2)]));
+    assert_eq!(
+        error,
+        InstanceError::UnknownBuffer { what: "an in-place permission", buffer: id(2), count: 2 }
+    );
+    assert_eq!(error.to_string(), "an in-place permission names buffer 2, but there are only 2 buffers");
+    let error = refused(two().apart([apart(7, 1)]));
+    assert_eq!(error, InstanceError::UnknownBuffer { what: "a keep-apart pair", buffer: id(7), count: 2 });
+    let error = refused(of([buffer(4, 0, 2).in_arena(ArenaId::new(1))]));
+    assert_eq!(error, InstanceError::UnknownArena { buffer: id(0), arena: ArenaId::new(1), count: 1 });
+    assert_eq!(error.to_string(), "buffer 0: it lies in arena 1, but there are only 1 arenas");
+}
+
+#[test]
+fn permissions_that_can_never_be_used() {
+    let asleep = Pause { steps: range(1, 2), window: None };
+    let rows = [
+        ([buffer(4, 0, 2), buffer(4, 2, 4)], (0, 1), "its first step is not the other's last"),
+        ([buffer(4, 0, 3), buffer(4, 1, 4)], (0, 1), "its first step is not the other's last"),
+        ([buffer(4, 0, 2), buffer(4, 1, 4)], (0, 0), "they are one buffer"),
+        ([buffer(4, 0, 2), buffer(5, 1, 4)], (0, 1), "it is larger"),
+        (
+            [buffer(4, 0, 2), buffer(4, 1, 4).in_arena(ArenaId::new(1))],
+            (0, 1),
+            "they lie in different arenas",
+        ),
+        (
+            [buffer(4, 0, 2).with_pauses([asleep]), buffer(4, 1, 4)],
+            (0, 1),
+            "one of them is paused at the step of the hand-over",
+        ),
+    ];
+    for (buffers, (input, output), reason) in rows {
+        let permission = pair(input, output);
+        let error = refused(of(buffers).arenas([arena(None), arena(None)]).in_place([permission]));
+        assert_eq!(error, InstanceError::BadInPlace { permission, reason });
+        assert_eq!(error.to_string(), format!("buffer {output} may not overwrite buffer {input}: {reason}"));
+    }
+}
+
+#[test]
+fn pairs_that_cannot_be_kept_apart() {
+    let far = buffer(4, 0, 2).in_arena(ArenaId::new(1));
+    let rows = [
+        ([buffer(4, 0, 2), buffer(4, 1, 4)], (1, 1), "they are one buffer"),
+        ([buffer(4, 0, 2), far], (0, 1), "they lie in different arenas"),
+        ([pinned(4, 0, 2, 0), pinned(4, 2, 4, 3)], (0, 1), "both are pinned, and they share an address"),
+    ];
+    for (buffers, (first, second), reason) in rows {
+        let pair = apart(first, second);
+        let error = refused(of(buffers).arenas([arena(None), arena(None)]).apart([pair]));
+        assert_eq!(error, InstanceError::BadPair { pair, reason });
+        assert_eq!(error.to_string(), format!("buffers {first} and {second} cannot be kept apart: {reason}"));
+    }
+    assert!(of([pinned(4, 0, 2, 0), pinned(4, 2, 4, 4)]).apart([apart(0, 1)]).build().is_ok());
+}
+
+#[test]
+fn permissions_are_sorted_and_said_once() {
+    let buffers = [buffer(4, 0, 2), buffer(4, 1, 3), buffer(4, 2, 4)];
+    let instance = of(buffers).in_place([pair(1, 2), pair(0, 1), pair(1, 2)]).build().expect("valid");
+    assert_eq!(instance.in_place(), [pair(0, 1), pair(1, 2)]);
+    assert_eq!(instance.arenas().len(), 1);
+}
