@@ -38,23 +38,35 @@ pub(crate) struct Span {
     pub(crate) end: u64,
 }
 
+impl Span {
+    const fn bytes(self) -> u64 {
+        self.end - self.start
+    }
+}
+
 /// A union of spans: ascending, disjoint, not even touching.
 #[derive(Clone, Debug, Default)]
-struct Union(Vec<Span>);
+struct Union {
+    spans: Vec<Span>,
+    bytes: u64,
+}
 
 impl Union {
     fn add(&mut self, new: Span) {
-        let spans = &mut self.0;
+        let spans = &mut self.spans;
         let first = spans.partition_point(|span| span.end < new.start);
-        match spans.get(first) {
-            Some(&there) if there.start <= new.end => {
-                let over = first + spans[first..].partition_point(|span| span.start <= new.end);
-                let end = spans[over - 1].end.max(new.end);
-                spans[first] = Span { start: there.start.min(new.start), end };
-                spans.drain(first + 1..over);
-            }
-            _ => spans.insert(first, new),
+        let over = first + spans[first..].partition_point(|span| span.start <= new.end);
+        if first == over {
+            spans.insert(first, new);
+            self.bytes += new.bytes();
+            return;
         }
+        let (low, high) = (spans[first], spans[over - 1]);
+        let all = Span { start: low.start.min(new.start), end: high.end.max(new.end) };
+        let known: u64 = spans[first..over].iter().map(|span| span.bytes()).sum();
+        spans[first] = all;
+        spans.drain(first + 1..over);
+        self.bytes += all.bytes() - known;
     }
 }
 
@@ -132,15 +144,15 @@ impl Occupancy {
     fn block_below<'o>(&'o self, node: usize, own: Range<usize>, gather: &mut Gather<'_, 'o>) {
         let Range { start, end } = gather.columns;
         let here = &self.nodes[node];
-        if end <= own.start || own.end <= start || here.touch.0.is_empty() {
+        if end <= own.start || own.end <= start || here.touch.spans.is_empty() {
             return;
         }
         if start <= own.start && own.end <= end {
-            gather.blocked.push(Cow::Borrowed(&here.touch.0), gather.window);
+            gather.blocked.push_union(&here.touch, gather.window);
             return;
         }
-        if !here.cover.0.is_empty() {
-            gather.blocked.push(Cow::Borrowed(&here.cover.0), gather.window);
+        if !here.cover.spans.is_empty() {
+            gather.blocked.push_union(&here.cover, gather.window);
         }
         if node >= self.loose.len() {
             let overlaps = |l: &&Loose| (l.columns.0 as usize) < end && start < l.columns.1 as usize;
@@ -165,6 +177,7 @@ struct Gather<'b, 'o> {
 #[derive(Clone, Debug)]
 struct Barrier<'o> {
     spans: Cow<'o, [Span]>,
+    bytes: u64,
     window: Span,
     /// Every span before it ends at or below the window; offsets are asked for in ascending order.
     at: usize,
@@ -192,7 +205,10 @@ impl Barrier<'_> {
         while let Some(span) = self.next(offset)
             && span.start < offset + self.window.end
         {
-            offset = round_up(align, span.end - self.window.start);
+            // Pass over every gap that is too small at once.
+            let too_small = |pair: &[Span]| pair[1].start - pair[0].end < self.window.bytes();
+            self.at += self.spans[self.at..].windows(2).take_while(|pair| too_small(pair)).count();
+            offset = round_up(align, self.spans[self.at].end - self.window.start);
         }
         offset
     }
@@ -204,13 +220,18 @@ impl Barrier<'_> {
 }
 
 fn round_up(align: Alignment, offset: u64) -> u64 {
+    if align == Alignment::ONE {
+        return offset; // Spares the division in the innermost loop.
+    }
     align.round_up(offset).expect("an instance leaves room for all padding")
 }
 
 /// The offsets that a buffer cannot have, as barriers of what blocks its parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blocked<'o> {
+    /// The one that blocks most comes first: it is the likeliest to block the next offset, too.
     barriers: Vec<Barrier<'o>>,
+    looks: u64,
 }
 
 /// A maximal range of offsets that are free, both ends included.
@@ -223,8 +244,13 @@ pub(crate) struct Room {
 }
 
 impl<'o> Blocked<'o> {
-    fn push(&mut self, spans: Cow<'o, [Span]>, window: Span) {
-        self.barriers.push(Barrier { spans, window, at: 0 });
+    fn push(&mut self, spans: Cow<'o, [Span]>, bytes: u64, window: Span) {
+        let at = self.barriers.partition_point(|barrier| barrier.bytes >= bytes);
+        self.barriers.insert(at, Barrier { spans, bytes, window, at: 0 });
+    }
+
+    fn push_union(&mut self, union: &'o Union, window: Span) {
+        self.push(Cow::Borrowed(&union.spans), union.bytes, window);
     }
 
     /// Adds spans in any order.
@@ -240,25 +266,29 @@ impl<'o> Blocked<'o> {
             }
             meets
         });
-        self.push(Cow::Owned(spans), window);
+        let bytes = spans.iter().map(|span| span.bytes()).sum();
+        self.push(Cow::Owned(spans), bytes, window);
     }
 
-    /// How many barriers there are: the work of one look.
-    pub(crate) fn len(&self) -> usize {
-        self.barriers.len()
+    /// How often a barrier was looked at: the work done so far.
+    pub(crate) const fn looks(&self) -> u64 {
+        self.looks
     }
 
     /// The lowest free aligned offset from `from` on. Never ask for a lower one later.
     pub(crate) fn lowest(&mut self, from: u64, align: Alignment) -> u64 {
         let mut offset = round_up(align, from);
-        let (count, mut clear) = (self.barriers.len(), 0);
-        for index in (0..count).cycle() {
-            let next = self.barriers[index].clear(offset, align);
-            clear = if next == offset { clear + 1 } else { 1 };
-            offset = next;
-            if clear == count {
-                break;
+        let (mut index, mut cleared) = (0, None);
+        while index < self.barriers.len() {
+            if cleared != Some(index) {
+                self.looks += 1;
+                let next = self.barriers[index].clear(offset, align);
+                if next != offset {
+                    (offset, cleared, index) = (next, Some(index), 0);
+                    continue;
+                }
             }
+            index += 1;
         }
         offset
     }
@@ -269,6 +299,7 @@ impl<'o> Blocked<'o> {
         let mut from = Some(from);
         std::iter::from_fn(move || {
             let low = self.lowest(from?, Alignment::ONE);
+            self.looks += self.barriers.len() as u64;
             let high = self.barriers.iter_mut().filter_map(|barrier| barrier.ceiling(low)).min();
             from = high.map(|high| high + 1);
             Some(Room { low, high })
@@ -296,7 +327,8 @@ mod tests {
             (span(0, 20), vec![span(0, 20)]),
         ] {
             union.add(new);
-            assert_eq!(union.0, expected);
+            assert_eq!(union.spans, expected);
+            assert_eq!(union.bytes, expected.iter().map(|span| span.bytes()).sum::<u64>());
         }
     }
 

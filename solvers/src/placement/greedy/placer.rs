@@ -120,8 +120,8 @@ impl<'i> Placer<'i> {
     /// Places one buffer; the work that it took.
     fn place(&mut self, id: BufferId, rule: Rule) -> u64 {
         let mut blocked = self.blocked(id, false);
-        let work = blocked.len() as u64 + 1;
         let free = self.choose(id, &mut blocked, rule, (0, None)).expect("there is no end above");
+        let work = blocked.looks() + 1;
         let mut best: Choice = (free, None);
         for &input in self.inputs.of(id) {
             if let Some(other) = self.hand_over(id, input, rule).filter(|other| other.0 < best.0) {

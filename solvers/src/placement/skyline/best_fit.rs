@@ -207,18 +207,12 @@ impl Skyline {
             let before = self.lines[previous as usize].previous;
             self.remove(previous);
             self.link(before, id);
-            if before == NONE {
-                self.lines[id as usize].previous = NONE;
-            }
         }
         if next != NONE && self.lines[next as usize].offset == offset {
             self.lines[id as usize].right = self.lines[next as usize].right;
             let after = self.lines[next as usize].next;
             self.remove(next);
             self.link(id, after);
-            if after == NONE {
-                self.lines[id as usize].next = NONE;
-            }
         }
         let Line { left, offset, .. } = self.lines[id as usize];
         self.heap.push(Reverse((offset, left, id)));
