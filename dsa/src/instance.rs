@@ -196,6 +196,12 @@ pub enum InstanceError {
         /// How many there were.
         count: usize,
     },
+    /// More than 2^16 - 1 arenas.
+    #[error("{count} arenas are more than an instance can hold (65535)")]
+    TooManyArenas {
+        /// How many there were.
+        count: usize,
+    },
     /// A buffer without bytes.
     #[error("buffer {buffer}: its size is 0; a buffer has at least one byte")]
     ZeroSize {
@@ -471,6 +477,9 @@ pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// Few enough that 16 bits hold the count, too.
+const MOST_ARENAS: usize = u16::MAX as usize;
+
 /// Collects the parts of an [`Instance`].
 #[derive(Clone, Debug, Default)]
 pub struct InstanceBuilder {
@@ -528,6 +537,9 @@ impl InstanceBuilder {
         }
         if arenas.is_empty() {
             arenas.push(Arena::default());
+        }
+        if arenas.len() > MOST_ARENAS {
+            return Err(InstanceError::TooManyArenas { count: arenas.len() });
         }
         in_place.sort_unstable();
         in_place.dedup();

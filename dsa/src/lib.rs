@@ -42,6 +42,8 @@ mod load;
 mod metrics;
 mod plan;
 mod planner;
+#[cfg(feature = "debug-checks")]
+mod recheck;
 mod run;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -139,14 +139,20 @@ impl Violation {
 }
 
 pub(crate) fn verify(instance: &Instance, plan: Plan) -> Result<VerifiedPlan<'_>, Violation> {
-    check_each(instance, &plan)?;
-    let outputs = check_hand_overs(instance, &plan)?;
-    check_apart(instance, &plan)?;
+    let height = check(instance, &plan);
+    #[cfg(feature = "debug-checks")]
+    crate::recheck::assert_agrees(instance, &plan, height.is_ok());
+    Ok(VerifiedPlan::new(instance, plan, height?))
+}
+
+fn check(instance: &Instance, plan: &Plan) -> Result<Bytes, Violation> {
+    check_each(instance, plan)?;
+    let outputs = check_hand_overs(instance, plan)?;
+    check_apart(instance, plan)?;
     let rectangles =
         rectangles(instance, &plan.offsets, |id| outputs.get(id.index()).copied().unwrap_or(false));
     first_overlap(rectangles)?;
-    let height = check_heights(instance, &plan)?;
-    Ok(VerifiedPlan::new(instance, plan, height))
+    check_heights(instance, plan)
 }
 
 /// Refuses pinned buffers that overlap; a pinned output's first step is left out, as a hand-over may

@@ -176,3 +176,14 @@ fn permissions_are_sorted_and_said_once() {
     assert_eq!(instance.in_place(), [pair(0, 1), pair(1, 2)]);
     assert_eq!(instance.arenas().len(), 1);
 }
+
+#[test]
+fn counts_that_ids_cannot_number() {
+    let many = |count| vec![arena(None); count];
+    assert!(Instance::builder().arenas(many((1 << 16) - 1)).build().is_ok_and(|it| it.load().bytes == Bytes::ZERO));
+    let error = refused(Instance::builder().arenas(many(1 << 16)));
+    assert_eq!(error, InstanceError::TooManyArenas { count: 65_536 });
+    // 2^32 buffers are more than a test can hold, so only the words are looked at.
+    let words = InstanceError::TooMany { count: 1 << 32 }.to_string();
+    assert_eq!(words, "4294967296 buffers are more than an instance can hold (4294967295)");
+}

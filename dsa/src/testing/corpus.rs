@@ -54,6 +54,9 @@ pub struct CaseFile {
     pub cases: Vec<FileCase>,
 }
 
+/// A pause as a file holds it: buffer, first step, the step after the last, and window.
+pub type PauseRow = (u32, u32, u32, Option<(u64, u64)>);
+
 /// A case as a file holds it: a row of numbers for each buffer, and lists of whatever is not plain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,9 +78,9 @@ pub struct FileCase {
     /// Buffer and offset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<(u32, u64)>,
-    /// Buffer, steps, and window.
+    /// All pauses, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pauses: Vec<(u32, u32, u32, Option<(u64, u64)>)>,
+    pub pauses: Vec<PauseRow>,
     /// Buffer and arena, where it is not the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arena_of: Vec<(u32, u16)>,

@@ -134,6 +134,9 @@ impl Shape {
     }
 }
 
+/// Steps before a pause and in it, and two bytes of its window.
+type DraftPause = (u32, u32, Option<(u64, u64)>);
+
 /// What one buffer is made from.
 #[derive(Clone, Debug)]
 struct Draft {
@@ -144,8 +147,7 @@ struct Draft {
     align: u64,
     arena: u16,
     pinned: bool,
-    /// Steps before the pause and in it, and its window.
-    pauses: Vec<(u32, u32, Option<(u64, u64)>)>,
+    pauses: Vec<DraftPause>,
     /// A bit for each earlier row (modulo 8): whether it may be overwritten, if it can be.
     overwrites: u8,
     /// A bit for each earlier row (modulo 8): whether it is kept apart.
