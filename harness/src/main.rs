@@ -4,7 +4,6 @@ mod bench;
 mod cell;
 mod cli;
 mod exit;
-mod glob;
 mod input;
 mod isolation;
 mod judge;

@@ -2,6 +2,7 @@
 
 use planlab_dsa::{Descriptor, Planner};
 use planlab_workloads::nearest;
+use planlab_workloads::suites::glob_matches;
 
 use crate::exit::Failure;
 use crate::isolation::saboteur;
@@ -41,9 +42,9 @@ pub(crate) fn descriptors() -> Vec<Descriptor> {
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
     let keys = keys();
     for glob in globs {
-        if !keys.iter().any(|key| crate::glob::matches(glob, key)) {
+        if !keys.iter().any(|key| glob_matches(glob, key)) {
             find(glob)?;
         }
     }
-    Ok(keys.into_iter().filter(|key| globs.iter().any(|glob| crate::glob::matches(glob, key))).collect())
+    Ok(keys.into_iter().filter(|key| globs.iter().any(|glob| glob_matches(glob, key))).collect())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_results::{read_records, Record, Status};
-use planlab_workloads::suites::Suite;
+use planlab_workloads::suites::{glob_matches, Candidate, Suite};
 use planlab_workloads::Catalog;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::input::Source;
 use crate::output::{note, Output};
 use crate::runner::Runner;
-use crate::{glob, planners, quantity, view};
+use crate::{planners, quantity, view};
 
 /// Timed runs of a quick cell.
 const SAMPLES: u32 = 5;
@@ -81,11 +81,11 @@ fn tasks(args: &BenchArgs, suite: Option<&Suite>, catalog: &Catalog) -> Result<V
     };
     match suite {
         Some(suite) => {
-            let selection = suite.select(catalog, &planners::keys())?;
+            let selection = suite.select(catalog, &candidates())?;
             selection.notices.iter().for_each(|notice| note(notice));
             for pick in &selection.picks {
                 let wanted = args.workloads.is_empty()
-                    || args.workloads.iter().any(|glob| glob::matches(glob, &pick.workload));
+                    || args.workloads.iter().any(|glob| glob_matches(glob, &pick.workload));
                 if wanted && planners.contains(&pick.planner) {
                     let time_limit = args.limits.time_limit.or(pick.time_limit);
                     add(&pick.workload, &pick.planner, &LimitArgs { time_limit, ..args.limits.clone() });
@@ -105,13 +105,19 @@ fn tasks(args: &BenchArgs, suite: Option<&Suite>, catalog: &Catalog) -> Result<V
     Ok(by_workload.into_iter().map(task).collect())
 }
 
+/// What a suite may pick from; saboteurs are there only where they are let in.
+fn candidates() -> Vec<Candidate> {
+    let practical = |key: &str| planlab_solvers::planner(key).and_then(|planner| planner.descriptor().practical);
+    planners::keys().into_iter().map(|key| Candidate { practical: practical(&key), key }).collect()
+}
+
 /// Keys that the globs match; a glob without a star may also name a synthetic workload that no list has.
 fn chosen_workloads(globs: &[String], catalog: &Catalog) -> Result<Vec<String>, Failure> {
     let keys = catalog.keys();
     let mut chosen = Vec::new();
     for pattern in globs {
         if pattern.contains('*') {
-            chosen.extend(keys.iter().filter(|key| glob::matches(pattern, key)).cloned());
+            chosen.extend(keys.iter().filter(|key| glob_matches(pattern, key)).cloned());
         } else {
             catalog.load(pattern)?;
             chosen.push(pattern.clone());

@@ -1,0 +1,50 @@
+//! `audit` and `merge`.
+
+use planlab_results::audit::{audit as audit_rows, Finding};
+use planlab_results::read_records;
+use serde_json::{json, Value};
+
+use crate::cli::AuditArgs;
+use crate::exit::{Exit, Verdict};
+use crate::output::Output;
+use crate::view::JSON_VERSION;
+
+pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
+    let rows = read_records(&args.results)?;
+    #[cfg_attr(not(feature = "reports"), expect(unused_mut, reason = "plans are kept in full builds alone"))]
+    let mut findings = audit_rows(&rows);
+    #[cfg(feature = "reports")]
+    findings.extend(planlab_results::audit::audit_plans(&args.results, &rows)?);
+    let object = |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
+    let objects: Vec<Value> = findings.iter().map(object).collect();
+    let value = json!({ "version": JSON_VERSION, "rows": rows.len(), "findings": objects });
+    let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    text += &format!("{} rows, {} findings\n", rows.len(), findings.len());
+    output.put(&value, &text)?;
+    Ok(match (findings.iter().any(Finding::is_refutation), findings.is_empty()) {
+        (true, _) => Exit::Invalid,
+        (false, true) => Exit::Complete,
+        (false, false) => Exit::Incomplete,
+    })
+}
+
+#[cfg(feature = "reports")]
+pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
+    let merged = planlab_results::merge(&args.from, &args.output)?;
+    let value = json!({
+        "version": JSON_VERSION,
+        "output": args.output,
+        "read": merged.read,
+        "changed": merged.changed,
+        "files": merged.files,
+    });
+    let text = format!(
+        "{}: {} rows read, {} of them new, {} files copied\n",
+        args.output.display(),
+        merged.read,
+        merged.changed,
+        merged.files
+    );
+    output.put(&value, &text)?;
+    Ok(Exit::Complete)
+}
