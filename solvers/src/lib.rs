@@ -19,6 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "mip")]
+pub mod milp;
 pub mod placement;
 mod registry;
 

@@ -2,6 +2,8 @@
 
 use planlab_dsa::Planner;
 
+#[cfg(feature = "mip")]
+use crate::milp::{MipCbc, MipHighs};
 use crate::placement::Order;
 use crate::placement::baseline::Bump;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
@@ -26,6 +28,8 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(GreedyByBreadth));
     all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
+    #[cfg(feature = "mip")]
+    all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
     all
 }
 

@@ -1,6 +1,6 @@
 //! What every planner that honours pins and arenas has to look at.
 
-use planlab_dsa::{Buffer, InPlace, Instance, LiveRange, Offset};
+use planlab_dsa::{Buffer, BufferId, InPlace, Instance, LiveRange, Offset};
 
 /// The hand-overs that the pinned buffers need among themselves; `None` where they cannot all stand
 /// where they are pinned, so that there is no plan at all.
@@ -29,6 +29,15 @@ pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
 
 fn is_free(hand_overs: &[InPlace], pair: InPlace) -> bool {
     hand_overs.iter().all(|other| other.input != pair.input && other.output != pair.output)
+        && first_input(hand_overs, pair.input) != pair.output
+}
+
+/// The buffer whose place a chain of hand-overs began with.
+fn first_input(hand_overs: &[InPlace], mut id: BufferId) -> BufferId {
+    while let Some(pair) = hand_overs.iter().find(|pair| pair.output == id) {
+        id = pair.input;
+    }
+    id
 }
 
 fn span(buffer: &Buffer) -> Option<(u64, u64)> {

@@ -8,9 +8,10 @@
 //!   counted from the step after its first. The rule compares them with the ordinary offsets; where two
 //!   are alike in its eyes, the ordinary one is taken, then the input of the lower id. (An input that is
 //!   placed after its output is placed like any other buffer.)
+//!   Hand-overs are made only in a run that counts them.
 //! - Offsets are multiples of the alignment.
 
-use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run};
+use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run, Scope};
 
 use crate::placement::columns::Columns;
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
@@ -30,7 +31,8 @@ pub(crate) enum Rule {
 pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
     let instance = run.instance();
     let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
-    let mut placer = Placer::new(instance, in_place);
+    let hands_over = run.scope() == Scope::Any;
+    let mut placer = Placer::new(instance, in_place, hands_over);
     for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
         let work = placer.place(id, rule);
         run.tick(work)?;
@@ -93,9 +95,10 @@ struct Placer<'i> {
 }
 
 impl<'i> Placer<'i> {
-    fn new(instance: &'i Instance, in_place: Vec<InPlace>) -> Self {
+    fn new(instance: &'i Instance, in_place: Vec<InPlace>, hands_over: bool) -> Self {
         let columns = Columns::new(ranges(instance));
-        let permissions = instance.in_place().iter().map(|pair| (pair.output, pair.input));
+        let permissions = if hands_over { instance.in_place() } else { &[] };
+        let permissions = permissions.iter().map(|pair| (pair.output, pair.input));
         let pairs = instance.apart().iter();
         let apart = pairs.flat_map(|pair| [(pair.first, pair.second), (pair.second, pair.first)]);
         let mut this = Self {

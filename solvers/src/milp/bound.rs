@@ -1,0 +1,63 @@
+//! A solver's dual bound as a number of units that nobody has to believe a tolerance for.
+//!
+//! The true optimum is a whole number of units, so a bound of 289.2 says 290. But solvers calculate with
+//! tolerances: a binary may be off by 1e-6 and still count as whole, and times a big M of up to W that
+//! lets a row give way by W / 1,000,000 units; rows themselves may be off by as much again. Bounds are
+//! therefore lowered by `1e-3 + 2e-6 W` before they are rounded up. Up to W = 400,000 units that is less
+//! than one and a solver that has closed its gap proves the optimum; above, bounds lie below it by
+//! a few units, and nothing is proved that the solver could not know.
+
+/// Of the solvers' tolerances (1e-6 each for whole numbers and for rows), what W multiplies.
+const RELATIVE: f64 = 2e-6;
+/// What is left of them where W is small.
+const ABSOLUTE: f64 = 1e-3;
+
+/// The least whole number of units that no plan lies below, given a dual bound in units and the height W
+/// of the model in units.
+pub(super) fn whole_units(dual: f64, ceiling: u64) -> u64 {
+    if dual.is_nan() || dual <= 0.0 {
+        return 0;
+    }
+    let tolerance = ABSOLUTE + RELATIVE * as_float(ceiling);
+    let units = (dual - tolerance).ceil().max(0.0);
+    // The model knows no height above its ceiling.
+    if units >= as_float(ceiling) { ceiling } else { as_whole(units) }
+}
+
+/// Units as a coefficient. Sizes above 2^53 units lose their last digits; [`is_exact`] tells.
+#[expect(clippy::cast_precision_loss, reason = "callers ask is_exact first")]
+pub(super) const fn as_float(units: u64) -> f64 {
+    units as f64
+}
+
+/// Whether a number of units is the same as a coefficient.
+pub(super) const fn is_exact(units: u64) -> bool {
+    units <= 1 << f64::MANTISSA_DIGITS
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, below 2^53")]
+pub(super) fn as_whole(units: f64) -> u64 {
+    units.max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_rounded_up_after_the_tolerance_is_taken_off() {
+        for (dual, ceiling, units) in [
+            (289.2, 300, 290),
+            (289.999_999, 300, 290),
+            (290.000_9, 300, 290),
+            (290.01, 300, 291),
+            (0.0, 300, 0),
+            (-5.0, 300, 0),
+            (f64::NAN, 300, 0),
+            (1e50, 300, 300),
+            (2_000_000.0, 2_000_000, 1_999_996),
+        ] {
+            assert_eq!(whole_units(dual, ceiling), units, "{dual} of {ceiling}");
+        }
+    }
+}

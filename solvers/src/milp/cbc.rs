@@ -1,0 +1,120 @@
+//! The model given to CBC.
+//!
+//! Time limits count wall time (CBC's default is the CPU time of the process). A solution that CBC does
+//! not have comes back with an objective of about 1e50. While it is stopped, CBC may report the best
+//! solution's height as its bound: a bound that is no lower than that is not taken.
+
+use std::time::Duration;
+
+use coin_cbc::raw::{Model, SecondaryStatus, Status};
+use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, PlanError, Planner, Run};
+
+use super::Strengthening;
+use super::formulation::Formulation;
+use super::search::{Answer, End, plan_with};
+
+/// What both MIP planners take into account.
+pub(super) const HONOURS: Honours = Honours {
+    in_place: false,
+    pins: true,
+    pauses: true,
+    alignment: true,
+    arenas: false,
+    apart: true,
+    hint: false,
+    work_limit: false,
+    threads: false,
+};
+
+/// Up to so many buffers a solver has a chance.
+pub(super) const PRACTICAL: u32 = 300;
+
+/// The big-M model, solved by CBC; key `mip/cbc`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::milp::{MipCbc, Strengthening};
+///
+/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let cbc = MipCbc::default().with_strengthening(Strengthening::default().with_symmetry(false));
+/// let outcome = execute(&cbc, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MipCbc {
+    strengthening: Strengthening,
+}
+
+impl MipCbc {
+    /// The same with other additions to the model. Default: all.
+    #[must_use]
+    pub const fn with_strengthening(mut self, strengthening: Strengthening) -> Self {
+        self.strengthening = strengthening;
+        self
+    }
+}
+
+impl Planner for MipCbc {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "mip/cbc".into(),
+            summary: "mixed-integer program (big-M), solved by CBC".into(),
+            guarantee: Guarantee::Exact,
+            honours: HONOURS,
+            randomized: false,
+            reference: "Sekiyama et al. 2018, arXiv:1804.10001; COIN-OR CBC",
+            complexity: "exponential",
+            practical: Some(PRACTICAL),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        plan_with(run, self.strengthening, solve)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the other solver can refuse a model")]
+fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
+    let mut problem = formulation.give_to(good_lp::solvers::coin_cbc::coin_cbc);
+    let model = problem.as_inner_mut();
+    for (key, value) in
+        [("ratioGap", "0"), ("allowableGap", "0"), ("timeMode", "elapsed"), ("slogLevel", "0")]
+    {
+        model.set_parameter(key, value);
+    }
+    if let Some(limit) = limit {
+        model.set_parameter("sec", &limit.as_secs_f64().to_string());
+    }
+    if let Some(start) = &formulation.start {
+        let columns: Vec<_> = model.cols().collect();
+        columns
+            .into_iter()
+            .zip(start)
+            .for_each(|(column, &value)| model.set_col_initial_solution(column, value));
+    }
+    let solution = model.solve();
+    Ok(read(solution.raw()))
+}
+
+fn read(model: &Model) -> Answer {
+    let height = model.obj_value();
+    let has_solution = height.is_finite() && height < 1e40;
+    let columns = has_solution.then(|| model.col_solution().to_vec());
+    let end = match (model.status(), model.secondary_status()) {
+        _ if model.is_proven_infeasible() => End::Infeasible,
+        (_, SecondaryStatus::StoppedOnTime) => End::OutOfTime,
+        (Status::Finished, _) if has_solution && model.is_proven_optimal() => End::Optimal,
+        _ => End::Stopped,
+    };
+    let best = model.best_possible_value();
+    let dual = match end {
+        End::Optimal => best.min(height),
+        _ if best < height - 0.5 => best,
+        _ => f64::NAN,
+    };
+    Answer { columns, dual, end }
+}
