@@ -235,6 +235,21 @@ impl GraphBuilder {
         OpId::from_index(self.operations.len() - 1)
     }
 
+    /// Lets an operation write one more tensor.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such operation.
+    pub fn also_writes(&mut self, op: OpId, tensor: TensorId) {
+        self.operations[op.index()].writes.push(tensor);
+    }
+
+    /// The number of operations so far.
+    #[must_use]
+    pub fn operations(&self) -> usize {
+        self.operations.len()
+    }
+
     /// The number of buffers that the graph comes to so far: tensors and workspaces.
     #[must_use]
     pub fn buffers(&self) -> usize {

@@ -1,94 +1,99 @@
-//! Every workload by its key.
+//! Every workload by its key, wherever it comes from.
 
 use std::path::PathBuf;
 
-use crate::external::{External, ExternalFile, HOW_TO_FETCH};
+use crate::external::{self, External, ExternalError};
 use crate::formats::{FormatError, Trace};
-use crate::recorded::{self, manifest};
+use crate::nearest::{did_you_mean, nearest};
+use crate::recorded::{self, Recorded};
 use crate::synthetic::{self, ParameterError};
-use crate::{did_you_mean, nearest, suites};
 
-/// Why a workload cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkloadError {
-    /// No workload of that key.
-    #[error("there is no workload `{key}`{}", did_you_mean(.near))]
-    Unknown {
-        /// The key.
-        key: String,
-        /// What may have been meant.
-        near: Vec<String>,
-    },
-    /// A key of an external corpus that was not named.
-    #[error("the workload `{key}` is not here: {HOW_TO_FETCH}")]
-    NotHere {
-        /// The key.
-        key: String,
-    },
-    /// A file that cannot be read.
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    /// A synthetic key with a family or parameters that do not exist.
-    #[error("workload `{key}`: {error}")]
-    Synthetic {
-        /// The key.
-        key: String,
-        /// What is wrong with it.
-        error: ParameterError,
-    },
-}
-
-/// The recorded nets, the synthetic families, and the instances of an external corpus.
+/// The workloads that are there: recorded, public ones of a corpus folder, and synthetic ones.
+///
+/// ```
+/// use planlab_workloads::Catalog;
+///
+/// let catalog = Catalog::new(None);
+/// let trace = catalog.load("chainer/alexnet/infer/b1")?;
+/// assert_eq!(trace.instance.load().bytes.get(), 10_169_344);
+/// let error = catalog.load("chainer/alexnet/infer/b2").unwrap_err();
+/// assert!(error.to_string().contains("did you mean `chainer/alexnet/infer/b1`"));
+/// # Ok::<(), planlab_workloads::WorkloadError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    external: Option<External>,
-    files: Vec<ExternalFile>,
+    external: Vec<External>,
+    notices: Vec<String>,
+}
+
+/// Why a workload cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// There is none of that key.
+    #[error("there is no workload `{key}`{}", did_you_mean(nearest))]
+    Unknown {
+        /// What was asked for.
+        key: String,
+        /// What may have been meant.
+        nearest: Vec<String>,
+    },
+    /// A public instance, but its source is not there.
+    #[error("there is no workload `{key}`: {notice}")]
+    Absent {
+        /// What was asked for.
+        key: String,
+        /// What is missing and how to fetch it.
+        notice: String,
+    },
+    /// A synthetic key that names no instance.
+    #[error(transparent)]
+    Synthetic(#[from] ParameterError),
+    /// A recorded file that is damaged.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A public instance that cannot be read.
+    #[error(transparent)]
+    External(#[from] ExternalError),
 }
 
 impl Catalog {
-    /// A catalog with an external corpus, or without one.
+    /// The catalog with the public instances of a corpus folder, if one is given.
     #[must_use]
     pub fn new(corpus: Option<PathBuf>) -> Self {
-        let external = corpus.map(External::new);
-        let files = external.as_ref().map(External::files).unwrap_or_default();
-        Self { external, files }
+        let (external, notices) = external::scan(corpus.as_deref());
+        Self { external, notices }
     }
 
-    /// The keys of all workloads that suites name or that are recorded, ascending. Synthetic workloads of
-    /// other sizes and seeds are there without being listed.
+    /// What is not there and how to fetch it, a sentence each.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// The keys of all recorded and public workloads, and of a selection of synthetic ones: each family
+    /// has countless instances, see [`synthetic`].
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = manifest().workload.iter().map(|entry| entry.key.clone()).collect();
-        keys.extend(self.files.iter().map(|file| file.key.clone()));
-        keys.extend(suites::synthetic_keys());
-        keys.sort_unstable();
-        keys.dedup();
-        keys
-    }
-
-    /// What a user should know of workloads that are not there.
-    #[must_use]
-    pub fn notices(&self) -> Vec<String> {
-        match &self.external {
-            None => vec![HOW_TO_FETCH.to_owned()],
-            Some(external) => external.notice().into_iter().collect(),
-        }
+        let recorded = recorded::manifest().workload.iter().map(|entry| entry.key.clone());
+        let external = self.external.iter().map(|entry| entry.key.clone());
+        recorded.chain(external).chain(synthetic::selection()).collect()
     }
 
     /// One line on a workload; `None` where there is none of that key.
     #[must_use]
     pub fn describe(&self, key: &str) -> Option<String> {
         if let Some(entry) = recorded::recorded(key) {
-            return Some(format!("{} buffers, load {}; {}", entry.buffers, entry.load, entry.provenance));
+            return Some(describe_recorded(entry));
         }
-        if let Some(file) = self.file(key) {
-            return Some(file.path.display().to_string());
+        if let Some(entry) = self.external(key) {
+            let capacity = entry.capacity.map(|bytes| format!(", capacity {bytes}")).unwrap_or_default();
+            return Some(format!("public instance, {}{capacity}", entry.path.display()));
         }
         synthetic::describe(key)
     }
 
-    /// The number of buffers of a workload, without reading it where its key or the manifest tells.
+    /// The number of buffers of a workload, without reading it where that is possible.
     ///
     /// # Errors
     ///
@@ -97,65 +102,54 @@ impl Catalog {
         if let Some(entry) = recorded::recorded(key) {
             return Ok(entry.buffers);
         }
+        if is_synthetic(key) {
+            return Ok(synthetic::buffers(key)?);
+        }
         Ok(self.load(key)?.instance.len())
     }
 
-    /// Reads or makes a workload.
+    /// Reads or makes a workload. Its metadata `workload` is the key.
     ///
     /// # Errors
     ///
-    /// [`WorkloadError::Unknown`] with the nearest keys; [`WorkloadError::NotHere`] for an external key
-    /// without its corpus; what is wrong with its file or its parameters.
+    /// [`WorkloadError`], for an unknown key with the nearest ones.
     pub fn load(&self, key: &str) -> Result<Trace, WorkloadError> {
         if let Some(entry) = recorded::recorded(key) {
             return Ok(entry.trace()?);
         }
-        if let Some(file) = self.file(key) {
-            return Ok(file.trace()?);
+        if let Some(entry) = self.external(key) {
+            return Ok(entry.trace()?);
         }
-        if key.starts_with("synthetic/") {
-            let bad = |error| WorkloadError::Synthetic { key: key.to_owned(), error };
-            return synthetic::load(key).map_err(bad);
+        if is_synthetic(key) {
+            return Ok(synthetic::load(key)?);
         }
-        if self.files.is_empty() && (key.starts_with("minimalloc/") || key.starts_with("idealloc/")) {
-            return Err(WorkloadError::NotHere { key: key.to_owned() });
-        }
-        let keys = self.keys();
-        let near = nearest(key, keys.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
-        Err(WorkloadError::Unknown { key: key.to_owned(), near })
+        Err(self.unknown(key))
     }
 
-    fn file(&self, key: &str) -> Option<&ExternalFile> {
-        self.files.iter().find(|file| file.key == key)
+    fn external(&self, key: &str) -> Option<&External> {
+        self.external.iter().find(|entry| entry.key == key)
+    }
+
+    /// Why there is no workload of that key.
+    pub(crate) fn unknown(&self, key: &str) -> WorkloadError {
+        let source = external::SOURCES.iter().find(|source| key.starts_with(&format!("{}/", source.name)));
+        let absent = source.and_then(|source| {
+            let start = format!("no {}/*", source.name);
+            self.notices.iter().find(|notice| notice.starts_with(&start))
+        });
+        if let Some(notice) = absent {
+            return WorkloadError::Absent { key: key.to_owned(), notice: notice.clone() };
+        }
+        let keys = self.keys();
+        let nearest = nearest(key, keys.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+        WorkloadError::Unknown { key: key.chars().take(200).collect(), nearest }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn is_synthetic(key: &str) -> bool {
+    key.starts_with("synthetic/")
+}
 
-    #[test]
-    fn every_listed_key_has_a_description_and_small_ones_load() {
-        let catalog = Catalog::new(None);
-        let keys = catalog.keys();
-        assert!(keys.len() > 150, "{}", keys.len());
-        for key in &keys {
-            assert!(catalog.describe(key).is_some_and(|text| !text.is_empty()), "{key}");
-        }
-        for key in ["chainer/alexnet/infer/b1", "synthetic/uniform/n10/s1"] {
-            assert!(keys.iter().any(|listed| listed == key), "{key}");
-            let trace = catalog.load(key).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(catalog.buffers(key), Ok(trace.instance.len()));
-            assert_eq!(trace.labels.meta("workload"), Some(key));
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_is_named() {
-        let catalog = Catalog::new(None);
-        let text = |key: &str| catalog.load(key).expect_err("not there").to_string();
-        assert!(text("chainer/alexnet/train/b33").contains("chainer/alexnet/train/b32"));
-        assert!(text("minimalloc/a").contains("PLANLAB_CORPUS"));
-        assert!(text("synthetic/unifrom/n10/s1").contains("uniform"));
-    }
+fn describe_recorded(entry: &Recorded) -> String {
+    format!("{} buffers, load {}; {}", entry.buffers, entry.load, entry.provenance)
 }

@@ -1,87 +1,106 @@
-//! Public instances that are not part of the repository: a folder that the user names.
+//! Public instances that are not part of the repository: read from a folder, if there is one.
 //!
-//! The folder has `minimalloc/` with `A.1048576.csv` to `K.1048576.csv` (the number is the capacity that
-//! the instance is meant for) and `idealloc/` with `*.csv` or `*.csv.zst`.
+//! ```text
+//! <corpus>/minimalloc/A.1048576.csv     minimalloc/a, capacity 1048576
+//! <corpus>/idealloc/G_1.csv[.zst]       idealloc/g-1
+//! ```
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::formats::{FormatError, ReadOptions, Trace, read_trace};
 
-/// The folders of a corpus whose files are workloads: each file's key is `<folder>/<name>`.
-const FOLDERS: [&str; 2] = ["minimalloc", "idealloc"];
-
-/// How to come by the instances, for people who have none.
-pub const HOW_TO_FETCH: &str = "external instances are left out: name their folder by --corpus DIR or PLANLAB_CORPUS. \
-     minimalloc/: benchmarks/challenging/*.csv of github.com/google/minimalloc; \
-     idealloc/: benchmarks/*/*.csv of github.com/cappadokes/idealloc";
-
-/// A folder of external instances.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct External {
-    folder: PathBuf,
+/// A source of public instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The folder in the corpus, and the first part of the keys.
+    pub name: &'static str,
+    /// How to fetch it.
+    pub fetch: &'static str,
 }
 
-/// One file of the folder.
+/// All sources.
+pub const SOURCES: [Source; 2] = [
+    Source {
+        name: "minimalloc",
+        fetch: "copy benchmarks/challenging/*.csv of github.com/google/minimalloc (Apache-2.0) to \
+                <corpus>/minimalloc",
+    },
+    Source {
+        name: "idealloc",
+        fetch: "copy benchmarks/iopddl/*.csv and benchmarks/somas_tensors/*.csv of \
+                github.com/cappadokes/idealloc (MIT) to <corpus>/idealloc",
+    },
+];
+
+/// A public instance that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ExternalFile {
-    /// The workload's key: `minimalloc/a`.
+pub struct External {
+    /// The workload's key.
     pub key: String,
-    /// Where it is.
+    /// The file.
     pub path: PathBuf,
-    /// The capacity in bytes that it is meant for, where its name says so.
+    /// The capacity in bytes that the file's name gives.
     pub capacity: Option<u64>,
 }
 
+/// The instances in a corpus folder, by key, and a notice for each source that is not there.
+#[must_use]
+pub fn scan(corpus: Option<&Path>) -> (Vec<External>, Vec<String>) {
+    let (mut found, mut notices) = (Vec::new(), Vec::new());
+    for source in SOURCES {
+        let folder = corpus.map(|corpus| corpus.join(source.name));
+        let before = found.len();
+        let problem = match &folder {
+            None => Some("no corpus folder is given (--corpus or PLANLAB_CORPUS)".to_owned()),
+            Some(folder) => match files(source, folder) {
+                Ok(files) => {
+                    found.extend(files);
+                    (found.len() == before).then(|| format!("{} holds no .csv", folder.display()))
+                }
+                Err(error) => Some(format!("{}: {error}", folder.display())),
+            },
+        };
+        if let Some(problem) = problem {
+            notices
+                .push(format!("no {}/* workloads: {problem}; to have them, {}", source.name, source.fetch));
+        }
+    }
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    (found, notices)
+}
+
+fn files(source: Source, folder: &Path) -> io::Result<Vec<External>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        let Some(stem) = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".csv") else { continue };
+        let (stem, capacity) = match stem.rsplit_once('.').map(|(stem, last)| (stem, last.parse().ok())) {
+            Some((stem, Some(capacity))) => (stem, Some(capacity)),
+            _ => (stem, None),
+        };
+        let key = format!("{}/{}", source.name, stem.to_lowercase().replace('_', "-"));
+        found.push(External { key, path, capacity });
+    }
+    // A file and its compressed copy are one workload.
+    found.sort_by(|a, b| (&a.key, &a.path).cmp(&(&b.key, &b.path)));
+    found.dedup_by(|a, b| a.key == b.key);
+    Ok(found)
+}
+
 impl External {
-    /// The instances in a folder; nothing is read yet.
-    #[must_use]
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
-    }
-
-    /// The files, by key. A folder that is not there has none.
-    #[must_use]
-    pub fn files(&self) -> Vec<ExternalFile> {
-        let mut files: Vec<ExternalFile> = FOLDERS.iter().flat_map(|folder| self.files_of(folder)).collect();
-        files.sort_by(|a, b| a.key.cmp(&b.key));
-        files
-    }
-
-    fn files_of(&self, folder: &str) -> Vec<ExternalFile> {
-        let Ok(entries) = std::fs::read_dir(self.folder.join(folder)) else { return Vec::new() };
-        entries.filter_map(|entry| external_file(folder, &entry.ok()?.path())).collect()
-    }
-
-    /// Why there is nothing, where there is nothing.
-    #[must_use]
-    pub fn notice(&self) -> Option<String> {
-        let path = self.folder.display();
-        self.files().is_empty().then(|| format!("{path} has no minimalloc/ or idealloc/ with instances; {HOW_TO_FETCH}"))
-    }
-}
-
-fn external_file(folder: &str, path: &Path) -> Option<ExternalFile> {
-    let name = path.file_name()?.to_str()?;
-    let stem = name.strip_suffix(".csv").or_else(|| name.strip_suffix(".csv.zst"))?;
-    let (name, capacity) = match stem.rsplit_once('.') {
-        Some((name, digits)) if digits.parse::<u64>().is_ok() => (name, digits.parse().ok()),
-        _ => (stem, None),
-    };
-    let key = format!("{folder}/{}", name.to_lowercase().replace('_', "-"));
-    Some(ExternalFile { key, path: path.to_owned(), capacity })
-}
-
-impl ExternalFile {
-    /// Reads the instance; its metadata `workload` is the key, `capacity` the capacity.
+    /// Reads the instance; its metadata `workload` is the key, `capacity` what the file's name says.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with file and line.
-    pub fn trace(&self) -> Result<Trace, FormatError> {
-        let name = self.path.display().to_string();
-        let bytes = std::fs::read(&self.path).map_err(|error| FormatError::new(&name, 1, error.to_string()))?;
-        let mut trace = read_trace(&name, &bytes, &ReadOptions::default())?;
+    /// Why the file cannot be read, or what is wrong in it.
+    pub fn trace(&self) -> Result<Trace, ExternalError> {
+        let file = self.path.display().to_string();
+        let bytes =
+            fs::read(&self.path).map_err(|source| ExternalError::Io { file: file.clone(), source })?;
+        let mut trace = read_trace(&file, &bytes, &ReadOptions::default())?;
         trace.name_workload(&self.key);
         if let Some(capacity) = self.capacity {
             trace.labels.metadata.push(("capacity".to_owned(), capacity.to_string()));
@@ -90,31 +109,53 @@ impl ExternalFile {
     }
 }
 
+/// Why a public instance cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExternalError {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something is wrong in it.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_capacities_come_from_names() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for name in ["minimalloc/A.1048576.csv", "idealloc/pangu_2.6b.csv", "idealloc/g-1.csv.zst", "idealloc/README.md"] {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
-            std::fs::write(path, "id,lower,upper,size\na,0,2,5\n").expect("writable");
+    fn names_of_files_become_keys() {
+        let corpus = tempfile::tempdir().expect("a temporary folder");
+        for name in
+            ["minimalloc/A.1048576.csv", "idealloc/pangu_2.6B.csv", "idealloc/g-1.csv", "idealloc/LICENSE"]
+        {
+            let path = corpus.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+            fs::write(path, "id,lower,upper,size\nb1,0,3,4\n").expect("writable");
         }
-        let files = External::new(folder.path()).files();
-        let found: Vec<(&str, Option<u64>)> = files.iter().map(|file| (file.key.as_str(), file.capacity)).collect();
-        let expected = [("idealloc/g-1", None), ("idealloc/pangu-2.6b", None), ("minimalloc/a", Some(1_048_576))];
-        assert_eq!(found, expected);
-        let trace = files[2].trace().expect("a trace");
+        let (found, notices) = scan(Some(corpus.path()));
+        let keys: Vec<&str> = found.iter().map(|external| external.key.as_str()).collect();
+        assert_eq!(keys, ["idealloc/g-1", "idealloc/pangu-2.6b", "minimalloc/a"]);
+        assert!(notices.is_empty());
+        let trace = found[2].trace().expect("valid");
         assert_eq!(trace.labels.meta("capacity"), Some("1048576"));
         assert_eq!(trace.labels.meta("workload"), Some("minimalloc/a"));
     }
 
     #[test]
-    fn an_empty_folder_says_how_to_fill_it() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let notice = External::new(folder.path()).notice().expect("a notice");
-        assert!(notice.contains("google/minimalloc"), "{notice}");
+    fn without_a_corpus_there_is_a_notice_for_each_source() {
+        let (found, notices) = scan(None);
+        assert!(found.is_empty());
+        assert_eq!(notices.len(), 2);
+        assert!(notices[0].contains("github.com/google/minimalloc"), "{}", notices[0]);
+        let (_, notices) = scan(Some(Path::new("/nowhere/at/all")));
+        assert!(notices[1].contains("/nowhere/at/all/idealloc"), "{}", notices[1]);
     }
 }

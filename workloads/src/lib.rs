@@ -1,12 +1,20 @@
 //! Where placement problems come from: files, recorded nets, seeded families and public instances.
-mod catalog;
+//!
+//! [`Catalog`] finds a workload by its key, wherever it comes from; [`formats`] reads and writes traces
+//! and plans; [`suites`] say which planners run on which workloads.
+
+pub mod catalog;
 pub mod expected;
 pub mod external;
 pub mod formats;
+mod glob;
 mod nearest;
 pub mod recorded;
 pub mod suites;
 pub mod synthetic;
+
 pub use catalog::{Catalog, WorkloadError};
 pub use formats::{Dialect, FormatError, ReadOptions, Trace};
+pub use glob::glob;
 pub use nearest::{did_you_mean, nearest};
+pub use suites::{Suite, SuiteError};

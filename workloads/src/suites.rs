@@ -1,76 +1,102 @@
-//! Suites: which planners run on which workloads, as data.
+//! Suites: which planners run on which workloads, and what is known of the heights.
 //!
-//! A suite is a TOML file with a `name`, an `analysis` that says what it is for, and groups of workloads,
-//! planners and limits; it may include others, and state heights that are known.
+//! A suite is a TOML file, one of `suites/` (embedded) or the user's own:
 //!
-//! ```
-//! use planlab_workloads::suites::Suite;
-//!
-//! let text = r#"
+//! ```toml
 //! name = "mine"
-//! analysis = "Whether best fit stays at the load."
+//! analysis = "What this suite is for, and what its results mean."
+//! include = ["smoke"]                  # groups and expectations of embedded suites, optional
+//!
 //! [[group]]
-//! workloads = ["chainer/alexnet/*"]
-//! planners = ["best-fit*"]
-//! time_limit = "5s"
-//! "#;
-//! assert_eq!(Suite::parse("mine.toml", text)?.name, "mine");
-//! # Ok::<(), planlab_workloads::suites::SuiteError>(())
+//! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too
+//! planners = ["best-fit", "first-fit/*"]
+//! time_limit = 10.0                    # seconds for a cell, optional
+//! max_buffers = 20000                  # larger workloads are left out, optional
+//!
+//! [[expect]]                           # a height that is known, checked after the run
+//! workload = "chainer/alexnet/infer/b1"
+//! planner = "best-fit"
+//! height = 10169344
+//!
+//! [limits]                             # optional
+//! mip_max_buffers = 300                # no `mip/*` on larger workloads
+//! samples = 5                          # timed runs of a cell
+//! single_above = 1.0                   # but one where a run takes more seconds than this
 //! ```
+//!
+//! A cell that several groups ask for takes the limits of the first.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use crate::{Catalog, did_you_mean, nearest};
+use crate::catalog::{Catalog, WorkloadError};
+use crate::glob::{glob, is_glob};
+use crate::nearest::{did_you_mean, nearest};
 
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
-/// A named set of cells.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Which planners run on which workloads.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Suite {
-    /// Its name on the command line.
+    /// Its name.
     pub name: String,
-    /// What it is for.
+    /// What it is for, and how to read its results.
     pub analysis: String,
-    /// Suites whose groups and expectations are part of it.
-    #[serde(default)]
-    pub include: Vec<String>,
-    /// Workloads with their planners.
-    #[serde(default)]
-    pub group: Vec<Group>,
+    /// Limits that hold for every group.
+    pub limits: Limits,
+    /// The groups, in the file's order.
+    pub groups: Vec<Group>,
     /// Heights that are known.
-    #[serde(default)]
     pub expect: Vec<Expectation>,
+    file: String,
+    text: String,
 }
 
-/// Some workloads with the planners that run on them.
+/// Limits of a suite.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// `mip/*` planners run on workloads of at most so many buffers.
+    pub mip_max_buffers: usize,
+    /// Timed runs of a cell.
+    pub samples: u32,
+    /// A cell whose first run takes longer than this, in seconds, is timed once.
+    pub single_above: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { mip_max_buffers: 300, samples: 5, single_above: 1.0 }
+    }
+}
+
+/// Workloads and the planners that run on each of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Group {
-    /// Globs over workload keys; a synthetic key without a star need not be in any list.
+    /// Patterns over workload keys.
     pub workloads: Vec<String>,
-    /// Globs over planner keys.
+    /// Patterns over planner keys.
     pub planners: Vec<String>,
-    /// Globs over planner keys that are left out.
+    /// Seconds for a cell; `None`: the harness's default.
     #[serde(default)]
-    pub except: Vec<String>,
-    /// Wall limit of a cell. Default: the caller's.
-    #[serde(default, deserialize_with = "time_limit")]
-    pub time_limit: Option<Duration>,
-    /// Workloads with more buffers are left out. Default: none are.
+    pub time_limit: Option<f64>,
+    /// Workloads with more buffers are left out.
+    #[serde(default)]
     pub max_buffers: Option<usize>,
-    /// The group is left out, with a notice, where its workloads are not there (an external corpus).
-    #[serde(default)]
-    pub external: bool,
 }
 
-/// A height that is known, in bytes.
+/// A height that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -79,351 +105,337 @@ pub struct Expectation {
     pub workload: String,
     /// The planner's key.
     pub planner: String,
-    /// The height in bytes.
+    /// Bytes.
     pub height: u64,
 }
 
-/// A planner that a suite may pick.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its key.
-    pub key: String,
-    /// The most buffers that it is of use for; `None`: any number.
-    pub practical: Option<u32>,
+/// The cells of a suite.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Selection {
+    /// The cells, by group, workload and planner.
+    pub picks: Vec<Pick>,
+    /// What was left out and why, a sentence each.
+    pub notices: Vec<String>,
 }
 
 /// One planner on one workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pick {
     /// The workload's key.
     pub workload: String,
     /// The planner's key.
     pub planner: String,
-    /// Wall limit, where the suite has one.
+    /// The time for the cell; `None`: the harness's default.
     pub time_limit: Option<Duration>,
 }
 
-/// What a suite comes to with the workloads and planners that there are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Selection {
-    /// The cells, each once.
-    pub picks: Vec<Pick>,
-    /// What was left out, and why.
-    pub notices: Vec<String>,
-}
-
 /// Why a suite cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
-    /// No such suite.
-    #[error("there is no suite `{name}`{}", did_you_mean(.near))]
+    /// No suite of that name.
+    #[error("there is no suite `{name}`{}", did_you_mean(nearest))]
     Unknown {
         /// What was asked for.
         name: String,
         /// What may have been meant.
-        near: Vec<String>,
+        nearest: Vec<String>,
     },
-    /// A file that cannot be read.
-    #[error("{}: {reason}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// A file that is not a suite.
-    #[error("{file}:{line}: {reason}")]
-    Malformed {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Io {
         /// The file.
         file: String,
-        /// From 1.
+        /// Why.
+        source: io::Error,
+    },
+    /// Something is wrong in it.
+    #[error("{file}:{line}: {reason}")]
+    Bad {
+        /// The file.
+        file: String,
+        /// The line, from 1.
         line: usize,
         /// What is wrong.
         reason: String,
     },
-    /// A pattern that nothing matches.
-    #[error("suite `{suite}`: no {what} matches `{pattern}`{}", did_you_mean(.near))]
-    Unmatched {
-        /// The suite.
-        suite: String,
-        /// `workload` or `planner`.
-        what: &'static str,
-        /// The pattern.
-        pattern: String,
-        /// What may have been meant.
-        near: Vec<String>,
-    },
-    /// A workload that cannot be read.
-    #[error("suite `{suite}`: {reason}")]
-    Workload {
-        /// The suite.
-        suite: String,
-        /// Why.
-        reason: String,
-    },
 }
 
-/// The suites of the repository, by name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSuite {
+    name: String,
+    analysis: String,
+    #[serde(default)]
+    include: Vec<String>,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    group: Vec<Group>,
+    #[serde(default)]
+    expect: Vec<Expectation>,
+}
+
+/// The embedded suites.
 ///
 /// # Panics
 ///
-/// If one of the embedded files is malformed; a test reads them all.
+/// If an embedded suite is damaged, which the tests rule out.
 #[must_use]
-pub fn builtin() -> Vec<Suite> {
-    let mut suites: Vec<Suite> = SUITES
-        .files()
-        .map(|file| {
+pub fn builtin() -> &'static [Suite] {
+    static ALL: OnceLock<Vec<Suite>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = Vec::new();
+        // Suites that include others come after those.
+        let (plain, composed): (Vec<_>, Vec<_>) = SUITES
+            .files()
+            .partition(|file| !file.contents_utf8().is_some_and(|text| text.contains("\ninclude")));
+        for file in plain.into_iter().chain(composed) {
+            let name = format!("suites/{}", file.path().display());
             let text = file.contents_utf8().expect("suites are text");
-            Suite::parse(&file.path().display().to_string(), text).unwrap_or_else(|error| panic!("{error}"))
-        })
-        .collect();
-    suites.sort_by(|a, b| a.name.cmp(&b.name));
-    suites
-}
-
-/// The synthetic workloads that the suites of the repository name.
-pub(crate) fn synthetic_keys() -> Vec<String> {
-    let named = builtin().into_iter().flat_map(|suite| suite.group).flat_map(|group| group.workloads);
-    named.filter(|key| key.starts_with("synthetic/") && !key.contains('*')).collect()
+            all.push(parse(&name, text, &all).expect("embedded suites are valid"));
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    })
 }
 
 impl Suite {
-    /// The suite of that name, or in that file (a name with a slash, or that ends in `.toml`), with what
-    /// it includes.
+    /// An embedded suite by its name, or one in a file (a name with `/` or ending in `.toml`).
     ///
     /// # Errors
     ///
-    /// [`SuiteError`] where there is none, or where it is malformed.
+    /// [`SuiteError`]: no such suite (with the nearest names), or what is wrong with the file.
     pub fn find(name: &str) -> Result<Self, SuiteError> {
-        let suite = if name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml") {
-            Self::read(Path::new(name))?
-        } else {
-            named(name)?
-        };
-        suite.with_included()
-    }
-
-    fn read(path: &Path) -> Result<Self, SuiteError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| SuiteError::Unreadable { path: path.to_owned(), reason: error.to_string() })?;
-        Self::parse(&path.display().to_string(), &text)
-    }
-
-    /// Reads a suite; `file` is its name in errors.
-    ///
-    /// # Errors
-    ///
-    /// [`SuiteError::Malformed`] with the line.
-    pub fn parse(file: &str, text: &str) -> Result<Self, SuiteError> {
-        toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-            SuiteError::Malformed { file: file.to_owned(), line, reason: error.message().trim().to_owned() }
-        })
-    }
-
-    fn with_included(mut self) -> Result<Self, SuiteError> {
-        for name in std::mem::take(&mut self.include) {
-            // An included suite includes no others: one level is all that is needed, and cannot go in circles.
-            let other = named(&name)?;
-            self.group.extend(other.group);
-            self.expect.extend(other.expect);
+        if let Some(suite) = builtin().iter().find(|suite| suite.name == name) {
+            return Ok(suite.clone());
         }
-        Ok(self)
+        if name.contains('/') || name.ends_with(".toml") {
+            return Self::read(Path::new(name));
+        }
+        let names = builtin().iter().map(|suite| suite.name.as_str());
+        let nearest = nearest(name, names).into_iter().map(str::to_owned).collect();
+        Err(SuiteError::Unknown { name: name.to_owned(), nearest })
     }
 
-    /// The cells of the suite.
+    /// Reads a suite from a file.
     ///
     /// # Errors
     ///
-    /// [`SuiteError::Unmatched`] for a pattern that nothing matches, [`SuiteError::Workload`] for a
-    /// workload whose size cannot be told.
-    pub fn select(&self, catalog: &Catalog, planners: &[Candidate]) -> Result<Selection, SuiteError> {
+    /// [`SuiteError`]: why the file cannot be read, or what is wrong in which line.
+    pub fn read(path: &Path) -> Result<Self, SuiteError> {
+        let file = path.display().to_string();
+        match fs::read_to_string(path) {
+            Ok(text) => parse(&file, &text, builtin()),
+            Err(source) => Err(SuiteError::Io { file, source }),
+        }
+    }
+
+    /// The cells over the workloads of a catalog and the planners of these keys.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError::Bad`] for a key that does not exist, or a pattern that no workload fits, unless it
+    /// asks for public instances that are not there: that is a notice.
+    pub fn select(&self, catalog: &Catalog, planners: &[String]) -> Result<Selection, SuiteError> {
         let keys = catalog.keys();
         let mut selection = Selection::default();
-        for group in &self.group {
-            let workloads = self.workloads(group, &keys, &mut selection.notices)?;
-            let chosen = self.planners(group, planners)?;
-            for workload in workloads {
-                self.pick(group, &workload, &chosen, catalog, &mut selection.picks)?;
+        let mut known = BTreeSet::new();
+        for group in &self.groups {
+            let chosen = self.planners(group, planners, &mut selection.notices);
+            for workload in self.workloads(group, catalog, &keys, &mut selection.notices)? {
+                let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
+                for planner in &chosen {
+                    let large = planner.starts_with("mip/") && buffers > self.limits.mip_max_buffers;
+                    let fits = group.max_buffers.is_none_or(|most| buffers <= most) && !large;
+                    if fits && known.insert((workload.clone(), planner.clone())) {
+                        let (workload, planner) = (workload.clone(), planner.clone());
+                        let time_limit = group.time_limit.map(Duration::from_secs_f64);
+                        selection.picks.push(Pick { workload, planner, time_limit });
+                    }
+                }
             }
         }
-        let mut seen = std::collections::BTreeSet::new();
-        selection.picks.retain(|pick| seen.insert((pick.workload.clone(), pick.planner.clone())));
+        let mut said = BTreeSet::new();
+        selection.notices.retain(|notice| said.insert(notice.clone()));
         Ok(selection)
     }
 
-    fn workloads(&self, group: &Group, keys: &[String], notices: &mut Vec<String>) -> Result<Vec<String>, SuiteError> {
+    fn planners(&self, group: &Group, planners: &[String], notices: &mut Vec<String>) -> Vec<String> {
+        for pattern in &group.planners {
+            if !planners.iter().any(|planner| glob(pattern, planner)) {
+                let near = nearest(pattern, planners.iter().map(String::as_str));
+                notices.push(format!("this build has no planner `{pattern}`{}", did_you_mean(&near)));
+            }
+        }
+        let wanted = |planner: &&String| group.planners.iter().any(|pattern| glob(pattern, planner));
+        planners.iter().filter(wanted).cloned().collect()
+    }
+
+    fn workloads(
+        &self,
+        group: &Group,
+        catalog: &Catalog,
+        keys: &[String],
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<String>, SuiteError> {
         let mut chosen = Vec::new();
         for pattern in &group.workloads {
-            let matching: Vec<&String> = keys.iter().filter(|key| glob_matches(pattern, key)).collect();
+            let matching: Vec<&String> = keys.iter().filter(|key| glob(pattern, key)).collect();
             if !matching.is_empty() {
                 chosen.extend(matching.into_iter().cloned());
-            } else if !pattern.contains('*') && pattern.starts_with("synthetic/") {
+            } else if !is_glob(pattern) && catalog.describe(pattern).is_some() {
                 chosen.push(pattern.clone());
-            } else if group.external {
-                notices.push(format!("suite `{}`: no workload matches `{pattern}`, left out", self.name));
             } else {
-                return Err(self.unmatched("workload", pattern, keys.iter().map(String::as_str)));
+                match catalog.unknown(pattern) {
+                    WorkloadError::Absent { notice, .. } => notices.push(notice),
+                    error => return Err(self.bad(pattern, &error)),
+                }
             }
         }
         Ok(chosen)
     }
 
-    fn planners<'c>(&self, group: &Group, planners: &'c [Candidate]) -> Result<Vec<&'c Candidate>, SuiteError> {
-        let matches = |globs: &[String], key: &str| globs.iter().any(|glob| glob_matches(glob, key));
-        for pattern in &group.planners {
-            // A planner may be missing from a lean build; only a pattern without any is a mistake.
-            let is_optional = pattern.starts_with("mip/");
-            if !is_optional && !planners.iter().any(|planner| glob_matches(pattern, &planner.key)) {
-                return Err(self.unmatched("planner", pattern, planners.iter().map(|p| p.key.as_str())));
-            }
-        }
-        let chosen = planners.iter().filter(|p| matches(&group.planners, &p.key) && !matches(&group.except, &p.key));
-        Ok(chosen.collect())
-    }
-
-    fn pick(
-        &self,
-        group: &Group,
-        workload: &str,
-        planners: &[&Candidate],
-        catalog: &Catalog,
-        picks: &mut Vec<Pick>,
-    ) -> Result<(), SuiteError> {
-        let is_limited = group.max_buffers.is_some() || planners.iter().any(|planner| planner.practical.is_some());
-        let buffers = if is_limited { self.size(workload, catalog)? } else { 0 };
-        if group.max_buffers.is_some_and(|most| buffers > most) {
-            return Ok(());
-        }
-        let fitting = planners.iter().filter(|p| p.practical.is_none_or(|most| buffers <= most as usize));
-        picks.extend(fitting.map(|planner| Pick {
-            workload: workload.to_owned(),
-            planner: planner.key.clone(),
-            time_limit: group.time_limit,
-        }));
-        Ok(())
-    }
-
-    fn size(&self, workload: &str, catalog: &Catalog) -> Result<usize, SuiteError> {
-        catalog
-            .buffers(workload)
-            .map_err(|error| SuiteError::Workload { suite: self.name.clone(), reason: error.to_string() })
-    }
-
-    fn unmatched<'k>(&self, what: &'static str, pattern: &str, keys: impl Iterator<Item = &'k str>) -> SuiteError {
-        let near = nearest(pattern, keys).into_iter().map(str::to_owned).collect();
-        SuiteError::Unmatched { suite: self.name.clone(), what, pattern: pattern.to_owned(), near }
+    /// An error at the line of the file in which `what` is named.
+    fn bad(&self, what: &str, error: &WorkloadError) -> SuiteError {
+        let line = self.text.lines().position(|line| line.contains(what)).map_or(1, |index| index + 1);
+        SuiteError::Bad { file: self.file.clone(), line, reason: error.to_string() }
     }
 }
 
-fn named(name: &str) -> Result<Suite, SuiteError> {
-    let suites = builtin();
-    if let Some(suite) = suites.iter().find(|suite| suite.name == name) {
-        return Ok(suite.clone());
-    }
-    let near = nearest(name, suites.iter().map(|suite| suite.name.as_str()));
-    Err(SuiteError::Unknown { name: name.to_owned(), near: near.into_iter().map(str::to_owned).collect() })
-}
-
-/// Whether `key` is what `glob` describes; `*` stands for any characters, slashes too.
-///
-/// ```
-/// use planlab_workloads::suites::glob_matches;
-/// assert!(glob_matches("chainer/*/train/*", "chainer/alexnet/train/b32"));
-/// assert!(!glob_matches("best-fit", "best-fit/reference"));
-/// ```
-#[must_use]
-pub fn glob_matches(glob: &str, key: &str) -> bool {
-    let mut parts = glob.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = key.strip_prefix(first) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    for part in middle {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
+fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
+    let bad = |at: usize, reason: String| {
+        let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        SuiteError::Bad { file: file.to_owned(), line, reason }
+    };
+    let raw: RawSuite = toml::from_str(text).map_err(|error| {
+        bad(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
+    })?;
+    let RawSuite { name, analysis, include, limits, group: mut groups, mut expect } = raw;
+    let place = |what: &str| text.find(what).unwrap_or(0);
+    for wrong in groups.iter().filter_map(|group| group.time_limit) {
+        if !(wrong.is_finite() && wrong > 0.0 && wrong < 1e9) {
+            return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
         }
     }
-    rest.ends_with(last)
-}
-
-fn time_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let seconds: Option<f64> = text.strip_suffix('s').and_then(|number| number.parse().ok());
-    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let limit = limit.filter(|limit| !limit.is_zero());
-    limit.map(Some).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no time limit, like `10s`")))
+    for other in include {
+        let Some(suite) = known.iter().find(|suite| suite.name == other) else {
+            let near = nearest(&other, known.iter().map(|suite| suite.name.as_str()));
+            return Err(bad(place(&other), format!("there is no suite `{other}`{}", did_you_mean(&near))));
+        };
+        groups.extend(suite.groups.iter().cloned());
+        expect.extend(suite.expect.iter().cloned());
+    }
+    if groups.is_empty() {
+        return Err(bad(0, "the suite has no [[group]]".to_owned()));
+    }
+    Ok(Suite { name, analysis, limits, groups, expect, file: file.to_owned(), text: text.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expected::expected;
 
-    fn candidates() -> Vec<Candidate> {
-        [("bump", None), ("best-fit", None), ("best-fit/reference", Some(100)), ("mip/cbc", Some(300))]
-            .map(|(key, practical)| Candidate { key: key.to_owned(), practical })
-            .to_vec()
-    }
-
-    fn parse(text: &str) -> Result<Suite, SuiteError> {
-        Suite::parse("s.toml", &format!("name = \"s\"\nanalysis = \"a\"\n{text}"))
+    fn planners() -> Vec<String> {
+        ["bump", "best-fit", "best-fit/reference", "first-fit/size", "mip/highs"].map(str::to_owned).to_vec()
     }
 
     #[test]
-    fn every_builtin_suite_selects_cells() {
+    fn every_embedded_suite_selects_something() {
         let catalog = Catalog::new(None);
-        let all = [
-            "bump", "first-fit/size", "first-fit/start", "first-fit/area", "best-fit-gap/size", "greedy-by-size", "greedy-by-breadth",
-            "best-fit", "best-fit/reference", "mip/cbc", "mip/highs",
-        ];
-        let all = all.map(|key| Candidate { key: key.to_owned(), practical: None });
         for suite in builtin() {
-            let found = Suite::find(&suite.name).expect("it is there");
-            let selection = found.select(&catalog, &all).unwrap_or_else(|error| panic!("{error}"));
-            let has_notice = !selection.notices.is_empty();
-            assert!(suite.name == "public" && has_notice || !selection.picks.is_empty(), "{}", suite.name);
-            assert!(suite.analysis.len() > 40, "{} does not say what it is for", suite.name);
+            let selection = suite.select(&catalog, &planners()).expect(&suite.name);
+            assert_eq!(selection.picks.is_empty(), suite.name == "public", "{}", suite.name);
+            assert!(suite.analysis.len() > 40, "{}", suite.name);
         }
     }
 
     #[test]
-    fn patterns_limits_and_sizes_select_cells() {
-        let suite = parse(
-            "[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\", \"synthetic/uniform/n500/s9\"]\n\
-             planners = [\"*\"]\nexcept = [\"bump\"]\ntime_limit = \"2.5s\"\nmax_buffers = 500\n",
-        )
-        .expect("a suite");
-        let selection = suite.select(&Catalog::new(None), &candidates()).expect("cells");
-        let picks: Vec<(&str, &str)> =
-            selection.picks.iter().map(|pick| (pick.workload.as_str(), pick.planner.as_str())).collect();
-        let (small, large) = ("chainer/alexnet/infer/b1", "synthetic/uniform/n500/s9");
-        let expected =
-            [(small, "best-fit"), (small, "best-fit/reference"), (small, "mip/cbc"), (large, "best-fit")];
-        assert_eq!(picks, expected);
-        assert!(selection.picks.iter().all(|pick| pick.time_limit == Some(Duration::from_millis(2500))));
+    fn all_is_seeds_recorded_and_synthetic() {
+        let catalog = Catalog::new(None);
+        let picks =
+            |name: &str| Suite::find(name).expect(name).select(&catalog, &planners()).expect(name).picks;
+        let all = picks("all");
+        for name in ["seeds", "recorded", "synthetic"] {
+            assert!(picks(name).iter().all(|pick| all.contains(pick)), "{name}");
+        }
     }
 
     #[test]
-    fn mistakes_are_named() {
-        let line = |text: &str| match parse(text) {
-            Err(SuiteError::Malformed { line, .. }) => line,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(line("[[group]]\nworkloads = [\"a\"]\nplanners = 3\n"), 5);
-        assert_eq!(line("[[group]]\nworkloads = []\nplanners = []\ntime_limit = \"soon\"\n"), 6);
-        let select = |text: &str| parse(text).expect("a suite").select(&Catalog::new(None), &candidates());
-        let misspelt = select("[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"best-fti\"]\n");
-        assert!(misspelt.expect_err("no such planner").to_string().contains("best-fit"));
-        let missing = select("[[group]]\nworkloads = [\"nowhere/*\"]\nplanners = [\"*\"]\n");
-        assert!(missing.expect_err("no such workload").to_string().contains("nowhere/*"));
-        let left_out = select("[[group]]\nworkloads = [\"nowhere/*\"]\nplanners = [\"*\"]\nexternal = true\n");
-        assert_eq!(left_out.expect("a notice").notices.len(), 1);
-        let error = Suite::find("smok").expect_err("no such suite");
-        assert!(error.to_string().contains("smoke"), "{error}");
+    fn the_seeds_expect_what_was_measured() {
+        let suite = Suite::find("seeds").expect("embedded");
+        for propagation in &expected().propagation {
+            for planner in ["best-fit", "best-fit/reference"] {
+                let known =
+                    suite.expect.iter().find(|e| e.workload == propagation.key && e.planner == planner);
+                assert_eq!(
+                    known.map(|e| e.height),
+                    Some(propagation.best_fit_height.get()),
+                    "{}",
+                    propagation.key
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn mips_run_on_small_workloads_only() {
+        let catalog = Catalog::new(None);
+        for pick in Suite::find("all").expect("embedded").select(&catalog, &planners()).expect("valid").picks
+        {
+            let buffers = catalog.buffers(&pick.workload).expect("known");
+            assert!(!pick.planner.starts_with("mip/") || buffers <= 300, "{}", pick.workload);
+        }
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        let catalog = Catalog::new(None);
+        let group = "[[group]]\nworkloads = [\"WHAT\"]\nplanners = [\"*\"]\n";
+        for (text, place) in [
+            ("name = \"x\"", "bad.toml:1: missing field `analysis`"),
+            ("name = \"x\"\nanalysis = \"\"\ncolour = 1", "bad.toml:3: unknown field `colour`"),
+            ("name = \"x\"\nanalysis = \"\"\n", "bad.toml:1: the suite has no [[group]]"),
+            (
+                "name = \"x\"\nanalysis = \"\"\ninclude = [\"smok\"]\n",
+                "bad.toml:3: there is no suite `smok`; did",
+            ),
+        ] {
+            let error = parse("bad.toml", text, builtin()).expect_err(text);
+            assert!(error.to_string().starts_with(place), "{error}");
+        }
+        let head = "name = \"x\"\nanalysis = \"\"\n";
+        for (key, place) in [
+            (
+                "chainer/alexnet/infer/b2",
+                "bad.toml:4: there is no workload `chainer/alexnet/infer/b2`; did you",
+            ),
+            ("nothing/*", "bad.toml:4: there is no workload `nothing/*`"),
+        ] {
+            let suite = parse("bad.toml", &format!("{head}{}", group.replace("WHAT", key)), builtin());
+            let error = suite.expect("well formed").select(&catalog, &planners()).expect_err(key);
+            assert!(error.to_string().starts_with(place), "{error}");
+        }
+    }
+
+    #[test]
+    fn missing_public_instances_are_a_notice() {
+        let suite = Suite::find("public").expect("embedded");
+        let selection = suite.select(&Catalog::new(None), &planners()).expect("a notice, no error");
+        assert!(
+            selection.notices.iter().any(|notice| notice.contains("idealloc")),
+            "{:?}",
+            selection.notices
+        );
+    }
+
+    #[test]
+    fn an_unknown_suite_has_near_ones() {
+        let error = Suite::find("smokes").expect_err("unknown");
+        assert_eq!(error.to_string(), "there is no suite `smokes`; did you mean `smoke`?");
+        assert!(matches!(Suite::find("missing.toml"), Err(SuiteError::Io { .. })));
     }
 }

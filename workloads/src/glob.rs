@@ -1,0 +1,63 @@
+//! Patterns over keys.
+
+/// Whether a pattern covers all of a text: `*` stands for any letters, `/` included, `?` for one.
+///
+/// # Complexity
+///
+/// O(pattern · text) at worst, O(text) for one star.
+///
+/// ```
+/// use planlab_workloads::glob;
+/// assert!(glob("torch*/infer/b1", "torch-cpu/alexnet/infer/b1"));
+/// assert!(!glob("torch/*", "onnx/resnet50/infer/b1"));
+/// ```
+#[must_use]
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    // Where the last star stands, and how far the text was when it took no more letters.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&letter) if letter == b'?' || letter == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match &mut star {
+                Some((at, taken)) => {
+                    *taken += 1;
+                    (p, t) = (*at + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&letter| letter == b'*')
+}
+
+/// Whether a pattern has anything in it that stands for other letters.
+pub(crate) fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob;
+
+    #[test]
+    fn stars_take_as_much_as_they_need() {
+        for (pattern, text, matches) in [
+            ("", "", true),
+            ("*", "", true),
+            ("a*c", "abcbc", true),
+            ("a*c", "abcb", false),
+            ("*/n1000/s?", "synthetic/chain/n1000/s0", true),
+            ("*/n1000/s?", "synthetic/chain/n10000/s0", false),
+            ("a*b*c*", "aXbYc", true),
+            ("a?", "a", false),
+        ] {
+            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Against first fit by start, which is what an online allocator does.
+//!
+//! Round by round the buffers double in size. Every second buffer of a round stays to the end, the others
+//! are freed when the round is over; each hole they leave lies between two that stay, and is half as large
+//! as what comes next. So every round starts above all before it, although half of the last one is free:
+//! up to twice the load. An offline plan puts what stays at the bottom.
+//!
+//! ```text
+//!  address   round 0     round 1     round 2
+//!    |                              [===   4
+//!    |                  [====       2        2 stays, 2 went
+//!    |       [=======   1           1
+//!    |       [=======   hole        hole
+//!    |       [=======   1           1        1 stays
+//! ```
+//!
+//! # References
+//!
+//! 1. J. M. Robson, "Worst case fragmentation of first fit and best fit storage allocation strategies",
+//!    Computer Journal 20(3), 1977, doi:10.1093/comjnl/20.3.242: the stronger construction this is a part
+//!    of.
+
+use super::super::parameters::{N, SEED};
+use super::super::{Family, Made, ParameterError, Values};
+use super::{Gadget, scale, sequence};
+
+/// The family `adversary/first-fit-start`.
+pub const FAMILY: Family = Family {
+    name: "adversary/first-fit-start",
+    summary: "rounds of doubling sizes between holes of the last: up to 2 times the optimum",
+    parameters: &[N, SEED],
+    make,
+};
+
+fn make(values: &Values) -> Result<Made, ParameterError> {
+    sequence(values, FAMILY.name, |dice, room, at, first| {
+        let mut cells = 4;
+        if buffers(cells) > room {
+            return None;
+        }
+        while buffers(4 * cells) <= room {
+            cells *= 4;
+        }
+        // Heights must not grow: later gadgets have at most as many cells, and smaller ones.
+        Some(gadget(u64::try_from(cells).expect("a count"), scale(dice, first, 16), at))
+    })
+}
+
+/// The buffers of all rounds: 1, 4, 16, ... up to the number of cells.
+fn buffers(cells: usize) -> usize {
+    (4 * cells - 1) / 3
+}
+
+/// Rounds over `cells` cells, a power of four, of `unit` granules.
+fn gadget(cells: u64, unit: u64, at: u32) -> Gadget {
+    let rounds: Vec<(u64, u64)> = (0..).map(|j| (cells >> (2 * j), 1 << j)).take_while(|r| r.0 > 0).collect();
+    let total: u64 = rounds.iter().map(|&(count, _)| count).sum();
+    let end = at + u32::try_from(total).expect("no more than n") + 1;
+    let mut gadget = Gadget::new(cells * unit, end);
+    let (mut step, mut bottom) = (at, 0);
+    for (count, size) in rounds {
+        let over = step + u32::try_from(count).expect("no more than n");
+        let staying = count.div_ceil(2);
+        let top = bottom + staying * size;
+        for index in 0..count {
+            let half = index / 2 * size;
+            let (until, offset) = if index % 2 == 0 { (end, bottom + half) } else { (over, top + half) };
+            gadget.add(size * unit, (step, until), offset * unit);
+            step += 1;
+        }
+        bottom = top;
+    }
+    gadget
+}

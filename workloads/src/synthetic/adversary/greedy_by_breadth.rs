@@ -1,0 +1,48 @@
+//! Against greedy by breadth, which goes through the steps by the bytes in use, most first.
+//!
+//! The outer lives of a path have a step of their own, filled with crumbs to just above the load of the
+//! other steps. Those steps come first; there the outer lives are the largest, and both go to the bottom.
+//!
+//! # References
+//!
+//! 1. Y. Pisarchyk, J. Lee, "Efficient memory management for deep neural net inference", 2020,
+//!    arXiv:2001.03288: the heuristic.
+
+use super::super::parameters::{N, SEED};
+use super::super::{Family, Made, ParameterError, Values};
+use super::{Gadget, scale, sequence};
+
+/// The family `adversary/greedy-by-breadth`.
+pub const FAMILY: Family = Family {
+    name: "adversary/greedy-by-breadth",
+    summary: "paths whose outer lives have the broadest steps: up to 24/17 of the optimum",
+    parameters: &[N, SEED],
+    make,
+};
+
+fn make(values: &Values) -> Result<Made, ParameterError> {
+    // More crumbs bring the ratio nearer to 3/2.
+    let crumbs = if values.number("n") < 50 { 2 } else { 8 };
+    let buffers = 4 + 2 * (crumbs + 1);
+    sequence(values, FAMILY.name, |dice, room, at, first| {
+        (room >= buffers).then(|| gadget(crumbs as u64, scale(dice, first, 128), at))
+    })
+}
+
+/// Lives of `crumbs` crumbs each, and one crumb more than that beside each outer life.
+fn gadget(crumbs: u64, crumb: u64, at: u32) -> Gadget {
+    let size = crumbs * crumb;
+    let lives = |start, end| (at + start, at + end);
+    let mut gadget = Gadget::new(2 * size + crumb, at + 9)
+        .with(size, lives(0, 3), size)
+        .with(size, lives(2, 5), 0)
+        .with(size, lives(4, 7), size)
+        .with(size, lives(6, 9), 0);
+    for index in 0..=crumbs {
+        // Below A, and the last one above it; D has all of them above.
+        let beside_a = if index == crumbs { 2 * size } else { index * crumb };
+        gadget.add(crumb, lives(0, 1), beside_a);
+        gadget.add(crumb, lives(8, 9), size + index * crumb);
+    }
+    gadget
+}

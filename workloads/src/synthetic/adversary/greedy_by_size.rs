@@ -1,0 +1,106 @@
+//! Against every greedy that places the largest first.
+//!
+//! A tower: sizes fall very slightly from level to level, so the levels are placed one after the other;
+//! and every life of level `k` meets, somewhere, a life of each level below. First fit stacks the levels:
+//! `k` sizes high. Yet no more than `k / 2 + 1` lives meet at any step: a life only *touches* the tip of
+//! the tower of level `k - 1`, and spans the towers of levels `1 .. k - 2`. Twice the optimum in the limit.
+//!
+//! ```text
+//!   level 3              +-----------------+
+//!   level 2       +------+-+   +--+        |       spans a tower of level 1
+//!   level 1  +----+-+          +--+
+//!            +------------------------------> step
+//! ```
+//!
+//! As many buffers of level 1 as lives meet are live together at one more step, so that the load is a
+//! whole number of slots and the optimum equals it: lives that fit in `s` slots of one size at every step
+//! can be sorted into `s` slots.
+//!
+//! # References
+//!
+//! 1. H. A. Kierstead, "A polynomial time approximation algorithm for dynamic storage allocation",
+//!    Discrete Mathematics 88, 1991, doi:10.1016/0012-365X(91)90011-P: first fit and interval colouring.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use super::super::parameters::{N, SEED};
+use super::super::{Family, Made, ParameterError, Values};
+use super::{Gadget, scale, sequence};
+
+/// The family `adversary/greedy-by-size`.
+pub const FAMILY: Family = Family {
+    name: "adversary/greedy-by-size",
+    summary: "towers of slightly falling sizes: up to 2 times the optimum for the largest first",
+    parameters: &[N, SEED],
+    make,
+};
+
+fn make(values: &Values) -> Result<Made, ParameterError> {
+    sequence(values, FAMILY.name, |dice, room, at, first| {
+        let levels = (2..=24).rev().find(|&levels| buffers(levels) <= room)?;
+        Some(gadget(levels, scale(dice, first, 4096), at))
+    })
+}
+
+/// The most lives of a tower that meet at one step.
+const fn meeting(levels: u32) -> usize {
+    levels as usize / 2 + 1
+}
+
+/// A tower's lives, and those that make the load whole.
+const fn buffers(levels: u32) -> usize {
+    (1 << (levels - 1)) + meeting(levels)
+}
+
+/// A life of a tower: start, end, level.
+type Life = (u32, u32, u32);
+
+fn gadget(levels: u32, base: u64, at: u32) -> Gadget {
+    let mut lives: Vec<Life> = Vec::with_capacity(buffers(levels));
+    let end = tower(levels, at, &mut lives);
+    lives.extend(std::iter::repeat_n((end, end + 1, 1), meeting(levels)));
+    lives.sort_unstable();
+    let size = |level: u32| base + u64::from(levels - level);
+    let slots = slots(&lives);
+    let mut gadget = Gadget::new(meeting(levels) as u64 * size(1), end + 1);
+    for (&(start, end, level), slot) in lives.iter().zip(slots) {
+        gadget.add(size(level), (start, end), slot * size(1));
+    }
+    gadget
+}
+
+/// Adds the tower of some level from a step on; the last step of its top life, the tip, meets no other.
+/// The step after it.
+fn tower(level: u32, at: u32, lives: &mut Vec<Life>) -> u32 {
+    if level == 1 {
+        lives.push((at, at + 2, 1));
+        return at + 2;
+    }
+    let tip = tower(level - 1, at, lives);
+    let inner = (1..level - 1).fold(tip, |at, lower| tower(lower, at, lives));
+    lives.push((tip - 1, inner + 1, level));
+    inner + 1
+}
+
+/// A slot for each life, in order of starts: the lowest that is free.
+fn slots(lives: &[Life]) -> Vec<u64> {
+    let mut free = BTreeSet::new();
+    let mut taken = BinaryHeap::new();
+    let mut fresh = 0;
+    let slot = |&(start, end, _): &Life| {
+        while let Some(&Reverse((until, slot))) = taken.peek()
+            && until <= start
+        {
+            free.insert(slot);
+            taken.pop();
+        }
+        let slot = free.pop_first().unwrap_or_else(|| {
+            fresh += 1;
+            fresh - 1
+        });
+        taken.push(Reverse((end, slot)));
+        slot
+    };
+    lives.iter().map(slot).collect()
+}

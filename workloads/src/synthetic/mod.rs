@@ -1,0 +1,225 @@
+//! Seeded families of placement problems.
+//!
+//! A key `synthetic/<family>[/<parameter>=<value>...]/n<N>/s<seed>` names one instance for good: the same
+//! on every machine. [`families`] lists them with their parameters.
+//!
+//! ```
+//! use planlab_workloads::synthetic;
+//!
+//! let trace = synthetic::generate("guillotine", &[("n", "100"), ("seed", "7")])?;
+//! assert_eq!(trace.instance.len(), 100);
+//! assert_eq!(trace.optimum(), Some(trace.instance.load().bytes.get()));
+//! assert_eq!(trace.labels.meta("workload"), Some("synthetic/guillotine/n100/s7"));
+//! # Ok::<(), synthetic::ParameterError>(())
+//! ```
+
+pub mod adversary;
+pub mod chain;
+mod dice;
+pub mod guillotine;
+pub mod lstm;
+pub mod multi_stream;
+mod parameters;
+pub mod power_law;
+pub mod skip;
+pub mod staircase;
+mod tape;
+pub mod transformer;
+pub mod uniform;
+
+use planlab_dsa::{Buffer, Bytes, Instance, Labels, Offset};
+
+use crate::formats::Trace;
+
+pub use parameters::{Kind, Parameter, ParameterError, Values};
+
+/// A family of instances.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Family {
+    /// Its name in keys.
+    pub name: &'static str,
+    /// What it models, in one line.
+    pub summary: &'static str,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    make: fn(&Values) -> Result<Made, ParameterError>,
+}
+
+/// Every family.
+#[must_use]
+pub fn families() -> &'static [Family] {
+    &FAMILIES
+}
+
+static FAMILIES: [Family; 15] = [
+    uniform::FAMILY,
+    power_law::FAMILY,
+    chain::FAMILY,
+    skip::FAMILY,
+    transformer::FAMILY,
+    lstm::FAMILY,
+    multi_stream::FAMILY,
+    staircase::FAMILY,
+    guillotine::FAMILY,
+    adversary::first_fit_start::FAMILY,
+    adversary::greedy_by_size::FAMILY,
+    adversary::first_fit_area::FAMILY,
+    adversary::first_fit_width::FAMILY,
+    adversary::greedy_by_breadth::FAMILY,
+    adversary::best_fit::FAMILY,
+];
+
+/// An instance with what its construction knows.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Made {
+    /// The problem.
+    pub instance: Instance,
+    /// Names and categories, where the family has them.
+    pub labels: Option<Labels>,
+    /// The optimal height, where it is known by construction.
+    pub optimum: Option<Bytes>,
+    /// Offsets of a plan of that height.
+    pub witness: Option<Vec<Offset>>,
+}
+
+impl Made {
+    fn plain(buffers: Vec<Buffer>) -> Result<Self, ParameterError> {
+        let instance = Instance::from_buffers(buffers)?;
+        Ok(Self { instance, labels: None, optimum: None, witness: None })
+    }
+
+    /// Buffers with the offsets of a plan that is known to be optimal.
+    fn solved(placed: Vec<(Buffer, u64)>, optimum: u64) -> Result<Self, ParameterError> {
+        let witness = placed.iter().map(|&(_, offset)| Offset::new(offset)).collect();
+        let made = Self::plain(placed.into_iter().map(|(buffer, _)| buffer).collect())?;
+        Ok(Self { optimum: Some(Bytes::new(optimum)), witness: Some(witness), ..made })
+    }
+}
+
+/// The instance of a family with some parameters, the others at their defaults.
+///
+/// # Errors
+///
+/// [`ParameterError`] for a family or parameter that does not exist (with the nearest names), or a value
+/// that is not allowed.
+pub fn generate(family: &str, parameters: &[(&str, &str)]) -> Result<Trace, ParameterError> {
+    let (family, values) = resolve(family, parameters)?;
+    Ok(trace(family, &values, make(family, &values)?))
+}
+
+/// As [`generate`], with the plan that proves a known optimum.
+///
+/// # Errors
+///
+/// As [`generate`].
+pub fn construct(family: &str, parameters: &[(&str, &str)]) -> Result<Made, ParameterError> {
+    let (family, values) = resolve(family, parameters)?;
+    make(family, &values)
+}
+
+/// The instance of a key `synthetic/...`.
+///
+/// # Errors
+///
+/// As [`generate`], and for a key that has no `n` or seed.
+pub fn load(key: &str) -> Result<Trace, ParameterError> {
+    let (family, values) = parse(key)?;
+    Ok(trace(family, &values, make(family, &values)?))
+}
+
+/// The number of buffers of the instance of a key.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn buffers(key: &str) -> Result<usize, ParameterError> {
+    let (_, values) = parse(key)?;
+    Ok(values.count("n"))
+}
+
+/// Keys of instances of every family, from 10 to 1,000,000 buffers, seed 0: what lists show.
+#[must_use]
+pub fn selection() -> Vec<String> {
+    let variants = [
+        ("chain", "/mode=infer"),
+        ("skip", "/mode=infer"),
+        ("skip", "/kind=unet"),
+        ("skip", "/kind=unet/mode=infer"),
+        ("transformer", "/mode=infer"),
+        ("lstm", "/mode=infer"),
+    ];
+    let mut keys = Vec::new();
+    for family in families() {
+        let of_family = variants.iter().filter(|(name, _)| *name == family.name).map(|&(_, variant)| variant);
+        for variant in std::iter::once("").chain(of_family) {
+            for n in [10, 100, 1000, 10_000, 100_000, 1_000_000] {
+                keys.push(format!("synthetic/{}{variant}/n{n}/s0", family.name));
+            }
+        }
+    }
+    keys
+}
+
+/// The family of a key with one line on what it models; `None` where the key is not one.
+#[must_use]
+pub fn describe(key: &str) -> Option<String> {
+    let (family, values) = parse(key).ok()?;
+    let settings = values.settings(family);
+    let settings = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
+    Some(format!("{}{settings}", family.summary))
+}
+
+fn make(family: &Family, values: &Values) -> Result<Made, ParameterError> {
+    (family.make)(values)
+}
+
+fn resolve(name: &str, parameters: &[(&str, &str)]) -> Result<(&'static Family, Values), ParameterError> {
+    let family = FAMILIES.iter().find(|family| family.name == name);
+    let family = family.ok_or_else(|| ParameterError::unknown_family(name))?;
+    Ok((family, Values::new(family, parameters)?))
+}
+
+fn parse(key: &str) -> Result<(&'static Family, Values), ParameterError> {
+    let bad = || ParameterError::BadKey { key: key.to_owned() };
+    let path = key.strip_prefix("synthetic/").ok_or_else(bad)?;
+    let (rest, seed) = path.rsplit_once("/s").ok_or_else(bad)?;
+    let (rest, n) = rest.rsplit_once("/n").ok_or_else(bad)?;
+    let mut name = String::new();
+    let mut parameters = Vec::new();
+    for segment in rest.split('/') {
+        match segment.split_once('=') {
+            Some(pair) => parameters.push(pair),
+            None if name.is_empty() => segment.clone_into(&mut name),
+            None => name = format!("{name}/{segment}"),
+        }
+    }
+    parameters.extend([("n", n), ("seed", seed)]);
+    resolve(&name, &parameters)
+}
+
+/// The key of an instance: parameters that differ from their defaults, then size and seed.
+fn key(family: &Family, values: &Values) -> String {
+    let mut key = format!("synthetic/{}", family.name);
+    for setting in values.settings(family) {
+        key = format!("{key}/{setting}");
+    }
+    format!("{key}/n{}/s{}", values.number("n"), values.number("seed"))
+}
+
+fn trace(family: &Family, values: &Values, made: Made) -> Trace {
+    let mut labels = made.labels.unwrap_or_else(|| Labels::numbered(made.instance.len()));
+    let mut meta = |key: &str, value: String| labels.metadata.push((key.to_owned(), value));
+    meta("workload", key(family, values));
+    meta("family", family.name.to_owned());
+    if let Some(optimum) = made.optimum {
+        meta("optimum", optimum.to_string());
+    }
+    Trace::new(made.instance, labels)
+}
+
+/// A life; `start < end` by construction of the families.
+fn life(start: u32, end: u32) -> planlab_dsa::LiveRange {
+    planlab_dsa::LiveRange::new(start, end).expect("families make no empty lives")
+}

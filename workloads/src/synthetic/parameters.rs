@@ -1,0 +1,226 @@
+//! The parameters of a family: declared, checked, with defaults.
+
+use planlab_dsa::InstanceError;
+
+use super::{FAMILIES, Family};
+use crate::nearest::{did_you_mean, nearest};
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number within these bounds, both included.
+    Number(u64, u64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// Something about a family that can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is where nobody sets it.
+    pub default: &'static str,
+    /// What it does, with its unit.
+    pub summary: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+}
+
+/// The number of buffers, met exactly.
+pub(super) const N: Parameter = Parameter::number("n", "1000", (10, 10_000_000), "number of buffers");
+/// Where the random numbers start.
+pub(super) const SEED: Parameter =
+    Parameter::number("seed", "0", (0, u64::MAX), "start of the random numbers");
+
+impl Parameter {
+    pub(super) const fn number(
+        name: &'static str,
+        default: &'static str,
+        (low, high): (u64, u64),
+        summary: &'static str,
+    ) -> Self {
+        Self { name, default, summary, kind: Kind::Number(low, high) }
+    }
+
+    pub(super) const fn choice(
+        name: &'static str,
+        choices: &'static [&'static str],
+        summary: &'static str,
+    ) -> Self {
+        Self { name, default: choices[0], summary, kind: Kind::Choice(choices) }
+    }
+}
+
+/// Why there is no such instance.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// No family of that name.
+    #[error("there is no family `{name}`{}", did_you_mean(nearest))]
+    UnknownFamily {
+        /// What was asked for.
+        name: String,
+        /// What may have been meant.
+        nearest: Vec<&'static str>,
+    },
+    /// No parameter of that name.
+    #[error("the family `{family}` has no parameter `{name}`{}", did_you_mean(nearest))]
+    UnknownParameter {
+        /// The family.
+        family: &'static str,
+        /// What was set.
+        name: String,
+        /// What may have been meant.
+        nearest: Vec<&'static str>,
+    },
+    /// A value that the parameter cannot take.
+    #[error("{parameter}={value}: it must be {allowed}")]
+    BadValue {
+        /// The parameter.
+        parameter: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it can be.
+        allowed: String,
+    },
+    /// A parameter that is set more than once.
+    #[error("the parameter `{parameter}` is set twice")]
+    Twice {
+        /// The parameter.
+        parameter: &'static str,
+    },
+    /// A key that is not of the form `synthetic/<family>/.../n<N>/s<seed>`.
+    #[error(
+        "`{key}` is no key of a synthetic workload: synthetic/<family>[/<parameter>=<value>...]/n<N>/s<seed>"
+    )]
+    BadKey {
+        /// The key.
+        key: String,
+    },
+    /// The parameters lead to sizes that are too large together.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+}
+
+impl ParameterError {
+    pub(super) fn unknown_family(name: &str) -> Self {
+        let nearest = nearest(name, FAMILIES.iter().map(|family| family.name));
+        Self::UnknownFamily { name: name.to_owned(), nearest }
+    }
+}
+
+/// The value of every parameter of a family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values(Vec<(&'static str, Value)>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Number(u64),
+    Choice(&'static str),
+}
+
+impl Values {
+    pub(super) fn new(family: &Family, given: &[(&str, &str)]) -> Result<Self, ParameterError> {
+        for (name, _) in given {
+            if !family.parameters.iter().any(|parameter| parameter.name == *name) {
+                let nearest = nearest(name, family.parameters.iter().map(|parameter| parameter.name));
+                let name = (*name).to_owned();
+                return Err(ParameterError::UnknownParameter { family: family.name, name, nearest });
+            }
+        }
+        let value = |parameter: &Parameter| {
+            let mut all = given.iter().filter(|(name, _)| *name == parameter.name).map(|&(_, value)| value);
+            let value = all.next().unwrap_or(parameter.default);
+            match all.next() {
+                Some(_) => Err(ParameterError::Twice { parameter: parameter.name }),
+                None => Ok((parameter.name, parameter.parse(value)?)),
+            }
+        };
+        family.parameters.iter().map(value).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn get(&self, name: &str) -> &Value {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        &found.expect("a family reads its own parameters").1
+    }
+
+    /// A number.
+    ///
+    /// # Panics
+    ///
+    /// If the family has no number of that name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Value::Number(number) => *number,
+            Value::Choice(_) => panic!("`{name}` is a word"),
+        }
+    }
+
+    /// A number, as an index or a count.
+    ///
+    /// # Panics
+    ///
+    /// If the family has no number of that name, or it does not fit.
+    #[must_use]
+    pub fn count(&self, name: &str) -> usize {
+        usize::try_from(self.number(name)).expect("counts are bounded")
+    }
+
+    /// A number, as a step.
+    ///
+    /// # Panics
+    ///
+    /// If the family has no number of that name, or it does not fit.
+    #[must_use]
+    pub fn steps(&self, name: &str) -> u32 {
+        u32::try_from(self.number(name)).expect("steps are bounded")
+    }
+
+    /// A word.
+    ///
+    /// # Panics
+    ///
+    /// If the family has no word of that name.
+    #[must_use]
+    pub fn choice(&self, name: &str) -> &'static str {
+        match self.get(name) {
+            Value::Choice(word) => word,
+            Value::Number(_) => panic!("`{name}` is a number"),
+        }
+    }
+
+    /// `name=value` of what differs from its default, but for size and seed.
+    pub(super) fn settings(&self, family: &Family) -> Vec<String> {
+        let mut settings = Vec::new();
+        for parameter in family.parameters {
+            let text = match self.get(parameter.name) {
+                Value::Number(number) => number.to_string(),
+                Value::Choice(word) => (*word).to_owned(),
+            };
+            if text != parameter.default && !["n", "seed"].contains(&parameter.name) {
+                settings.push(format!("{}={text}", parameter.name));
+            }
+        }
+        settings
+    }
+}
+
+impl Parameter {
+    fn parse(&self, value: &str) -> Result<Value, ParameterError> {
+        let (parsed, allowed) = match self.kind {
+            Kind::Number(low, high) => {
+                let number = value.parse().ok().filter(|number| (low..=high).contains(number));
+                (number.map(Value::Number), format!("a whole number from {low} to {high}"))
+            }
+            Kind::Choice(words) => {
+                let word = words.iter().find(|&&word| word == value);
+                (word.map(|&word| Value::Choice(word)), format!("one of {}", words.join(", ")))
+            }
+        };
+        let value = value.chars().take(60).collect();
+        parsed.ok_or(ParameterError::BadValue { parameter: self.name, value, allowed })
+    }
+}
