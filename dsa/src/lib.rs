@@ -34,12 +34,15 @@
 //! ```
 
 mod bound;
+mod budget;
+mod buffer;
 mod digest;
 mod instance;
 mod labels;
 mod live_range;
 mod load;
 mod metrics;
+mod outcome;
 mod plan;
 mod planner;
 #[cfg(feature = "debug-checks")]
@@ -51,18 +54,17 @@ mod units;
 mod verify;
 
 pub use bound::{Bound, Claim, Evidence, Scope, alignment_bound, initial_bound, pin_bound};
+pub use budget::{Budget, CancelToken};
+pub use buffer::{Buffer, Pause, Piece, Pieces};
 pub use digest::Digest;
-pub use instance::{
-    Arena, Buffer, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, Pause, Piece, Pieces,
-};
+pub use instance::{Arena, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart};
 pub use labels::{Label, Labels};
 pub use live_range::{EmptyLiveRange, LiveRange};
 pub use load::{Load, LoadCurve};
 pub use metrics::{fragmentation, gap};
+pub use outcome::{Event, Halt, Mark, Outcome, PlanError, Stop};
 pub use plan::{Plan, VerifiedPlan};
 pub use planner::{Descriptor, Feature, Guarantee, Honours, Planner};
-pub use run::{
-    Budget, CancelToken, Event, Halt, Mark, Outcome, PlanError, Run, Stop, execute, execute_observed,
-};
+pub use run::{Run, execute, execute_observed};
 pub use units::{Alignment, ArenaId, BufferId, Bytes, Offset, Step};
 pub use verify::Violation;

@@ -1,200 +1,18 @@
 //! One run of a planner: clock, random numbers, incumbent, bound and trajectory.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::bound::initial_bound;
 use crate::{
-    Bound, Bytes, Claim, Evidence, Feature, Instance, Plan, Planner, Scope, VerifiedPlan, Violation,
+    Bound, Budget, Bytes, Claim, Event, Evidence, Halt, Instance, Mark, Outcome, Plan, PlanError, Planner,
+    Scope, Stop, VerifiedPlan,
 };
-
-/// What a run may use.
-#[derive(Clone, Debug, Default)]
-pub struct Budget {
-    /// Wall time from the start of the run. Default: no limit.
-    pub wall: Option<Duration>,
-    /// Units of work, as the planner counts them. Default: no limit.
-    pub work: Option<u64>,
-    /// Stop as soon as a plan is at most this high, or a bound above it is proven: a capacity.
-    /// Default: none.
-    pub target: Option<Bytes>,
-    /// Ends the run from outside.
-    pub cancel: CancelToken,
-    /// Threads that the planner may use. Default: 1.
-    pub threads: Option<NonZeroUsize>,
-}
-
-/// A flag that ends a run from outside; clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
-
-impl From<Arc<AtomicBool>> for CancelToken {
-    /// Watches a flag that somebody else (a signal handler, say) sets to end the run.
-    fn from(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
-    }
-}
-
-impl CancelToken {
-    /// Ends every run that holds a clone, at its next tick.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was cancelled.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Why a run ended; never an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stop {
-    /// The planner has done all it can.
-    Finished,
-    /// The incumbent's height equals the bound.
-    Proved,
-    /// A plan fits the target.
-    TargetReached,
-    /// The bound lies above the target.
-    Infeasible,
-    /// The wall time is up.
-    Deadline,
-    /// The work is used up.
-    WorkLimit,
-    /// Ended from outside.
-    Cancelled,
-}
-
-impl Stop {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::Proved => "proved",
-            Self::TargetReached => "target-reached",
-            Self::Infeasible => "infeasible",
-            Self::Deadline => "deadline",
-            Self::WorkLimit => "work-limit",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// Why a planner could not go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The instance demands what the planner does not honour.
-    #[error("the planner does not honour {0}")]
-    Unsupported(Feature),
-    /// The planner offered a plan that the verifier refuses.
-    #[error("the planner offered an invalid plan: {0}")]
-    Invalid(#[from] Violation),
-    /// A bound above the height of a verified plan.
-    #[error("a bound of {bound} ({}) was claimed, but a verified plan has height {height}", bound.evidence)]
-    Refuted {
-        /// The claim.
-        bound: Claim,
-        /// The height that refutes it.
-        height: Bytes,
-    },
-    /// Something else, in the planner's words.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl std::fmt::Display for Claim {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.value.fmt(f)
-    }
-}
-
-/// Leaves a planner from any depth through `?`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Halt {
-    /// The run is over.
-    Stop(Stop),
-    /// The planner cannot go on.
-    Error(PlanError),
-}
-
-impl From<PlanError> for Halt {
-    fn from(error: PlanError) -> Self {
-        Self::Error(error)
-    }
-}
-
-/// A point of the trajectory: what was known when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Since the start of the run.
-    pub elapsed: Duration,
-    /// Units of work done by then.
-    pub work: u64,
-    /// The incumbent's height.
-    pub height: Option<Bytes>,
-    /// The bound in the run's scope.
-    pub bound: Bytes,
-}
-
-/// What an observer of a run is told.
-#[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
-    /// A better plan was verified.
-    Incumbent(&'a VerifiedPlan<'a>),
-    /// The bound rose.
-    Bound(Bound),
-}
-
-/// What a run came to.
-#[derive(Clone, Debug)]
-pub struct Outcome<'i> {
-    /// The best verified plan.
-    pub best: Option<Arc<VerifiedPlan<'i>>>,
-    /// The best proven bounds.
-    pub bound: Bound,
-    /// How it ended.
-    pub end: Result<Stop, PlanError>,
-    /// Incumbent and bound over time, ascending.
-    pub trajectory: Vec<Mark>,
-    /// From the start to the end, verification included.
-    pub elapsed: Duration,
-    /// The planner's own time: without the initial bounds and without verification. Of a planner with
-    /// several threads, verification that stood beside planning is taken off too.
-    pub planning: Duration,
-    /// Units of work done.
-    pub work: u64,
-}
-
-impl Outcome<'_> {
-    /// The height of the best plan.
-    #[must_use]
-    pub fn height(&self) -> Option<Bytes> {
-        self.best.as_ref().map(|plan| plan.height())
-    }
-
-    /// The bound that applies to the best plan (to any plan, where there is none).
-    #[must_use]
-    pub fn claim(&self) -> Claim {
-        self.bound.of(self.best.as_ref().map_or(Scope::Any, |plan| plan.scope()))
-    }
-
-    /// Whether the best plan's height equals the bound.
-    #[must_use]
-    pub fn is_optimal(&self) -> bool {
-        self.height().is_some_and(|height| height == self.claim().value)
-    }
-}
 
 /// Part of the wall time that verification may take while the planner is still working.
 const VERIFY_SHARE: u32 = 10;
@@ -586,7 +404,7 @@ fn run<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Buffer, Descriptor, Guarantee, Honours, InPlace, LiveRange, Offset};
+    use crate::{Buffer, Descriptor, Feature, Guarantee, Honours, InPlace, LiveRange, Offset, Violation};
 
     /// Does what the test says.
     struct Scripted<F>(F, Honours);

@@ -139,6 +139,11 @@ fn permissions_that_can_never_be_used() {
             "they lie in different arenas",
         ),
         (
+            [buffer(4, 0, 2), buffer(4, 1, 4).with_pauses([asleep.clone()])],
+            (0, 1),
+            "one of them is paused at the step of the hand-over",
+        ),
+        (
             [buffer(4, 0, 2).with_pauses([asleep]), buffer(4, 1, 4)],
             (0, 1),
             "one of them is paused at the step of the hand-over",
@@ -180,7 +185,12 @@ fn permissions_are_sorted_and_said_once() {
 #[test]
 fn counts_that_ids_cannot_number() {
     let many = |count| vec![arena(None); count];
-    assert!(Instance::builder().arenas(many((1 << 16) - 1)).build().is_ok_and(|it| it.load().bytes == Bytes::ZERO));
+    assert!(
+        Instance::builder()
+            .arenas(many((1 << 16) - 1))
+            .build()
+            .is_ok_and(|it| it.load().bytes == Bytes::ZERO)
+    );
     let error = refused(Instance::builder().arenas(many(1 << 16)));
     assert_eq!(error, InstanceError::TooManyArenas { count: 65_536 });
     // 2^32 buffers are more than a test can hold, so only the words are looked at.

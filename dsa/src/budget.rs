@@ -1,0 +1,48 @@
+//! What a run may use, and how it is ended from outside.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::Bytes;
+
+/// What a run may use.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// Wall time from the start of the run. Default: no limit.
+    pub wall: Option<Duration>,
+    /// Units of work, as the planner counts them. Default: no limit.
+    pub work: Option<u64>,
+    /// Stop as soon as a plan is at most this high, or a bound above it is proven: a capacity.
+    /// Default: none.
+    pub target: Option<Bytes>,
+    /// Ends the run from outside.
+    pub cancel: CancelToken,
+    /// Threads that the planner may use. Default: 1.
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// A flag that ends a run from outside; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl From<Arc<AtomicBool>> for CancelToken {
+    /// Watches a flag that somebody else (a signal handler, say) sets to end the run.
+    fn from(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
+    }
+}
+
+impl CancelToken {
+    /// Ends every run that holds a clone, at its next tick.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

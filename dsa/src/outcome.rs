@@ -1,0 +1,144 @@
+//! What a run came to: why it ended, what it found, and when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bound, Bytes, Claim, Feature, Scope, VerifiedPlan, Violation};
+
+/// Why a run ended; never an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// The planner has done all it can.
+    Finished,
+    /// The incumbent's height equals the bound.
+    Proved,
+    /// A plan fits the target.
+    TargetReached,
+    /// The bound lies above the target.
+    Infeasible,
+    /// The wall time is up.
+    Deadline,
+    /// The work is used up.
+    WorkLimit,
+    /// Ended from outside.
+    Cancelled,
+}
+
+impl Stop {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Proved => "proved",
+            Self::TargetReached => "target-reached",
+            Self::Infeasible => "infeasible",
+            Self::Deadline => "deadline",
+            Self::WorkLimit => "work-limit",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why a planner could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The instance demands what the planner does not honour.
+    #[error("the planner does not honour {0}")]
+    Unsupported(Feature),
+    /// The planner offered a plan that the verifier refuses.
+    #[error("the planner offered an invalid plan: {0}")]
+    Invalid(#[from] Violation),
+    /// A bound above the height of a verified plan.
+    #[error("a bound of {bound} ({}) was claimed, but a verified plan has height {height}", bound.evidence)]
+    Refuted {
+        /// The claim.
+        bound: Claim,
+        /// The height that refutes it.
+        height: Bytes,
+    },
+    /// Something else, in the planner's words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Leaves a planner from any depth through `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// The run is over.
+    Stop(Stop),
+    /// The planner cannot go on.
+    Error(PlanError),
+}
+
+impl From<PlanError> for Halt {
+    fn from(error: PlanError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// A point of the trajectory: what was known when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Since the start of the run.
+    pub elapsed: Duration,
+    /// Units of work done by then.
+    pub work: u64,
+    /// The incumbent's height.
+    pub height: Option<Bytes>,
+    /// The bound in the run's scope.
+    pub bound: Bytes,
+}
+
+/// What an observer of a run is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A better plan was verified.
+    Incumbent(&'a VerifiedPlan<'a>),
+    /// The bound rose.
+    Bound(Bound),
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Outcome<'i> {
+    /// The best verified plan.
+    pub best: Option<Arc<VerifiedPlan<'i>>>,
+    /// The best proven bounds.
+    pub bound: Bound,
+    /// How it ended.
+    pub end: Result<Stop, PlanError>,
+    /// Incumbent and bound over time, ascending.
+    pub trajectory: Vec<Mark>,
+    /// From the start to the end, verification included.
+    pub elapsed: Duration,
+    /// The planner's own time: without the initial bounds and without verification. Of a planner with
+    /// several threads, verification that stood beside planning is taken off too.
+    pub planning: Duration,
+    /// Units of work done.
+    pub work: u64,
+}
+
+impl Outcome<'_> {
+    /// The height of the best plan.
+    #[must_use]
+    pub fn height(&self) -> Option<Bytes> {
+        self.best.as_ref().map(|plan| plan.height())
+    }
+
+    /// The bound that applies to the best plan (to any plan, where there is none).
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.bound.of(self.best.as_ref().map_or(Scope::Any, |plan| plan.scope()))
+    }
+
+    /// Whether the best plan's height equals the bound.
+    #[must_use]
+    pub fn is_optimal(&self) -> bool {
+        self.height().is_some_and(|height| height == self.claim().value)
+    }
+}
