@@ -1,8 +1,7 @@
 //! All planners by key, saboteurs included where they are let in.
 
 use planlab_dsa::{Descriptor, Planner};
-use planlab_workloads::nearest;
-use planlab_workloads::suites::glob_matches;
+use planlab_workloads::{glob as glob_matches, nearest};
 
 use crate::exit::Failure;
 use crate::isolation::saboteur;

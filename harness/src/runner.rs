@@ -16,8 +16,25 @@ use crate::isolation::{self, CellRequest, Request, Watch};
 use crate::judge::{judge, Judgement};
 use crate::quantity::nanoseconds;
 
-/// A cell that takes less is timed again.
-const REPEAT_BELOW: Duration = Duration::from_secs(1);
+/// How often a cell is timed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Samples {
+    /// Timed runs of a quick cell after the first, which warms up.
+    repeats: u32,
+    /// A cell whose first run takes longer is not run again.
+    single_above: Duration,
+}
+
+impl Samples {
+    /// One run, which is timed.
+    pub(crate) const ONCE: Self = Self { repeats: 0, single_above: Duration::ZERO };
+
+    /// `count` runs after a warm-up, or one alone where that takes longer than `single_above` seconds.
+    pub(crate) fn new(count: u32, single_above: f64) -> Self {
+        let single_above = Duration::try_from_secs_f64(single_above).unwrap_or(Duration::MAX);
+        Self { repeats: count, single_above }
+    }
+}
 
 /// Starts children and judges what they come to.
 pub(crate) struct Runner {
@@ -25,7 +42,7 @@ pub(crate) struct Runner {
     next: AtomicU64,
     mechanism: Mechanism,
     cancel: CancelToken,
-    repeats: u32,
+    samples: Samples,
 }
 
 /// One trace, ready for cells.
@@ -36,12 +53,12 @@ pub(crate) struct Subject<'i> {
 }
 
 impl Runner {
-    /// `repeats`: timed runs after the first, for cells that are quick.
-    pub(crate) fn new(cancel: CancelToken, repeats: u32) -> io::Result<Self> {
+    /// A runner whose cells end early once `cancel` is set.
+    pub(crate) fn new(cancel: CancelToken, samples: Samples) -> io::Result<Self> {
         let memory = Path::new("/dev/shm");
         let mailboxes = tempfile::Builder::new().prefix("planlab-").tempdir_in(memory);
         let mailboxes = mailboxes.or_else(|_| tempfile::Builder::new().prefix("planlab-").tempdir())?;
-        Ok(Self { mailboxes, next: AtomicU64::new(0), mechanism: Mechanism::detect(), cancel, repeats })
+        Ok(Self { mailboxes, next: AtomicU64::new(0), mechanism: Mechanism::detect(), cancel, samples })
     }
 
     pub(crate) fn mechanism(&self) -> Mechanism {
@@ -66,7 +83,7 @@ impl Runner {
             mailboxes: folder.clone(),
             address_space: None,
             core,
-            cells: cells.iter().map(|cell| ask(cell, self.repeats)).collect(),
+            cells: cells.iter().map(|cell| ask(cell, self.samples)).collect(),
         };
         let memory = cells.first().and_then(|cell| cell.memory);
         let watch = Watch { memory, mechanism: self.mechanism, cancel: self.cancel.clone() };
@@ -78,7 +95,7 @@ impl Runner {
 }
 
 /// What a child is asked for a cell.
-pub(crate) fn ask(cell: &Cell, repeats: u32) -> CellRequest {
+pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
     CellRequest {
         planner: cell.planner.clone(),
         seed: cell.seed,
@@ -86,8 +103,8 @@ pub(crate) fn ask(cell: &Cell, repeats: u32) -> CellRequest {
         work: None,
         target: cell.target,
         threads: cell.threads,
-        repeats,
-        repeat_below_ns: nanoseconds(REPEAT_BELOW),
+        repeats: samples.repeats,
+        repeat_below_ns: nanoseconds(samples.single_above),
     }
 }
 

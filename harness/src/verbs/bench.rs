@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_results::{read_records, Record, Status};
-use planlab_workloads::suites::{glob_matches, Candidate, Suite};
-use planlab_workloads::Catalog;
+use planlab_workloads::{glob as glob_matches, Catalog, Suite};
 use serde_json::json;
 
 use super::plan::cell;
@@ -15,11 +14,8 @@ use crate::cli::{BenchArgs, LimitArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::Source;
 use crate::output::{note, Output};
-use crate::runner::Runner;
+use crate::runner::{Runner, Samples};
 use crate::{planners, quantity, view};
-
-/// Timed runs of a quick cell.
-const SAMPLES: u32 = 5;
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let catalog = Catalog::new(args.corpus.corpus.clone());
@@ -37,7 +33,8 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let order =
         Order { suite: name, tasks, jobs: args.jobs, shard: args.shard, retry: args.retry, seed: args.limits.seed };
     let mut store = open_store(&args.out, &note)?;
-    let runner = Runner::new(cancel_on_interrupt()?, SAMPLES)?;
+    let limits = suite.as_ref().map(|suite| suite.limits.clone()).unwrap_or_default();
+    let runner = Runner::new(cancel_on_interrupt()?, Samples::new(limits.samples, limits.single_above))?;
     let print = |row: &Record| {
         if output.json {
             // A closed pipe is found out at the end, when the bench has its rows.
@@ -81,7 +78,7 @@ fn tasks(args: &BenchArgs, suite: Option<&Suite>, catalog: &Catalog) -> Result<V
     };
     match suite {
         Some(suite) => {
-            let selection = suite.select(catalog, &candidates())?;
+            let selection = suite.select(catalog, &planners::keys())?;
             selection.notices.iter().for_each(|notice| note(notice));
             for pick in &selection.picks {
                 let wanted = args.workloads.is_empty()
@@ -103,12 +100,6 @@ fn tasks(args: &BenchArgs, suite: Option<&Suite>, catalog: &Catalog) -> Result<V
         cells,
     };
     Ok(by_workload.into_iter().map(task).collect())
-}
-
-/// What a suite may pick from; saboteurs are there only where they are let in.
-fn candidates() -> Vec<Candidate> {
-    let practical = |key: &str| planlab_solvers::planner(key).and_then(|planner| planner.descriptor().practical);
-    planners::keys().into_iter().map(|key| Candidate { practical: practical(&key), key }).collect()
 }
 
 /// Keys that the globs match; a glob without a star may also name a synthetic workload that no list has.

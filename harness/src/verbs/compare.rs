@@ -10,7 +10,7 @@ use crate::cli::CompareArgs;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{note, Output};
-use crate::runner::{now_ns, record, Runner, Subject};
+use crate::runner::{now_ns, record, Runner, Samples, Subject};
 use crate::{planners, view};
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
-    let runner = Runner::new(cancel_on_interrupt()?, 0)?;
+    let runner = Runner::new(cancel_on_interrupt()?, Samples::ONCE)?;
     let mut rows = Vec::new();
     for planner in chosen(args, trace.instance.len())? {
         if runner.cancel().is_cancelled() {

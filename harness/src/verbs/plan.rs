@@ -13,7 +13,7 @@ use crate::input::{self, Source};
 use crate::isolation::{child, mailbox, CellEnd};
 use crate::judge::{judge, Judgement};
 use crate::output::{note, Output};
-use crate::runner::{now_ns, record, RowContext, Runner, Subject};
+use crate::runner::{now_ns, record, RowContext, Runner, Samples, Subject};
 use crate::{planners, provenance, view};
 
 /// Wall limit of a cell that names none.
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let cell = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
     let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
     let cancel = cancel_on_interrupt()?;
-    let runner = Runner::new(cancel.clone(), 0)?;
+    let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
     let started_ns = now_ns();
     let judgement = if args.in_process {
         in_process(&cell, &subject, &cancel, scratch.path())?
@@ -98,7 +98,7 @@ fn in_process<'i>(
 ) -> Result<Judgement<'i>, Failure> {
     let path = scratch.join("mailbox");
     let instance = subject.instance;
-    let answer = child::perform(instance, &crate::runner::ask(cell, 0), &path, cancel, &mut || Ok(()))?;
+    let answer = child::perform(instance, &crate::runner::ask(cell, Samples::ONCE), &path, cancel, &mut || Ok(()))?;
     let (plan, bound) = mailbox::read(&path, instance.len(), instance.in_place().len());
     let end = CellEnd { end: Ok(answer), plan, bound, stderr_tail: String::new() };
     Ok(judge(end, instance, cell.target))
