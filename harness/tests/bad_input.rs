@@ -143,7 +143,7 @@ fn a_plan_given_as_a_trace_is_refused_unless_pins_are_meant() {
     write(folder.path(), "t.csv", format!("{HEADER}a,0,4,8\nb,2,6,8\n"));
     run(folder.path(), &["plan", "t.csv", "--planner", "bump", "-o", "p.csv"], 0);
     let (_, stderr) = run(folder.path(), &["plan", "p.csv"], 2);
-    assert!(stderr.contains("--pins"), "{stderr}");
+    assert!(stderr.contains("pins"), "{stderr}");
     let pinned = json(folder.path(), &["plan", "p.csv", "--pins", "--planner", "first-fit/size"], 0);
     assert_eq!(pinned["height"], 16);
     let unsupported = json(folder.path(), &["plan", "p.csv", "--pins", "--planner", "best-fit"], 3);

@@ -8,14 +8,14 @@ use assert_cmd::Command;
 use serde_json::Value;
 
 /// The binary, in a folder, without the caller's environment variables of planlab.
-pub fn planlab(folder: &Path) -> Command {
+pub(crate) fn planlab(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("planlab").expect("the binary is built");
     command.current_dir(folder).env_remove("PLANLAB_CORPUS").env_remove("PLANLAB_SABOTEURS");
     command
 }
 
 /// Runs it, expects an exit code, and gives stdout and stderr.
-pub fn run(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
+pub(crate) fn run(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
     let output = planlab(folder).args(arguments).output().expect("the binary runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
@@ -24,7 +24,7 @@ pub fn run(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
 }
 
 /// The same with `--json`, parsed.
-pub fn json(folder: &Path, arguments: &[&str], code: i32) -> Value {
+pub(crate) fn json(folder: &Path, arguments: &[&str], code: i32) -> Value {
     let mut all = arguments.to_vec();
     all.push("--json");
     let (stdout, _) = run(folder, &all, code);
@@ -32,11 +32,11 @@ pub fn json(folder: &Path, arguments: &[&str], code: i32) -> Value {
 }
 
 /// JSON lines, parsed.
-pub fn json_lines(text: &str) -> Vec<Value> {
+pub(crate) fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a JSON object per line")).collect()
 }
 
 /// Writes a file into the folder.
-pub fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
+pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(folder.join(name), content).expect("writable");
 }
