@@ -1,0 +1,134 @@
+//! Pixels: a hundred thousand rectangles are too many for marks.
+
+use super::palette::{Rgb, shade};
+use crate::ReportError;
+
+/// A picture of pixels, row by row from the upper left corner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Raster {
+    width: usize,
+    height: usize,
+    rgb: Vec<u8>,
+}
+
+impl Raster {
+    pub(crate) fn new(width: usize, height: usize, paper: Rgb) -> Self {
+        Self { width, height, rgb: paper.repeat(width * height) }
+    }
+
+    pub(crate) const fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(crate) const fn height(&self) -> usize {
+        self.height
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.rgb
+    }
+
+    pub(crate) fn set(&mut self, x: usize, y: usize, color: Rgb) {
+        if x < self.width && y < self.height {
+            let at = 3 * (y * self.width + x);
+            self.rgb[at..at + 3].copy_from_slice(&color);
+        }
+    }
+
+    /// Fills the pixels from `from` up to, not including, `to`; what lies outside is cut off.
+    pub(crate) fn fill(&mut self, from: (usize, usize), to: (usize, usize), color: Rgb) {
+        let (left, right) = (from.0.min(self.width), to.0.min(self.width));
+        for y in from.1..to.1.min(self.height) {
+            let row = 3 * (y * self.width + left)..3 * (y * self.width + right.max(left));
+            for pixel in self.rgb[row].chunks_exact_mut(3) {
+                pixel.copy_from_slice(&color);
+            }
+        }
+    }
+
+    /// Fills as [`Self::fill`] does and draws an edge where there is room for one.
+    pub(crate) fn boxed(&mut self, from: (usize, usize), to: (usize, usize), color: Rgb) {
+        self.fill(from, to, color);
+        if to.0 > from.0 + 3 && to.1 > from.1 + 3 {
+            self.edge(from, to, shade(color, -0.35));
+        }
+    }
+
+    /// Draws the outermost pixels of a box.
+    pub(crate) fn edge(&mut self, from: (usize, usize), to: (usize, usize), color: Rgb) {
+        let (right, below) = (to.0.saturating_sub(1), to.1.saturating_sub(1));
+        self.fill(from, (to.0, from.1 + 1), color);
+        self.fill((from.0, below), to, color);
+        self.fill(from, (from.0 + 1, to.1), color);
+        self.fill((right, from.1), to, color);
+    }
+
+    /// The bytes of a PNG file.
+    pub(crate) fn to_png(&self) -> Result<Vec<u8>, ReportError> {
+        let failed = |reason: String| ReportError::Draw { what: "a map".to_owned(), reason };
+        let size = |length: usize| u32::try_from(length).map_err(|error| failed(error.to_string()));
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, size(self.width)?, size(self.height)?);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header().map_err(|error| failed(error.to_string()))?;
+        writer.write_image_data(&self.rgb).map_err(|error| failed(error.to_string()))?;
+        writer.finish().map_err(|error| failed(error.to_string()))?;
+        Ok(bytes)
+    }
+
+    pub(crate) const fn from_rgb(width: usize, height: usize, rgb: Vec<u8>) -> Self {
+        Self { width, height, rgb }
+    }
+}
+
+/// Base64 with padding, for data addresses.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let word = group.iter().fold(0_usize, |word, &byte| word << 8 | usize::from(byte))
+            << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            let known = digit <= group.len();
+            text.push(if known { char::from(DIGITS[word >> (18 - 6 * digit) & 63]) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_by_hand() {
+        for (bytes, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn boxes_are_cut_off_at_the_border() {
+        let (paper, ink) = ([0, 0, 0], [9, 9, 9]);
+        let mut raster = Raster::new(4, 3, paper);
+        raster.fill((2, 1), (9, 9), ink);
+        let filled = raster.bytes().chunks(3).filter(|pixel| *pixel == ink).count();
+        assert_eq!(filled, 4);
+        raster.fill((5, 0), (2, 3), ink);
+        assert_eq!(raster.bytes().chunks(3).filter(|pixel| *pixel == ink).count(), 4);
+    }
+
+    #[test]
+    fn a_png_holds_the_pixels() {
+        let mut raster = Raster::new(3, 2, [1, 2, 3]);
+        raster.set(2, 1, [7, 8, 9]);
+        let bytes = raster.to_png().expect("packs");
+        let mut reader = png::Decoder::new(&bytes[..]).read_info().expect("is a PNG");
+        let mut pixels = vec![0; reader.output_buffer_size()];
+        reader.next_frame(&mut pixels).expect("has a picture");
+        assert_eq!(pixels, raster.bytes());
+    }
+}

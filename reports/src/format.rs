@@ -1,0 +1,145 @@
+//! Numbers as people read them.
+
+const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub(crate) const fn real(number: u64) -> f64 {
+    number as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(crate) const fn count_real(number: usize) -> f64 {
+    number as f64
+}
+
+/// Bytes with a binary unit: `9.70 MiB`.
+#[must_use]
+pub fn bytes(number: u64) -> String {
+    let unit = binary_unit(number);
+    if unit == 0 {
+        format!("{number} B")
+    } else {
+        format!("{} {}", significant(scaled(number, unit)), UNITS[unit])
+    }
+}
+
+/// The unit that leaves a number between 1 and 1024: an index for [`unit_name`].
+pub(crate) fn binary_unit(number: u64) -> usize {
+    (number.max(1).ilog2() / 10) as usize
+}
+
+pub(crate) fn unit_name(unit: usize) -> &'static str {
+    UNITS[unit.min(UNITS.len() - 1)]
+}
+
+fn scaled(number: u64, unit: usize) -> f64 {
+    real(number) / unit_size(unit)
+}
+
+/// Bytes in one of the unit.
+pub(crate) fn unit_size(unit: usize) -> f64 {
+    real(1 << (10 * unit.min(6)))
+}
+
+/// Nanoseconds with a decimal unit: `12.3 ms`.
+#[must_use]
+pub fn nanoseconds(number: f64) -> String {
+    let (size, unit) = match number.abs() {
+        n if n < 1e3 => (1.0, "ns"),
+        n if n < 1e6 => (1e3, "\u{b5}s"),
+        n if n < 1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", significant(number / size))
+}
+
+/// A share as a percentage: `1.23 %`; what is positive and too small to show is `< 0.01 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value == 0.0 {
+        "0 %".to_owned()
+    } else if value.abs() < 0.01 {
+        if value > 0.0 { "< 0.01 %".to_owned() } else { "> -0.01 %".to_owned() }
+    } else if value.abs() < 100.0 {
+        format!("{value:.2} %")
+    } else {
+        format!("{value:.0} %")
+    }
+}
+
+/// A whole number with thin groups: `1 234 567`.
+#[must_use]
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A short whole number for axes: `1`, `10`, `10k`, `1M`.
+pub(crate) fn short_count(number: f64) -> String {
+    match number {
+        n if n >= 1e9 => format!("{}G", n / 1e9),
+        n if n >= 1e6 => format!("{}M", n / 1e6),
+        n if n >= 1e4 => format!("{}k", n / 1e3),
+        n => format!("{n}"),
+    }
+}
+
+/// Three significant digits, for numbers from 0 to 1024.
+fn significant(number: f64) -> String {
+    match number.abs() {
+        n if n >= 99.95 => format!("{number:.0}"),
+        n if n >= 9.995 => format!("{number:.1}"),
+        _ => format!("{number:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_by_hand() {
+        let cases = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (10_169_344, "9.70 MiB"),
+            (u64::MAX, "16.0 EiB"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(bytes(number), text);
+        }
+    }
+
+    #[test]
+    fn times_by_hand() {
+        for (number, text) in
+            [(0.0, "0.00 ns"), (999.0, "999 ns"), (12_345.0, "12.3 \u{b5}s"), (2.5e9, "2.50 s")]
+        {
+            assert_eq!(nanoseconds(number), text);
+        }
+    }
+
+    #[test]
+    fn shares_and_counts_by_hand() {
+        let cases =
+            [(0.0, "0 %"), (0.000_01, "< 0.01 %"), (0.0123, "1.23 %"), (12.0, "1200 %"), (-0.5, "-50.00 %")];
+        for (share, text) in cases {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(count(12), "12");
+        assert_eq!(
+            (short_count(1e3), short_count(1e5), short_count(1e6)),
+            ("1000".into(), "100k".into(), "1M".into())
+        );
+    }
+}

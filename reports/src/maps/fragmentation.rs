@@ -1,0 +1,139 @@
+//! The fragmentation heat map: the free bytes below the plan's height, by step and band of addresses.
+
+use planlab_dsa::{Instance, VerifiedPlan};
+
+use super::MapOptions;
+use super::placement::{frame, guides, headline, pixels};
+use super::rectangles::Layout;
+use crate::drawing::axis::{Entry, Key, legend};
+use crate::drawing::palette::heat;
+use crate::drawing::raster::Raster;
+use crate::drawing::{Drawing, Mark};
+use crate::format::{count_real, percent, real};
+
+/// Draws where a plan leaves memory free: the darker, the larger the free share of a band.
+#[must_use]
+pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Drawing {
+    let layout = Layout::new(instance, Some(plan));
+    let frame = frame(&layout, options);
+    let title = if options.title.is_empty() { "Free memory below the height" } else { &options.title };
+    let mut drawing = Drawing::new(title, options.width, options.height);
+    headline(&mut drawing, instance, Some(plan), options);
+    frame.draw(&mut drawing);
+    let area = pixels(&layout, &frame);
+    let ceiling = area.rows - area.level(layout.height);
+    let bands = (area.rows - ceiling).clamp(1, BANDS);
+    let free = free_shares(&layout, bands, area.columns);
+    let mut raster = Raster::new(area.columns, area.rows, [0xff, 0xff, 0xff]);
+    let height = area.rows - ceiling;
+    for row in 0..height {
+        let band = (height - 1 - row) * bands / height;
+        for column in 0..area.columns {
+            raster.set(column, ceiling + row, heat(free[band * area.columns + column]));
+        }
+    }
+    drawing.push(Mark::Raster { corner: (frame.left, frame.top), raster });
+    guides(&mut drawing, instance, &layout, &frame, true);
+    let entries: Vec<Entry> = [0.0, 0.25, 0.5, 0.75, 1.0]
+        .into_iter()
+        .map(|share| Entry {
+            key: Key::Box,
+            color: heat(share),
+            text: format!("{} free", percent(share).replace(".00", "")),
+        })
+        .collect();
+    legend(&mut drawing, (frame.right + 14.0, frame.top), frame.bottom - frame.top, &entries);
+    drawing
+}
+
+/// Bands of addresses; fewer where the picture has fewer rows.
+const BANDS: usize = 128;
+
+/// The free share of each band (from the bottom) and column: `bands * columns` numbers from 0 to 1.
+fn free_shares(layout: &Layout, bands: usize, columns: usize) -> Vec<f64> {
+    let width = columns + 1;
+    // Differences along a row, so that a long buffer costs as much as a short one.
+    let mut change = vec![0.0; bands * (width + 1)];
+    let (across, up) = (
+        count_real(columns) / f64::from(layout.horizon.max(1)),
+        count_real(bands) / real(layout.height.max(1)),
+    );
+    for rectangle in &layout.rectangles {
+        let (from, to) = (f64::from(rectangle.start) * across, f64::from(rectangle.end) * across);
+        let (low, high) = (real(rectangle.low) * up, real(rectangle.high) * up);
+        for band in floor(low)..floor(high.ceil()).min(bands) {
+            let share = high.min(count_real(band + 1)) - low.max(count_real(band));
+            let row = &mut change[band * (width + 1)..(band + 1) * (width + 1)];
+            step_up(row, from, share);
+            step_up(row, to, -share);
+        }
+    }
+    let mut free = Vec::with_capacity(bands * columns);
+    for row in change.chunks_exact(width + 1) {
+        let mut used = 0.0;
+        free.extend(row[..columns].iter().map(|change| {
+            used += change;
+            (1.0 - used).clamp(0.0, 1.0)
+        }));
+    }
+    free
+}
+
+/// Adds `share` to the running sum from the place `at` on; a place within a column counts in part there.
+fn step_up(row: &mut [f64], at: f64, share: f64) {
+    let column = floor(at);
+    let rest = at - count_real(column);
+    row[column] += share * (1.0 - rest);
+    row[column + 1] += share * rest;
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
+fn floor(number: f64) -> usize {
+    number.floor() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planlab_dsa::{Buffer, Bytes, LiveRange, Offset, Plan};
+
+    fn layout(buffers: &[(u64, u32, u32)], offsets: &[u64]) -> Layout {
+        let buffer = |&(size, start, end): &(u64, u32, u32)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        };
+        let instance = Instance::from_buffers(buffers.iter().map(buffer).collect()).expect("valid");
+        let offsets: Vec<Offset> = offsets.iter().copied().map(Offset::new).collect();
+        let plan = instance.verify(Plan::from_offsets(offsets)).expect("valid");
+        Layout::new(&instance, Some(&plan))
+    }
+
+    fn close(left: &[f64], right: &[f64]) -> bool {
+        left.len() == right.len() && left.iter().zip(right).all(|(a, b)| (a - b).abs() < 1e-9)
+    }
+
+    #[test]
+    fn a_checkerboard_by_hand() {
+        let layout = layout(&[(5, 0, 2), (5, 2, 4)], &[0, 5]);
+        let free = free_shares(&layout, 2, 4);
+        assert!(close(&free, &[0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]), "{free:?}");
+    }
+
+    #[test]
+    fn bands_and_columns_that_cut_through_a_buffer_count_in_part() {
+        let layout = layout(&[(4, 0, 3), (1, 3, 4)], &[0, 3]);
+        // One band of 4 bytes, two columns of two steps: 0 of 8 free, then 3 of 8.
+        assert!(close(&free_shares(&layout, 1, 2), &[0.0, 0.375]));
+        // Three bands: 4/3 bytes each; in the second column the upper is half used by either buffer.
+        let free = free_shares(&layout, 3, 2);
+        assert!(close(&free, &[0.0, 0.5, 0.0, 0.5, 0.0, 0.125]), "{free:?}");
+    }
+
+    #[test]
+    fn free_bytes_add_up_to_the_fragmentation() {
+        let layout = layout(&[(30, 0, 7), (11, 2, 9), (8, 1, 3)], &[0, 30, 41]);
+        let (bands, columns) = (7, 5);
+        let free: f64 = free_shares(&layout, bands, columns).iter().sum();
+        let used = real(30 * 7 + 11 * 7 + 8 * 2) / real(49 * 9);
+        assert!((free / count_real(bands * columns) - (1.0 - used)).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,52 @@
+//! Pictures of one plan: where every buffer lies, and where memory is free.
+
+mod fragmentation;
+mod placement;
+mod rectangles;
+
+pub use fragmentation::fragmentation_map;
+pub use placement::placement_map;
+
+/// How a map is drawn.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MapOptions {
+    /// Width of the picture in pixels.
+    pub width: u32,
+    /// Height of the picture in pixels.
+    pub height: u32,
+    /// The address at the top of the picture, in bytes; `None`: the plan's height. Two plans are compared
+    /// on one axis by giving both the larger height.
+    pub top: Option<u64>,
+    /// The title above the picture.
+    pub title: String,
+}
+
+impl Default for MapOptions {
+    fn default() -> Self {
+        Self { width: 1200, height: 640, top: None, title: String::new() }
+    }
+}
+
+impl MapOptions {
+    /// The same with a title. Default: none.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// The same with the address at the top of the picture. Default: the plan's height.
+    #[must_use]
+    pub fn with_top(mut self, bytes: u64) -> Self {
+        self.top = Some(bytes);
+        self
+    }
+
+    /// The same with a size in pixels, at least 320 x 200. Default: 1200 x 640.
+    #[must_use]
+    pub fn with_size(mut self, width: u32, height: u32) -> Self {
+        (self.width, self.height) = (width.max(320), height.max(200));
+        self
+    }
+}

@@ -1,0 +1,160 @@
+//! The figures of nets: memory by net and batch, and the time of the heuristic.
+
+use std::collections::BTreeMap;
+
+use crate::drawing::axis::{Axis, Frame, Scale};
+use crate::drawing::palette::BLUE;
+use crate::drawing::{Anchor, Drawing};
+use crate::format::nanoseconds;
+use crate::model::{Model, NetKey};
+use crate::plots::bars::{Part, Slot, draw};
+use crate::plots::memory::{self, NetMemory};
+
+/// What is known of a workload beside the records, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolTotal {
+    /// What is kept over all iterations: parameters and their state.
+    pub parameters: Option<u64>,
+    /// The sum of all requests, each with memory of its own.
+    pub network_wise: Option<u64>,
+    /// What the framework's own pool took for the same requests.
+    pub pool: Option<u64>,
+}
+
+/// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.
+pub type PoolTotals = BTreeMap<String, PoolTotal>;
+
+/// A figure holds so many bars' groups at most.
+const SLOTS: usize = 26;
+
+type Numbered = (NetKey, usize);
+
+/// Workloads of nets by route and mode, cut into parts that fit a figure; whole nets only.
+fn parts(model: &Model) -> Vec<(String, Vec<Numbered>)> {
+    let mut kinds: BTreeMap<(String, String), Vec<Numbered>> = BTreeMap::new();
+    for (number, workload) in model.workloads.iter().enumerate() {
+        if let Some(key) = NetKey::parse(&workload.key) {
+            kinds.entry((key.route.clone(), key.mode.clone())).or_default().push((key, number));
+        }
+    }
+    let mut parts = Vec::new();
+    for ((route, mode), nets) in kinds {
+        let mut chunks: Vec<Vec<Numbered>> = vec![Vec::new()];
+        for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
+            let last = chunks.len() - 1;
+            if !chunks[last].is_empty() && chunks[last].len() + net.len() > SLOTS {
+                chunks.push(Vec::new());
+            }
+            let last = chunks.len() - 1;
+            chunks[last].extend_from_slice(net);
+        }
+        let mode = if mode == "train" { "training" } else { "inference" };
+        for (number, chunk) in chunks.iter().enumerate() {
+            let part = if chunks.len() > 1 { format!(" ({})", number + 1) } else { String::new() };
+            parts.push((format!("{route}, {mode}{part}"), chunk.clone()));
+        }
+    }
+    parts
+}
+
+/// Memory by net and batch: one figure for each route and mode. `sums` are the instances' sums of sizes by
+/// workload, for those without a total of their own.
+pub(crate) fn memory_figures(
+    model: &Model,
+    baseline: &str,
+    totals: &PoolTotals,
+    sums: &BTreeMap<usize, u64>,
+) -> Vec<(Drawing, String)> {
+    let planner = planner_of(model, baseline);
+    let mut figures = Vec::new();
+    for (title, nets) in parts(model) {
+        let nets: Vec<NetMemory> = nets
+            .into_iter()
+            .map(|(key, workload)| net_memory(model, key, workload, planner, totals, sums))
+            .collect();
+        let name = planner.map_or("best plan", |planner| &model.planners[planner].label);
+        let caption = format!(
+            "Memory without any reuse, with the framework's own pool where it is known, and with {name}. \
+             The black tick is the load. The light part below is kept over all iterations and is not planned."
+        );
+        if let Some(drawing) = memory::plot(&format!("Memory by net and batch: {title}"), name, &nets) {
+            figures.push((drawing, caption));
+        }
+    }
+    figures
+}
+
+/// The planner of this label, if it is there.
+fn planner_of(model: &Model, label: &str) -> Option<usize> {
+    model.planners.iter().position(|planner| planner.label == label)
+}
+
+fn net_memory(
+    model: &Model,
+    key: NetKey,
+    workload: usize,
+    planner: Option<usize>,
+    totals: &PoolTotals,
+    sums: &BTreeMap<usize, u64>,
+) -> NetMemory {
+    let subject = &model.workloads[workload];
+    let total = totals.get(&subject.key).copied().unwrap_or_default();
+    let height = match planner {
+        Some(planner) => model.height(planner, workload),
+        None => model.best_cell(workload).and_then(|cell| model.row(cell).height),
+    };
+    NetMemory {
+        net: key.net,
+        batch: key.batch,
+        parameters: total.parameters,
+        network_wise: total.network_wise.or_else(|| sums.get(&workload).copied()),
+        pool: total.pool,
+        height,
+        load: subject.load,
+    }
+}
+
+/// The time of a planner by net and batch: one figure for each route and mode that it has times for.
+pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<(Drawing, String)> {
+    let Some(planner) = planner_of(model, baseline) else { return Vec::new() };
+    let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);
+    let mut figures = Vec::new();
+    for (title, nets) in parts(model) {
+        let times: Vec<(NetKey, f64)> =
+            nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
+        if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
+            let caption = format!("Median planning time of {baseline} where it ran alone.");
+            figures.push((drawing, caption));
+        }
+    }
+    figures
+}
+
+fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
+    let least = times.iter().map(|time| time.1).min_by(f64::total_cmp)?;
+    let most = times.iter().map(|time| time.1).fold(0.0, f64::max);
+    let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
+    let y = Axis::times("planning time", least, most);
+    let Scale::Log { low, .. } = y.scale else { return None };
+    let mut drawing = Drawing::new(title, 1060, 340);
+    let frame = Frame { left: 92.0, top: 24.0, right: 1040.0, bottom: 286.0, x, y };
+    frame.draw(&mut drawing);
+    let slots: Vec<Slot> = times
+        .iter()
+        .map(|(key, time)| Slot {
+            group: key.net.clone(),
+            name: key.batch.clone(),
+            bars: vec![vec![Part {
+                from: low,
+                to: *time,
+                color: BLUE,
+                tip: format!("{} {}: {}", key.net, key.batch, nanoseconds(*time)),
+            }]],
+            mark: None,
+        })
+        .collect();
+    draw(&mut drawing, &frame, &slots);
+    let range = format!("{} to {}", nanoseconds(least), nanoseconds(most));
+    drawing.text(((frame.left + frame.right) / 2.0, 10.0), range, Anchor::Middle);
+    Some(drawing)
+}

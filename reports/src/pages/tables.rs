@@ -1,0 +1,431 @@
+//! The tables of a report, made from the model.
+
+use std::collections::BTreeMap;
+
+use planlab_results::audit::Finding;
+use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
+use planlab_results::{Record, Status};
+
+use crate::format::{bytes, count, count_real, nanoseconds, real};
+use crate::model::{Cell, Model};
+use crate::table::{Column, Table, Value};
+
+/// 1 % keeps gaps of 0 from ruling a geometric mean.
+pub(crate) const GAP_SHIFT: f64 = 0.01;
+/// 1 ms, in nanoseconds.
+pub(crate) const TIME_SHIFT: f64 = 1e6;
+
+/// Failures that call for an explanation, refutations first; rows that differ in the workload alone are one.
+pub(crate) fn failures(model: &Model, findings: &[Finding]) -> Table {
+    let mut table = Table::new(
+        "failures",
+        "Failures: planners that crashed, were killed, ran out of memory or gave a false answer, and rows \
+         that contradict each other. Rows of one kind are one line.",
+        &[
+            ("planner", "Planner"),
+            ("status", "Status"),
+            ("rows", "Rows"),
+            ("workload", "First workload"),
+            ("reason", "Reason"),
+            ("exit", "Exit"),
+            ("stderr", "Last line of stderr"),
+        ],
+    );
+    for finding in findings {
+        // Rows with such a status have lines of their own below.
+        if !matches!(finding, Finding::Refuted { .. }) {
+            let kind = if finding.is_refutation() { "refuted" } else { "inconsistent" };
+            let mut row = vec![Value::text("(audit)"), Value::text(kind), Value::Count(1)];
+            row.extend([Value::Missing, Value::text(finding.to_string()), Value::Missing, Value::Missing]);
+            table.push(row);
+        }
+    }
+    let mut groups: BTreeMap<(bool, &str, Status, &str), Vec<&Record>> = BTreeMap::new();
+    for record in model.records().iter().filter(|record| record.status.is_failure()) {
+        let key = (!record.status.is_lie(), record.planner.as_str(), record.status, record.reason.as_str());
+        groups.entry(key).or_default().push(record);
+    }
+    for ((_, planner, status, reason), rows) in groups {
+        let first = rows[0];
+        let last_line = first.stderr_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("");
+        table.push(vec![
+            Value::text(planner),
+            Value::text(status.name()),
+            Value::count(rows.len()),
+            Value::text(&first.workload),
+            Value::text(reason),
+            Value::text(exit(first)),
+            Value::text(last_line),
+        ]);
+    }
+    table
+}
+
+/// How a child ended: its signal or its exit code.
+pub(crate) fn exit(record: &Record) -> String {
+    match (record.signal, record.exit_code) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(code)) => format!("code {code}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// Rows by planner and status.
+pub(crate) fn statuses(model: &Model) -> Table {
+    let used: Vec<Status> = Status::ALL
+        .into_iter()
+        .filter(|status| model.records().iter().any(|r| r.status == *status))
+        .collect();
+    let mut table = Table::new("statuses", "Rows by planner and status.", &[("planner", "Planner")]);
+    table.columns.extend(used.iter().map(|s| Column { key: s.name().into(), title: s.name().into() }));
+    for planner in &model.planners {
+        let rows = || planner.cells.iter().flat_map(|&cell| model.rows(&model.cells[cell]));
+        let mut row = vec![Value::text(&planner.label)];
+        row.extend(used.iter().map(|status| match rows().filter(|r| r.status == *status).count() {
+            0 => Value::Missing,
+            rows => Value::count(rows),
+        }));
+        table.push(row);
+    }
+    table
+}
+
+/// The machines and builds that the rows were made on.
+pub(crate) fn machines(model: &Model) -> Table {
+    let mut table = Table::new(
+        "machines",
+        "Machines and builds. Times compare only between rows of one host.",
+        &[
+            ("host", "Host"),
+            ("rows", "Rows"),
+            ("cpu", "CPU"),
+            ("cores", "Cores"),
+            ("kernel", "Kernel"),
+            ("governor", "Governor"),
+            ("turbo", "Turbo"),
+            ("concurrency", "Side by side"),
+            ("commit", "Commit"),
+            ("rustc", "Compiler"),
+            ("flags", "Build"),
+            ("limits_by", "Limits by"),
+        ],
+    );
+    let mut groups: BTreeMap<[String; 11], u64> = BTreeMap::new();
+    for record in model.records() {
+        let p = &record.provenance;
+        let dirty = if p.git_dirty { " (changed)" } else { "" };
+        let key = [
+            p.host.clone(),
+            p.cpu.clone(),
+            p.cores.to_string(),
+            p.kernel.clone(),
+            p.governor.clone(),
+            p.turbo.clone(),
+            p.concurrency.to_string(),
+            format!("{}{dirty}", p.git_commit),
+            p.rustc.clone(),
+            p.flags.clone(),
+            record.mechanism.clone(),
+        ];
+        *groups.entry(key).or_default() += 1;
+    }
+    for (key, rows) in groups {
+        let mut values: Vec<Value> = key.into_iter().map(Value::Text).collect();
+        values.insert(1, Value::Count(rows));
+        table.push(values);
+    }
+    table
+}
+
+/// What each planner achieved over all its cells.
+pub(crate) fn leaderboard(model: &Model) -> Table {
+    let mut table = Table::new(
+        "leaderboard",
+        "Planners that ran on the most workloads first, of those the one with the least mean gap. Gap: height \
+         over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
+         answers beside it. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
+         of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place, so that it \
+         may lie below the load; not to be ranked against the others.",
+        &[
+            ("planner", "Planner"),
+            ("workloads", "Workloads"),
+            ("cells", "Cells"),
+            ("answers", "Answers"),
+            ("optimal", "Optimal"),
+            ("proved", "Proved"),
+            ("mean_gap", "Mean gap"),
+            ("gap_count", "of"),
+            ("no_answer", "No answer"),
+            ("failures", "Failures"),
+            ("mean_time_ns", "Mean time"),
+            ("time_count", "of"),
+        ],
+    );
+    let mut rows: Vec<(usize, f64, Vec<Value>)> =
+        (0..model.planners.len()).map(|planner| leader(model, planner)).collect();
+    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.total_cmp(&b.1)));
+    rows.into_iter().for_each(|(_, _, row)| table.push(row));
+    table
+}
+
+fn leader(model: &Model, number: usize) -> (usize, f64, Vec<Value>) {
+    let planner = &model.planners[number];
+    let cells: Vec<&Cell> = planner.cells.iter().map(|&cell| &model.cells[cell]).collect();
+    let counted = |keep: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| keep(cell)).count();
+    let workloads: std::collections::BTreeSet<usize> = cells.iter().map(|cell| cell.workload).collect();
+    let free = cells.iter().filter(|cell| model.row(cell).target_bytes.is_none());
+    let gap = shifted_geometric_mean(free.map(|cell| cell.gap), GAP_SHIFT);
+    let time = shifted_geometric_mean(cells.iter().map(|cell| cell.time_ns), TIME_SHIFT);
+    let mark = if planner.in_place { " \u{21c4}" } else { "" };
+    let row = vec![
+        Value::text(format!("{}{mark}", planner.label)),
+        Value::count(workloads.len()),
+        Value::count(cells.len()),
+        Value::count(counted(&|cell| model.row(cell).status.is_answer())),
+        Value::count(counted(&|cell| model.is_optimal(cell))),
+        Value::count(counted(&|cell| model.row(cell).status == Status::Optimal)),
+        Value::or_missing(gap.mean.map(Value::Share)),
+        Value::count(gap.count),
+        Value::count(counted(&|cell| !model.row(cell).status.is_answer())),
+        Value::count(counted(&|cell| model.row(cell).status.is_failure())),
+        Value::or_missing(time.mean.map(Value::Nanoseconds)),
+        Value::count(time.count),
+    ];
+    (workloads.len(), gap.mean.unwrap_or(f64::INFINITY), row)
+}
+
+/// The planner that the others are compared with: not in place, on the most workloads, with the least gap.
+fn reference(model: &Model) -> Option<usize> {
+    let plain = (0..model.planners.len()).filter(|&p| !model.planners[p].in_place);
+    let ranked = plain.map(|planner| {
+        let (workloads, gap, _) = leader(model, planner);
+        (planner, workloads, gap)
+    });
+    let best =
+        ranked.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.total_cmp(&b.2)).then_with(|| a.0.cmp(&b.0)));
+    best.map(|(planner, _, _)| planner)
+}
+
+/// Every planner against the reference on the workloads that both have a height for.
+pub(crate) fn pairs(model: &Model) -> Option<Table> {
+    let reference = reference(model)?;
+    let name = &model.planners[reference].label;
+    let mut table = Table::new(
+        "pairs",
+        format!(
+            "Every planner against {name} on the workloads where both have a plan. Ratio: geometric mean of \
+             the heights' ratios, with its 95 % bootstrap interval over workloads; above 1 is worse than \
+             {name}. p: Wilcoxon signed-rank test of the log ratios, adjusted by Holm."
+        ),
+        &[
+            ("planner", "Planner"),
+            ("workloads", "Workloads"),
+            ("lower", "Lower"),
+            ("equal", "Equal"),
+            ("higher", "Higher"),
+            ("ratio", "Ratio"),
+            ("ratio_low", "from"),
+            ("ratio_high", "to"),
+            ("p", "p"),
+        ],
+    );
+    let others = (0..model.planners.len()).filter(|&p| p != reference && !model.planners[p].in_place);
+    let logs: Vec<(usize, Vec<f64>)> =
+        others.map(|p| (p, log_ratios(model, p, reference))).filter(|(_, logs)| !logs.is_empty()).collect();
+    let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs).p).collect();
+    for ((planner, logs), p) in logs.iter().zip(holm(&p)) {
+        table.push(pair(&model.planners[*planner].label, logs, p));
+    }
+    if table.rows.is_empty() { None } else { Some(table) }
+}
+
+fn log_ratios(model: &Model, planner: usize, reference: usize) -> Vec<f64> {
+    let ratio = |workload| {
+        let (own, other) = (model.height(planner, workload)?, model.height(reference, workload)?);
+        if own == 0 || other == 0 { None } else { Some((real(own) / real(other)).ln()) }
+    };
+    (0..model.workloads.len()).filter_map(ratio).collect()
+}
+
+fn pair(label: &str, logs: &[f64], p: f64) -> Vec<Value> {
+    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
+    let interval = bootstrap(logs, mean, 0.95, 2000, 1);
+    let counted = |keep: fn(f64) -> bool| Value::count(logs.iter().filter(|log| keep(**log)).count());
+    vec![
+        Value::text(label),
+        Value::count(logs.len()),
+        counted(|log| log < 0.0),
+        counted(|log| log == 0.0),
+        counted(|log| log > 0.0),
+        Value::Number(mean(logs).exp()),
+        Value::or_missing(interval.map(|interval| Value::Number(interval.low.exp()))),
+        Value::or_missing(interval.map(|interval| Value::Number(interval.high.exp()))),
+        Value::Number(p),
+    ]
+}
+
+/// Mean gaps by group of workloads and planner.
+pub(crate) fn gaps_by_group(model: &Model) -> Table {
+    let mut table = heat_table(
+        model,
+        "gaps-by-group",
+        "Mean gap (geometric, shifted by 1 %) by group of workloads and planner; the number of answers and \
+         of workloads without one in the remark of each field.",
+        "Workloads",
+    );
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (number, workload) in model.workloads.iter().enumerate() {
+        match groups.last_mut() {
+            Some((group, numbers)) if *group == workload.group() => numbers.push(number),
+            _ => groups.push((workload.group(), vec![number])),
+        }
+    }
+    for (group, workloads) in groups {
+        let mut row = vec![Value::text(group)];
+        row.extend((0..model.planners.len()).map(|planner| mean_gap(model, planner, &workloads)));
+        table.push(row);
+    }
+    table
+}
+
+fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
+    let mut table = Table::new(name, caption, &[("workload", first)]);
+    table.turned = true;
+    table.columns.extend(model.planners.iter().map(|planner| {
+        let mark = if planner.in_place { " \u{21c4}" } else { "" };
+        Column { key: planner.label.clone(), title: format!("{}{mark}", planner.label) }
+    }));
+    table
+}
+
+fn mean_gap(model: &Model, planner: usize, workloads: &[usize]) -> Value {
+    let cells = workloads.iter().flat_map(|&workload| model.free_cells(planner, workload));
+    let mean = shifted_geometric_mean(cells.map(|cell| cell.gap), GAP_SHIFT);
+    let remark = format!("{} answers, {} without", mean.count, mean.failures);
+    match mean.mean {
+        Some(gap) => Value::Heat(gap.max(0.0), remark),
+        None if mean.failures > 0 => Value::text(format!("{} \u{2717}", mean.failures)),
+        None => Value::Missing,
+    }
+}
+
+/// The gap of each workload and planner.
+pub(crate) fn gaps(model: &Model, page: impl Fn(usize) -> String) -> Table {
+    let mut table = heat_table(
+        model,
+        "gaps",
+        "Gap by workload and planner: height over the best bound that any planner proved, less 1. Where there \
+         is no plan, the status.",
+        "Workload",
+    );
+    for (number, workload) in model.workloads.iter().enumerate() {
+        let mut row = vec![Value::Link(workload.key.clone(), page(number))];
+        row.extend((0..model.planners.len()).map(|planner| gap_of(model, planner, number)));
+        table.push(row);
+    }
+    table
+}
+
+fn gap_of(model: &Model, planner: usize, workload: usize) -> Value {
+    let Some(cell) = model.free_cells(planner, workload).next() else { return Value::Missing };
+    let row = model.row(cell);
+    match (cell.gap, row.height) {
+        (Some(gap), Some(height)) => Value::Heat(gap, format!("{} bytes", count(height))),
+        _ => Value::text(row.status.name()),
+    }
+}
+
+/// All workloads with their best plan.
+pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table {
+    let mut table = Table::new(
+        "workloads",
+        "Workloads, each with its best plan.",
+        &[
+            ("workload", "Workload"),
+            ("buffers", "Buffers"),
+            ("load_bytes", "Load"),
+            ("height_bytes", "Best height"),
+            ("gap", "Gap"),
+            ("planner", "Planner"),
+            ("cells", "Cells"),
+        ],
+    );
+    for (number, workload) in model.workloads.iter().enumerate() {
+        let best = model.best_cell(number);
+        table.push(vec![
+            Value::Link(workload.key.clone(), page(number)),
+            Value::Count(workload.buffers),
+            Value::Bytes(workload.load),
+            Value::or_missing(best.and_then(|cell| model.row(cell).height).map(Value::Bytes)),
+            Value::or_missing(best.and_then(|cell| cell.gap).map(Value::Share)),
+            Value::or_missing(best.map(|cell| Value::text(&model.planner(cell).label))),
+            Value::count(workload.cells.len()),
+        ]);
+    }
+    table
+}
+
+/// The cells of one workload, the lowest height first.
+pub(crate) fn cells_of(
+    model: &Model,
+    workload: usize,
+    name: &str,
+    page: impl Fn(&Cell) -> Option<String>,
+) -> Table {
+    let mut table = Table::new(
+        name,
+        "Cells of this workload, the lowest height first. Times are medians; of cells that ran beside others \
+         they are in brackets.",
+        &[
+            ("planner", "Planner"),
+            ("seed", "Seed"),
+            ("status", "Status"),
+            ("height_bytes", "Height"),
+            ("bound_bytes", "Bound"),
+            ("gap", "Gap"),
+            ("fragmentation", "Fragmentation"),
+            ("time", "Time"),
+            ("peak_rss_bytes", "Memory"),
+            ("reason", "Remark"),
+        ],
+    );
+    let mut cells: Vec<&Cell> =
+        model.workloads[workload].cells.iter().map(|&cell| &model.cells[cell]).collect();
+    cells.sort_by_key(|cell| model.row(cell).height.unwrap_or(u64::MAX));
+    for cell in cells {
+        let row = model.row(cell);
+        let label = model.planner(cell).label.clone();
+        let mark = if row.hand_overs > 0 { " \u{21c4}" } else { "" };
+        table.push(vec![
+            match page(cell) {
+                Some(page) => Value::Link(format!("{label}{mark}"), page),
+                None => Value::text(format!("{label}{mark}")),
+            },
+            Value::Count(row.seed),
+            Value::text(row.status.name()),
+            Value::or_missing(row.height.map(Value::Bytes)),
+            Value::Bytes(cell.bound),
+            Value::or_missing(cell.gap.map(Value::Share)),
+            Value::or_missing(row.fragmentation().map(Value::Share)),
+            time(cell, row),
+            Value::or_missing(row.peak_rss_bytes.map(Value::Bytes)),
+            Value::text(remark(row)),
+        ]);
+    }
+    table
+}
+
+fn time(cell: &Cell, row: &Record) -> Value {
+    match (cell.time_ns, row.median_ns()) {
+        (Some(time), _) => Value::Nanoseconds(time),
+        (None, Some(time)) => Value::text(format!("({})", nanoseconds(real(time)))),
+        (None, None) => Value::Missing,
+    }
+}
+
+/// Why a row is as it is, and the capacity that it was asked for.
+pub(crate) fn remark(row: &Record) -> String {
+    let target = row.target_bytes.map(|target| format!("capacity {}", bytes(target)));
+    let parts = [target.unwrap_or_default(), row.reason.clone()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,114 @@
+//! Memory by net and batch: without reuse, with the framework's pool, planned, and the load.
+
+use super::bars::{Part, Slot, draw};
+use crate::drawing::Drawing;
+use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend};
+use crate::drawing::palette::{BLUE, GRAY, ORANGE, Rgb};
+use crate::format::{bytes, real};
+
+/// Memory of one net at one batch, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NetMemory {
+    pub(crate) net: String,
+    pub(crate) batch: String,
+    /// What is kept over all iterations, beside what is planned.
+    pub(crate) parameters: Option<u64>,
+    /// The sum of all sizes: every buffer with memory of its own.
+    pub(crate) network_wise: Option<u64>,
+    /// What the framework's pool took.
+    pub(crate) pool: Option<u64>,
+    /// The plan's height.
+    pub(crate) height: Option<u64>,
+    pub(crate) load: u64,
+}
+
+const PARAMETERS: Rgb = [0xb8, 0xbf, 0xc7];
+
+/// Draws the bars; `None` where there are no nets.
+pub(crate) fn plot(title: &str, planner: &str, nets: &[NetMemory]) -> Option<Drawing> {
+    let tops = nets.iter().map(|net| {
+        let part = [net.network_wise, net.pool, net.height, Some(net.load)].into_iter().flatten().max();
+        net.parameters.unwrap_or(0) + part.unwrap_or(0)
+    });
+    let most = tops.max()?;
+    let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
+    let y = Axis::bytes("memory", real(most));
+    let mut drawing = Drawing::new(title, 1060, 400);
+    let frame = Frame { left: 92.0, top: 16.0, right: 860.0, bottom: 346.0, x, y };
+    frame.draw(&mut drawing);
+    let slots: Vec<Slot> = nets.iter().map(|net| slot(net, planner)).collect();
+    draw(&mut drawing, &frame, &slots);
+    let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
+    let mut entries = vec![entry(GRAY, "no reuse")];
+    if nets.iter().any(|net| net.pool.is_some()) {
+        entries.push(entry(ORANGE, "framework's pool"));
+    }
+    entries.push(entry(BLUE, planner));
+    entries.push(Entry {
+        key: Key::Line { dashed: false },
+        color: [0x22, 0x26, 0x2b],
+        text: "load".to_owned(),
+    });
+    if nets.iter().any(|net| net.parameters.is_some()) {
+        entries.push(entry(PARAMETERS, "kept (parameters)"));
+    }
+    legend(&mut drawing, (frame.right + 16.0, frame.top), 200.0, &entries);
+    Some(drawing)
+}
+
+fn slot(net: &NetMemory, planner: &str) -> Slot {
+    let kept = net.parameters.unwrap_or(0);
+    let bar = |value: Option<u64>, color, what: &str| {
+        value.map(|value| {
+            let name = format!("{} {}", net.net, net.batch);
+            let mut parts = vec![Part {
+                from: real(kept),
+                to: real(kept + value),
+                color,
+                tip: format!("{name}: {what}: {}", bytes(value)),
+            }];
+            if kept > 0 {
+                let tip = format!("{name}: kept over all iterations: {}", bytes(kept));
+                parts.insert(0, Part { from: 0.0, to: real(kept), color: PARAMETERS, tip });
+            }
+            parts
+        })
+    };
+    let bars = [
+        bar(net.network_wise, GRAY, "no reuse"),
+        bar(net.pool, ORANGE, "framework's pool"),
+        bar(net.height, BLUE, planner),
+    ];
+    Slot {
+        group: net.net.clone(),
+        name: net.batch.clone(),
+        bars: bars.into_iter().flatten().collect(),
+        mark: Some(real(kept + net.load)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_stand_on_the_part_that_is_kept() {
+        let net = NetMemory {
+            net: "alexnet".to_owned(),
+            batch: "b32".to_owned(),
+            parameters: Some(100),
+            network_wise: Some(300),
+            pool: None,
+            height: Some(50),
+            load: 50,
+        };
+        let slot = slot(&net, "best-fit");
+        assert_eq!(slot.bars.len(), 2);
+        let ends: Vec<(f64, f64)> = slot.bars[0].iter().map(|part| (part.from, part.to)).collect();
+        assert_eq!(ends, [(0.0, 100.0), (100.0, 400.0)]);
+        assert_eq!(slot.mark, Some(150.0));
+        let svg = plot("Memory", "best-fit", &[net]).expect("drawn").to_inline_svg().expect("writes");
+        assert!(svg.contains("alexnet b32: best-fit: 50 B") && !svg.contains("pool"), "{svg}");
+        assert!(plot("Memory", "best-fit", &[]).is_none());
+    }
+}

@@ -1,0 +1,390 @@
+//! The report: from a store to a folder of pages.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use planlab_dsa::{Digest, Instance, Labels};
+use planlab_results::audit::{Finding, audit};
+use planlab_results::{StoreError, load_instance, load_plan, read_records};
+
+use crate::format::count;
+use crate::model::Model;
+use crate::nets::{PoolTotals, memory_figures, time_figures};
+use crate::pages::layout::{Origin, page};
+use crate::pages::workload::Mapped;
+use crate::pages::{cell, cells, index, tables, workload};
+use crate::table::Table;
+use crate::{MapOptions, ReportError, fragmentation_map, placement_map};
+
+/// What a report shows beside the records.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReportOptions {
+    /// The title of the summary.
+    pub title: String,
+    /// The command that makes the report, as its pages name it.
+    pub command: String,
+    /// What is known of workloads beside the records.
+    pub totals: PoolTotals,
+    /// The planner whose plans get maps beside the best ones, and whose times are shown by net.
+    pub baseline: String,
+    /// How many plans get maps and a page of their own.
+    pub maps: usize,
+}
+
+impl Default for ReportOptions {
+    fn default() -> Self {
+        Self {
+            title: "Memory planning benchmark".to_owned(),
+            command: "planlab report".to_owned(),
+            totals: PoolTotals::new(),
+            baseline: "best-fit".to_owned(),
+            maps: 400,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Pages.
+    pub pages: usize,
+    /// All files, pages included.
+    pub files: usize,
+}
+
+/// A report that can be written.
+#[derive(Clone, Debug)]
+pub struct Report {
+    store: PathBuf,
+    model: Model,
+    findings: Vec<Finding>,
+    options: ReportOptions,
+    slugs: Vec<String>,
+}
+
+/// The file that tells a report's folder from another.
+const MARKER: &str = "report.json";
+
+impl Report {
+    /// Reads the records of a store.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Store`] where they cannot be read.
+    pub fn from_store(dir: impl AsRef<Path>, options: ReportOptions) -> Result<Self, ReportError> {
+        let dir = dir.as_ref();
+        let model = Model::new(read_records(dir)?);
+        let findings = audit(model.records());
+        let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
+        Ok(Self { store: dir.to_path_buf(), model, findings, options, slugs })
+    }
+
+    /// What the audit found.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Writes the report into a folder, which is replaced as a whole: it must be empty, absent, or an
+    /// earlier report. The same records and options give the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::NotAReport`] where the folder holds something else, [`ReportError::Io`],
+    /// [`ReportError::Store`] where an instance or a plan is damaged, [`ReportError::Draw`].
+    pub fn write(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
+        let out = out.as_ref();
+        check_target(out)?;
+        let parent = match out.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(parent).map_err(ReportError::io("create", parent))?;
+        let temporary = tempfile::Builder::new()
+            .prefix(".planlab-report-")
+            .tempdir_in(parent)
+            .map_err(ReportError::io("create a folder in", parent))?;
+        let mut folder = Folder { root: temporary.path().join("report"), written: Written::default() };
+        self.fill(&mut folder)?;
+        if out.exists() {
+            let old = temporary.path().join("old");
+            fs::rename(out, &old).map_err(ReportError::io("replace", out))?;
+        }
+        fs::rename(&folder.root, out).map_err(ReportError::io("rename to", out))?;
+        Ok(folder.written)
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            command: self.options.command.clone(),
+            records: format!(
+                "{} records (digest {}, schema {})",
+                count(self.model.records().len() as u64),
+                self.model.digest,
+                planlab_results::SCHEMA
+            ),
+        }
+    }
+
+    fn page_of(&self, workload: usize) -> String {
+        format!("workloads/{}.html", self.slugs[workload])
+    }
+
+    fn fill(&self, folder: &mut Folder) -> Result<(), ReportError> {
+        let mut sums = BTreeMap::new();
+        let mut maps_left = self.options.maps;
+        for number in 0..self.model.workloads.len() {
+            let stored = self.stored(number)?;
+            if let Some((instance, _)) = &stored {
+                sums.insert(number, instance.total().get());
+            }
+            maps_left -= self.write_workload(folder, number, stored.as_ref(), maps_left)?;
+        }
+        self.write_summary(folder, &sums)?;
+        self.write_cells(folder)?;
+        let marker = serde_json::json!({
+            "kind": "planlab report",
+            "command": self.options.command,
+            "records": self.model.records().len(),
+            "digest": self.model.digest,
+            "schema": planlab_results::SCHEMA,
+        });
+        folder.put(MARKER, format!("{marker:#}\n").as_bytes())
+    }
+
+    /// The instance of a workload, where the store holds it.
+    fn stored(&self, workload: usize) -> Result<Option<(Instance, Labels)>, ReportError> {
+        let Ok(digest) = self.model.workloads[workload].instance.parse::<Digest>() else { return Ok(None) };
+        present(load_instance(&self.store, digest))
+    }
+
+    fn write_summary(&self, folder: &mut Folder, sums: &BTreeMap<usize, u64>) -> Result<(), ReportError> {
+        let model = &self.model;
+        let tables = index::Tables {
+            failures: tables::failures(model, &self.findings),
+            leaderboard: tables::leaderboard(model),
+            pairs: tables::pairs(model),
+            gaps_by_group: tables::gaps_by_group(model),
+            statuses: tables::statuses(model),
+            machines: tables::machines(model),
+            workloads: tables::workloads(model, |number| self.page_of(number)),
+        };
+        let gaps = tables::gaps(model, |number| self.page_of(number));
+        let all = [
+            &tables.failures,
+            &tables.leaderboard,
+            &tables.gaps_by_group,
+            &tables.statuses,
+            &tables.machines,
+            &tables.workloads,
+            &gaps,
+        ];
+        for table in all.into_iter().chain(&tables.pairs) {
+            folder.put_table(table)?;
+        }
+        let mut figures = index::figures(model);
+        figures.extend(memory_figures(model, &self.options.baseline, &self.options.totals, sums));
+        figures.extend(time_figures(model, &self.options.baseline));
+        for (drawing, _) in &figures {
+            folder.put(&format!("plots/{}.svg", slug(drawing.title())), drawing.to_svg()?.as_bytes())?;
+        }
+        let body = index::body(model, &self.options.title, &self.findings, &tables, &figures)?;
+        folder.put_page("index.html", &page(&self.options.title, "", &self.origin(), &body))?;
+        let body = index::gaps_body(&gaps);
+        folder.put_page("gaps.html", &page("Gap by workload and planner", "", &self.origin(), &body))
+    }
+
+    fn write_cells(&self, folder: &mut Folder) -> Result<(), ReportError> {
+        let table = cells::table(&self.model);
+        folder.put_table(&table)?;
+        let body = cells::body(&self.model, &table, |number| self.page_of(number));
+        folder.put_page("cells.html", &page("All cells", "", &self.origin(), &body))
+    }
+
+    /// Writes a workload's page, its maps and the pages of their cells; gives the number of plans drawn.
+    fn write_workload(
+        &self,
+        folder: &mut Folder,
+        number: usize,
+        stored: Option<&(Instance, Labels)>,
+        maps_left: usize,
+    ) -> Result<usize, ReportError> {
+        let mapped = match stored {
+            Some(stored) => self.write_maps(folder, number, stored, maps_left)?,
+            None => Vec::new(),
+        };
+        let page_of = |wanted: &crate::model::Cell| {
+            let found = mapped.iter().find(|map| std::ptr::eq(&raw const self.model.cells[map.cell], wanted));
+            found.map(|map| map.page.clone())
+        };
+        let name = format!("workloads/{}", self.slugs[number]);
+        let table = tables::cells_of(&self.model, number, &name, page_of);
+        folder.put_table(&table)?;
+        let instance = stored.map(|(instance, _)| instance);
+        let body = workload::body(&self.model, number, instance, &mapped, &table)?;
+        let title = &self.model.workloads[number].key;
+        folder.put_page(&self.page_of(number), &page(title, "../", &self.origin(), &body))?;
+        for map in &mapped {
+            let body = cell::body(&self.model, map, &self.page_of(number));
+            let title = format!("{} on {title}", self.model.planner(&self.model.cells[map.cell]).label);
+            folder.put_page(&map.page, &page(&title, "../", &self.origin(), &body))?;
+        }
+        Ok(mapped.len())
+    }
+
+    /// The cells of a workload whose plans are drawn: the lowest, and the baseline's if it is another plan.
+    fn chosen(&self, workload: usize) -> Vec<usize> {
+        let model = &self.model;
+        let mut chosen: Vec<usize> = Vec::new();
+        let baseline = model.planners.iter().position(|planner| planner.label == self.options.baseline);
+        let baseline = baseline.and_then(|planner| model.free_cells(planner, workload).next());
+        for cell in [model.best_cell(workload), baseline].into_iter().flatten() {
+            let plan = &model.row(cell).plan;
+            let is_new = chosen.iter().all(|&other| &model.row(&model.cells[other]).plan != plan);
+            if plan.is_some() && is_new {
+                let cells = &model.workloads[workload].cells;
+                chosen
+                    .extend(cells.iter().copied().find(|&at| std::ptr::eq(&raw const model.cells[at], cell)));
+            }
+        }
+        chosen
+    }
+
+    fn write_maps(
+        &self,
+        folder: &mut Folder,
+        workload: usize,
+        (instance, labels): &(Instance, Labels),
+        maps_left: usize,
+    ) -> Result<Vec<Mapped>, ReportError> {
+        let model = &self.model;
+        let chosen = self.chosen(workload);
+        let top = chosen.iter().filter_map(|&cell| model.row(&model.cells[cell]).height).max().unwrap_or(0);
+        let mut mapped = Vec::new();
+        for number in chosen.into_iter().take(maps_left) {
+            let cell = &model.cells[number];
+            let digest = model.row(cell).plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
+            let Some(digest) = digest else { continue };
+            let Some(plan) = present(load_plan(&self.store, digest))? else { continue };
+            // A stored plan is a claim like any other; a false one is the audit's business.
+            let Ok(plan) = instance.verify(plan) else { continue };
+            let name = format!("{}--{}", self.slugs[workload], slug(&model.planner(cell).label));
+            let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
+            let options = MapOptions::default().with_top(top).with_title(title);
+            let drawing = placement_map(instance, labels, Some(&plan), &options);
+            let map = Mapped {
+                cell: number,
+                page: format!("cells/{name}.html"),
+                placement: format!("maps/{name}.png"),
+                free: format!("maps/{name}-free.png"),
+                size: drawing.size(),
+            };
+            folder.put(&map.placement, &drawing.to_png()?)?;
+            folder.put(&map.free, &fragmentation_map(instance, &plan, &options).to_png()?)?;
+            mapped.push(map);
+        }
+        Ok(mapped)
+    }
+}
+
+/// What the store has, or `None` where it does not have it.
+fn present<T>(loaded: Result<T, StoreError>) -> Result<Option<T>, ReportError> {
+    match loaded {
+        Ok(loaded) => Ok(Some(loaded)),
+        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check_target(out: &Path) -> Result<(), ReportError> {
+    let mut entries = match fs::read_dir(out) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ReportError::io("read", out)(error)),
+    };
+    let is_empty = entries.next().is_none();
+    if is_empty || out.join(MARKER).is_file() {
+        Ok(())
+    } else {
+        Err(ReportError::NotAReport { path: out.into() })
+    }
+}
+
+/// A folder that is being filled.
+struct Folder {
+    root: PathBuf,
+    written: Written,
+}
+
+impl Folder {
+    fn put(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
+        let path = self.root.join(name);
+        let folder = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder).map_err(ReportError::io("create", folder))?;
+        fs::write(&path, content).map_err(ReportError::io("write", &path))?;
+        self.written.files += 1;
+        Ok(())
+    }
+
+    fn put_page(&mut self, name: &str, page: &str) -> Result<(), ReportError> {
+        self.written.pages += 1;
+        self.put(name, page.as_bytes())
+    }
+
+    fn put_table(&mut self, table: &Table) -> Result<(), ReportError> {
+        self.put(&format!("tables/{}.csv", table.name), table.to_csv().as_bytes())?;
+        self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
+    }
+}
+
+/// A name for files: lower-case letters, digits, dots and dashes.
+fn slug(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '/' => name.push('.'),
+            letter if letter.is_ascii_alphanumeric() || letter == '.' || letter == '_' => {
+                name.push(letter.to_ascii_lowercase());
+            }
+            _ if name.ends_with('-') => {}
+            _ => name.push('-'),
+        }
+    }
+    // Long names do not fit file systems; a digest keeps them apart.
+    if name.len() > 120 {
+        name.truncate(100);
+        name = format!("{name}-{}", Digest::of_bytes(text.as_bytes()).short());
+    }
+    let name = name.trim_matches(['-', '.']);
+    if name.is_empty() { "x".to_owned() } else { name.to_owned() }
+}
+
+/// Names that differ, by a number behind those that came before.
+fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let mut free = |name: String| {
+        let mut candidate = name.clone();
+        let mut number = 2;
+        while !taken.insert(candidate.clone()) {
+            candidate = format!("{name}-{number}");
+            number += 1;
+        }
+        candidate
+    };
+    names.map(|name| free(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_safe_and_differ() {
+        let names = ["a/b", "a.b", "../x", "A b <c>", "", "ä"].map(slug);
+        assert_eq!(names, ["a.b", "a.b", "x", "a-b-c", "x", "x"]);
+        assert_eq!(unique(names.into_iter()), ["a.b", "a.b-2", "x", "a-b-c", "x-2", "x-3"]);
+        assert!(slug(&"long/".repeat(100)).len() < 120);
+    }
+}
