@@ -9,15 +9,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use planlab_dsa::{CancelToken, Descriptor};
 use planlab_results::{Lane, Record, Status, Store};
 use planlab_workloads::Trace;
-use rand::seq::SliceRandom;
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 
 use crate::cell::Cell;
 use crate::cli::Retry;
 use crate::exit::Failure;
 use crate::input::{self, Source};
 use crate::provenance;
-use crate::runner::{now_ns, record, RowContext, Runner, Subject};
+use crate::runner::{RowContext, Runner, Subject, now_ns, record};
 
 /// Cells of quick planners that share a child.
 const BATCH: usize = 16;
@@ -143,8 +143,7 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
     };
     let digest = trace.instance.digest();
     let subject = Subject { source: &task.source, instance: &trace.instance, digest };
-    let fresh: Vec<Cell> =
-        task.cells.iter().filter(|cell| shared.is_due(cell, &subject)).cloned().collect();
+    let fresh: Vec<Cell> = task.cells.iter().filter(|cell| shared.is_due(cell, &subject)).cloned().collect();
     if !fresh.is_empty() {
         shared.keep_instance(&trace)?;
     }

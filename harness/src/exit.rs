@@ -51,7 +51,10 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 fn is_disk_full(error: &anyhow::Error) -> bool {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|cause| full.contains(&cause.kind()))
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| full.contains(&cause.kind()))
 }
 
 /// What a verb comes to.

@@ -1,6 +1,6 @@
 //! From what became of a child to a verdict: the plan is verified here, by the parent.
 
-use planlab_dsa::{initial_bound, Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan};
+use planlab_dsa::{Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan, initial_bound};
 use planlab_results::{Point, Status};
 
 use crate::isolation::protocol::{Answer, ComplaintKind};

@@ -23,7 +23,7 @@ use clap::Parser;
 
 use cli::{Cli, Verb};
 use exit::{Exit, Failure, Verdict};
-use output::{note, Output};
+use output::{Output, note};
 
 fn main() -> ExitCode {
     // clap ends the process itself: 2 for wrong usage, 0 for help.

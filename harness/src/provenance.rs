@@ -8,9 +8,11 @@ use planlab_results::Provenance;
 /// What this process runs on.
 pub(crate) fn here(concurrency: u32) -> Provenance {
     let cpu = cpu_model();
-    let cores = thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
+    let cores =
+        thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
     let kernel = read("/proc/sys/kernel/osrelease");
-    let host = blake3::hash(format!("{cpu}|{cores}|{}|{kernel}", memory_kib()).as_bytes()).to_hex()[..16].to_owned();
+    let host =
+        blake3::hash(format!("{cpu}|{cores}|{}|{kernel}", memory_kib()).as_bytes()).to_hex()[..16].to_owned();
     Provenance {
         host,
         cpu,

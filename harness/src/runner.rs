@@ -13,7 +13,7 @@ use crate::cell::Cell;
 use crate::input::Source;
 use crate::isolation::limits::Mechanism;
 use crate::isolation::{self, CellRequest, Request, Watch};
-use crate::judge::{judge, Judgement};
+use crate::judge::{Judgement, judge};
 use crate::quantity::nanoseconds;
 
 /// How often a cell is timed.

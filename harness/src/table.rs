@@ -34,7 +34,8 @@ impl Table {
         let mut text = String::new();
         let header: Vec<String> = self.header.iter().map(ToString::to_string).collect();
         for row in std::iter::once(&header).chain(&self.rows) {
-            let line: Vec<String> = shape.iter().enumerate().map(|(c, &shape)| pad(&cell(row, c), shape)).collect();
+            let line: Vec<String> =
+                shape.iter().enumerate().map(|(c, &shape)| pad(&cell(row, c), shape)).collect();
             let _ = writeln!(text, "{}", line.join("  ").trim_end());
         }
         text

@@ -1,7 +1,7 @@
 //! Rows as people and programs read them.
 
 use planlab_results::{Record, Status};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::quantity;
 use crate::table::Table;
@@ -87,7 +87,9 @@ fn status(record: &Record) -> String {
 /// Cells of one trace side by side, lowest first.
 pub(crate) fn comparison(records: &[Record]) -> String {
     let mut sorted: Vec<&Record> = records.iter().collect();
-    sorted.sort_by_key(|record| (record.height.unwrap_or(u64::MAX), record.median_ns(), record.planner.clone()));
+    sorted.sort_by_key(|record| {
+        (record.height.unwrap_or(u64::MAX), record.median_ns(), record.planner.clone())
+    });
     let mut table = Table::new(&["planner", "height", "gap", "fragmentation", "time", "status"]);
     for record in sorted {
         table.row([

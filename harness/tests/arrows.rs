@@ -66,8 +66,11 @@ fn arrows_point_one_way() {
     let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
     assert_eq!(found.keys().map(String::as_str).collect::<BTreeSet<_>>(), known, "a crate without a place");
     for (name, allowed) in ARROWS {
-        let sees: BTreeSet<&str> =
-            found[name].iter().map(String::as_str).filter(|other| known.contains(other) && *other != name).collect();
+        let sees: BTreeSet<&str> = found[name]
+            .iter()
+            .map(String::as_str)
+            .filter(|other| known.contains(other) && *other != name)
+            .collect();
         let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
         assert!(sees.is_subset(&allowed), "{name} sees {:?}", sees.difference(&allowed));
     }

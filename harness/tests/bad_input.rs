@@ -77,7 +77,15 @@ fn a_folder_that_cannot_be_written_is_bad_input() {
     // Not even root writes into /proc.
     for arguments in [
         vec!["generate", "uniform", "n=10", "-o", "/proc/planlab/trace.csv"],
-        vec!["bench", "--workload", "synthetic/uniform/n10/s1", "--planner", "bump", "--out", "/proc/planlab"],
+        vec![
+            "bench",
+            "--workload",
+            "synthetic/uniform/n10/s1",
+            "--planner",
+            "bump",
+            "--out",
+            "/proc/planlab",
+        ],
     ] {
         let (_, stderr) = run(folder.path(), &arguments, 2);
         assert!(stderr.contains("/proc/planlab"), "{stderr}");
@@ -113,18 +121,21 @@ fn a_plan_that_lies_is_exit_code_4_with_buffers_and_steps() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "t.csv", "id,lower,upper,size,alignment\na,0,4,8,4\nb,2,6,8,4\n");
     let plan = |a: &str, b: &str| {
-        format!("# planlab: plan\nid,lower,upper,size,alignment,offset,overwrites\na,0,4,8,4,{a},\nb,2,6,8,4,{b},\n")
+        format!(
+            "# planlab: plan\nid,lower,upper,size,alignment,offset,overwrites\na,0,4,8,4,{a},\nb,2,6,8,4,{b},\n"
+        )
     };
-    for (a, b, violation) in [
-        ("0", "4", "overlap"),
-        ("0", "9", "misaligned"),
-        ("0", "18446744073709551612", "overflow"),
-    ] {
+    for (a, b, violation) in
+        [("0", "4", "overlap"), ("0", "9", "misaligned"), ("0", "18446744073709551612", "overflow")]
+    {
         write(folder.path(), "p.csv", plan(a, b));
         let found = json(folder.path(), &["verify", "t.csv", "p.csv"], 4);
         assert_eq!(found["valid"], false);
         assert_eq!(found["violation"], violation);
-        assert!(found["buffers"].as_array().is_some_and(|names| names.iter().any(|name| name == "b")), "{found}");
+        assert!(
+            found["buffers"].as_array().is_some_and(|names| names.iter().any(|name| name == "b")),
+            "{found}"
+        );
     }
     write(folder.path(), "p.csv", plan("0", "4"));
     let found = json(folder.path(), &["verify", "t.csv", "p.csv"], 4);

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use planlab_dsa::{execute, Budget, Guarantee};
+use planlab_dsa::{Budget, Guarantee, execute};
 use planlab_workloads::Catalog;
 
 const WORKLOADS: [&str; 12] = [
@@ -30,7 +30,8 @@ fn heights() -> String {
         let instance = &trace.instance;
         for planner in planlab_solvers::registry() {
             let descriptor = planner.descriptor();
-            if descriptor.guarantee == Guarantee::Exact || descriptor.practical.is_some_and(|n| instance.len() > n as usize)
+            if descriptor.guarantee == Guarantee::Exact
+                || descriptor.practical.is_some_and(|n| instance.len() > n as usize)
             {
                 continue;
             }

@@ -41,8 +41,10 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
     ] {
         assert_eq!(detail(&rows, planner), status, "{planner}");
     }
-    let honest: Vec<&Value> =
-        rows.iter().filter(|row| !row["planner"].as_str().is_some_and(|p| p.starts_with("saboteur"))).collect();
+    let honest: Vec<&Value> = rows
+        .iter()
+        .filter(|row| !row["planner"].as_str().is_some_and(|p| p.starts_with("saboteur")))
+        .collect();
     assert!(honest.len() >= 12, "{} honest rows", honest.len());
     for row in honest {
         assert!(["optimal", "feasible"].contains(&row["detail"].as_str().expect("a status")), "{row}");

@@ -3,8 +3,8 @@
 mod common;
 
 use common::json;
-use planlab_dsa::{execute, Budget, Bytes, Evidence, Scope, Stop};
-use planlab_workloads::{expected, Catalog};
+use planlab_dsa::{Budget, Bytes, Evidence, Scope, Stop, execute};
+use planlab_workloads::{Catalog, expected};
 use tempfile::tempdir;
 
 #[test]
@@ -18,7 +18,12 @@ fn best_fit_has_the_expected_heights_on_all_propagation_traces() {
         for key in ["best-fit", "best-fit/reference"] {
             let planner = planlab_solvers::planner(key).expect("registered");
             let outcome = execute(&planner, &trace.instance, Budget::default(), 0);
-            assert_eq!(outcome.height().map(Bytes::get), Some(row.best_fit_height.get()), "{key} {}", row.key);
+            assert_eq!(
+                outcome.height().map(Bytes::get),
+                Some(row.best_fit_height.get()),
+                "{key} {}",
+                row.key
+            );
         }
     }
 }
@@ -26,7 +31,9 @@ fn best_fit_has_the_expected_heights_on_all_propagation_traces() {
 #[test]
 fn both_mip_planners_have_the_two_published_optima() {
     let folder = tempdir().expect("a folder");
-    for (workload, optimum) in [("chainer/alexnet/infer/b1", 10_169_344), ("chainer/googlenet/infer/b1", 12_202_496)] {
+    for (workload, optimum) in
+        [("chainer/alexnet/infer/b1", 10_169_344), ("chainer/googlenet/infer/b1", 12_202_496)]
+    {
         for planner in ["mip/highs", "mip/cbc"] {
             let plan = json(folder.path(), &["plan", workload, "--planner", planner], 0);
             assert_eq!(plan["height"], optimum, "{planner} {workload}");
@@ -47,7 +54,8 @@ fn both_mip_planners_prove_optima_above_the_load() {
             let honours = planlab_solvers::planner("mip/highs").expect("registered").descriptor().honours;
             // A relaxed or aligned bound may close the gap before the solver does.
             honours.refuses(&case.instance).is_none()
-                && planlab_dsa::initial_bound(&case.instance).of(Scope::NoHandOver).value < case.optimum.expect("known")
+                && planlab_dsa::initial_bound(&case.instance).of(Scope::NoHandOver).value
+                    < case.optimum.expect("known")
                 && case.instance.in_place().is_empty()
         })
         .collect();

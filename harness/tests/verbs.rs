@@ -7,11 +7,12 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 const VERBS: [&str; 15] = [
-    "list", "bench", "plan", "compare", "verify", "bound", "generate", "import", "export", "show", "report", "merge",
-    "audit", "doctor", "help",
+    "list", "bench", "plan", "compare", "verify", "bound", "generate", "import", "export", "show", "report",
+    "merge", "audit", "doctor", "help",
 ];
 
-const TRACE: &str = "# alignment: 4\nid,lower,upper,size,category\nx,0,3,4096,act\ny,1,2,1022,ws\nz,2,5,4096,act\n";
+const TRACE: &str =
+    "# alignment: 4\nid,lower,upper,size,category\nx,0,3,4096,act\ny,1,2,1022,ws\nz,2,5,4096,act\n";
 
 #[test]
 fn every_verb_has_help() {
@@ -35,7 +36,10 @@ fn lists_have_keys_and_descriptions() {
         let rows = json(folder.path(), &["list", what], 0);
         let rows = rows.as_array().expect("an array");
         assert!(rows.iter().any(|row| row["key"] == key), "{what}");
-        assert!(rows.iter().all(|row| row["description"].as_str().is_some_and(|text| !text.is_empty())), "{what}");
+        assert!(
+            rows.iter().all(|row| row["description"].as_str().is_some_and(|text| !text.is_empty())),
+            "{what}"
+        );
         let (text, _) = run(folder.path(), &["list", what], 0);
         assert!(text.contains(key), "{what}: {text}");
     }
@@ -139,7 +143,16 @@ fn pictures_are_written_whole() {
 #[test]
 fn a_bench_becomes_a_report_an_audit_and_a_merge() {
     let folder = tempdir().expect("a folder");
-    let bench = ["bench", "--workload", "chainer/alexnet/*/b*", "--planner", "best-fit", "--planner", "bump", "--json"];
+    let bench = [
+        "bench",
+        "--workload",
+        "chainer/alexnet/*/b*",
+        "--planner",
+        "best-fit",
+        "--planner",
+        "bump",
+        "--json",
+    ];
     for shard in ["1/2", "2/2"] {
         let out = format!("s{}", &shard[..1]);
         run(folder.path(), &[&bench[..], &["--shard", shard, "--out", &out]].concat(), 0);

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use planlab_dsa::{execute_observed, Budget, Bytes, CancelToken, Instance, Outcome, Planner};
-use rustix::process::{setrlimit, Resource, Rlimit};
+use planlab_dsa::{Budget, Bytes, CancelToken, Instance, Outcome, Planner, execute_observed};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::mailbox::Mailbox;
 use super::protocol::{Answer, CellRequest, Reply, Request};

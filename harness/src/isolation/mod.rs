@@ -12,4 +12,4 @@ pub(crate) mod saboteur;
 pub(crate) mod supervisor;
 
 pub(crate) use protocol::{Answer, CellRequest, Request};
-pub(crate) use supervisor::{run, CellEnd, Death, Watch};
+pub(crate) use supervisor::{CellEnd, Death, Watch, run};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use planlab_dsa::{Bound, CancelToken, Instance, Plan};
-use rustix::process::{kill_process_group, Pid, Signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::limits::{Cgroup, Mechanism};
 use super::mailbox;
@@ -81,7 +81,12 @@ pub(crate) fn run(request: &Request, instance: &Instance, watch: &Watch) -> io::
     Ok(all)
 }
 
-fn collect(ends: Vec<Result<Answer, Death>>, request: &Request, instance: &Instance, stderr: &str) -> Vec<CellEnd> {
+fn collect(
+    ends: Vec<Result<Answer, Death>>,
+    request: &Request,
+    instance: &Instance,
+    stderr: &str,
+) -> Vec<CellEnd> {
     let kept = |cell: usize| {
         let path = request.mailboxes.join(cell.to_string());
         mailbox::read(&path, instance.len(), instance.in_place().len())

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use planlab_results::{read_records, Record, Status};
-use planlab_workloads::{glob as glob_matches, Catalog, Suite};
+use planlab_results::{Record, Status, read_records};
+use planlab_workloads::{Catalog, Suite, glob as glob_matches};
 use serde_json::json;
 
 use super::plan::cell;
-use crate::bench::{cancel_on_interrupt, estimate, open_store, run as run_bench, Order, Tally, Task};
+use crate::bench::{Order, Tally, Task, cancel_on_interrupt, estimate, open_store, run as run_bench};
 use crate::cell::Cell;
 use crate::cli::{BenchArgs, LimitArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::Source;
-use crate::output::{note, Output};
+use crate::output::{Output, note};
 use crate::runner::{Runner, Samples};
 use crate::{planners, quantity, view};
 
@@ -30,8 +30,14 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         return Ok(Exit::Complete);
     }
     let name = suite.as_ref().map_or("", |suite| suite.name.as_str());
-    let order =
-        Order { suite: name, tasks, jobs: args.jobs, shard: args.shard, retry: args.retry, seed: args.limits.seed };
+    let order = Order {
+        suite: name,
+        tasks,
+        jobs: args.jobs,
+        shard: args.shard,
+        retry: args.retry,
+        seed: args.limits.seed,
+    };
     let mut store = open_store(&args.out, &note)?;
     let limits = suite.as_ref().map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel_on_interrupt()?, Samples::new(limits.samples, limits.single_above))?;
@@ -64,7 +70,8 @@ fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
 
 /// The cells to run, by workload.
 fn tasks(args: &BenchArgs, suite: Option<&Suite>, catalog: &Catalog) -> Result<Vec<Task>, Failure> {
-    let planners = if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
+    let planners =
+        if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
     let mut by_workload: BTreeMap<String, Vec<Cell>> = BTreeMap::new();
     let mut add = |workload: &str, planner: &str, limits: &LimitArgs| {
         let source = Source::workload(workload, args.corpus.corpus.as_deref());
@@ -150,7 +157,8 @@ fn surprises(suite: Option<&Suite>, rows: &[Record]) -> Vec<Surprise> {
     let Some(suite) = suite else { return Vec::new() };
     let mut surprises = Vec::new();
     for expectation in &suite.expect {
-        let row = rows.iter().find(|r| r.workload == expectation.workload && r.planner == expectation.planner);
+        let row =
+            rows.iter().find(|r| r.workload == expectation.workload && r.planner == expectation.planner);
         if let Some(row) = row.filter(|row| row.height != Some(expectation.height)) {
             surprises.push(Surprise {
                 workload: row.workload.clone(),

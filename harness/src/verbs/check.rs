@@ -3,18 +3,18 @@
 use std::time::Instant;
 
 use planlab_dsa::{
-    alignment_bound, fragmentation, initial_bound, pin_bound, Bound, BufferId, Evidence, Instance, Scope,
-    VerifiedPlan, Violation,
+    Bound, BufferId, Evidence, Instance, Scope, VerifiedPlan, Violation, alignment_bound, fragmentation,
+    initial_bound, pin_bound,
 };
 use planlab_workloads::Trace;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::cli::{BoundArgs, VerifyArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
-use crate::output::{note, Output};
+use crate::output::{Output, note};
 use crate::table::Table;
-use crate::view::{percent, JSON_VERSION};
+use crate::view::{JSON_VERSION, percent};
 
 pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
     if args.trace == "-" && args.plan == "-" {
@@ -90,7 +90,8 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
     let best = initial_bound(&trace.instance);
     let seconds = before.elapsed().as_secs_f64();
     let rows = arguments(&trace.instance);
-    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &bound_text(&rows, best))?;
+    output
+        .put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &bound_text(&rows, best))?;
     Ok(Exit::Complete)
 }
 

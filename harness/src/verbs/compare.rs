@@ -9,8 +9,8 @@ use crate::cell::Cell;
 use crate::cli::CompareArgs;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
-use crate::output::{note, Output};
-use crate::runner::{now_ns, record, Runner, Samples, Subject};
+use crate::output::{Output, note};
+use crate::runner::{Runner, Samples, Subject, now_ns, record};
 use crate::{planners, view};
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
@@ -42,7 +42,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
 fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {
     let started = now_ns();
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
-    let judgement = judged.first().ok_or_else(|| Failure::usage("the child was asked for a cell and has none"))?;
+    let judgement =
+        judged.first().ok_or_else(|| Failure::usage("the child was asked for a cell and has none"))?;
     Ok(record(cell, subject, judgement, None, context(runner, started)))
 }
 

@@ -1,14 +1,14 @@
 //! `generate`, `import` and `export`.
 
 use planlab_dsa::{Instance, Plan};
-use planlab_workloads::formats::{read_trace, write_minimalloc, write_plan, write_trace, Dialect};
-use planlab_workloads::{synthetic, ReadOptions, Trace};
+use planlab_workloads::formats::{Dialect, read_trace, write_minimalloc, write_plan, write_trace};
+use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::json;
 
 use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
-use crate::output::{note, Output};
+use crate::output::{Output, note};
 use crate::view::JSON_VERSION;
 
 pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
@@ -28,7 +28,9 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
         DialectArg::Open => Dialect::Open,
     };
     if dialect != Dialect::HalfOpen && args.format != ImportFormat::Idealloc {
-        return Err(Failure::usage("--dialect is for idealloc; the other formats say what their columns mean"));
+        return Err(Failure::usage(
+            "--dialect is for idealloc; the other formats say what their columns mean",
+        ));
     }
     let options = ReadOptions::default().with_dialect(dialect).with_pins(args.pins);
     let name = if args.file == "-" { "<stdin>" } else { &args.file };

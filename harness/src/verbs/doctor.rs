@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::exit::{Exit, Verdict};
 use crate::isolation::limits::Mechanism;
@@ -21,7 +21,8 @@ pub(crate) fn run(output: Output) -> Verdict {
         findings.iter().map(|f| json!({ "topic": f.topic, "ok": f.ok, "says": f.says })).collect();
     let here = provenance::here(1);
     let value = json!({ "version": crate::view::JSON_VERSION, "provenance": here, "findings": objects });
-    let line = |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
+    let line =
+        |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
     output.put(&value, &findings.iter().map(line).collect::<String>())?;
     Ok(Exit::Complete)
 }
@@ -51,7 +52,9 @@ fn findings() -> Vec<Finding> {
             topic: "limits",
             ok: isolated,
             says: match mechanism {
-                Mechanism::Rlimit => "no cgroup can be made here: memory is limited by address space".to_owned(),
+                Mechanism::Rlimit => {
+                    "no cgroup can be made here: memory is limited by address space".to_owned()
+                }
                 _ => format!("memory is limited by {}", mechanism.name()),
             },
         },
@@ -73,7 +76,8 @@ fn findings() -> Vec<Finding> {
 }
 
 fn mailboxes() -> String {
-    let kept = if Path::new("/dev/shm").is_dir() { "in memory (/dev/shm)" } else { "in the temporary folder" };
+    let kept =
+        if Path::new("/dev/shm").is_dir() { "in memory (/dev/shm)" } else { "in the temporary folder" };
     format!("plans of running cells are kept {kept}")
 }
 
@@ -89,5 +93,9 @@ fn gpu() -> bool {
 }
 
 fn gpu_text() -> String {
-    if gpu() { "an NVIDIA driver is loaded".to_owned() } else { "no NVIDIA driver: no replay on a GPU".to_owned() }
+    if gpu() {
+        "an NVIDIA driver is loaded".to_owned()
+    } else {
+        "no NVIDIA driver: no replay on a GPU".to_owned()
+    }
 }

@@ -1,12 +1,12 @@
 //! `list`: what there is, with one line each.
 
 use planlab_dsa::Honours;
-use planlab_workloads::{suites, synthetic, Catalog};
-use serde_json::{json, Value};
+use planlab_workloads::{Catalog, suites, synthetic};
+use serde_json::{Value, json};
 
 use crate::cli::{ListArgs, Listing};
 use crate::exit::{Exit, Verdict};
-use crate::output::{note, Output};
+use crate::output::{Output, note};
 use crate::planners;
 use crate::table::Table;
 
@@ -45,8 +45,13 @@ fn value(entry: &Entry) -> Value {
 fn planner_entries() -> Vec<Entry> {
     let entry = |d: planlab_dsa::Descriptor| {
         let most = d.practical.map(|n| format!("; up to {n} buffers")).unwrap_or_default();
-        let description =
-            format!("{} [{}; O({}){most}; honours {}]", d.summary, d.guarantee, d.complexity, honoured(&d.honours));
+        let description = format!(
+            "{} [{}; O({}){most}; honours {}]",
+            d.summary,
+            d.guarantee,
+            d.complexity,
+            honoured(&d.honours)
+        );
         Entry {
             key: d.key.to_string(),
             description,

@@ -1,1 +1,114 @@
 //! `show` and `report`.
+
+use planlab_dsa::VerifiedPlan;
+use planlab_reports::{
+    Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
+    show_page,
+};
+use planlab_workloads::{Trace, expected};
+use serde_json::json;
+
+use crate::cli::{ReportArgs, ShowArgs};
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::{self, Source};
+use crate::output::{Output, note};
+use crate::view::JSON_VERSION;
+
+/// What `show` draws into one picture; `.html` has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Picture {
+    Svg,
+    Png,
+    Html,
+}
+
+pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
+    let kind = kind(args)?;
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    let plan = args.plan.as_ref().map(|plan| input::plan(plan, &trace)).transpose()?;
+    let verified = plan.map(|plan| trace.instance.verify(plan)).transpose();
+    let plan = verified.map_err(|violation| Failure::new(Exit::Invalid, violation))?;
+    let bytes = match kind {
+        Picture::Svg => drawing(&trace, plan.as_ref(), &source.name).to_svg()?.into_bytes(),
+        Picture::Png => drawing(&trace, plan.as_ref(), &source.name).to_png()?,
+        Picture::Html => page(args, &trace, plan.as_ref(), &source.name)?.into_bytes(),
+    };
+    let path = args.output.display().to_string();
+    input::write(&path, &bytes)?;
+    let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len() });
+    output.put(&value, &format!("{path}: {} bytes\n", bytes.len()))?;
+    Ok(Exit::Complete)
+}
+
+fn kind(args: &ShowArgs) -> Result<Picture, Failure> {
+    match args.output.extension().and_then(|end| end.to_str()) {
+        Some("svg") => Ok(Picture::Svg),
+        Some("png") => Ok(Picture::Png),
+        Some("html") => Ok(Picture::Html),
+        _ => Err(Failure::usage(format!("{}: a picture ends in .svg, .png or .html", args.output.display()))),
+    }
+}
+
+/// A plan's placement map, or a trace's load curve.
+fn drawing(trace: &Trace, plan: Option<&VerifiedPlan<'_>>, name: &str) -> Drawing {
+    match plan {
+        Some(_) => {
+            placement_map(&trace.instance, &trace.labels, plan, &MapOptions::default().with_title(name))
+        }
+        None => load_curve_plot(&trace.instance, None),
+    }
+}
+
+fn page(
+    args: &ShowArgs,
+    trace: &Trace,
+    plan: Option<&VerifiedPlan<'_>>,
+    name: &str,
+) -> Result<String, Failure> {
+    let plan_name = args.plan.as_deref().map(|plan| format!(" {plan}")).unwrap_or_default();
+    let command = format!("planlab show {}{plan_name} -o {}", args.trace, args.output.display());
+    Ok(show_page(&trace.instance, &trace.labels, plan, name, &command)?)
+}
+
+pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
+    let (results, pages) = (args.results.display().to_string(), args.output.display().to_string());
+    let mut options = ReportOptions::default();
+    options.command = format!("planlab report {results} -o {pages}");
+    options.totals = totals();
+    let report = Report::from_store(&args.results, options)?;
+    let written = report.write(&args.output)?;
+    let value = json!({
+        "version": JSON_VERSION,
+        "output": pages,
+        "pages": written.pages,
+        "files": written.files,
+        "findings": report.findings().len(),
+    });
+    let text = format!("{pages}/index.html: {} pages, {} files\n", written.pages, written.files);
+    output.put(&value, &text)?;
+    Ok(Exit::Complete)
+}
+
+/// What is known of the paper's nets beside the records: the retained part, the sum of all requests, and what
+/// the framework's own pool held for the propagation.
+fn totals() -> PoolTotals {
+    let known = expected::expected();
+    let total = |row: &expected::Propagation| PoolTotal {
+        parameters: Some(retained(known, &row.key).unwrap_or(row.parameters.get())),
+        network_wise: Some(row.sum.get()),
+        pool: Some(row.cupy2_pool.get()),
+    };
+    known.propagation.iter().map(|row| (row.key.clone(), total(row))).collect()
+}
+
+/// What a training process keeps between iterations (parameters, their gradients and the optimizer's state); it
+/// does not depend on the batch, so any recorded process of the net tells. `None` for inference.
+fn retained(known: &expected::Expected, key: &str) -> Option<u64> {
+    let (net, _) = key.split_once("/train/")?;
+    let prefix = format!("{net}/process/");
+    let process = known.process.iter().find(|process| process.key.starts_with(&prefix))?;
+    Some(process.cupy2_pool_used.get())
+}

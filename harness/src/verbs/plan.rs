@@ -2,18 +2,18 @@
 
 use planlab_dsa::{CancelToken, VerifiedPlan};
 use planlab_results::{Lane, Record, Status};
-use planlab_workloads::formats::write_plan;
 use planlab_workloads::Trace;
+use planlab_workloads::formats::write_plan;
 
 use crate::bench::cancel_on_interrupt;
 use crate::cell::Cell;
 use crate::cli::{LimitArgs, PlanArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
-use crate::isolation::{child, mailbox, CellEnd};
-use crate::judge::{judge, Judgement};
-use crate::output::{note, Output};
-use crate::runner::{now_ns, record, RowContext, Runner, Samples, Subject};
+use crate::isolation::{CellEnd, child, mailbox};
+use crate::judge::{Judgement, judge};
+use crate::output::{Output, note};
+use crate::runner::{RowContext, Runner, Samples, Subject, now_ns, record};
 use crate::{planners, provenance, view};
 
 /// Wall limit of a cell that names none.
@@ -98,7 +98,8 @@ fn in_process<'i>(
 ) -> Result<Judgement<'i>, Failure> {
     let path = scratch.join("mailbox");
     let instance = subject.instance;
-    let answer = child::perform(instance, &crate::runner::ask(cell, Samples::ONCE), &path, cancel, &mut || Ok(()))?;
+    let answer =
+        child::perform(instance, &crate::runner::ask(cell, Samples::ONCE), &path, cancel, &mut || Ok(()))?;
     let (plan, bound) = mailbox::read(&path, instance.len(), instance.in_place().len());
     let end = CellEnd { end: Ok(answer), plan, bound, stderr_tail: String::new() };
     Ok(judge(end, instance, cell.target))

@@ -1,8 +1,8 @@
 //! `audit` and `merge`.
 
-use planlab_results::audit::{audit as audit_rows, Finding};
+use planlab_results::audit::{Finding, audit as audit_rows};
 use planlab_results::read_records;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
 use crate::exit::{Exit, Verdict};
@@ -15,7 +15,8 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     let mut findings = audit_rows(&rows);
     #[cfg(feature = "reports")]
     findings.extend(planlab_results::audit::audit_plans(&args.results, &rows)?);
-    let object = |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
+    let object =
+        |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
     let objects: Vec<Value> = findings.iter().map(object).collect();
     let value = json!({ "version": JSON_VERSION, "rows": rows.len(), "findings": objects });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
