@@ -46,9 +46,9 @@ impl Cell {
         planlab_solvers::SOURCE_DIGEST.to_owned()
     }
 
-    /// Parameters beyond the planner's key, as JSON.
+    /// Parameters beyond the planner's key that are not at their default, as JSON.
     pub(crate) fn parameters(&self) -> String {
-        serde_json::json!({ "threads": self.threads }).to_string()
+        if self.threads == 1 { "{}".to_owned() } else { serde_json::json!({ "threads": self.threads }).to_string() }
     }
 }
 
