@@ -220,6 +220,7 @@ pub enum GraphError {
 pub struct GraphBuilder {
     tensors: Vec<Tensor>,
     operations: Vec<Operation>,
+    workspaces: usize,
 }
 
 impl GraphBuilder {
@@ -231,6 +232,7 @@ impl GraphBuilder {
 
     /// Adds an operation after all others.
     pub fn operation(&mut self, operation: Operation) -> OpId {
+        self.workspaces += usize::from(operation.workspace != Bytes::ZERO);
         self.operations.push(operation);
         OpId::from_index(self.operations.len() - 1)
     }
@@ -252,9 +254,8 @@ impl GraphBuilder {
 
     /// The number of buffers that the graph comes to so far: tensors and workspaces.
     #[must_use]
-    pub fn buffers(&self) -> usize {
-        let workspaces = self.operations.iter().filter(|op| op.workspace != Bytes::ZERO).count();
-        self.tensors.len() + workspaces
+    pub const fn buffers(&self) -> usize {
+        self.tensors.len() + self.workspaces
     }
 
     /// The bytes of a tensor.
@@ -273,7 +274,7 @@ impl GraphBuilder {
     ///
     /// The first rule that is broken.
     pub fn build(self) -> Result<Graph, GraphError> {
-        let Self { tensors, operations } = self;
+        let Self { tensors, operations, .. } = self;
         if let Some(empty) = tensors.iter().position(|tensor| tensor.bytes == Bytes::ZERO) {
             return Err(GraphError::ZeroBytes { tensor: TensorId::from_index(empty) });
         }

@@ -1,6 +1,6 @@
 //! Every workload by its key, wherever it comes from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::external::{self, External, ExternalError};
 use crate::formats::{FormatError, Trace};
@@ -22,6 +22,7 @@ use crate::synthetic::{self, ParameterError};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Catalog {
+    corpus: Option<PathBuf>,
     external: Vec<External>,
     notices: Vec<String>,
 }
@@ -62,7 +63,13 @@ impl Catalog {
     #[must_use]
     pub fn new(corpus: Option<PathBuf>) -> Self {
         let (external, notices) = external::scan(corpus.as_deref());
-        Self { external, notices }
+        Self { corpus, external, notices }
+    }
+
+    /// The corpus folder that was given.
+    #[must_use]
+    pub fn corpus(&self) -> Option<&Path> {
+        self.corpus.as_deref()
     }
 
     /// What is not there and how to fetch it, a sentence each.

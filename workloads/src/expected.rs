@@ -123,13 +123,13 @@ pub fn expected() -> &'static Expected {
         let bytes = data_file("chainer/expected.json").expect("embedded");
         let raw: RawExpected = serde_json::from_slice(&bytes).expect("valid");
         Expected {
-            propagation: raw.propagation.into_iter().map(propagation).collect(),
-            process: raw.process.into_iter().map(process).collect(),
+            propagation: raw.propagation.iter().map(propagation).collect(),
+            process: raw.process.iter().map(process).collect(),
         }
     })
 }
 
-fn propagation(raw: RawPropagation) -> Propagation {
+fn propagation(raw: &RawPropagation) -> Propagation {
     Propagation {
         key: key(&raw.file),
         buffers: raw.buffers,
@@ -142,7 +142,7 @@ fn propagation(raw: RawPropagation) -> Propagation {
     }
 }
 
-fn process(raw: RawProcess) -> Process {
+fn process(raw: &RawProcess) -> Process {
     Process {
         key: key(&raw.file),
         before_step: raw.before_step,

@@ -10,6 +10,7 @@
 //! [[group]]
 //! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too
 //! planners = ["best-fit", "first-fit/*"]
+//! except = ["first-fit/input"]         # optional
 //! time_limit = 10.0                    # seconds for a cell, optional
 //! max_buffers = 20000                  # larger workloads are left out, optional
 //!
@@ -88,6 +89,9 @@ pub struct Group {
     pub workloads: Vec<String>,
     /// Patterns over planner keys.
     pub planners: Vec<String>,
+    /// Patterns over planner keys that are left out all the same.
+    #[serde(default)]
+    pub except: Vec<String>,
     /// Seconds for a cell; `None`: the harness's default.
     #[serde(default)]
     pub time_limit: Option<f64>,
@@ -270,7 +274,8 @@ impl Suite {
                 notices.push(format!("this build has no planner `{pattern}`{}", did_you_mean(&near)));
             }
         }
-        let wanted = |planner: &&String| group.planners.iter().any(|pattern| glob(pattern, planner));
+        let any = |patterns: &[String], planner: &str| patterns.iter().any(|pattern| glob(pattern, planner));
+        let wanted = |planner: &&String| any(&group.planners, planner) && !any(&group.except, planner);
         planners.iter().filter(wanted).cloned().collect()
     }
 

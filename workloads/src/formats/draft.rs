@@ -1,5 +1,7 @@
 //! Collects what a file says, and makes the instance of it at the end.
 
+use std::fmt::Write;
+
 use planlab_dsa::{
     Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, InstanceError, KeepApart, Label,
     Labels, LiveRange, Offset, Pause,
@@ -345,7 +347,7 @@ pub(super) fn escape(id: &str) -> String {
         match letter {
             '%' => escaped.push_str("%25"),
             letter if letter.is_ascii_whitespace() => {
-                escaped.push_str(&format!("%{:02x}", u32::from(letter)))
+                let _ = write!(escaped, "%{:02x}", u32::from(letter));
             }
             letter => escaped.push(letter),
         }

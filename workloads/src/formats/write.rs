@@ -61,7 +61,7 @@ fn minimalloc(trace: &Trace, pins: bool) -> Vec<u8> {
     let aligned = buffers.iter().any(|buffer| buffer.align != Alignment::ONE);
     let gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
     let hints = labels.iter().any(|label| label.hint.is_some());
-    let plain_ids = labels.iter().all(|label| !label.name.contains([',', '"', '\n', '\r']));
+    let plain_ids = labels.iter().all(|label| is_plain(&label.name));
     let mut out = String::with_capacity(32 * buffers.len() + 64);
     out.push_str("id,lower,upper,size");
     for (used, name) in [(aligned, ",alignment"), (gaps, ",gaps"), (hints, ",hint"), (pins, ",offset")] {
@@ -339,11 +339,14 @@ fn pauses(out: &mut String, buffer: &Buffer, step: impl Fn(u32) -> u64) {
     }
 }
 
+/// Whether a text cell needs no quotes.
+fn is_plain(text: &str) -> bool {
+    text.trim_ascii() == text && !text.starts_with('#') && !text.contains([',', '"', '\n', '\r'])
+}
+
 /// A text cell, in quotes where it needs them. Line ends become spaces: a row is a line.
 fn quote(out: &mut String, text: &str) {
-    let edge = text.starts_with(|c: char| c.is_ascii_whitespace() || c == '#')
-        || text.ends_with(|c: char| c.is_ascii_whitespace());
-    if !edge && !text.contains([',', '"', '\n', '\r']) {
+    if is_plain(text) {
         out.push_str(text);
         return;
     }

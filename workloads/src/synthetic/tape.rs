@@ -83,21 +83,15 @@ pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Res
     let in_place = values.choice("in-place") == "yes";
     let mut net = Net { graph: Graph::builder(), train, in_place };
     let mut room = n;
-    while room >= FIXED + 1 {
+    while room > FIXED {
         let mut iteration = next();
         // Input, gradient of the loss and the first step are the least that an iteration comes to.
-        let mut budget = room - FIXED;
-        let fits = |step: &Step| {
-            let needed = step.buffers(train);
-            let fits = needed <= budget;
-            budget = budget.saturating_sub(needed);
-            fits
+        let mut needed = FIXED;
+        let fits = |step: &&Step| {
+            needed += step.buffers(train);
+            needed <= room
         };
-        let count = iteration.steps.iter().map_while({
-            let mut fits = fits;
-            move |step| fits(step).then_some(())
-        });
-        let count = count.count();
+        let count = iteration.steps.iter().take_while(fits).count();
         iteration.steps.truncate(count);
         if iteration.steps.is_empty() {
             break;
@@ -107,8 +101,7 @@ pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Res
     }
     net.scratch(room);
     let graph = net.graph.build().expect("a tape is a graph");
-    let lowered = liveness(&graph, &graph.order()).expect("a tape is in order");
-    let (instance, labels) = lowered;
+    let (instance, labels) = liveness(&graph, &graph.order()).expect("a tape is in order");
     Ok(Made { instance, labels: Some(labels), optimum: None, witness: None })
 }
 

@@ -1,0 +1,50 @@
+// What holds for any bytes at all. The fuzz targets call these with what the fuzzer finds, and the tests
+// of `planlab-workloads` with the seeds in `corpus/`.
+
+use planlab_workloads::formats::{Trace, read_plan, read_trace, write_minimalloc, write_plan, write_trace};
+use planlab_workloads::{Dialect, ReadOptions};
+
+fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
+    match read_trace("input", bytes, options) {
+        Ok(trace) => Some(trace),
+        Err(error) => {
+            assert!(error.line() >= 1 && error.to_string().len() < 1000, "{error}");
+            None
+        }
+    }
+}
+
+/// A trace is refused with a line, or comes back from its own text as it was.
+pub(crate) fn check_trace(bytes: &[u8]) {
+    for pins in [false, true] {
+        let Some(trace) = read(bytes, &ReadOptions::default().with_pins(pins)) else { continue };
+        let written = write_trace(&trace);
+        let again = read(&written, &ReadOptions::default()).expect("what is written can be read");
+        assert_eq!(again.instance, trace.instance);
+        assert_eq!(write_trace(&again), written);
+    }
+}
+
+/// Every dialect is read without a panic; what can be exported keeps its buffers.
+pub(crate) fn check_minimalloc(bytes: &[u8]) {
+    for dialect in Dialect::ALL {
+        let Some(trace) = read(bytes, &ReadOptions::default().with_dialect(dialect)) else { continue };
+        let Ok(written) = write_minimalloc(&trace) else { continue };
+        let again = read(&written, &ReadOptions::default()).expect("what is written can be read");
+        assert_eq!(again.instance.buffers(), trace.instance.buffers());
+    }
+}
+
+/// A plan is refused, or comes back as it was if it has an offset for every buffer.
+pub(crate) fn check_plan(bytes: &[u8]) {
+    let file = b"id,lower,upper,size,may_overwrite\na,0,3,8,\nb,2,4,8,a\nc,1,2,4,\n";
+    let trace = read_trace("trace", file, &ReadOptions::default()).expect("valid");
+    let Ok(plan) = read_plan("input", bytes, &trace) else { return };
+    if plan.offsets.len() == trace.instance.len() {
+        let written = write_plan(&trace, &plan);
+        let mut again = read_plan("again", &written, &trace).expect("what is written can be read");
+        again.in_place.sort_unstable();
+        assert_eq!(again.offsets, plan.offsets);
+    }
+    let _ = trace.instance.verify(plan);
+}

@@ -1,0 +1,42 @@
+//! The seeds of the fuzz targets, as ordinary tests.
+
+use std::fs;
+use std::path::Path;
+
+#[path = "../../fuzz/checks.rs"]
+mod checks;
+
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let mut seeds = 0;
+    for entry in fs::read_dir(&folder).expect("a corpus") {
+        let bytes = fs::read(entry.expect("readable").path()).expect("readable");
+        check(&bytes);
+        // Every seed cut short, and with a byte turned, is a neighbour that a fuzzer would try.
+        for at in 0..bytes.len() {
+            check(&bytes[..at]);
+            let mut turned = bytes.clone();
+            for byte in [b',', b'\n', b'0', b'-', b'"', b'#', 0xff] {
+                turned[at] = byte;
+                check(&turned);
+            }
+        }
+        seeds += 1;
+    }
+    assert!(seeds >= 4, "{target} has {seeds} seeds");
+}
+
+#[test]
+fn traces() {
+    replay("trace", checks::check_trace);
+}
+
+#[test]
+fn minimalloc_files() {
+    replay("minimalloc", checks::check_minimalloc);
+}
+
+#[test]
+fn plans() {
+    replay("plan", checks::check_plan);
+}

@@ -1,0 +1,83 @@
+//! The recorded corpus is what its manifest says.
+
+use std::collections::BTreeSet;
+
+use planlab_dsa::{Bytes, Digest};
+use planlab_workloads::Catalog;
+use planlab_workloads::expected::{expected, pool_costs};
+use planlab_workloads::recorded::{data_file, key_of, manifest, stored_file, stored_files};
+
+#[test]
+fn every_workload_has_the_digest_size_and_load_of_its_line() {
+    assert_eq!(manifest().workload.len(), 130);
+    for entry in &manifest().workload {
+        let trace = entry.trace().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(trace.instance.digest(), entry.digest, "{}", entry.key);
+        assert_eq!(trace.instance.len(), entry.buffers, "{}", entry.key);
+        assert_eq!(trace.instance.load().bytes.get(), entry.load, "{}", entry.key);
+        assert_eq!(key_of(&entry.file, &trace).as_deref(), Some(entry.key.as_str()));
+        assert!(trace.notices.is_empty(), "{}: {:?}", entry.key, trace.notices);
+        assert!(entry.provenance.len() > 20, "{}", entry.key);
+    }
+}
+
+#[test]
+fn every_file_is_listed_once_and_whole() {
+    let workloads = manifest().workload.iter().map(|entry| entry.file.as_str());
+    let files = manifest().file.iter().map(|entry| entry.file.as_str());
+    let listed: Vec<&str> = workloads.chain(files).chain(["MANIFEST.toml"]).collect();
+    assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>().len(), listed.len());
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), stored_files().into_iter().collect());
+    for entry in &manifest().file {
+        let bytes = stored_file(&entry.file).expect("embedded");
+        assert_eq!(Digest::of_bytes(bytes), entry.digest, "{}", entry.file);
+        assert!(!data_file(&entry.file).expect("embedded").is_empty(), "{}", entry.file);
+    }
+}
+
+#[test]
+fn keys_ascend_and_are_found() {
+    let keys: Vec<&str> = manifest().workload.iter().map(|entry| entry.key.as_str()).collect();
+    assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
+    let catalog = Catalog::new(None);
+    for key in
+        ["torch/resnet50/train/b64/ws8m", "torch-cpu/bert-base/infer/b1/s128", "onnx/resnet50/infer/b1"]
+    {
+        let trace = catalog.load(key).expect(key);
+        assert_eq!(trace.labels.meta("workload"), Some(key));
+        assert_eq!(catalog.buffers(key).expect(key), trace.instance.len());
+    }
+}
+
+#[test]
+fn expectations_are_about_workloads_that_are_there() {
+    let catalog = Catalog::new(None);
+    assert_eq!(expected().propagation.len(), 16);
+    for propagation in &expected().propagation {
+        let trace = catalog.load(&propagation.key).expect("recorded");
+        assert_eq!(trace.instance.len(), propagation.buffers, "{}", propagation.key);
+        assert_eq!(trace.instance.load().bytes, propagation.load, "{}", propagation.key);
+        assert_eq!(trace.instance.total(), propagation.sum, "{}", propagation.key);
+        assert!(propagation.best_fit_height >= propagation.load);
+        assert!(propagation.cupy2_pool >= propagation.load && propagation.parameters > Bytes::ZERO);
+    }
+    assert_eq!(expected().process.len(), 14);
+    for process in &expected().process {
+        let trace = catalog.load(&process.key).expect("recorded");
+        assert!(u64::from(trace.instance.horizon().get()) >= process.before_step, "{}", process.key);
+        assert!(process.cupy2_pool_total >= process.cupy2_pool_used);
+    }
+}
+
+#[test]
+fn pool_costs_agree_with_the_expectations() {
+    assert_eq!(pool_costs().len(), 16);
+    for cost in pool_costs() {
+        let known = expected().propagation(&cost.key).expect("a propagation");
+        assert_eq!(cost.buffers, known.buffers, "{}", cost.key);
+        // Two runs of the pool: what it holds differs by a fraction of a percent.
+        let (one, other) = (cost.pool_total.get(), known.cupy2_pool.get());
+        assert!(one.abs_diff(other) * 500 < other, "{}: {one} and {other}", cost.key);
+        assert!(cost.pool_ms > 0.0 && cost.plan_ms >= 0.0);
+    }
+}
