@@ -77,7 +77,7 @@ fn read_rows<'t>(
             Some(comment) => draft.comment(comment),
             None => header
                 .row(line, &mut fields)
-                .and_then(|()| read_row(draft, Row { header, fields: &fields, dialect, number })),
+                .and_then(|()| read_row(draft, &Row { header, fields: &fields, dialect, number })),
         };
         read.map_err(|reason| draft.error(number, reason))?;
     }
@@ -173,8 +173,7 @@ impl Row<'_> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a row is read once, and is made for this call")]
-fn read_row(draft: &mut Draft<'_>, row: Row<'_>) -> Result<(), String> {
+fn read_row(draft: &mut Draft<'_>, row: &Row<'_>) -> Result<(), String> {
     let mut label = row.label();
     if label.name.is_empty() {
         return Err("the id is empty".to_owned());

@@ -65,16 +65,14 @@ fn residual(dice: &mut Dice, depth: usize, batch: u64) -> Vec<Step> {
         steps.push(Step::new("relu", [entry + 2], narrow, Saves::Output));
         steps.push(image.convolution(vec![entry + 3], 4));
         steps.push(Step::new("norm", [entry + 4], bytes, Saves::Inputs));
+        let branch = entry + 5;
         let mut skip = entry;
         if shrinks {
             // The shapes differ: the skip needs a projection of its own.
             steps.push(image.convolution(vec![entry], 4));
-            skip = entry + 6;
+            skip = branch + 1;
         }
-        let last = steps.len() - 1;
-        let branch = entry + 5;
         steps.push(Step::new("add", [branch, skip], bytes, Saves::Nothing));
-        debug_assert!(last >= branch, "the branch comes before its sum");
         steps.push(Step::new("relu", [steps.len() - 1], bytes, Saves::Output));
     }
     steps
