@@ -272,7 +272,7 @@ impl Report {
             let Ok(plan) = instance.verify(plan) else { continue };
             let name = format!("{}--{}", self.slugs[workload], slug(&model.planner(cell).label));
             let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
-            let options = MapOptions::default().with_top(top).with_title(title);
+            let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
             let drawing = placement_map(instance, labels, Some(&plan), &options);
             let map = Mapped {
                 cell: number,
@@ -364,7 +364,7 @@ fn slug(text: &str) -> String {
 /// Names that differ, by a number behind those that came before.
 fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut taken = BTreeSet::new();
-    let mut free = |name: String| {
+    let free = |name: String| {
         let mut candidate = name.clone();
         let mut number = 2;
         while !taken.insert(candidate.clone()) {
@@ -373,7 +373,7 @@ fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
         }
         candidate
     };
-    names.map(|name| free(name)).collect()
+    names.map(free).collect()
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ impl Value {
             Self::Bytes(number) => bytes(*number),
             Self::Nanoseconds(number) => nanoseconds(*number),
             Self::Share(share) | Self::Heat(share, _) => percent(*share),
+            Self::Number(number) if *number > 0.0 && *number < 0.001 => "< 0.001".to_owned(),
             Self::Number(number) => format!("{number:.3}"),
         }
     }
@@ -53,10 +54,9 @@ impl Value {
             Self::Missing => String::new(),
             Self::Text(text) | Self::Link(text, _) => text.clone(),
             Self::Count(number) | Self::Bytes(number) => number.to_string(),
-            Self::Nanoseconds(number)
-            | Self::Share(number)
-            | Self::Heat(number, _)
-            | Self::Number(number) => number.to_string(),
+            // Logarithms differ in their last digits between machines: no digit is written that may.
+            Self::Nanoseconds(number) => rounded(*number, 1),
+            Self::Share(number) | Self::Heat(number, _) | Self::Number(number) => rounded(*number, 9),
         }
     }
 
@@ -123,11 +123,16 @@ impl Table {
         html! { figure.table { (self.grid("")) figcaption { (self.caption) } } }
     }
 
+    /// Whether a column holds numbers alone.
+    fn is_number(&self, column: usize) -> bool {
+        self.rows.iter().all(|row| row[column].is_number())
+    }
+
     fn grid(&self, root: &str) -> Markup {
         html! {
             div.scroll {
                 table.sortable.turned[self.turned] {
-                    thead { tr { @for column in &self.columns { th scope="col" { span { (column.title) } } } } }
+                    thead { tr { @for (at, column) in self.columns.iter().enumerate() { th.number[self.is_number(at)] scope="col" { span { (column.title) } } } } }
                     tbody { @for row in &self.rows { tr { @for value in row { (cell(value, root)) } } } }
                 }
             }
@@ -148,9 +153,8 @@ impl Table {
 
     /// A LaTeX table.
     pub(crate) fn to_latex(&self) -> String {
-        let is_number = |column: usize| self.rows.iter().all(|row| row[column].is_number());
         let format: String =
-            (0..self.columns.len()).map(|at| if is_number(at) { 'r' } else { 'l' }).collect();
+            (0..self.columns.len()).map(|at| if self.is_number(at) { 'r' } else { 'l' }).collect();
         let titles: Vec<String> = self.columns.iter().map(|column| latex(&column.title)).collect();
         let mut text = format!("% {}\n\\begin{{tabular}}{{{format}}}\n\\hline\n", one_line(&self.caption));
         text += &format!("{} \\\\\n\\hline\n", titles.join(" & "));
@@ -160,6 +164,13 @@ impl Table {
         }
         text + "\\hline\n\\end{tabular}\n"
     }
+}
+
+/// A number with at most so many decimals.
+fn rounded(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 fn cell(value: &Value, root: &str) -> Markup {

@@ -71,6 +71,9 @@ impl Raster {
         let mut encoder = png::Encoder::new(&mut bytes, size(self.width)?, size(self.height)?);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
+        // Flat colours pack best as they are.
+        encoder.set_filter(png::FilterType::NoFilter);
+        encoder.set_compression(png::Compression::Default);
         let mut writer = encoder.write_header().map_err(|error| failed(error.to_string()))?;
         writer.write_image_data(&self.rgb).map_err(|error| failed(error.to_string()))?;
         writer.finish().map_err(|error| failed(error.to_string()))?;

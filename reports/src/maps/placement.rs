@@ -17,7 +17,7 @@ use crate::format::{bytes, count, percent, real};
 
 /// Memory that no buffer uses.
 const FREE: Rgb = [0xee, 0xf1, 0xf4];
-/// The edge of a buffer that is in use at the peak.
+/// Lines over the map.
 const PEAK: Rgb = [0x16, 0x1b, 0x22];
 
 /// Draws a plan, or, without one, the buffers one above the other as they would lie without any reuse.
@@ -58,7 +58,7 @@ pub(super) fn frame(layout: &Layout, options: &MapOptions) -> Frame {
     y.scale = Scale::Linear { low: 0.0, high: real(top) };
     let mut x = Axis::counts("step", f64::from(layout.horizon.max(1)));
     x.scale = Scale::Linear { low: 0.0, high: f64::from(layout.horizon.max(1)) };
-    Frame { left: 92.0, top: 54.0, right: width - 168.0, bottom: height - 50.0, x, y }
+    Frame { left: 92.0, top: 70.0, right: width - 168.0, bottom: height - 50.0, x, y }
 }
 
 pub(super) fn pixels(layout: &Layout, frame: &Frame) -> Pixels {
@@ -84,7 +84,8 @@ fn paint(instance: &Instance, layout: &Layout, frame: &Frame, categories: &Categ
         let at_top = rectangle.high == layout.height;
         let (from, to) = pixels.corners(rectangle);
         if (at_peak || at_top) && to.0 > from.0 + 3 && to.1 > from.1 + 3 {
-            raster.edge(from, to, if at_top { RED } else { PEAK });
+            let dark = shade(categories.color(rectangle.id), -0.6);
+            raster.edge(from, to, if at_top { RED } else { dark });
         }
     }
     raster
@@ -216,11 +217,11 @@ mod tests {
     }
 
     fn raster(drawing: &Drawing) -> &Raster {
-        let rasters = drawing.marks().iter().filter_map(|mark| match mark {
+        let mut rasters = drawing.marks().iter().filter_map(|mark| match mark {
             Mark::Raster { raster, .. } => Some(raster),
             _ => None,
         });
-        rasters.last().expect("a map has a raster")
+        rasters.next_back().expect("a map has a raster")
     }
 
     fn pixel(raster: &Raster, x: f64, y: f64) -> Rgb {

@@ -96,7 +96,7 @@ pub(crate) fn body(model: &Model, table: &Table, page: impl Fn(usize) -> String)
         }
         div #grid tabindex="0" {
             table {
-                thead { tr { @for (_, title, _) in COLUMNS { th scope="col" { (title) } } } }
+                thead { tr { @for (_, title, kind) in COLUMNS { th.number[!matches!(kind, "word" | "text")] scope="col" { (title) } } } }
                 tbody {}
             }
         }

@@ -32,9 +32,9 @@ pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
         points.push((frame.right, points.last().map_or(frame.bottom, |last| last.1)));
         let ink = Ink::Color(series.color());
         if dashed {
-            drawing.dashed(points, ink, 2.0)
+            drawing.dashed(points, ink, 2.0);
         } else {
-            drawing.line(points, ink, 2.0)
+            drawing.line(points, ink, 2.0);
         }
         let text = format!("{} ({:.0} %)", series.label, profile.at(1.0) * 100.0);
         entries.push(Entry { key: Key::Line { dashed }, color: series.color(), text });

@@ -38,6 +38,8 @@ pub fn shifted_geometric_mean(values: impl IntoIterator<Item = Option<f64>>, shi
         }
     }
     let mean = (there > 0).then(|| (sum / count(there)).exp() - shift);
+    // Logarithm and power leave a rounding error where every value is 0.
+    let mean = mean.map(|mean| if mean.abs() < shift * 1e-12 { 0.0 } else { mean });
     ShiftedMean { mean, shift, count: there, failures }
 }
 
@@ -155,6 +157,7 @@ mod tests {
         // sqrt((2 + 2) * (14 + 2)) - 2 = 6
         let mean = shifted_geometric_mean([Some(2.0), Some(14.0)], 2.0).mean.expect("two values");
         assert!((mean - 6.0).abs() < 1e-12, "{mean}");
+        assert_eq!(shifted_geometric_mean([Some(0.0); 3], 0.01).mean, Some(0.0));
         let plain = shifted_geometric_mean([1.0, 10.0, 100.0].map(Some), 0.0).mean.expect("three values");
         assert!((plain - 10.0).abs() < 1e-12, "{plain}");
     }

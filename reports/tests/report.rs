@@ -1,0 +1,312 @@
+//! A report is one folder that opens from disk, the same whenever it is made again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use planlab_dsa::{Buffer, Bytes, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan};
+use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, show_page};
+use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
+
+const NASTY: &str = "synthetic/</script><img src=x onerror=alert(1)>/n3";
+
+fn instance() -> (Instance, Labels) {
+    let buffer = |size, start, end| {
+        let live = LiveRange::new(start, end).expect("not empty");
+        Buffer::new(Bytes::new(size), live)
+    };
+    let id = planlab_dsa::BufferId::new;
+    let instance = Instance::builder()
+        .buffers([buffer(64, 0, 2), buffer(32, 1, 4), buffer(64, 3, 6)])
+        .in_place([InPlace { input: id(0), output: id(1) }])
+        .build()
+        .expect("valid");
+    let mut labels = Labels::numbered(3);
+    labels.buffers[0] = Label { category: Some("<b>grad&".to_owned()), ..labels.buffers[0].clone() };
+    (instance, labels)
+}
+
+struct Row<'a> {
+    workload: &'a str,
+    planner: &'a str,
+    offsets: [u64; 3],
+    times: &'a [u64],
+}
+
+/// A row of a plan that is verified, and kept in the store.
+fn append(store: &mut Store, row: &Row<'_>) {
+    let (instance, labels) = instance();
+    let digest = store.put_instance(&instance, &labels).expect("kept").to_string();
+    let plan = Plan::from_offsets(row.offsets.map(Offset::new));
+    let height = instance.verify(plan.clone()).expect("valid").height().get();
+    let mut record = failure(row.workload, row.planner, Status::Feasible, "");
+    record.status = if height == 96 { Status::Optimal } else { Status::Feasible };
+    record.instance = digest;
+    record.height = Some(height);
+    record.samples_ns = row.times.to_vec();
+    record.plan = Some(store.put_plan(&plan).expect("kept").to_string());
+    record.trajectory =
+        [2 * height, height].map(|height| Point { elapsed_ns: 5, height: Some(height), bound: 96 }).to_vec();
+    store.append(&record).expect("appends");
+}
+
+fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Record {
+    let (instance, _) = instance();
+    Record {
+        schema: SCHEMA,
+        cell: format!("{workload} {planner}"),
+        repetition: 0,
+        lane: Lane::Timing,
+        suite: "test".to_owned(),
+        workload: workload.to_owned(),
+        instance: instance.digest().to_string(),
+        buffers: 3,
+        planner: planner.to_owned(),
+        planner_version: "v".to_owned(),
+        parameters: "{}".to_owned(),
+        seed: 7,
+        wall_limit_ns: Some(1_000_000_000),
+        memory_limit_bytes: None,
+        work_limit: None,
+        target_bytes: None,
+        mechanism: "rlimit".to_owned(),
+        status,
+        stop: None,
+        reason: reason.to_owned(),
+        exit_code: None,
+        signal: (status == Status::Crashed).then_some(11),
+        stderr_tail: "first\nlast <line>\n".to_owned(),
+        height: None,
+        load: 96,
+        relaxed_load: 64,
+        bound: 96,
+        bound_evidence: "load".to_owned(),
+        bound_scope: "no-hand-over".to_owned(),
+        hand_overs: 0,
+        samples_ns: Vec::new(),
+        cpu_ns: None,
+        work: 3,
+        peak_rss_bytes: Some(1 << 20),
+        trajectory: Vec::new(),
+        plan: None,
+        started_ns: 0,
+        provenance: Provenance { host: "h<ost>".to_owned(), ..Provenance::default() },
+    }
+}
+
+fn store(dir: &Path) {
+    let mut store = Store::open(dir).expect("opens");
+    for workload in ["chainer/alexnet/train/b8", "chainer/alexnet/train/b32", NASTY] {
+        let times = &[3_000, 1_000, 2_000][..];
+        append(&mut store, &Row { workload, planner: "best-fit", offsets: [0, 64, 0], times });
+        append(&mut store, &Row { workload, planner: "bump", offsets: [0, 64, 96], times: &[500] });
+    }
+    let crash = failure(NASTY, "crasher", Status::Crashed, "signal <SEGV>");
+    store.append(&crash).expect("appends");
+    store.append(&failure("chainer/alexnet/train/b8", "slow", Status::Timeout, "")).expect("appends");
+    store.compact().expect("compacts");
+}
+
+fn options() -> ReportOptions {
+    let mut options = ReportOptions::default();
+    let total = PoolTotal { parameters: Some(100), network_wise: Some(160), pool: Some(128) };
+    options.totals.insert("chainer/alexnet/train/b8".to_owned(), total);
+    options
+}
+
+fn written() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    store(&dir.path().join("store"));
+    let out = dir.path().join("out");
+    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
+    let written = report.write(&out).expect("writes");
+    let files = read(&out);
+    assert_eq!(written.files, files.len());
+    assert_eq!(written.pages, files.keys().filter(|name| name.ends_with(".html")).count());
+    (dir, files)
+}
+
+/// All files of a folder by their path in it.
+fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("reads") {
+            let path = entry.expect("reads").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("lies inside").display().to_string();
+                files.insert(name, fs::read(path).expect("reads"));
+            }
+        }
+    }
+    files
+}
+
+fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
+    String::from_utf8(files[name].clone()).expect("is text")
+}
+
+#[test]
+fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
+    let (dir, files) = written();
+    let out = dir.path().join("out");
+    fs::write(out.join("stale.html"), "old").expect("writes");
+    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
+    report.write(&out).expect("writes");
+    let again = read(&out);
+    assert!(files.keys().eq(again.keys()), "{:?}", again.keys());
+    for (name, content) in &files {
+        assert!(again[name] == *content, "{name} differs");
+    }
+    let left: Vec<_> = fs::read_dir(dir.path()).expect("reads").collect();
+    assert_eq!(left.len(), 2, "no temporary folder is left: {left:?}");
+}
+
+#[test]
+fn a_folder_with_something_else_in_it_is_left_alone() {
+    let (dir, _) = written();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).expect("makes a folder");
+    fs::write(home.join("thesis.tex"), "precious").expect("writes");
+    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
+    let error = report.write(&home).expect_err("refused");
+    assert!(matches!(error, ReportError::NotAReport { .. }), "{error}");
+    assert_eq!(fs::read_to_string(home.join("thesis.tex")).expect("is there"), "precious");
+}
+
+#[test]
+fn pages_need_no_network_and_their_links_lead_somewhere() {
+    let (_dir, files) = written();
+    for (name, _) in files.iter().filter(|(name, _)| name.ends_with(".html")) {
+        let page = text(&files, name);
+        assert!(!page.contains("http"), "{name} names an address");
+        let folder = Path::new(name).parent().expect("lies in a folder");
+        for link in links(&page) {
+            let target = link.split('#').next().unwrap_or_default();
+            let path = folder.join(target);
+            let mut parts: Vec<&str> = Vec::new();
+            for part in path.to_str().expect("is text").split('/').filter(|part| !part.is_empty()) {
+                if part == ".." { assert!(parts.pop().is_some(), "{name}: {link}") } else { parts.push(part) }
+            }
+            assert!(files.contains_key(&parts.join("/")), "{name}: {link}");
+        }
+        assert!(page.contains("planlab report") && page.contains("8 records (digest "), "{name}");
+    }
+}
+
+fn links(page: &str) -> Vec<String> {
+    let mut links = Vec::new();
+    for attribute in ["href=\"", "src=\""] {
+        for part in page.split(attribute).skip(1) {
+            let link = part.split('"').next().unwrap_or_default();
+            if !link.starts_with("data:") {
+                links.push(link.to_owned());
+            }
+        }
+    }
+    links
+}
+
+#[test]
+fn names_are_escaped_everywhere() {
+    let (_dir, files) = written();
+    for (name, _) in files.iter().filter(|(name, _)| name.ends_with(".html") || name.ends_with(".svg")) {
+        let page = text(&files, name);
+        for raw in ["<img src=x", "</script><img", "<SEGV>", "last <line>", "h<ost>", "<b>grad"] {
+            assert!(!page.contains(raw), "{name} holds {raw}");
+        }
+    }
+    let cells = text(&files, "cells.html");
+    let start =
+        cells.find("type=\"application/json\">").expect("has data") + "type=\"application/json\">".len();
+    let end = start + cells[start..].find("</script>").expect("ends");
+    let data: serde_json::Value = serde_json::from_str(&cells[start..end]).expect("is JSON");
+    assert_eq!(data["rows"].as_array().map(Vec::len), Some(8));
+    assert_eq!(data["words"]["workload"][2], NASTY);
+    assert_eq!(data["pages"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn every_table_has_its_files_and_the_workloads_are_in_natural_order() {
+    let (_dir, files) = written();
+    for name in [
+        "leaderboard",
+        "pairs",
+        "failures",
+        "gaps",
+        "gaps-by-group",
+        "statuses",
+        "machines",
+        "workloads",
+        "cells",
+    ] {
+        for end in ["csv", "tex"] {
+            assert!(files.contains_key(&format!("tables/{name}.{end}")), "{name}.{end}");
+        }
+    }
+    let workloads = text(&files, "tables/workloads.csv");
+    insta::assert_snapshot!(workloads, @r#"
+    workload,buffers,load_bytes,height_bytes,gap,planner,cells
+    chainer/alexnet/train/b8,3,96,96,0,best-fit,3
+    chainer/alexnet/train/b32,3,96,96,0,best-fit,2
+    synthetic/</script><img src=x onerror=alert(1)>/n3,3,96,96,0,best-fit,3
+    "#);
+}
+
+#[test]
+fn the_leaderboard_counts_answers_and_failures() {
+    let (_dir, files) = written();
+    insta::assert_snapshot!(text(&files, "tables/leaderboard.csv"), @r#"
+    planner,workloads,cells,answers,optimal,proved,mean_gap,gap_count,no_answer,failures,mean_time_ns,time_count
+    best-fit,3,3,3,3,3,0,3,0,0,2000,3
+    bump,3,3,3,0,0,0.666666667,3,0,0,500,3
+    crasher,1,1,0,0,0,,0,1,1,,0
+    slow,1,1,0,0,0,,0,1,0,,0
+    "#);
+    insta::assert_snapshot!(text(&files, "tables/failures.csv"), @r#"
+    planner,status,rows,workload,reason,exit,stderr
+    crasher,crashed,1,synthetic/</script><img src=x onerror=alert(1)>/n3,signal <SEGV>,signal 11,last <line>
+    "#);
+    let index = text(&files, "index.html");
+    let (failures, board) = (index.find("Unexplained failures"), index.find("Leaderboard"));
+    assert!(failures.is_some() && failures < board, "failures come first");
+    assert!(index.contains("alexnet b8: framework&#39;s pool: 128 B"), "the figure of nets has the pool");
+}
+
+#[test]
+fn a_report_of_nothing_is_a_report() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    drop(Store::open(dir.path().join("store")).expect("opens"));
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    let written = report.write(dir.path().join("out")).expect("writes");
+    assert_eq!(written.pages, 3);
+}
+
+#[test]
+fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let mut row = failure("a/b", "p", Status::Feasible, "");
+    (row.height, row.plan) = (Some(100), Some("ab".repeat(32)));
+    store.append(&row).expect("appends");
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    assert!(text(&files, "workloads/a.b.html").contains("does not hold this instance"));
+    assert!(files.keys().all(|name| !name.starts_with("maps/")));
+}
+
+#[test]
+fn a_page_of_one_plan_is_a_single_file() {
+    let (instance, labels) = instance();
+    let plan = instance.verify(Plan::from_offsets([0, 64, 0].map(Offset::new))).expect("valid");
+    for plan in [None, Some(&plan)] {
+        let page =
+            show_page(&instance, &labels, plan, "a <title>", "planlab show x -o y.html").expect("draws");
+        assert!(page.contains("a &lt;title&gt;") && !page.contains("http"));
+        assert!(links(&page).is_empty());
+        assert_eq!(page.matches("data:image/png;base64,").count(), if plan.is_some() { 2 } else { 1 });
+    }
+}
