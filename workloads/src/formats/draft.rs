@@ -137,6 +137,7 @@ impl<'f> Draft<'f> {
 
     /// The arena of a cell: by its name; an empty cell without an unnamed arena is the first declared.
     pub(super) fn arena(&mut self, name: &str) -> Result<ArenaId, String> {
+        let name = name.trim_ascii();
         let index = match self.arenas.iter().position(|arena| arena.name == name) {
             Some(index) => index,
             None if name.is_empty() && self.declared > 0 => 0,

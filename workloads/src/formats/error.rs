@@ -46,12 +46,16 @@ pub struct ExportError {
     pub what: String,
 }
 
-/// At most 60 characters of what a file said, for a message.
+/// What a file said, for a message: escaped, and at most about 60 characters of it.
 pub(super) fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
-    let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
-        shown.push_str("...");
+    let mut shown = String::new();
+    for letter in text.chars() {
+        if shown.len() >= MOST {
+            shown.push_str("...");
+            break;
+        }
+        shown.extend(letter.escape_debug());
     }
     shown
 }

@@ -118,9 +118,16 @@ impl Header {
     /// Refuses a header that lacks one of `columns`, each given with its name.
     pub(super) fn require(&self, columns: &[(Column, &str)]) -> Result<(), String> {
         let Some((_, name)) = columns.iter().find(|&&(column, _)| !self.has(column)) else { return Ok(()) };
-        let quoted: Vec<String> = self.names.iter().take(20).map(|n| format!("`{}`", excerpt(n))).collect();
-        let more = if self.names.len() > quoted.len() { ", ..." } else { "" };
-        Err(format!("missing column `{name}`; the header has {}{more}", quoted.join(", ")))
+        let mut shown = String::new();
+        for name in &self.names {
+            let separator = if shown.is_empty() { "" } else { ", " };
+            if shown.len() > 300 {
+                shown.push_str(", ...");
+                break;
+            }
+            shown = format!("{shown}{separator}`{}`", excerpt(name));
+        }
+        Err(format!("missing column `{name}`; the header has {shown}"))
     }
 
     /// Splits a row; refuses one with another number of fields than the header has.

@@ -179,12 +179,12 @@ impl<'t> Writer<'t> {
                 _ => true,
             };
             if kept {
-                let flat = |text: &str| text.replace(['\n', '\r'], " ");
+                let flat = |text: &str| text.replace('\n', " ");
                 line(out, format_args!("# {}: {}", flat(key), flat(value)));
             }
         }
         for arena in self.trace.instance.arenas().iter().filter(|_| self.arena) {
-            let name = arena.name.replace(['\n', '\r'], " ");
+            let name = arena.name.replace('\n', " ");
             match arena.capacity {
                 Some(capacity) => line(out, format_args!("# arena {name}: {capacity}")),
                 None => line(out, format_args!("# arena {name}: unlimited")),
@@ -344,7 +344,7 @@ fn is_plain(text: &str) -> bool {
     text.trim_ascii() == text && !text.starts_with('#') && !text.contains([',', '"', '\n', '\r'])
 }
 
-/// A text cell, in quotes where it needs them. Line ends become spaces: a row is a line.
+/// A text cell, in quotes where it needs them. Line feeds become spaces: a row is a line.
 fn quote(out: &mut String, text: &str) {
     if is_plain(text) {
         out.push_str(text);
@@ -354,7 +354,7 @@ fn quote(out: &mut String, text: &str) {
     for letter in text.chars() {
         match letter {
             '"' => out.push_str("\"\""),
-            '\n' | '\r' => out.push(' '),
+            '\n' => out.push(' '),
             letter => out.push(letter),
         }
     }
