@@ -1,7 +1,7 @@
 //! What the records say, grouped as pages and plots need it.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use planlab_dsa::{Bytes, Digest};
@@ -225,19 +225,16 @@ fn best_bounds(records: &[Record]) -> BTreeMap<String, Bounds> {
     bounds
 }
 
-/// The planner's key, with its parameters where it has any, and its time limit where several were used.
+/// The planner's key, with its parameters where it has any, and its time limit where that made a difference.
 fn labels(records: &[Record]) -> Vec<String> {
-    let mut limits: BTreeMap<(&str, &str), std::collections::BTreeSet<Option<u64>>> = BTreeMap::new();
-    for record in records {
-        limits.entry((&record.planner, &record.parameters)).or_default().insert(record.wall_limit_ns);
-    }
+    let split = limit_bound(records);
     let label = |record: &Record| {
         let mut label = record.planner.clone();
         let parameters = record.parameters.trim();
         if !matches!(parameters, "" | "{}" | "null") {
             label = format!("{label} {parameters}");
         }
-        if limits[&(record.planner.as_str(), record.parameters.as_str())].len() > 1 {
+        if split.contains(&record.planner.as_str()) {
             let limit = record.wall_limit_ns.map_or("no limit".to_owned(), |ns| {
                 crate::format::nanoseconds(real(ns)).replace(".00", "").replace(".0 ", " ")
             });
@@ -246,6 +243,20 @@ fn labels(records: &[Record]) -> Vec<String> {
         label
     };
     records.iter().map(label).collect()
+}
+
+/// Planners that ran into a limit somewhere, and had several limits on one workload: their cells under
+/// different limits are different planners.
+fn limit_bound(records: &[Record]) -> BTreeSet<&str> {
+    let is_cut = |record: &&Record| {
+        record.status == Status::Timeout || matches!(record.stop.as_deref(), Some("deadline" | "work-limit"))
+    };
+    let cut: BTreeSet<&str> = records.iter().filter(is_cut).map(|record| record.planner.as_str()).collect();
+    let mut limits: BTreeMap<(&str, &str), BTreeSet<Option<u64>>> = BTreeMap::new();
+    for record in records.iter().filter(|record| cut.contains(record.planner.as_str())) {
+        limits.entry((&record.planner, &record.workload)).or_default().insert(record.wall_limit_ns);
+    }
+    limits.into_iter().filter(|(_, limits)| limits.len() > 1).map(|((planner, _), _)| planner).collect()
 }
 
 fn digest(records: &[Record]) -> String {

@@ -7,7 +7,7 @@ use crate::drawing::palette::BLUE;
 use crate::drawing::{Anchor, Drawing};
 use crate::format::nanoseconds;
 use crate::model::{Model, NetKey};
-use crate::plots::bars::{Part, Slot, draw};
+use crate::plots::bars::{Part, Slot, draw, needed};
 use crate::plots::memory::{self, NetMemory};
 
 /// What is known of a workload beside the records, bytes.
@@ -24,13 +24,13 @@ pub struct PoolTotal {
 /// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.
 pub type PoolTotals = BTreeMap<String, PoolTotal>;
 
-/// A figure holds so many bars' groups at most.
-const SLOTS: usize = 26;
-
 type Numbered = (NetKey, usize);
 
+/// A figure with its caption, and the route that it is of.
+pub(crate) type NetFigure = (String, (Drawing, String));
+
 /// Workloads of nets by route and mode, cut into parts that fit a figure; whole nets only.
-fn parts(model: &Model) -> Vec<(String, Vec<Numbered>)> {
+fn parts(model: &Model) -> Vec<(String, String, Vec<Numbered>)> {
     let mut kinds: BTreeMap<(String, String), Vec<Numbered>> = BTreeMap::new();
     for (number, workload) in model.workloads.iter().enumerate() {
         if let Some(key) = NetKey::parse(&workload.key) {
@@ -39,22 +39,32 @@ fn parts(model: &Model) -> Vec<(String, Vec<Numbered>)> {
     }
     let mut parts = Vec::new();
     for ((route, mode), nets) in kinds {
-        let mut chunks: Vec<Vec<Numbered>> = vec![Vec::new()];
-        for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
-            let last = chunks.len() - 1;
-            if !chunks[last].is_empty() && chunks[last].len() + net.len() > SLOTS {
-                chunks.push(Vec::new());
-            }
-            let last = chunks.len() - 1;
-            chunks[last].extend_from_slice(net);
-        }
+        let chunks = chunks(&nets);
         let mode = if mode == "train" { "training" } else { "inference" };
         for (number, chunk) in chunks.iter().enumerate() {
             let part = if chunks.len() > 1 { format!(" ({})", number + 1) } else { String::new() };
-            parts.push((format!("{route}, {mode}{part}"), chunk.clone()));
+            parts.push((route.clone(), format!("{route}, {mode}{part}"), chunk.clone()));
         }
     }
     parts
+}
+
+/// Nets that fit beside each other in one figure.
+fn chunks(nets: &[Numbered]) -> Vec<Vec<Numbered>> {
+    let mut chunks: Vec<Vec<Numbered>> = Vec::new();
+    let mut room = 0.0;
+    for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
+        let width = needed(&net[0].0.net, net.iter().map(|(key, _)| key.batch.as_str()));
+        match chunks.last_mut() {
+            Some(last) if width <= room => last.extend_from_slice(net),
+            _ => {
+                chunks.push(net.to_vec());
+                room = memory::WIDTH;
+            }
+        }
+        room -= width;
+    }
+    chunks
 }
 
 /// Memory by net and batch: one figure for each route and mode. `sums` are the instances' sums of sizes by
@@ -64,10 +74,10 @@ pub(crate) fn memory_figures(
     baseline: &str,
     totals: &PoolTotals,
     sums: &BTreeMap<usize, u64>,
-) -> Vec<(Drawing, String)> {
+) -> Vec<NetFigure> {
     let planner = planner_of(model, baseline);
     let mut figures = Vec::new();
-    for (title, nets) in parts(model) {
+    for (route, title, nets) in parts(model) {
         let nets: Vec<NetMemory> = nets
             .into_iter()
             .map(|(key, workload)| net_memory(model, key, workload, planner, totals, sums))
@@ -75,10 +85,11 @@ pub(crate) fn memory_figures(
         let name = planner.map_or("best plan", |planner| &model.planners[planner].label);
         let caption = format!(
             "Memory without any reuse, with the framework's own pool where it is known, and with {name}. \
-             The black tick is the load. The light part below is kept over all iterations and is not planned."
+             The black tick is the load. A light part below is kept over all iterations and is not planned. \
+             Bars that leave the frame are cut off and have their value above them."
         );
         if let Some(drawing) = memory::plot(&format!("Memory by net and batch: {title}"), name, &nets) {
-            figures.push((drawing, caption));
+            figures.push((route, (drawing, caption)));
         }
     }
     figures
@@ -115,16 +126,16 @@ fn net_memory(
 }
 
 /// The time of a planner by net and batch: one figure for each route and mode that it has times for.
-pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<(Drawing, String)> {
+pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
     let Some(planner) = planner_of(model, baseline) else { return Vec::new() };
     let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);
     let mut figures = Vec::new();
-    for (title, nets) in parts(model) {
+    for (route, title, nets) in parts(model) {
         let times: Vec<(NetKey, f64)> =
             nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
         if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
             let caption = format!("Median planning time of {baseline} where it ran alone.");
-            figures.push((drawing, caption));
+            figures.push((route, (drawing, caption)));
         }
     }
     figures
@@ -149,6 +160,7 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
                 to: *time,
                 color: BLUE,
                 tip: format!("{} {}: {}", key.net, key.batch, nanoseconds(*time)),
+                label: String::new(),
             }]],
             mark: None,
         })

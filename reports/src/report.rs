@@ -185,15 +185,26 @@ impl Report {
             folder.put_table(table)?;
         }
         let mut figures = index::figures(model);
-        figures.extend(memory_figures(model, &self.options.baseline, &self.options.totals, sums));
-        figures.extend(time_figures(model, &self.options.baseline));
-        for (drawing, _) in &figures {
+        let mut nets = memory_figures(model, &self.options.baseline, &self.options.totals, sums);
+        nets.extend(time_figures(model, &self.options.baseline));
+        for (drawing, _) in figures.iter().chain(nets.iter().map(|(_, figure)| figure)) {
             folder.put(&format!("plots/{}.svg", slug(drawing.title())), drawing.to_svg()?.as_bytes())?;
         }
+        // The nets whose own pool is known are compared with it on the summary; all are on their page.
+        let routes = self.routes_with_pools();
+        let nets_of = nets.iter().filter(|(route, _)| routes.contains(route.as_str()));
+        figures.extend(nets_of.map(|(_, figure)| figure.clone()));
         let body = index::body(model, &self.options.title, &self.findings, &tables, &figures)?;
         folder.put_page("index.html", &page(&self.options.title, "", &self.origin(), &body))?;
+        folder.put_page("nets.html", &page("Nets", "", &self.origin(), &index::nets_body(&nets)?))?;
         let body = index::gaps_body(&gaps);
         folder.put_page("gaps.html", &page("Gap by workload and planner", "", &self.origin(), &body))
+    }
+
+    /// Routes of workloads whose framework's pool is known.
+    fn routes_with_pools(&self) -> BTreeSet<&str> {
+        let known = self.options.totals.iter().filter(|(_, total)| total.pool.is_some());
+        known.filter_map(|(key, _)| key.split('/').next()).collect()
     }
 
     fn write_cells(&self, folder: &mut Folder) -> Result<(), ReportError> {

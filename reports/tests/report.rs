@@ -276,12 +276,50 @@ fn the_leaderboard_counts_answers_and_failures() {
 }
 
 #[test]
+fn limits_split_a_planner_only_where_one_was_reached() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    for (planner, stop) in [("quick", "finished"), ("exact", "deadline")] {
+        for seconds in [1, 60] {
+            let mut row = failure("a/b/c", planner, Status::Feasible, "");
+            row.cell = format!("{planner} {seconds}");
+            row.wall_limit_ns = Some(seconds * 1_000_000_000);
+            (row.height, row.stop) = (Some(100 + seconds), Some(stop.to_owned()));
+            store.append(&row).expect("appends");
+        }
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let board = text(&read(&dir.path().join("out")), "tables/leaderboard.csv");
+    let names: Vec<&str> = board.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(names, ["exact @ 1 s", "quick", "exact @ 60 s"]);
+}
+
+#[test]
+fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    for (planner, height, bound) in [("honest", 110, 100), ("liar", 120, 115), ("prover", 130, 105)] {
+        let mut row = failure("a/b/c", planner, Status::Feasible, "");
+        (row.height, row.bound, row.bound_evidence) = (Some(height), bound, "mip".to_owned());
+        store.append(&row).expect("appends");
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    assert_eq!(report.findings().iter().filter(|finding| finding.is_refutation()).count(), 1);
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let gaps = text(&files, "tables/gaps.csv");
+    assert_eq!(gaps.lines().nth(1), Some("a/b/c,0.047619048,0.142857143,0.238095238"), "all against 105");
+    assert!(text(&files, "index.html").contains("liar claims that no plan is lower than 115 bytes (mip)"));
+}
+
+#[test]
 fn a_report_of_nothing_is_a_report() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     drop(Store::open(dir.path().join("store")).expect("opens"));
     let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
     let written = report.write(dir.path().join("out")).expect("writes");
-    assert_eq!(written.pages, 3);
+    assert_eq!(written.pages, 4);
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(crate) fn body(
             h3 { (drawing.title()) }
             (plot(drawing, caption)?)
         }
+        p.note { "Memory and planning time of every net by batch: " a href="nets.html" { "nets" } "." }
         h2 { "Gap by planner and workload" }
         p.note { "By single workload: " a href="gaps.html" { "gaps" } ". Every row: " a href="cells.html" { "all cells" } "." }
         (tables.gaps_by_group.to_html(""))
@@ -57,6 +58,20 @@ pub(crate) fn body(
         p { (limits(model)) }
         (tables.statuses.to_html(""))
         (tables.machines.to_html(""))
+    })
+}
+
+/// The body of the page of nets.
+pub(crate) fn nets_body(figures: &[(String, Figure)]) -> Result<Markup, ReportError> {
+    Ok(html! {
+        h1 { "Nets: memory and planning time by batch" }
+        @if figures.is_empty() {
+            p.note { "No workload is a net's: keys of nets look like " code { "route/net/train/b32" } "." }
+        }
+        @for (_, (drawing, caption)) in figures {
+            h2 { (drawing.title()) }
+            (plot(drawing, caption)?)
+        }
     })
 }
 
@@ -133,7 +148,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             profile::plot(&profiles(model)),
             "Dolan-Mor\u{e9} profile: the share of the workloads that a planner ran on, on which its height is within \
              a factor of the lowest height that any planner had there. In brackets: the share on which it has \
-             the lowest. Planners that hand memory over in place are left out.",
+             the lowest. Of the planners that ran on at least half of the workloads that any ran on, the 14 best; \
+             those that hand memory over in place are left out.",
         ),
         (
             time::plot(&timings(model)),
@@ -171,13 +187,18 @@ fn profiles(model: &Model) -> Vec<(crate::plots::Series, planlab_results::statis
     let plain: Vec<usize> =
         (0..model.planners.len()).filter(|&planner| !model.planners[planner].in_place).collect();
     let cost = |planner: usize, workload: usize| model.height(planner, workload).map(real);
+    let ran = |planner: usize| -> Vec<usize> {
+        (0..model.workloads.len()).filter(|&workload| model.ran(planner, workload)).collect()
+    };
     let best: Vec<Option<f64>> = (0..model.workloads.len())
         .map(|workload| plain.iter().filter_map(|&planner| cost(planner, workload)).min_by(f64::total_cmp))
         .collect();
+    let most = plain.iter().map(|&planner| ran(planner).len()).max().unwrap_or(0);
     plain
         .into_iter()
+        .filter(|&planner| 2 * ran(planner).len() >= most)
         .filter_map(|planner| {
-            let ran: Vec<usize> = (0..model.workloads.len()).filter(|&w| model.ran(planner, w)).collect();
+            let ran = ran(planner);
             let own = ran.iter().map(|&workload| cost(planner, workload)).collect();
             let least = ran.iter().map(|&workload| best[workload]).collect();
             let profile = performance_profiles(&[own, least]).swap_remove(0);

@@ -19,7 +19,12 @@ pub(crate) struct Origin {
 
 /// A whole page; `root` leads from it to the report's folder.
 pub(crate) fn page(title: &str, root: &str, origin: &Origin, body: &Markup) -> String {
-    let links = [("index.html", "Summary"), ("gaps.html", "Gaps"), ("cells.html", "All cells")];
+    let links = [
+        ("index.html", "Summary"),
+        ("gaps.html", "Gaps"),
+        ("nets.html", "Nets"),
+        ("cells.html", "All cells"),
+    ];
     document(
         title,
         &html! {

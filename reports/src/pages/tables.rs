@@ -230,8 +230,10 @@ pub(crate) fn pairs(model: &Model) -> Option<Table> {
         ],
     );
     let others = (0..model.planners.len()).filter(|&p| p != reference && !model.planners[p].in_place);
-    let logs: Vec<(usize, Vec<f64>)> =
+    let mut logs: Vec<(usize, Vec<f64>)> =
         others.map(|p| (p, log_ratios(model, p, reference))).filter(|(_, logs)| !logs.is_empty()).collect();
+    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
+    logs.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
     let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs).p).collect();
     for ((planner, logs), p) in logs.iter().zip(holm(&p)) {
         table.push(pair(&model.planners[*planner].label, logs, p));

@@ -3,6 +3,7 @@
 use crate::drawing::axis::{Frame, text_width};
 use crate::drawing::palette::{Ink, Rgb};
 use crate::drawing::{Anchor, Drawing};
+use crate::format::count_real;
 
 /// A bar: from one value up to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +12,8 @@ pub(crate) struct Part {
     pub(crate) to: f64,
     pub(crate) color: Rgb,
     pub(crate) tip: String,
+    /// Written above the bar where the bar leaves the frame.
+    pub(crate) label: String,
 }
 
 /// What stands over one batch: bars beside each other, each of parts one above the other, and a tick across
@@ -26,52 +29,49 @@ pub(crate) struct Slot {
     pub(crate) mark: Option<f64>,
 }
 
+const LEAST: f64 = 30.0;
+const MOST: f64 = 110.0;
+const BETWEEN: f64 = 16.0;
+
+/// The width that a net's batches need, in pixels: for their bars and for all names.
+pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>) -> f64 {
+    let (mut slots, mut widest) = (0, LEAST);
+    for name in names {
+        slots += 1;
+        let words = name.split(' ').map(|word| text_width(word, 11.0) + 6.0);
+        widest = words.fold(widest, f64::max);
+    }
+    (count_real(slots) * widest).max(text_width(group, 12.0)) + BETWEEN
+}
+
 /// Draws the slots side by side, with room between groups, and names them below the frame.
 pub(crate) fn draw(drawing: &mut Drawing, frame: &Frame, slots: &[Slot]) {
-    let groups = slots.chunk_by(|a, b| a.group == b.group).count();
-    let units = crate::format::count_real(slots.len()) + crate::format::count_real(groups) * 0.6;
-    let unit = (frame.right - frame.left) / units.max(1.0);
-    let mut x = frame.left + unit * 0.3;
-    for group in slots.chunk_by(|a, b| a.group == b.group) {
-        let start = x;
+    let groups: Vec<&[Slot]> = slots.chunk_by(|a, b| a.group == b.group).collect();
+    let widths: Vec<f64> = groups
+        .iter()
+        .map(|group| needed(&group[0].group, group.iter().map(|slot| slot.name.as_str())))
+        .collect();
+    let stretch = ((frame.right - frame.left) / widths.iter().sum::<f64>().max(1.0)).min(3.0);
+    let mut left = frame.left;
+    for (group, width) in groups.into_iter().zip(widths) {
+        let width = width * stretch;
+        let unit = ((width - BETWEEN) / count_real(group.len())).min(MOST);
+        let mut x = left + (width - unit * count_real(group.len())) / 2.0;
         for slot in group {
             draw_slot(drawing, frame, slot, (x, unit));
             x += unit;
         }
-        let middle = start.midpoint(x);
-        let name = fitted(&group[0].group, x - start + unit * 0.6);
-        drawing.text((middle, frame.bottom + 31.0), name, Anchor::Middle);
-        x += unit * 0.6;
+        drawing.text((left + width / 2.0, frame.bottom + 40.0), group[0].group.clone(), Anchor::Middle);
+        left += width;
     }
-}
-
-/// A name cut to the room there is.
-fn fitted(name: &str, room: f64) -> String {
-    if text_width(name, 12.0) <= room.max(40.0) {
-        return name.to_owned();
-    }
-    let mut short = String::new();
-    for letter in name.chars() {
-        if text_width(&short, 12.0) + 14.0 > room.max(40.0) {
-            break;
-        }
-        short.push(letter);
-    }
-    short + "\u{2026}"
 }
 
 fn draw_slot(drawing: &mut Drawing, frame: &Frame, slot: &Slot, (x, unit): (f64, f64)) {
-    let width = unit * 0.84 / crate::format::count_real(slot.bars.len()).max(1.0);
+    let width = unit * 0.84 / count_real(slot.bars.len()).max(1.0);
     let mut left = x + unit * 0.08;
     for bar in &slot.bars {
         for part in bar.iter().filter(|part| part.to > part.from) {
-            let (top, bottom) = (frame.up(part.to), frame.up(part.from).min(frame.bottom));
-            drawing.rect(
-                (left, top),
-                ((width - 1.0).max(1.0), bottom - top),
-                Ink::Color(part.color),
-                &part.tip,
-            );
+            draw_part(drawing, frame, part, (left, width));
         }
         left += width;
     }
@@ -79,6 +79,22 @@ fn draw_slot(drawing: &mut Drawing, frame: &Frame, slot: &Slot, (x, unit): (f64,
         let y = frame.up(mark);
         drawing.line([(x + unit * 0.04, y), (x + unit * 0.96, y)], Ink::Text, 2.0);
     }
-    let at = (x + unit / 2.0, frame.bottom + 13.0);
-    drawing.text_of(at, slot.name.clone(), Anchor::Middle, 11.0, Ink::Muted);
+    // A variant stands below its batch.
+    for (word, line) in slot.name.split(' ').zip(0_u32..) {
+        let at = (x + unit / 2.0, frame.bottom + 11.0 + 12.0 * f64::from(line));
+        drawing.text_of(at, word, Anchor::Middle, 11.0, Ink::Muted);
+    }
+}
+
+/// A bar that leaves the frame is cut off, with a gap near its end and its value above.
+fn draw_part(drawing: &mut Drawing, frame: &Frame, part: &Part, (left, width): (f64, f64)) {
+    let (top, bottom) = (frame.up(part.to), frame.up(part.from).min(frame.bottom));
+    let (ink, width) = (Ink::Color(part.color), (width - 1.0).max(1.0));
+    if top >= frame.top - 0.5 {
+        return drawing.rect((left, top), (width, bottom - top), ink, &part.tip);
+    }
+    drawing.rect((left, frame.top), (width, 8.0), ink, &part.tip);
+    drawing.rect((left, frame.top + 12.0), (width, bottom - frame.top - 12.0), ink, &part.tip);
+    let at = (left + width / 2.0, frame.top - 7.0);
+    drawing.text_of(at, part.label.clone(), Anchor::Middle, 9.0, Ink::Muted);
 }

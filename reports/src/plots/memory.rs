@@ -22,19 +22,24 @@ pub(crate) struct NetMemory {
     pub(crate) load: u64,
 }
 
+/// The room for bars, in pixels.
+pub(crate) const WIDTH: f64 = 768.0;
+
 const PARAMETERS: Rgb = [0xb8, 0xbf, 0xc7];
 
 /// Draws the bars; `None` where there are no nets.
 pub(crate) fn plot(title: &str, planner: &str, nets: &[NetMemory]) -> Option<Drawing> {
-    let tops = nets.iter().map(|net| {
-        let part = [net.network_wise, net.pool, net.height, Some(net.load)].into_iter().flatten().max();
-        net.parameters.unwrap_or(0) + part.unwrap_or(0)
-    });
-    let most = tops.max()?;
+    let top = |net: &NetMemory, parts: &[Option<u64>]| {
+        net.parameters.unwrap_or(0) + parts.iter().copied().flatten().max().unwrap_or(0)
+    };
+    // What lies far above everything else is cut off, or it would press all other bars to the floor.
+    let reused = nets.iter().map(|net| top(net, &[net.pool, net.height, Some(net.load)])).max()?;
+    let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
+    let most = all.min(reused.saturating_add(reused / 2));
     let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
     let y = Axis::bytes("memory", real(most));
     let mut drawing = Drawing::new(title, 1060, 400);
-    let frame = Frame { left: 92.0, top: 16.0, right: 860.0, bottom: 346.0, x, y };
+    let frame = Frame { left: 92.0, top: 22.0, right: WIDTH + 92.0, bottom: 346.0, x, y };
     frame.draw(&mut drawing);
     let slots: Vec<Slot> = nets.iter().map(|net| slot(net, planner)).collect();
     draw(&mut drawing, &frame, &slots);
@@ -66,10 +71,14 @@ fn slot(net: &NetMemory, planner: &str) -> Slot {
                 to: real(kept + value),
                 color,
                 tip: format!("{name}: {what}: {}", bytes(value)),
+                label: bytes(kept + value),
             }];
             if kept > 0 {
                 let tip = format!("{name}: kept over all iterations: {}", bytes(kept));
-                parts.insert(0, Part { from: 0.0, to: real(kept), color: PARAMETERS, tip });
+                parts.insert(
+                    0,
+                    Part { from: 0.0, to: real(kept), color: PARAMETERS, tip, label: String::new() },
+                );
             }
             parts
         })
@@ -90,6 +99,22 @@ fn slot(net: &NetMemory, planner: &str) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_far_above_the_others_is_cut_off_and_keeps_its_value() {
+        let net = NetMemory {
+            net: "seq2seq".to_owned(),
+            batch: "b1".to_owned(),
+            parameters: None,
+            network_wise: Some(10 << 30),
+            pool: None,
+            height: Some(1 << 20),
+            load: 1 << 20,
+        };
+        let svg = plot("Memory", "best-fit", &[net]).expect("drawn").to_inline_svg().expect("writes");
+        assert!(svg.contains(">10.0 GiB<") && svg.contains(">1 MiB<"), "{svg}");
+        assert!(!svg.contains("y=\"-"), "nothing lies above the picture");
+    }
 
     #[test]
     fn bars_stand_on_the_part_that_is_kept() {

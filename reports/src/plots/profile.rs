@@ -11,14 +11,15 @@ use crate::drawing::palette::Ink;
 /// `None` where there is nothing to compare.
 pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
     all.iter().find(|(_, profile)| profile.total > 0)?;
-    let most = all.iter().flat_map(|(_, p)| p.ratios.last()).fold(1.0_f64, |most, ratio| most.max(*ratio));
-    let (x, high) = axis(most);
+    let mut order: Vec<&(Series, Profile)> = all.iter().collect();
+    order.sort_by(|a, b| area(&b.1).total_cmp(&area(&a.1)));
+    order.truncate(LINES);
+    let most = order.iter().filter_map(|(_, profile)| profile.ratios.last()).fold(1.0, |m: f64, r| m.max(*r));
+    let x = axis(most);
     let y = Axis::shares("share of workloads");
     let mut drawing = Drawing::new("Performance profile of heights", 1060, 480);
     let frame = Frame { left: 92.0, top: 16.0, right: 780.0, bottom: 422.0, x, y };
     frame.draw(&mut drawing);
-    let mut order: Vec<&(Series, Profile)> = all.iter().collect();
-    order.sort_by(|a, b| area(&b.1, high).total_cmp(&area(&a.1, high)));
     let mut entries = Vec::new();
     for (number, (series, profile)) in order.iter().enumerate() {
         let dashed = series.number >= 16 || number % 3 == 2;
@@ -43,20 +44,23 @@ pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
     Some(drawing)
 }
 
+/// More lines cannot be told apart.
+const LINES: usize = 14;
+
 /// The axis shows `factor - 1`, so that what is near the best is drawn apart.
-fn axis(most: f64) -> (Axis, f64) {
+fn axis(most: f64) -> Axis {
     const SHIFT: f64 = 0.005;
     let high = (most - 1.0).max(0.01) * 1.05;
     let candidates = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
     let ticks = candidates.into_iter().filter(|v| *v <= high).map(|v| (v, format!("{}", 1.0 + v))).collect();
     let title = "height over the lowest height of the workload".to_owned();
-    (Axis { scale: Scale::Shifted { high, shift: SHIFT }, ticks, title }, high)
+    Axis { scale: Scale::Shifted { high, shift: SHIFT }, ticks, title }
 }
 
-/// The area under a profile: for the order of the legend alone.
-fn area(profile: &Profile, high: f64) -> f64 {
-    let scale = Scale::Shifted { high, shift: 0.005 };
-    profile.ratios.iter().map(|ratio| 1.0 - scale.place(ratio - 1.0)).sum()
+/// How early a profile rises: the mean over the workloads of 1 / ratio, 0 where there is no answer.
+fn area(profile: &Profile) -> f64 {
+    let sum: f64 = profile.ratios.iter().map(|ratio| 1.0 / ratio).sum();
+    sum / crate::format::count_real(profile.total.max(1))
 }
 
 #[cfg(test)]

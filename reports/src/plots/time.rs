@@ -37,7 +37,9 @@ pub(crate) fn plot(all: &[Timings]) -> Option<Drawing> {
     points().next()?;
     let x = Axis::log("buffers", least(|t| t.buffers).max(1.0), most(|t| t.buffers).max(1.0), short_count);
     let y = Axis::times("planning time", least(|t| t.nanoseconds).max(1.0), most(|t| t.nanoseconds).max(1.0));
-    let mut drawing = Drawing::new("Planning time against size", 1060, 520);
+    let named = all.iter().filter(|(_, times)| !times.is_empty()).count();
+    let height = u32::try_from(17 * named + 40).unwrap_or(u32::MAX).clamp(520, 1200);
+    let mut drawing = Drawing::new("Planning time against size", 1060, height);
     let frame = Frame { left: 92.0, top: 16.0, right: 780.0, bottom: 462.0, x, y };
     frame.draw(&mut drawing);
     let mut entries = Vec::new();
@@ -65,7 +67,7 @@ pub(crate) fn plot(all: &[Timings]) -> Option<Drawing> {
         let text = format!("{}{exponent}", series.label);
         entries.push(Entry { key: Key::Dot(series.shape()), color: series.color(), text });
     }
-    legend(&mut drawing, (frame.right + 16.0, frame.top), 490.0, &entries);
+    legend(&mut drawing, (frame.right + 16.0, frame.top), f64::from(height - 24), &entries);
     Some(drawing)
 }
 
