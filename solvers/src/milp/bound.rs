@@ -13,15 +13,14 @@ const RELATIVE: f64 = 2e-6;
 const ABSOLUTE: f64 = 1e-3;
 
 /// The least whole number of units that no plan lies below, given a dual bound in units and the height W
-/// of the model in units.
+/// of the model in units. A bound above W, at which there is a plan, says nothing but that the solver is
+/// confused: 0.
 pub(super) fn whole_units(dual: f64, ceiling: u64) -> u64 {
-    if dual.is_nan() || dual <= 0.0 {
+    let tolerance = ABSOLUTE + RELATIVE * as_float(ceiling);
+    if dual.is_nan() || dual > as_float(ceiling) + tolerance {
         return 0;
     }
-    let tolerance = ABSOLUTE + RELATIVE * as_float(ceiling);
-    let units = (dual - tolerance).ceil().max(0.0);
-    // The model knows no height above its ceiling.
-    if units >= as_float(ceiling) { ceiling } else { as_whole(units) }
+    as_whole((dual - tolerance).ceil())
 }
 
 /// Units as a coefficient. Sizes above 2^53 units lose their last digits; [`is_exact`] tells.
@@ -54,7 +53,10 @@ mod tests {
             (0.0, 300, 0),
             (-5.0, 300, 0),
             (f64::NAN, 300, 0),
-            (1e50, 300, 300),
+            (300.0, 300, 300),
+            (300.1, 300, 0),
+            (1e50, 300, 0),
+            (f64::INFINITY, 300, 0),
             (2_000_000.0, 2_000_000, 1_999_996),
         ] {
             assert_eq!(whole_units(dual, ceiling), units, "{dual} of {ceiling}");

@@ -1,8 +1,14 @@
 //! The model given to CBC.
 //!
-//! Time limits count wall time (CBC's default is the CPU time of the process). A solution that CBC does
-//! not have comes back with an objective of about 1e50. While it is stopped, CBC may report the best
-//! solution's height as its bound: a bound that is no lower than that is not taken.
+//! Time limits count wall time (CBC's default is the CPU time of the process). What CBC 2.10 says of a run
+//! that its limit cut short has to be taken with care:
+//!
+//! - Without a solution, the objective is about 1e50.
+//! - A limit that runs out in the preprocessing may come back as "infeasible"; as the height of a known
+//!   plan bounds the model, that is never true, and it is read as "out of time".
+//! - With a start, the same may come back as "the start is optimal", or end in a crash. So a start is given
+//!   only where there is no limit; otherwise W alone stands for the plan known before.
+//! - The bound may be the height of the best solution: one that is no lower is not taken.
 
 use std::time::Duration;
 
@@ -89,7 +95,7 @@ fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer
     if let Some(limit) = limit {
         model.set_parameter("sec", &limit.as_secs_f64().to_string());
     }
-    if let Some(start) = &formulation.start {
+    if let (Some(start), None) = (&formulation.start, limit) {
         let columns: Vec<_> = model.cols().collect();
         columns
             .into_iter()
@@ -97,24 +103,22 @@ fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer
             .for_each(|(column, &value)| model.set_col_initial_solution(column, value));
     }
     let solution = model.solve();
-    Ok(read(solution.raw()))
+    Ok(read(solution.raw(), limit.is_some()))
 }
 
-fn read(model: &Model) -> Answer {
+fn read(model: &Model, is_limited: bool) -> Answer {
     let height = model.obj_value();
     let has_solution = height.is_finite() && height < 1e40;
     let columns = has_solution.then(|| model.col_solution().to_vec());
-    let end = match (model.status(), model.secondary_status()) {
-        _ if model.is_proven_infeasible() => End::Infeasible,
-        (_, SecondaryStatus::StoppedOnTime) => End::OutOfTime,
-        (Status::Finished, _) if has_solution && model.is_proven_optimal() => End::Optimal,
-        _ => End::Stopped,
-    };
     let best = model.best_possible_value();
-    let dual = match end {
-        End::Optimal => best.min(height),
-        _ if best < height - 0.5 => best,
-        _ => f64::NAN,
+    let (end, dual) = match (model.status(), model.secondary_status()) {
+        (Status::Finished, SecondaryStatus::HasSolution) if has_solution => (End::Optimal, best.min(height)),
+        // Nothing below the start is feasible; `best` stays at the first relaxation.
+        (Status::Finished, _) if has_solution && !is_limited => (End::Optimal, height),
+        (Status::Finished, _) if !is_limited => (End::Infeasible, f64::NAN),
+        (Status::Abandoned | Status::UserEvent, _) => (End::Stopped, f64::NAN),
+        _ if best < height - 0.5 => (End::OutOfTime, best),
+        _ => (End::OutOfTime, f64::NAN),
     };
     Answer { columns, dual, end }
 }

@@ -3,24 +3,25 @@
 use good_lp::{Constraint, Expression, ProblemVariables, SolverModel, Variable, variable};
 use planlab_dsa::{Buffer, BufferId, Halt, Instance, PlanError, Run, VerifiedPlan};
 
-use super::Strengthening;
 use super::bound::{as_float, is_exact};
+use super::rows::Rows;
+use super::{Strengthening, symmetry};
 
 /// The most binaries for which a model is built; a solver could do nothing with more.
 const MOST_RELATIONS: usize = 1_000_000;
 
 /// A part of buffer `i` and one of buffer `j`, in use at one step: one lies below the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Relation {
+pub(super) struct Relation {
     /// Indices into the places.
-    pair: (usize, usize),
+    pub(super) pair: (usize, usize),
     /// The bytes of each in use, in units, relative to its offset.
-    windows: ((u64, u64), (u64, u64)),
+    pub(super) windows: ((u64, u64), (u64, u64)),
 }
 
 /// Which of the two lies below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Below {
+pub(super) enum Below {
     First,
     Second,
     Either,
@@ -28,14 +29,15 @@ enum Below {
 
 /// A buffer of the model, in units.
 #[derive(Clone, Debug)]
-struct Place {
-    id: BufferId,
-    size: u64,
-    low: u64,
-    high: u64,
+pub(super) struct Place {
+    pub(super) id: BufferId,
+    pub(super) size: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
     /// Offsets are multiples of it.
-    step: u64,
-    start: u64,
+    pub(super) step: u64,
+    /// The offset in the plan to start from.
+    pub(super) start: u64,
 }
 
 /// The model of an instance.
@@ -137,22 +139,23 @@ impl Place {
         Self { id, size, low, high, step, start: best.offsets()[id.index()].get() / unit }
     }
 
-    const fn is_fixed(&self) -> bool {
+    pub(super) const fn is_fixed(&self) -> bool {
         self.low == self.high
     }
 }
 
-struct Draft<'i> {
-    instance: &'i Instance,
-    unit: u64,
-    ceiling: u64,
-    switches: Strengthening,
-    places: Vec<Place>,
-    relations: Vec<Relation>,
+pub(super) struct Draft<'i> {
+    pub(super) instance: &'i Instance,
+    pub(super) unit: u64,
+    pub(super) ceiling: u64,
+    pub(super) switches: Strengthening,
+    pub(super) places: Vec<Place>,
+    /// Ascending, each once.
+    pub(super) relations: Vec<Relation>,
 }
 
 impl Draft<'_> {
-    fn buffer(&self, place: usize) -> &Buffer {
+    pub(super) fn buffer(&self, place: usize) -> &Buffer {
         self.instance.buffer(self.places[place].id)
     }
 
@@ -213,56 +216,41 @@ impl Draft<'_> {
 
     fn build(mut self, floor: u64) -> Formulation {
         self.relate_apart();
-        let orders = Orders::new(&mut self);
+        let fixed = if self.switches.symmetry { symmetry::fix(&mut self) } else { Vec::new() };
         let mut columns = Columns::default();
-        let height = columns.add(floor.min(self.ceiling), self.ceiling, false, self.ceiling);
+        let is_whole = self.switches.whole_height;
+        let height = columns.add(floor.min(self.ceiling), self.ceiling, is_whole, self.ceiling);
         let offsets: Vec<Expression> = self.places.iter().map(|place| columns.place(place)).collect();
-        let mut rows = Vec::with_capacity(offsets.len() + 2 * self.relations.len());
-        for (place, offset) in self.places.iter().zip(&offsets) {
-            rows.push((offset.clone() + as_float(place.size)).leq(height));
-        }
+        let mut orders = Vec::with_capacity(self.relations.len());
         for (index, relation) in self.relations.iter().enumerate() {
-            let (first, second) = self.slack(relation);
-            if self.switches.tight_big_m && (first == Some(0) || second == Some(0)) {
-                continue;
-            }
-            let below = orders.of(&self, index);
-            let above = columns.order(below, self.is_first_below(relation));
-            let (i, j) = relation.pair;
-            let ((i_low, i_high), (j_low, j_high)) = relation.windows;
-            let gap = |a: &Expression, high: u64, b: &Expression, low: u64| {
-                a.clone() - b.clone() + as_float(high) - as_float(low)
-            };
-            let (first, second) = (self.big_m(first), self.big_m(second));
-            rows.push(gap(&offsets[i], i_high, &offsets[j], j_low).leq(first * above));
-            rows.push((gap(&offsets[j], j_high, &offsets[i], i_low) + second * above).leq(second));
+            let by_symmetry = fixed.get(index).copied().unwrap_or(Below::Either);
+            let below =
+                if self.forced(relation) == Below::Either { by_symmetry } else { self.forced(relation) };
+            orders.push(columns.order(below, self.is_first_below(relation)));
         }
+        let rows = Rows { draft: &self, height, offsets, orders }.all();
         let places = self.places.iter().map(|place| (place.id, place.step)).collect();
         let start = self.switches.start.then_some(columns.start);
         let (unit, ceiling) = (self.unit, self.ceiling);
         Formulation { unit, ceiling, start, places, variables: columns.variables, height, rows }
     }
 
-    /// By how much at most the first can reach above the second's bottom, and the other way round; 0 where
-    /// it never does, `None` where W has to do.
-    fn slack(&self, relation: &Relation) -> (Option<u64>, Option<u64>) {
+    /// What is taken off the row "the first lies below the second" where it does not hold: W, or the most
+    /// by which the first can reach above the second's bottom. And the same for the other row.
+    pub(super) fn big_m(&self, relation: &Relation) -> (u64, u64) {
         if !self.switches.tight_big_m {
-            return (None, None);
+            return (self.ceiling, self.ceiling);
         }
         let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
         let ((a_low, a_high), (b_low, b_high)) = relation.windows;
         let most = |upper: &Place, high: u64, lower: &Place, low: u64| {
-            Some((upper.high + high).saturating_sub(lower.low + low))
+            (upper.high + high).saturating_sub(lower.low + low)
         };
         (most(a, a_high, b, b_low), most(b, b_high, a, a_low))
     }
 
-    fn big_m(&self, slack: Option<u64>) -> f64 {
-        as_float(slack.unwrap_or(self.ceiling))
-    }
-
     /// Whether the first lies below the second in the plan to start from.
-    fn is_first_below(&self, relation: &Relation) -> bool {
+    pub(super) fn is_first_below(&self, relation: &Relation) -> bool {
         let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
         let ((_, a_high), (b_low, _)) = relation.windows;
         a.start + a_high <= b.start + b_low
@@ -275,167 +263,12 @@ impl Draft<'_> {
         }
         let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
         let ((a_low, a_high), (b_low, b_high)) = relation.windows;
-        if a.low + a_high > b.high + b_low {
+        if a.low + a_high > b.high + b_low || b.high + b_high <= a.low + a_low {
             Below::Second
-        } else if b.low + b_high > a.high + a_low {
+        } else if b.low + b_high > a.high + a_low || a.high + a_high <= b.low + b_low {
             Below::First
         } else {
             Below::Either
-        }
-    }
-}
-
-/// The orders that are fixed because another plan, as good, has the same buffers the other way round.
-///
-/// Buffers that are alike can change places, so they may be asked to lie in the order of their ids. And a
-/// plan without pins, alignments and windows may be turned upside down, one component at a time; of the
-/// two, the one may be asked for in which `a` lies below `b`, if `b` is unlike all others and `a` is the
-/// first of those like it: where `b` lies below `a` and therefore below all of them, it lies above all of
-/// them in the mirror.
-struct Orders {
-    fixed: Vec<Below>,
-}
-
-impl Orders {
-    fn new(draft: &mut Draft<'_>) -> Self {
-        let mut this = Self { fixed: vec![Below::Either; draft.relations.len()] };
-        if draft.switches.symmetry {
-            let classes = Classes::new(draft);
-            classes.sort_start(draft);
-            this.fix_mirrors(draft, &classes);
-            classes.sort_start(draft);
-            this.fix_alike(draft, &classes);
-        }
-        this
-    }
-
-    fn of(&self, draft: &Draft<'_>, index: usize) -> Below {
-        match draft.forced(&draft.relations[index]) {
-            Below::Either => self.fixed[index],
-            forced => forced,
-        }
-    }
-
-    fn fix_alike(&mut self, draft: &Draft<'_>, classes: &Classes) {
-        for (relation, fixed) in draft.relations.iter().zip(&mut self.fixed) {
-            if classes.of[relation.pair.0] == classes.of[relation.pair.1] {
-                *fixed = Below::First;
-            }
-        }
-    }
-
-    fn fix_mirrors(&mut self, draft: &mut Draft<'_>, classes: &Classes) {
-        let can_turn = |place: &Place| {
-            let buffer = draft.instance.buffer(place.id);
-            place.step == 1
-                && buffer.pin.is_none()
-                && buffer.pauses.iter().all(|pause| pause.window.is_none())
-        };
-        if !draft.places.iter().all(can_turn) {
-            return;
-        }
-        let components = components(draft);
-        let mut chosen: Vec<Option<(u64, usize, Below)>> = vec![None; draft.places.len()];
-        for (index, relation) in draft.relations.iter().enumerate() {
-            let (i, j) = relation.pair;
-            let below = match (classes.is_alone(i), classes.is_alone(j)) {
-                (_, true) if classes.is_first(i) => Below::First,
-                (true, _) if classes.is_first(j) => Below::Second,
-                _ => continue,
-            };
-            let weight = draft.places[i].size.saturating_add(draft.places[j].size);
-            let best = &mut chosen[components[i]];
-            if best.is_none_or(|(most, ..)| weight > most) {
-                *best = Some((weight, index, below));
-            }
-        }
-        for (component, (_, index, below)) in
-            chosen.iter().zip(0_usize..).filter_map(|(c, at)| Some((at, (*c)?)))
-        {
-            self.fixed[index] = below;
-            let is_so = draft.is_first_below(&draft.relations[index]) == (below == Below::First);
-            if !is_so {
-                turn(draft, &components, component);
-            }
-        }
-    }
-}
-
-/// Turns the part of the start that belongs to a component upside down.
-fn turn(draft: &mut Draft<'_>, components: &[usize], component: usize) {
-    let ceiling = draft.ceiling;
-    for (place, _) in draft.places.iter_mut().zip(components).filter(|(_, of)| **of == component) {
-        place.start = ceiling - place.size - place.start;
-    }
-}
-
-/// The component of each place: the lowest index that relations join it to.
-fn components(draft: &Draft<'_>) -> Vec<usize> {
-    fn root(parents: &mut [usize], mut at: usize) -> usize {
-        while parents[at] != at {
-            parents[at] = parents[parents[at]];
-            at = parents[at];
-        }
-        at
-    }
-    let mut parents: Vec<usize> = (0..draft.places.len()).collect();
-    for relation in &draft.relations {
-        let (a, b) = (root(&mut parents, relation.pair.0), root(&mut parents, relation.pair.1));
-        parents[a.max(b)] = a.min(b);
-    }
-    (0..parents.len()).map(|at| root(&mut parents, at)).collect()
-}
-
-/// Which places are alike: the class of each is the first of those like it.
-struct Classes {
-    of: Vec<usize>,
-    members: Vec<Vec<usize>>,
-}
-
-impl Classes {
-    fn new(draft: &Draft<'_>) -> Self {
-        let mut is_apart = vec![false; draft.instance.len()];
-        for pair in draft.instance.apart() {
-            is_apart[pair.first.index()] = true;
-            is_apart[pair.second.index()] = true;
-        }
-        let count = draft.places.len();
-        let mut this = Self { of: (0..count).collect(), members: vec![Vec::new(); count] };
-        for index in 0..count {
-            let buffer = draft.buffer(index);
-            let plain = buffer.pin.is_none() && buffer.pauses.is_empty();
-            let free = plain && !is_apart[draft.places[index].id.index()];
-            let like = |&other: &usize| {
-                let head = draft.buffer(other);
-                !this.members[other].is_empty()
-                    && !is_apart[draft.places[other].id.index()]
-                    && (head.size, head.live, head.align, head.pin)
-                        == (buffer.size, buffer.live, buffer.align, None)
-                    && head.pauses.is_empty()
-            };
-            let class = if free { (0..index).find(like).unwrap_or(index) } else { index };
-            this.of[index] = class;
-            this.members[class].push(index);
-        }
-        this
-    }
-
-    fn is_alone(&self, place: usize) -> bool {
-        self.members[self.of[place]].len() == 1
-    }
-
-    fn is_first(&self, place: usize) -> bool {
-        self.of[place] == place
-    }
-
-    /// Gives the members of each class their offsets in ascending order.
-    fn sort_start(&self, draft: &mut Draft<'_>) {
-        for members in self.members.iter().filter(|members| members.len() > 1) {
-            let mut starts: Vec<u64> = members.iter().map(|&member| draft.places[member].start).collect();
-            starts.sort_unstable();
-            for (&member, start) in members.iter().zip(starts) {
-                draft.places[member].start = start;
-            }
         }
     }
 }

@@ -40,8 +40,10 @@ mod bound;
 mod cbc;
 mod formulation;
 mod highs;
+mod rows;
 mod search;
 mod strengthening;
+mod symmetry;
 
 pub use cbc::MipCbc;
 pub use highs::MipHighs;

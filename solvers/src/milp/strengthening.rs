@@ -11,6 +11,8 @@ pub struct Strengthening {
     pub(super) drop_settled: bool,
     pub(super) symmetry: bool,
     pub(super) start: bool,
+    pub(super) whole_height: bool,
+    pub(super) stacks: bool,
 }
 
 impl Default for Strengthening {
@@ -23,7 +25,16 @@ impl Strengthening {
     /// Everything on, or everything off: the published model.
     #[must_use]
     pub const fn all(on: bool) -> Self {
-        Self { load: on, tight_big_m: on, scale: on, drop_settled: on, symmetry: on, start: on }
+        Self {
+            load: on,
+            tight_big_m: on,
+            scale: on,
+            drop_settled: on,
+            symmetry: on,
+            start: on,
+            whole_height: on,
+            stacks: on,
+        }
     }
 
     /// Whether the height is held at or above the best bound known. Default: yes.
@@ -68,6 +79,22 @@ impl Strengthening {
     #[must_use]
     pub const fn with_start(mut self, on: bool) -> Self {
         self.start = on;
+        self
+    }
+
+    /// Whether the height is a whole number of units, so that a solver cuts off everything above the next
+    /// lower one. Default: yes.
+    #[must_use]
+    pub const fn with_whole_height(mut self, on: bool) -> Self {
+        self.whole_height = on;
+        self
+    }
+
+    /// Whether, at the fullest sections, a buffer lies above the sum of all that lies below it there, and
+    /// the height above the sum of all that lies above it. Default: yes.
+    #[must_use]
+    pub const fn with_stacks(mut self, on: bool) -> Self {
+        self.stacks = on;
         self
     }
 }

@@ -1,7 +1,7 @@
 //! Planners that give each buffer an offset.
 
 pub mod baseline;
-mod columns;
+pub(crate) mod columns;
 mod demands;
 pub mod greedy;
 mod occupancy;

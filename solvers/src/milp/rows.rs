@@ -1,0 +1,125 @@
+//! The rows of the model: the published ones, and those that make its relaxation tighter.
+//!
+//! Those are *stacks*: of the buffers in use at one step, the ones that lie below `j` lie below it one on
+//! the other, so that `j` lies no lower than the sum of their sizes; and what lies above `j` fits between
+//! its top and the height. There is no big M in them. In a large model they are left out: there the solver
+//! is not done with the first relaxation when its time is up.
+//!
+//! (Transitivity, stated for all triples of buffers that are live at one step, was tried as well; the
+//! solvers were slower with it.)
+
+use std::ops::Range;
+
+use good_lp::{Constraint, Expression, Variable};
+
+use super::bound::as_float;
+use super::formulation::{Draft, Relation};
+use crate::placement::columns::Columns;
+
+/// The most coefficients that stacks may take; the fullest sections come first.
+const MOST_STACKED: usize = 60_000;
+/// The most relations of a model that gets stacks.
+const MOST_RELATIONS: usize = 2_000;
+
+/// The columns of a model, to make its rows of.
+pub(super) struct Rows<'d, 'i> {
+    pub(super) draft: &'d Draft<'i>,
+    pub(super) height: Variable,
+    /// By place.
+    pub(super) offsets: Vec<Expression>,
+    /// By relation: 0 where the first lies below.
+    pub(super) orders: Vec<Variable>,
+}
+
+/// A part of a buffer in use during a section: the place, and the bytes relative to its offset.
+type Part = (usize, (u64, u64));
+
+impl Rows<'_, '_> {
+    pub(super) fn all(&self) -> Vec<Constraint> {
+        let mut rows = Vec::new();
+        self.arena(&mut rows);
+        self.disjunctions(&mut rows);
+        if self.draft.switches.stacks && self.draft.relations.len() <= MOST_RELATIONS {
+            self.stacks(&mut rows);
+        }
+        rows
+    }
+
+    fn arena(&self, rows: &mut Vec<Constraint>) {
+        for (place, offset) in self.draft.places.iter().zip(&self.offsets) {
+            rows.push((offset.clone() + as_float(place.size)).leq(self.height));
+        }
+    }
+
+    fn disjunctions(&self, rows: &mut Vec<Constraint>) {
+        for (relation, &order) in self.draft.relations.iter().zip(&self.orders) {
+            let (i, j) = relation.pair;
+            let ((i_low, i_high), (j_low, j_high)) = relation.windows;
+            let reach = |a: usize, high: u64, b: usize, low: u64| {
+                self.offsets[a].clone() - self.offsets[b].clone() + as_float(high) - as_float(low)
+            };
+            let (first, second) = self.draft.big_m(relation);
+            let (first, second) = (as_float(first), as_float(second));
+            rows.push(reach(i, i_high, j, j_low).leq(first * order));
+            rows.push((reach(j, j_high, i, i_low) + second * order).leq(second));
+        }
+    }
+
+    /// 1 where part `a` lies below part `b`; `None` where both are pinned.
+    fn is_below(&self, a: Part, b: Part) -> Option<Expression> {
+        let (first, second) = if a.0 < b.0 { (a, b) } else { (b, a) };
+        let relation = Relation { pair: (first.0, second.0), windows: (first.1, second.1) };
+        let index = self.draft.relations.binary_search(&relation).ok()?;
+        let order = self.orders[index];
+        Some(if a.0 < b.0 { 1 - order } else { order.into() })
+    }
+
+    fn stacks(&self, rows: &mut Vec<Constraint>) {
+        let mut left = MOST_STACKED;
+        for section in sections(self.draft) {
+            let entries = 2 * section.len() * section.len();
+            if section.len() < 3 || entries > left {
+                continue;
+            }
+            left -= entries;
+            for &part in &section {
+                self.stack_around(part, &section, rows);
+            }
+        }
+    }
+
+    fn stack_around(&self, part: Part, section: &[Part], rows: &mut Vec<Constraint>) {
+        let (place, (low, high)) = part;
+        let (mut below, mut above) = (Expression::from(0.0), Expression::from(0.0));
+        for &other in section.iter().filter(|other| other.0 != place) {
+            let bytes = as_float(other.1.1 - other.1.0);
+            if let (Some(under), Some(over)) = (self.is_below(other, part), self.is_below(part, other)) {
+                below += bytes * under;
+                above += bytes * over;
+            }
+        }
+        rows.push((below - as_float(low)).leq(self.offsets[place].clone()));
+        rows.push((above + self.offsets[place].clone() + as_float(high)).leq(self.height));
+    }
+}
+
+/// What is in use in each section, the fullest first.
+fn sections(draft: &Draft<'_>) -> Vec<Vec<Part>> {
+    let mut parts: Vec<(planlab_dsa::LiveRange, Part)> = Vec::new();
+    for (index, place) in draft.places.iter().enumerate() {
+        for piece in draft.instance.buffer(place.id).pieces() {
+            let Range { start, end } = piece.window;
+            parts.push((piece.steps, (index, (start.get() / draft.unit, end.get() / draft.unit))));
+        }
+    }
+    let columns = Columns::new(parts.iter().map(|(steps, _)| (*steps).into()));
+    let mut sections = vec![Vec::new(); columns.len()];
+    for (steps, part) in parts {
+        for column in columns.of(steps) {
+            sections[column].push(part);
+        }
+    }
+    let bytes = |section: &Vec<Part>| section.iter().map(|(_, (low, high))| high - low).sum::<u64>();
+    sections.sort_by_key(|section| std::cmp::Reverse(bytes(section)));
+    sections
+}

@@ -1,0 +1,150 @@
+//! Orders that may be fixed because another plan, as good, has the same buffers the other way round.
+//!
+//! Buffers that are alike can change places, so they may be asked to lie in the order of their ids. And a
+//! plan without pins, alignments and windows may be turned upside down, one component at a time; of the
+//! two, the one may be asked for in which `a` lies below `b`, if `b` is unlike all others and `a` is the
+//! first of those like it: where `b` lies below `a`, and therefore below all that are like `a`, it lies
+//! above all of them in the mirror.
+
+use super::formulation::{Below, Draft, Place};
+
+/// The order of each relation, as far as symmetry lets it be chosen. The plan to start from is changed
+/// into one that keeps it.
+pub(super) fn fix(draft: &mut Draft<'_>) -> Vec<Below> {
+    let mut orders = Orders { fixed: vec![Below::Either; draft.relations.len()] };
+    let classes = Classes::new(draft);
+    classes.sort_start(draft);
+    orders.fix_mirrors(draft, &classes);
+    classes.sort_start(draft);
+    orders.fix_alike(draft, &classes);
+    orders.fixed
+}
+
+struct Orders {
+    fixed: Vec<Below>,
+}
+
+impl Orders {
+    fn fix_alike(&mut self, draft: &Draft<'_>, classes: &Classes) {
+        for (relation, fixed) in draft.relations.iter().zip(&mut self.fixed) {
+            if classes.of[relation.pair.0] == classes.of[relation.pair.1] {
+                *fixed = Below::First;
+            }
+        }
+    }
+
+    fn fix_mirrors(&mut self, draft: &mut Draft<'_>, classes: &Classes) {
+        let can_turn = |place: &Place| {
+            let buffer = draft.instance.buffer(place.id);
+            place.step == 1
+                && buffer.pin.is_none()
+                && buffer.pauses.iter().all(|pause| pause.window.is_none())
+        };
+        if !draft.places.iter().all(can_turn) {
+            return;
+        }
+        let components = components(draft);
+        let mut chosen: Vec<Option<(u64, usize, Below)>> = vec![None; draft.places.len()];
+        for (index, relation) in draft.relations.iter().enumerate() {
+            let (i, j) = relation.pair;
+            let below = match (classes.is_alone(i), classes.is_alone(j)) {
+                (_, true) if classes.is_first(i) => Below::First,
+                (true, _) if classes.is_first(j) => Below::Second,
+                _ => continue,
+            };
+            let weight = draft.places[i].size.saturating_add(draft.places[j].size);
+            let best = &mut chosen[components[i]];
+            if best.is_none_or(|(most, ..)| weight > most) {
+                *best = Some((weight, index, below));
+            }
+        }
+        for (component, (_, index, below)) in
+            chosen.iter().zip(0_usize..).filter_map(|(c, at)| Some((at, (*c)?)))
+        {
+            self.fixed[index] = below;
+            let is_so = draft.is_first_below(&draft.relations[index]) == (below == Below::First);
+            if !is_so {
+                turn(draft, &components, component);
+            }
+        }
+    }
+}
+
+/// Turns the part of the start that belongs to a component upside down.
+fn turn(draft: &mut Draft<'_>, components: &[usize], component: usize) {
+    let ceiling = draft.ceiling;
+    for (place, _) in draft.places.iter_mut().zip(components).filter(|(_, of)| **of == component) {
+        place.start = ceiling - place.size - place.start;
+    }
+}
+
+/// The component of each place: the lowest index that relations join it to.
+fn components(draft: &Draft<'_>) -> Vec<usize> {
+    fn root(parents: &mut [usize], mut at: usize) -> usize {
+        while parents[at] != at {
+            parents[at] = parents[parents[at]];
+            at = parents[at];
+        }
+        at
+    }
+    let mut parents: Vec<usize> = (0..draft.places.len()).collect();
+    for relation in &draft.relations {
+        let (a, b) = (root(&mut parents, relation.pair.0), root(&mut parents, relation.pair.1));
+        parents[a.max(b)] = a.min(b);
+    }
+    (0..parents.len()).map(|at| root(&mut parents, at)).collect()
+}
+
+/// Which places are alike: the class of each is the first of those like it.
+struct Classes {
+    of: Vec<usize>,
+    members: Vec<Vec<usize>>,
+}
+
+impl Classes {
+    fn new(draft: &Draft<'_>) -> Self {
+        let mut is_apart = vec![false; draft.instance.len()];
+        for pair in draft.instance.apart() {
+            is_apart[pair.first.index()] = true;
+            is_apart[pair.second.index()] = true;
+        }
+        let count = draft.places.len();
+        let mut this = Self { of: (0..count).collect(), members: vec![Vec::new(); count] };
+        for index in 0..count {
+            let buffer = draft.buffer(index);
+            let plain = buffer.pin.is_none() && buffer.pauses.is_empty();
+            let free = plain && !is_apart[draft.places[index].id.index()];
+            let like = |&other: &usize| {
+                let head = draft.buffer(other);
+                !this.members[other].is_empty()
+                    && !is_apart[draft.places[other].id.index()]
+                    && (head.size, head.live, head.align, head.pin)
+                        == (buffer.size, buffer.live, buffer.align, None)
+                    && head.pauses.is_empty()
+            };
+            let class = if free { (0..index).find(like).unwrap_or(index) } else { index };
+            this.of[index] = class;
+            this.members[class].push(index);
+        }
+        this
+    }
+
+    fn is_alone(&self, place: usize) -> bool {
+        self.members[self.of[place]].len() == 1
+    }
+
+    fn is_first(&self, place: usize) -> bool {
+        self.of[place] == place
+    }
+
+    /// Gives the members of each class their offsets in ascending order.
+    fn sort_start(&self, draft: &mut Draft<'_>) {
+        for members in self.members.iter().filter(|members| members.len() > 1) {
+            let mut starts: Vec<u64> = members.iter().map(|&member| draft.places[member].start).collect();
+            starts.sort_unstable();
+            for (&member, start) in members.iter().zip(starts) {
+                draft.places[member].start = start;
+            }
+        }
+    }
+}
