@@ -19,6 +19,7 @@ fn main() -> Result<(), Failure> {
     };
     fill(&store)?;
     let mut options = ReportOptions::default();
+    options.baseline = "first-fit/width".to_owned();
     options.command = "cargo run -p planlab-reports --example demo_report -- STORE OUT".to_owned();
     for (net, batch) in nets() {
         let kept = 3_000_000 * net.len() as u64;
@@ -101,7 +102,7 @@ fn run_all(store: &mut Store, workload: &str, (instance, labels): (Instance, Lab
         ("bump", |_| Vec::new()),
         ("first-fit/start", |instance| by(instance, |b| u64::from(b.live.start().get()))),
         ("first-fit/size", |instance| by(instance, |b| u64::MAX - b.size.get())),
-        ("best-fit", |instance| by(instance, |b| u64::from(u32::MAX - b.live.width()))),
+        ("first-fit/width", |instance| by(instance, |b| u64::from(u32::MAX - b.live.width()))),
     ];
     for (planner, order) in planners {
         let start = Instant::now();

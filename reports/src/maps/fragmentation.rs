@@ -6,12 +6,13 @@ use super::MapOptions;
 use super::placement::{frame, guides, headline, pixels};
 use super::rectangles::Layout;
 use crate::drawing::axis::{Entry, Key, legend};
-use crate::drawing::palette::heat;
+use crate::drawing::palette::{Rgb, heat};
 use crate::drawing::raster::Raster;
 use crate::drawing::{Drawing, Mark};
 use crate::format::{count_real, percent, real};
 
-/// Draws where a plan leaves memory free: the darker, the larger the free share of a band.
+/// Draws where a plan leaves memory free: the darker, the larger the free share of a band. What is free with
+/// nothing above it is drawn apart: it costs nothing, holes do.
 #[must_use]
 pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Drawing {
     let layout = Layout::new(instance, Some(plan));
@@ -26,25 +27,32 @@ pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: 
     let free = free_shares(&layout, bands, area.columns);
     let mut raster = Raster::new(area.columns, area.rows, [0xff, 0xff, 0xff]);
     let height = area.rows - ceiling;
-    for row in 0..height {
-        let band = (height - 1 - row) * bands / height;
-        for column in 0..area.columns {
-            raster.set(column, ceiling + row, heat(free[band * area.columns + column]));
+    for column in 0..area.columns {
+        let share = |band: usize| free[band * area.columns + column];
+        let used = (0..bands).rposition(|band| share(band) < WHOLLY);
+        for row in 0..height {
+            let band = (height - 1 - row) * bands / height;
+            let is_hole = used.is_some_and(|used| band <= used);
+            raster.set(column, ceiling + row, if is_hole { heat(share(band)) } else { ROOM });
         }
     }
     drawing.push(Mark::Raster { corner: (frame.left, frame.top), raster });
     guides(&mut drawing, instance, &layout, &frame, true);
-    let entries: Vec<Entry> = [0.0, 0.25, 0.5, 0.75, 1.0]
-        .into_iter()
-        .map(|share| Entry {
-            key: Key::Box,
-            color: heat(share),
-            text: format!("{} free", percent(share).replace(".00", "")),
-        })
-        .collect();
+    let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
+        key: Key::Box,
+        color: heat(share),
+        text: format!("{} free", percent(share).replace(".00", "")),
+    });
+    let mut entries = shares.to_vec();
+    entries.push(Entry { key: Key::Box, color: ROOM, text: "nothing above".to_owned() });
     legend(&mut drawing, (frame.right + 14.0, frame.top), frame.bottom - frame.top, &entries);
     drawing
 }
+
+/// Free memory with nothing above it at its step: room to grow, not a hole.
+const ROOM: Rgb = [0xcb, 0xda, 0xe8];
+/// A band with so large a free share is free; sums of shares have rounding errors.
+const WHOLLY: f64 = 1.0 - 1e-9;
 
 /// Bands of addresses; fewer where the picture has fewer rows.
 const BANDS: usize = 128;
@@ -126,6 +134,32 @@ mod tests {
         // Three bands: 4/3 bytes each; in the second column the upper is half used by either buffer.
         let free = free_shares(&layout, 3, 2);
         assert!(close(&free, &[0.0, 0.5, 0.0, 0.5, 0.0, 0.125]), "{free:?}");
+    }
+
+    #[test]
+    fn holes_are_told_from_room_to_grow() {
+        let live = |start, end| LiveRange::new(start, end).expect("not empty");
+        let buffers = vec![
+            Buffer::new(Bytes::new(10), live(0, 2)),
+            Buffer::new(Bytes::new(10), live(0, 4)),
+            Buffer::new(Bytes::new(10), live(4, 8)),
+        ];
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let plan = instance.verify(Plan::from_offsets([0, 10, 0].map(Offset::new))).expect("valid");
+        let drawing = fragmentation_map(&instance, &plan, &MapOptions::default());
+        let [Mark::Raster { raster, .. }] =
+            &drawing.marks().iter().filter(|m| matches!(m, Mark::Raster { .. })).collect::<Vec<_>>()[..]
+        else {
+            panic!("one raster")
+        };
+        let at = |column: usize, row: usize| {
+            let start = 3 * ((row * raster.height() / 4) * raster.width() + column * raster.width() / 8);
+            [0, 1, 2].map(|part| raster.bytes()[start + part])
+        };
+        assert_eq!(
+            [at(1, 1), at(3, 1), at(3, 3), at(5, 1), at(5, 3)],
+            [heat(0.0), heat(0.0), heat(1.0), ROOM, heat(0.0)]
+        );
     }
 
     #[test]

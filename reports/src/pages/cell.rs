@@ -17,7 +17,7 @@ pub(crate) fn body(model: &Model, map: &Mapped, workload_page: &str) -> Markup {
         h1 { (model.planner(cell).label) " on " a href=(format!("../{workload_page}")) { (row.workload) } }
         (facts(&numbers(model, cell)))
         (picture(&format!("../{}", map.placement), map.size, "Placement: time across, address up, colour by category."))
-        (picture(&format!("../{}", map.free), map.size, "Free memory below the height, by step and band of addresses."))
+        (picture(&format!("../{}", map.free), map.size, "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours."))
         @if row.trajectory.len() > 1 {
             h2 { "Trajectory" }
             (trajectory(model, cell))

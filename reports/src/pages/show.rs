@@ -36,7 +36,7 @@ pub fn show_page(
                 edge, those that reach the height a red one.")?)
             @if let Some(plan) = plan {
                 (embedded(&fragmentation_map(instance, plan, &options),
-                    "Free memory below the height, by step and band of addresses.")?)
+                    "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.")?)
             }
             (plot(&load_curve_plot(instance, height), "Bytes in use at each step.")?)
             (plot(&size_distribution_plot(instance), "Buffers and bytes by size.")?)

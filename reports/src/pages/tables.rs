@@ -61,10 +61,11 @@ pub(crate) fn failures(model: &Model, findings: &[Finding]) -> Table {
     table
 }
 
-/// How a child ended: its signal or its exit code.
+/// How a child ended, where it did not end well: its signal or its exit code.
 pub(crate) fn exit(record: &Record) -> String {
     match (record.signal, record.exit_code) {
         (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(0)) => String::new(),
         (None, Some(code)) => format!("code {code}"),
         (None, None) => String::new(),
     }
