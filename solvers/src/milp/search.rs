@@ -10,8 +10,8 @@ use super::Strengthening;
 use super::bound::{as_whole, whole_units};
 use super::formulation::Formulation;
 use crate::placement::Order;
-use crate::placement::greedy::{Rule, plan_in_order};
-use crate::placement::skyline::BestFit;
+use crate::placement::greedy::{Rule, place_in_order, plan_in_order};
+use crate::placement::skyline::{BestFit, best_fit};
 
 /// What a solver came back with.
 pub(super) struct Answer {
@@ -44,7 +44,7 @@ const MARGIN: (u32, Duration) = (33, Duration::from_millis(20));
 
 /// Plans with a solver.
 pub(super) fn plan_with(run: &mut Run<'_>, switches: Strengthening, solve: Solver) -> Result<(), Halt> {
-    offer_greedy_plans(run)?;
+    offer_greedy_plan(run)?;
     let Some(best) = run.best() else { return Ok(()) };
     let floor = run.bound().of(Scope::NoHandOver).value.get();
     let model = Formulation::new(run, &best, floor, switches)?;
@@ -65,17 +65,22 @@ pub(super) fn plan_with(run: &mut Run<'_>, switches: Strengthening, solve: Solve
     if answer.end == End::OutOfTime { Err(Halt::Stop(Stop::Deadline)) } else { Ok(()) }
 }
 
-fn offer_greedy_plans(run: &mut Run<'_>) -> Result<(), Halt> {
-    if BestFit.descriptor().honours.refuses(run.instance()).is_none() {
-        BestFit.plan(run)?;
+/// Offers the best plan of the skyline and of every order and rule. The best alone, so that it is verified
+/// at once: [`Run::best`] does not know of plans that wait for the verifier.
+fn offer_greedy_plan(run: &mut Run<'_>) -> Result<(), Halt> {
+    let instance = run.instance();
+    let mut plans = Vec::new();
+    if BestFit.descriptor().honours.refuses(instance).is_none() {
+        plans.push(best_fit(run)?);
     }
     for order in Order::ALL {
-        let ids = order.of(run.instance());
+        let ids = order.of(instance);
         for rule in [Rule::FirstFit, Rule::BestFit] {
-            plan_in_order(run, &ids, rule)?;
+            plans.extend(place_in_order(run, &ids, rule)?);
         }
     }
-    Ok(())
+    let best = plans.into_iter().min_by_key(|plan| plan.height(instance));
+    best.map_or(Ok(()), |plan| run.offer(plan))
 }
 
 /// The solver's share of what is left of the time.

@@ -11,7 +11,7 @@ pub use by_breadth::GreedyByBreadth;
 pub use by_size::GreedyBySize;
 pub use first_fit::FirstFit;
 #[cfg(feature = "mip")]
-pub(crate) use placer::{Rule, plan_in_order};
+pub(crate) use placer::{Rule, place_in_order, plan_in_order};
 
 use planlab_dsa::Honours;
 

@@ -26,11 +26,23 @@ pub(crate) enum Rule {
     BestFit,
 }
 
-/// Places every buffer in `order` by `rule` and offers the plan. Offers nothing where the pins or the
-/// capacities of the arenas do not admit what the rule wants.
+/// Places every buffer in `order` by `rule` and offers the plan, where there is one.
 pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
+    match place_in_order(run, order, rule)? {
+        Some(plan) => run.offer(plan),
+        None => Ok(()),
+    }
+}
+
+/// Places every buffer in `order` by `rule`. No plan where the pins or the capacities of the arenas do not
+/// admit what the rule wants.
+pub(crate) fn place_in_order(
+    run: &mut Run<'_>,
+    order: &[BufferId],
+    rule: Rule,
+) -> Result<Option<Plan>, Halt> {
     let instance = run.instance();
-    let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
+    let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
     let hands_over = run.scope() == Scope::Any;
     let mut placer = Placer::new(instance, in_place, hands_over);
     for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
@@ -38,7 +50,7 @@ pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -
         run.tick(work)?;
     }
     let plan = placer.finish();
-    if fits_arenas(instance, &plan.offsets) { run.offer(plan) } else { Ok(()) }
+    Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
 
 /// An offset that a rule has found: the smaller, the better.

@@ -72,30 +72,36 @@ impl Planner for BestFit {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let instance = run.instance();
-        let ranked = ranked(instance);
-        let mut unplaced = LongestWithin::new(ranked.iter().map(|&id| instance.buffer(id).live));
-        let mut offsets = vec![Offset::default(); instance.len()];
-        let mut skyline = Skyline::new(instance.horizon().get());
-        let mut left = instance.len();
-        while left > 0 {
-            let lowest = skyline.lowest();
-            let Line { left: from, right: to, offset, .. } = skyline.lines[lowest as usize];
-            let found = unplaced.take(from, to);
-            run.tick(unplaced.visited())?;
-            if let Some(rank) = found {
-                let id = ranked[rank as usize];
-                let buffer = instance.buffer(id);
-                let offset = buffer.align.round_up(offset).expect("an instance leaves room for all padding");
-                offsets[id.index()] = Offset::new(offset);
-                skyline.place(lowest, buffer, offset + buffer.size.get());
-                left -= 1;
-            } else {
-                skyline.lift(lowest);
-            }
-        }
-        run.offer(Plan::from_offsets(offsets))
+        let plan = best_fit(run)?;
+        run.offer(plan)
     }
+}
+
+/// The plan, not offered yet.
+pub(crate) fn best_fit(run: &mut Run<'_>) -> Result<Plan, Halt> {
+    let instance = run.instance();
+    let ranked = ranked(instance);
+    let mut unplaced = LongestWithin::new(ranked.iter().map(|&id| instance.buffer(id).live));
+    let mut offsets = vec![Offset::default(); instance.len()];
+    let mut skyline = Skyline::new(instance.horizon().get());
+    let mut left = instance.len();
+    while left > 0 {
+        let lowest = skyline.lowest();
+        let Line { left: from, right: to, offset, .. } = skyline.lines[lowest as usize];
+        let found = unplaced.take(from, to);
+        run.tick(unplaced.visited())?;
+        if let Some(rank) = found {
+            let id = ranked[rank as usize];
+            let buffer = instance.buffer(id);
+            let offset = buffer.align.round_up(offset).expect("an instance leaves room for all padding");
+            offsets[id.index()] = Offset::new(offset);
+            skyline.place(lowest, buffer, offset + buffer.size.get());
+            left -= 1;
+        } else {
+            skyline.lift(lowest);
+        }
+    }
+    Ok(Plan::from_offsets(offsets))
 }
 
 /// All buffers, the one to prefer first.
