@@ -1,43 +1,24 @@
 //! What every planner that honours pins and arenas has to look at.
 
-use planlab_dsa::{Buffer, BufferId, InPlace, Instance, LiveRange, Offset};
+use planlab_dsa::{Buffer, BufferId, InPlace, Instance, Offset, Plan};
 
 /// The hand-overs that the pinned buffers need among themselves; `None` where they cannot all stand
 /// where they are pinned, so that there is no plan at all.
 ///
 /// An instance is accepted when pinned buffers overlap at the first step of an output at most: a hand-over
-/// may explain that. Kept-apart pairs are not looked at when an instance is built.
+/// may explain that.
 pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
-    let pinned = |pair: [&Buffer; 2]| pair.iter().all(|buffer| buffer.pin.is_some());
-    let apart = instance.apart().iter().map(|p| [instance.buffer(p.first), instance.buffer(p.second)]);
-    if apart.filter(|&pair| pinned(pair)).any(|[a, b]| share_an_address(a, b)) {
-        return None;
+    let is_pinned = |id: BufferId| instance.buffer(id).pin.is_some();
+    let mut pairs = instance.in_place().iter().filter(|pair| is_pinned(pair.output)).peekable();
+    if pairs.peek().is_none() {
+        return Some(Vec::new());
     }
-    let mut hand_overs = Vec::new();
-    for &pair in instance.in_place() {
-        let (input, output) = (instance.buffer(pair.input), instance.buffer(pair.output));
-        if pinned([input, output]) && encloses(input, output) && is_free(&hand_overs, pair) {
-            hand_overs.push(pair);
-        }
+    let mut chains = Chains::new(instance.len());
+    for &pair in pairs.filter(|pair| encloses(instance.buffer(pair.input), instance.buffer(pair.output))) {
+        chains.take(pair);
     }
-    let outputs = instance.in_place().iter().map(|pair| pair.output);
-    let explained = outputs.filter(|&id| instance.buffer(id).pin.is_some()).all(|id| {
-        hand_overs.iter().any(|pair| pair.output == id) || stands_alone(instance, instance.buffer(id))
-    });
-    explained.then_some(hand_overs)
-}
-
-fn is_free(hand_overs: &[InPlace], pair: InPlace) -> bool {
-    hand_overs.iter().all(|other| other.input != pair.input && other.output != pair.output)
-        && first_input(hand_overs, pair.input) != pair.output
-}
-
-/// The buffer whose place a chain of hand-overs began with.
-fn first_input(hand_overs: &[InPlace], mut id: BufferId) -> BufferId {
-    while let Some(pair) = hand_overs.iter().find(|pair| pair.output == id) {
-        id = pair.input;
-    }
-    id
+    let hand_overs = chains.hand_overs();
+    can_stand(instance, &hand_overs).then_some(hand_overs)
 }
 
 fn span(buffer: &Buffer) -> Option<(u64, u64)> {
@@ -45,35 +26,60 @@ fn span(buffer: &Buffer) -> Option<(u64, u64)> {
     Some((pin.get(), pin.end(buffer.size)?.get()))
 }
 
-fn share_an_address(a: &Buffer, b: &Buffer) -> bool {
-    matches!((span(a), span(b)), (Some((low, end)), Some((other, other_end))) if low < other_end && other < end)
-}
-
 fn encloses(input: &Buffer, output: &Buffer) -> bool {
     matches!((span(input), span(output)), (Some((a, a_end)), Some((b, b_end))) if a <= b && b_end <= a_end)
 }
 
-/// Whether no other pinned buffer is where a pinned output is, at its first step.
-fn stands_alone(instance: &Instance, output: &Buffer) -> bool {
-    let step = output.live.start().get();
-    let first = LiveRange::new(step, step + 1).expect("one step");
-    instance.buffers().iter().all(|other| {
-        std::ptr::eq(other, output)
-            || other.arena != output.arena
-            || !other.live.overlaps(first)
-            || !pieces_meet(other, output, first)
-    })
+/// Hand-overs in which each buffer is at most once an input, at most once an output, and none comes back
+/// to where its chain began.
+struct Chains {
+    input_of: Vec<Option<BufferId>>,
+    is_input: Vec<bool>,
 }
 
-fn pieces_meet(a: &Buffer, b: &Buffer, steps: LiveRange) -> bool {
-    let (Some(a_pin), Some(b_pin)) = (a.pin, b.pin) else { return false };
-    a.pieces().filter(|piece| piece.steps.overlaps(steps)).any(|p| {
-        b.pieces().filter(|piece| piece.steps.overlaps(steps)).any(|q| {
-            let (low, end) = (a_pin.get() + p.window.start.get(), a_pin.get() + p.window.end.get());
-            let (other, other_end) = (b_pin.get() + q.window.start.get(), b_pin.get() + q.window.end.get());
-            low < other_end && other < end
-        })
-    })
+impl Chains {
+    fn new(count: usize) -> Self {
+        Self { input_of: vec![None; count], is_input: vec![false; count] }
+    }
+
+    /// Takes a pair where it can.
+    fn take(&mut self, pair: InPlace) {
+        let is_free = !self.is_input[pair.input.index()] && self.input_of[pair.output.index()].is_none();
+        if is_free && self.first(pair.input) != pair.output {
+            self.is_input[pair.input.index()] = true;
+            self.input_of[pair.output.index()] = Some(pair.input);
+        }
+    }
+
+    fn first(&self, mut id: BufferId) -> BufferId {
+        while let Some(input) = self.input_of[id.index()] {
+            id = input;
+        }
+        id
+    }
+
+    fn hand_overs(&self) -> Vec<InPlace> {
+        let outputs = self.input_of.iter().zip(0..);
+        outputs
+            .filter_map(|(input, id)| Some(InPlace { input: (*input)?, output: BufferId::new(id) }))
+            .collect()
+    }
+}
+
+/// Whether the pinned buffers, taken alone, are a valid plan.
+fn can_stand(instance: &Instance, hand_overs: &[InPlace]) -> bool {
+    let pinned: Vec<BufferId> = instance.ids().filter(|&id| instance.buffer(id).pin.is_some()).collect();
+    let rename = |id: BufferId| pinned.binary_search(&id).ok().map(BufferId::from_index);
+    let rename_pair =
+        |pair: &InPlace| Some(InPlace { input: rename(pair.input)?, output: rename(pair.output)? });
+    let alone = Instance::builder()
+        .buffers(pinned.iter().map(|&id| instance.buffer(id).clone()))
+        .in_place(instance.in_place().iter().filter_map(rename_pair))
+        .arenas(instance.arenas().to_vec())
+        .build();
+    let offsets: Vec<Offset> = pinned.iter().filter_map(|&id| instance.buffer(id).pin).collect();
+    let plan = Plan { offsets, in_place: hand_overs.iter().filter_map(rename_pair).collect() };
+    alone.is_ok_and(|alone| alone.verify(plan).is_ok())
 }
 
 /// Whether every arena with a capacity holds what the offsets put into it.
@@ -82,4 +88,47 @@ pub(crate) fn fits_arenas(instance: &Instance, offsets: &[Offset]) -> bool {
         let capacity = instance.arenas()[buffer.arena.index()].capacity;
         capacity.is_none_or(|capacity| offset.get() + buffer.size.get() <= capacity.get())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Bytes, LiveRange};
+
+    use super::*;
+
+    fn pinned(size: u64, start: u32, end: u32, pin: u64) -> Buffer {
+        let live = LiveRange::new(start, end).expect("not empty");
+        Buffer::new(Bytes::new(size), live).with_pin(Offset::new(pin))
+    }
+
+    fn needed(buffers: Vec<Buffer>, pairs: &[(u32, u32)]) -> Option<Vec<(u32, u32)>> {
+        let pair = |&(a, b): &(u32, u32)| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
+        let instance = Instance::builder().buffers(buffers).in_place(pairs.iter().map(pair)).build();
+        let found = pinned_hand_overs(&instance.expect("well formed"))?;
+        Some(found.iter().map(|pair| (pair.input.get(), pair.output.get())).collect())
+    }
+
+    #[test]
+    fn a_pinned_output_takes_the_place_of_the_pinned_input_around_it() {
+        let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, 4)];
+        assert_eq!(needed(two, &[(0, 1)]), Some(vec![(0, 1)]));
+    }
+
+    #[test]
+    fn a_pinned_output_elsewhere_needs_none() {
+        let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, 8)];
+        assert_eq!(needed(two, &[(0, 1)]), Some(vec![]));
+    }
+
+    #[test]
+    fn a_pinned_output_across_the_edge_of_its_input_leaves_no_plan() {
+        let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, 6)];
+        assert_eq!(needed(two, &[(0, 1)]), None);
+    }
+
+    #[test]
+    fn one_step_buffers_that_may_overwrite_each_other_do_not_go_in_circles() {
+        let two = vec![pinned(4, 0, 1, 0), pinned(4, 0, 1, 0)];
+        assert_eq!(needed(two, &[(0, 1), (1, 0)]), Some(vec![(0, 1)]));
+    }
 }

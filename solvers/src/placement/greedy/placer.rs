@@ -44,7 +44,7 @@ pub(crate) fn place_in_order(
     let instance = run.instance();
     let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
     let hands_over = run.scope() == Scope::Any;
-    let mut placer = Placer::new(instance, in_place, hands_over);
+    let mut placer = Placer::new(instance, &in_place, hands_over);
     for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
         let work = placer.place(id, rule);
         run.tick(work)?;
@@ -107,7 +107,7 @@ struct Placer<'i> {
 }
 
 impl<'i> Placer<'i> {
-    fn new(instance: &'i Instance, in_place: Vec<InPlace>, hands_over: bool) -> Self {
+    fn new(instance: &'i Instance, pinned: &[InPlace], hands_over: bool) -> Self {
         let columns = Columns::new(ranges(instance));
         let permissions = if hands_over { instance.in_place() } else { &[] };
         let permissions = permissions.iter().map(|pair| (pair.output, pair.input));
@@ -125,7 +125,7 @@ impl<'i> Placer<'i> {
         };
         for id in instance.ids() {
             if let Some(pin) = instance.buffer(id).pin {
-                let input = in_place.iter().find(|pair| pair.output == id).map(|pair| pair.input);
+                let input = pinned.iter().find(|pair| pair.output == id).map(|pair| pair.input);
                 this.put(id, pin.get(), input);
             }
         }

@@ -101,7 +101,18 @@ pub(crate) fn best_fit(run: &mut Run<'_>) -> Result<Plan, Halt> {
             skyline.lift(lowest);
         }
     }
+    #[cfg(feature = "debug-checks")]
+    check(instance, &offsets);
     Ok(Plan::from_offsets(offsets))
+}
+
+/// Compares with the published text, on instances where that is quick.
+#[cfg(feature = "debug-checks")]
+fn check(instance: &Instance, offsets: &[Offset]) {
+    if instance.len() <= 2_000 {
+        let published = super::best_fit_reference::published(instance, |_| Ok::<_, Halt>(()));
+        assert_eq!(published.as_deref(), Ok(offsets), "best-fit differs from best-fit/reference");
+    }
 }
 
 /// All buffers, the one to prefer first.

@@ -31,7 +31,9 @@
 //! - Ties between lifetimes, which the paper leaves open: the larger size, then the lower id.
 //! - A buffer with an alignment lies at the line's offset rounded up to it.
 
-use planlab_dsa::{Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Offset, Plan, Planner, Run};
+use planlab_dsa::{
+    Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
+};
 
 /// The published text of the profile-guided best fit; key `best-fit/reference`.
 ///
@@ -81,28 +83,36 @@ impl Planner for BestFitReference {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let instance = run.instance();
-        let mut offsets = vec![Offset::default(); instance.len()];
-        let mut unplaced: Vec<BufferId> = instance.ids().collect();
-        let mut skyline = Skyline::new(instance.horizon().get());
-        while !unplaced.is_empty() {
-            run.tick(unplaced.len() as u64)?;
-            let lowest = skyline.lowest();
-            let line = skyline.lines[lowest];
-            let fits = |id: &&BufferId| line.spans(instance.buffer(**id));
-            let rank = |id: &&BufferId| rank(instance.buffer(**id), **id);
-            if let Some(&id) = unplaced.iter().filter(fits).max_by_key(rank) {
-                let buffer = instance.buffer(id);
-                let offset = buffer.align.round_up(line.offset).expect("an instance leaves room for padding");
-                offsets[id.index()] = Offset::new(offset);
-                skyline.place(lowest, buffer, offset + buffer.size.get());
-                unplaced.retain(|&other| other != id);
-            } else {
-                skyline.lift(lowest);
-            }
-        }
+        let offsets = published(run.instance(), |work| run.tick(work))?;
         run.offer(Plan::from_offsets(offsets))
     }
+}
+
+/// The offsets, with a call for every look at all unplaced buffers.
+pub(super) fn published<E>(
+    instance: &Instance,
+    mut tick: impl FnMut(u64) -> Result<(), E>,
+) -> Result<Vec<Offset>, E> {
+    let mut offsets = vec![Offset::default(); instance.len()];
+    let mut unplaced: Vec<BufferId> = instance.ids().collect();
+    let mut skyline = Skyline::new(instance.horizon().get());
+    while !unplaced.is_empty() {
+        tick(unplaced.len() as u64)?;
+        let lowest = skyline.lowest();
+        let line = skyline.lines[lowest];
+        let fits = |id: &&BufferId| line.spans(instance.buffer(**id));
+        let rank = |id: &&BufferId| rank(instance.buffer(**id), **id);
+        if let Some(&id) = unplaced.iter().filter(fits).max_by_key(rank) {
+            let buffer = instance.buffer(id);
+            let offset = buffer.align.round_up(line.offset).expect("an instance leaves room for all padding");
+            offsets[id.index()] = Offset::new(offset);
+            skyline.place(lowest, buffer, offset + buffer.size.get());
+            unplaced.retain(|&other| other != id);
+        } else {
+            skyline.lift(lowest);
+        }
+    }
+    Ok(offsets)
 }
 
 /// The buffer with the largest rank is placed first.
@@ -176,7 +186,7 @@ impl Skyline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Bytes, Instance, LiveRange, execute};
+    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, execute};
 
     use super::*;
 

@@ -1,0 +1,178 @@
+//! Properties that every planner, or every planner of a kind, has on random instances.
+
+use planlab_dsa::testing::{Shape, instances, oracle};
+use planlab_dsa::{
+    Budget, Buffer, BufferId, Bytes, Guarantee, InPlace, Instance, LiveRange, Offset, PlanError, Planner,
+    execute,
+};
+use planlab_solvers::placement::Order;
+use planlab_solvers::{planner, registry};
+use proptest::prelude::*;
+
+/// Everything but the exact planners.
+fn heuristics() -> impl Iterator<Item = Box<dyn Planner>> {
+    registry().into_iter().filter(|planner| planner.descriptor().guarantee != Guarantee::Exact)
+}
+
+fn offsets(planner: &dyn Planner, instance: &Instance) -> Option<Vec<u64>> {
+    let best = execute(planner, instance, Budget::default(), 0).best?;
+    Some(best.offsets().iter().map(|offset| offset.get()).collect())
+}
+
+fn check_valid(planner: &dyn Planner, instance: &Instance) -> Result<(), TestCaseError> {
+    let key = planner.descriptor().key;
+    let outcome = execute(planner, instance, Budget::default(), 0);
+    let refused = planner.descriptor().honours.refuses(instance);
+    match (&outcome.end, refused) {
+        (Err(PlanError::Unsupported(feature)), Some(refused)) if *feature == refused => return Ok(()),
+        (Ok(_), None) => {}
+        (end, _) => prop_assert!(false, "{}: {:?}, unsupported: {:?}", key, end, refused),
+    }
+    if let Some(best) = outcome.best {
+        prop_assert_eq!(oracle(instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn no_plan_breaks_a_rule(instance in instances(Shape::everything().with_max_buffers(24))) {
+        for planner in heuristics() {
+            check_valid(&planner, &instance)?;
+        }
+    }
+
+    #[test]
+    fn no_plan_breaks_a_rule_with_pins_alignment_and_in_place(
+        instance in instances(
+            Shape::plain().with_max_buffers(40).with_max_steps(25).with_pins(true).with_alignment(true).with_in_place(true),
+        ),
+    ) {
+        for planner in heuristics() {
+            check_valid(&planner, &instance)?;
+        }
+    }
+
+    #[test]
+    fn scaled_sizes_and_shifted_steps_give_the_same_plan(
+        instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25).with_in_place(true)),
+        factor in 2_u64..1000,
+        shift in 1_u32..1000,
+    ) {
+        let moved = |buffer: &Buffer| {
+            let (start, end) = buffer.live.into();
+            let live = LiveRange::new(start + shift, end + shift).expect("not empty");
+            Buffer::new(Bytes::new(buffer.size.get() * factor), live)
+        };
+        let other = Instance::builder()
+            .buffers(instance.buffers().iter().map(moved))
+            .in_place(instance.in_place().to_vec())
+            .build()
+            .expect("as valid as before");
+        for planner in heuristics() {
+            let scaled = |offsets: Vec<u64>| offsets.into_iter().map(|offset| offset * factor).collect();
+            let expected: Option<Vec<u64>> = offsets(&planner, &instance).map(scaled);
+            prop_assert_eq!(offsets(&planner, &other), expected, "{}", planner.descriptor().key);
+        }
+    }
+
+    #[test]
+    fn greedy_plans_are_those_of_the_plain_loops(
+        instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_alignment(true)),
+    ) {
+        for order in Order::ALL {
+            for (family, place) in [("first-fit", lowest as Rule), ("best-fit-gap", smallest_gap as Rule)] {
+                let key = format!("{family}/{order}");
+                let planner = planner(&key).expect("registered");
+                prop_assert_eq!(offsets(&planner, &instance), Some(plain(&instance, order, place)), "{}", key);
+            }
+        }
+        let by_size = planner("greedy-by-size").expect("registered");
+        prop_assert_eq!(offsets(&by_size, &instance), Some(plain(&instance, Order::Size, smallest_gap)));
+    }
+}
+
+/// Where a buffer goes, given what overlaps it in time, ascending by offset.
+type Rule = fn(&Buffer, &[(u64, u64)]) -> u64;
+
+/// Places buffers in an order by looking at every placed buffer.
+fn plain(instance: &Instance, order: Order, rule: Rule) -> Vec<u64> {
+    let mut offsets: Vec<Option<u64>> = vec![None; instance.len()];
+    for id in order.of(instance) {
+        let buffer = instance.buffer(id);
+        let mut there: Vec<(u64, u64)> = instance
+            .ids()
+            .filter(|&other| instance.buffer(other).live.overlaps(buffer.live))
+            .filter_map(|other| {
+                let offset = offsets[other.index()]?;
+                Some((offset, offset + instance.buffer(other).size.get()))
+            })
+            .collect();
+        there.sort_unstable();
+        offsets[id.index()] = Some(rule(buffer, &there));
+    }
+    offsets.into_iter().map(|offset| offset.expect("placed")).collect()
+}
+
+fn lowest(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
+    let ends = there.iter().map(|&(_, end)| end).chain([0]);
+    let aligned = ends.map(|end| buffer.align.round_up(end).expect("small"));
+    let is_free =
+        |&offset: &u64| there.iter().all(|&(low, high)| high <= offset || offset + buffer.size.get() <= low);
+    aligned.filter(is_free).min().expect("above everything it is free")
+}
+
+fn smallest_gap(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
+    let (mut best, mut below) = (None, 0);
+    for &(low, high) in there {
+        let offset = buffer.align.round_up(below).expect("small");
+        if offset + buffer.size.get() <= low && best.is_none_or(|(gap, _)| low - below < gap) {
+            best = Some((low - below, offset));
+        }
+        below = below.max(high);
+    }
+    best.map_or_else(|| buffer.align.round_up(below).expect("small"), |(_, offset)| offset)
+}
+
+#[test]
+fn a_chain_of_hand_overs_stays_in_one_place() {
+    let link = |start: u32| Buffer::new(Bytes::new(8), LiveRange::new(start, start + 2).expect("not empty"));
+    let pairs = (0..5).map(|id| InPlace { input: BufferId::new(id), output: BufferId::new(id + 1) });
+    let instance = Instance::builder().buffers((0..6).map(link)).in_place(pairs).build().expect("valid");
+    assert_eq!(instance.load().bytes, Bytes::new(16));
+    for key in ["first-fit/start", "best-fit-gap/start"] {
+        let best = execute(&planner(key).expect("registered"), &instance, Budget::default(), 0).best;
+        let best = best.expect("a plan");
+        assert_eq!((best.height(), best.in_place().len()), (Bytes::new(8), 5), "{key}");
+    }
+}
+
+#[test]
+fn a_paused_buffer_lends_its_place() {
+    use planlab_dsa::Pause;
+    let steps = LiveRange::new(2, 4).expect("not empty");
+    let long = Buffer::new(Bytes::new(8), LiveRange::new(0, 6).expect("not empty"))
+        .with_pauses([Pause { steps, window: Some(Bytes::new(0)..Bytes::new(2)) }]);
+    let short = Buffer::new(Bytes::new(6), steps);
+    let instance = Instance::from_buffers(vec![long, short]).expect("valid");
+    let first_fit = planner("first-fit/width").expect("registered");
+    assert_eq!(offsets(&first_fit, &instance), Some(vec![0, 2]));
+}
+
+#[test]
+fn pins_that_cannot_stand_together_leave_no_plan() {
+    let pinned = |start: u32, offset: u64| {
+        let live = LiveRange::new(start, start + 2).expect("not empty");
+        Buffer::new(Bytes::new(4), live).with_pin(Offset::new(offset))
+    };
+    let pair = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+    let instance = Instance::builder()
+        .buffers([pinned(0, 0), pinned(1, 2)])
+        .in_place([pair])
+        .build()
+        .expect("well formed");
+    for planner in registry() {
+        let outcome = execute(&planner, &instance, Budget::default(), 0);
+        assert!(outcome.best.is_none(), "{}", planner.descriptor().key);
+    }
+}
