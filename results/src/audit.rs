@@ -80,6 +80,19 @@ pub enum Finding {
         /// What is wrong.
         reason: String,
     },
+    /// A file that rows name and that is missing or damaged.
+    MissingFile {
+        /// `instance` or `plan`.
+        kind: &'static str,
+        /// Its digest, as the rows say.
+        digest: String,
+        /// The workload of the first row that names it.
+        workload: String,
+        /// How many rows name it.
+        rows: usize,
+        /// Why it cannot be read, with its path.
+        reason: String,
+    },
 }
 
 impl Finding {
@@ -113,6 +126,10 @@ impl fmt::Display for Finding {
             Self::FalsePlan { workload, planner, plan, reason } => {
                 write!(f, "{workload}: {planner}: plan {plan}: {reason}")
             }
+            Self::MissingFile { kind, workload, rows, reason, .. } => {
+                let rows = if *rows == 1 { "1 row needs".to_owned() } else { format!("{rows} rows need") };
+                write!(f, "{workload}: {rows} this {kind}, which cannot be read: {reason}")
+            }
         }
     }
 }
@@ -129,33 +146,62 @@ pub fn audit(records: &[Record]) -> Vec<Finding> {
     findings
 }
 
-/// Verifies every stored plan again and compares its height with its row's.
+/// Verifies every stored plan again and compares its height with its row's. Instances and plans that rows
+/// name and that cannot be read are findings, each once.
 ///
 /// # Errors
 ///
-/// [`StoreError`](crate::StoreError) where an instance or a plan that a row names cannot be read.
+/// [`StoreError`](crate::StoreError) where the folder itself cannot be read.
 #[cfg(feature = "parquet")]
 pub fn audit_plans(
     dir: impl AsRef<std::path::Path>,
     records: &[Record],
 ) -> Result<Vec<Finding>, crate::StoreError> {
+    let dir = dir.as_ref();
+    std::fs::read_dir(dir).map_err(crate::StoreError::io("read", dir))?;
     let mut findings = Vec::new();
-    for (instance, rows) in by(records.iter().filter(|r| r.plan.is_some()), |r| r.instance.as_str()) {
-        let digest = digest_of(dir.as_ref(), instance)?;
-        let (instance, _) = crate::load_instance(dir.as_ref(), digest)?;
-        for row in rows {
-            let Some(plan) = &row.plan else { continue };
-            let loaded = crate::load_plan(dir.as_ref(), digest_of(dir.as_ref(), plan)?)?;
-            let reason = match instance.verify(loaded) {
-                Err(violation) => violation.to_string(),
-                Ok(verified) if Some(verified.height().get()) == row.height => continue,
-                Ok(verified) => format!("its height is {}, the row says {:?}", verified.height(), row.height),
-            };
-            let (workload, planner) = (row.workload.clone(), row.planner.clone());
-            findings.push(Finding::FalsePlan { workload, planner, plan: plan.clone(), reason });
+    for (digest, rows) in by(records.iter().filter(|r| r.plan.is_some()), |r| r.instance.as_str()) {
+        match digest_of(dir, digest).and_then(|digest| crate::load_instance(dir, digest)) {
+            Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
+            Err(error) => findings.push(missing("instance", digest, &rows, &error)),
         }
     }
     Ok(findings)
+}
+
+#[cfg(feature = "parquet")]
+fn plans_of(
+    dir: &std::path::Path,
+    instance: &planlab_dsa::Instance,
+    rows: &[&Record],
+    findings: &mut Vec<Finding>,
+) {
+    for (plan, rows) in by(rows.iter().copied(), |r| r.plan.as_deref().unwrap_or_default()) {
+        let loaded = match digest_of(dir, plan).and_then(|digest| crate::load_plan(dir, digest)) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                findings.push(missing("plan", plan, &rows, &error));
+                continue;
+            }
+        };
+        let verified = instance.verify(loaded).map(|verified| verified.height());
+        for row in rows {
+            let reason = match &verified {
+                Err(violation) => violation.to_string(),
+                Ok(height) if Some(height.get()) == row.height => continue,
+                Ok(height) => format!("its height is {height}, the row says {:?}", row.height),
+            };
+            let (workload, planner) = (row.workload.clone(), row.planner.clone());
+            findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
+        }
+    }
+}
+
+#[cfg(feature = "parquet")]
+fn missing(kind: &'static str, digest: &str, rows: &[&Record], error: &crate::StoreError) -> Finding {
+    let workload = rows.first().map(|row| row.workload.clone()).unwrap_or_default();
+    let (digest, reason) = (digest.to_owned(), error.to_string());
+    Finding::MissingFile { kind, digest, workload, rows: rows.len(), reason }
 }
 
 #[cfg(feature = "parquet")]

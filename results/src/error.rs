@@ -65,6 +65,12 @@ pub enum StoreError {
         /// What was found.
         found: Digest,
     },
+    /// A folder that was never a store, or an empty one.
+    #[error("{}: it holds no results: no journal.jsonl, and no shards", path.display())]
+    NoResults {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Labels for another number of buffers.
     #[error("there are labels for {labels} buffers, but the instance has {buffers}")]
     Labels {

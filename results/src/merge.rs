@@ -1,7 +1,7 @@
 //! Joins stores: the shards of one bench that ran on several machines, or several benches.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::record::{Record, Status};
 use crate::store::{Store, read_records};
@@ -20,35 +20,89 @@ pub struct Merged {
 
 /// Puts the rows, instances and plans of `dirs` into the store `into`.
 ///
-/// Of several rows of one cell and repetition the one that started last counts, and one that was
-/// interrupted only where there is no other: the result depends neither on the order of the folders nor on
-/// how often they are merged. Give [`Store::records`] of the result to
-/// [`missing_cells`] to see whether the set is complete.
+/// Of several rows of one cell and repetition one with an answer counts before one without, and one that
+/// was interrupted only where there is no other; of equals the one that started last. So the result depends
+/// neither on the order of the folders nor on how often they are merged. Give [`Store::records`] of the
+/// result to [`missing_cells`] to see whether the set is complete.
+///
+/// All of `dirs` are read before anything is written. A store that is not there yet appears whole or not at
+/// all.
 ///
 /// # Errors
 ///
 /// As [`Store::open`] for `into`, as [`read_records`] for each of `dirs`.
 pub fn merge<P: AsRef<Path>>(dirs: &[P], into: impl AsRef<Path>) -> Result<Merged, StoreError> {
-    let mut store = Store::open(&into)?;
-    let mut merged = Merged::default();
-    let mut best: BTreeMap<(String, u32), Record> = BTreeMap::new();
-    for dir in dirs {
-        for record in read_records(dir)? {
-            merged.read += 1;
-            keep_later(&mut best, record);
-        }
-        for folder in ["instances", "plans"] {
-            merged.files += copy_missing(&dir.as_ref().join(folder), &into.as_ref().join(folder))?;
-        }
+    let into = into.as_ref();
+    let sources = Sources::read(dirs)?;
+    if !is_absent_or_empty(into) {
+        return sources.put(into);
     }
-    let is_news = |new: &Record| match store.record(&new.cell, new.repetition) {
-        Some(old) => rank(new) > rank(old),
-        None => true,
+    let parent = match into.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
     };
-    let news: Vec<Record> = best.into_values().filter(is_news).collect();
-    merged.changed = news.len();
-    store.append_all(&news)?;
+    files::create_folder(parent)?;
+    let temporary = tempfile::Builder::new()
+        .prefix(".planlab-merge-")
+        .tempdir_in(parent)
+        .map_err(StoreError::io("create a folder in", parent))?;
+    // A folder inside: temporary folders are private, results are not.
+    let fresh = temporary.path().join("store");
+    let merged = sources.put(&fresh)?;
+    std::fs::rename(&fresh, into).map_err(StoreError::io("rename to", into))?;
+    files::sync_folder(parent)?;
     Ok(merged)
+}
+
+/// What the stores to merge hold.
+struct Sources {
+    /// How many rows there were.
+    read: usize,
+    /// The row of each cell and repetition that counts.
+    best: BTreeMap<(String, u32), Record>,
+    /// Folder and path of each instance and plan.
+    files: Vec<(&'static str, PathBuf)>,
+}
+
+impl Sources {
+    fn read<P: AsRef<Path>>(dirs: &[P]) -> Result<Self, StoreError> {
+        let mut sources = Self { read: 0, best: BTreeMap::new(), files: Vec::new() };
+        for dir in dirs {
+            for record in read_records(dir)? {
+                sources.read += 1;
+                keep_better(&mut sources.best, record);
+            }
+            for folder in ["instances", "plans"] {
+                let paths = files::list(&dir.as_ref().join(folder), "parquet")?;
+                sources.files.extend(paths.into_iter().map(|path| (folder, path)));
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Files first: a row is never there without what it names.
+    fn put(self, into: &Path) -> Result<Merged, StoreError> {
+        let mut store = Store::open(into)?;
+        let mut merged = Merged { read: self.read, ..Merged::default() };
+        for (folder, path) in &self.files {
+            merged.files += usize::from(copy_missing(path, &into.join(folder))?);
+        }
+        let is_news = |new: &Record| match store.record(&new.cell, new.repetition) {
+            Some(old) => rank(new) > rank(old),
+            None => true,
+        };
+        let news: Vec<Record> = self.best.into_values().filter(is_news).collect();
+        merged.changed = news.len();
+        store.append_all(&news)?;
+        Ok(merged)
+    }
+}
+
+fn is_absent_or_empty(folder: &Path) -> bool {
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// The cells of `expected` that have no row in `records`.
@@ -57,7 +111,7 @@ pub fn missing_cells<'a>(records: &[Record], expected: impl IntoIterator<Item = 
     expected.into_iter().filter(|cell| !there.contains(cell)).collect()
 }
 
-fn keep_later(best: &mut BTreeMap<(String, u32), Record>, record: Record) {
+fn keep_better(best: &mut BTreeMap<(String, u32), Record>, record: Record) {
     let key = (record.cell.clone(), record.repetition);
     match best.get_mut(&key) {
         Some(old) if rank(&record) <= rank(old) => {}
@@ -67,21 +121,22 @@ fn keep_later(best: &mut BTreeMap<(String, u32), Record>, record: Record) {
 }
 
 /// The text comes last, so that no two different rows are equal.
-fn rank(record: &Record) -> (bool, u64, String) {
-    let text = serde_json::to_string(record).unwrap_or_default();
-    (record.status != Status::Interrupted, record.started_ns, text)
+fn rank(record: &Record) -> (u8, u64, String) {
+    let worth = match record.status {
+        Status::Interrupted => 0,
+        status if status.is_answer() => 2,
+        _ => 1,
+    };
+    (worth, record.started_ns, serde_json::to_string(record).unwrap_or_default())
 }
 
-fn copy_missing(from: &Path, to: &Path) -> Result<usize, StoreError> {
-    let mut copied = 0;
-    for path in files::list(from, "parquet")? {
-        let Some(target) = path.file_name().map(|name| to.join(name)) else { continue };
-        if !target.exists()
-            && let Some(bytes) = files::read_if_there(&path)?
-        {
-            files::write_whole(&target, &bytes)?;
-            copied += 1;
-        }
+/// Whether the file was copied: it was not there yet.
+fn copy_missing(path: &Path, folder: &Path) -> Result<bool, StoreError> {
+    let Some(target) = path.file_name().map(|name| folder.join(name)) else { return Ok(false) };
+    if target.exists() {
+        return Ok(false);
     }
-    Ok(copied)
+    let Some(bytes) = files::read_if_there(path)? else { return Ok(false) };
+    files::write_whole(&target, &bytes)?;
+    Ok(true)
 }

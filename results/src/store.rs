@@ -223,12 +223,17 @@ impl Store {
 ///
 /// # Errors
 ///
-/// As [`Store::open`], save the lock. A folder that is not there is an error.
+/// As [`Store::open`], save the lock. A folder that is not there is an error, and so is one that has
+/// neither a journal nor a shard: [`StoreError::NoResults`].
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
     std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    let journal = dir.join(JOURNAL);
+    if !journal.exists() && files::list(&dir.join(SHARDS), "parquet")?.is_empty() {
+        return Err(StoreError::NoResults { path: dir.to_path_buf() });
+    }
     // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
-    let journal = journal::read(&dir.join(JOURNAL))?;
+    let journal = journal::read(&journal)?;
     let mut latest = Latest::default();
     for record in read_shards(dir)?.into_iter().chain(journal.records) {
         latest.put(record);

@@ -128,3 +128,45 @@ fn a_stored_plan_that_does_not_fit_its_row_is_false() {
         "{findings:?}"
     );
 }
+
+#[cfg(feature = "parquet")]
+#[test]
+fn files_that_are_missing_or_damaged_are_findings_and_the_others_are_checked() {
+    use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Plan};
+    use planlab_results::Store;
+
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let store = Store::open(dir.path()).expect("opens");
+    let mut rows = Vec::new();
+    for size in [8, 16, 24] {
+        let buffer = Buffer::new(Bytes::new(size), LiveRange::new(0, 2).expect("not empty"));
+        let instance = Instance::from_buffers(vec![buffer]).expect("valid");
+        let plan = store.put_plan(&Plan::from_offsets([Offset::new(size)])).expect("kept");
+        for planner in ["a", "b"] {
+            let mut row = row(planner, 2 * size, size);
+            row.workload = format!("w{size}");
+            row.instance = store.put_instance(&instance, &Labels::numbered(1)).expect("kept").to_string();
+            row.plan = Some(plan.to_string());
+            rows.push(row);
+        }
+    }
+    assert_eq!(planlab_results::audit::audit_plans(dir.path(), &rows).expect("reads"), []);
+    let plan = dir.path().join("plans").join(format!("{}.parquet", rows[0].plan.as_deref().expect("kept")));
+    std::fs::write(plan, "damaged").expect("writes");
+    let instance = dir.path().join("instances").join(format!("{}.parquet", rows[2].instance));
+    std::fs::remove_file(instance).expect("removes");
+    rows[5].height = Some(47);
+    let check = planlab_results::audit::audit_plans(dir.path(), &rows).expect("reads");
+    let missing: Vec<_> = check
+        .iter()
+        .filter_map(|finding| match finding {
+            Finding::MissingFile { kind, workload, rows, .. } => Some((*kind, workload.as_str(), *rows)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(missing.len(), 2, "{check:?}");
+    assert!(missing.contains(&("plan", "w8", 2)) && missing.contains(&("instance", "w16", 2)), "{check:?}");
+    let wrong = check.iter().filter(|finding| finding.is_refutation());
+    assert_eq!(wrong.count(), 1, "the plan of the third workload is checked: {check:?}");
+    assert!(planlab_results::audit::audit_plans(dir.path().join("absent"), &rows).is_err());
+}

@@ -131,6 +131,58 @@ fn a_folder_that_cannot_be_made_is_unwritable() {
 }
 
 #[test]
+fn a_folder_without_results_is_not_a_store_to_read() {
+    let dir = folder();
+    let error = read_records(dir.path()).expect_err("refused");
+    assert!(matches!(error, StoreError::NoResults { .. }), "{error}");
+    assert!(error.to_string().contains("holds no results"), "{error}");
+    drop(Store::open(dir.path()).expect("makes the store"));
+    assert_eq!(read_records(dir.path()).expect("a store without rows"), []);
+}
+
+#[test]
+fn a_merge_that_fails_leaves_no_folder() {
+    let (good, bad, home) = (folder(), folder(), folder());
+    Store::open(good.path()).expect("opens").append(&row("a", 0)).expect("appends");
+    let into = home.path().join("deep/into");
+    merge(&[good.path(), bad.path()], &into).expect_err("one of them holds no results");
+    assert!(!into.exists());
+    // A folder cannot be read as a file: this source fails when it is copied.
+    fs::create_dir(good.path().join("plans").join("x.parquet")).expect("makes a folder");
+    merge(&[good.path()], &into).expect_err("a source cannot be read");
+    let left: Vec<_> = fs::read_dir(home.path().join("deep")).expect("reads").collect();
+    assert!(left.is_empty(), "{left:?}");
+    fs::remove_dir(good.path().join("plans").join("x.parquet")).expect("removes");
+    merge(&[good.path()], &into).expect("merges");
+    assert_eq!(read_records(&into).expect("reads"), [row("a", 0)]);
+}
+
+#[test]
+fn a_later_row_without_an_answer_does_not_replace_an_answer() {
+    let at = |status, started_ns| Record { status, started_ns, ..row("a", 0) };
+    let cases = [
+        (Status::Feasible, 1, Status::Timeout, 2),
+        (Status::Infeasible, 1, Status::Crashed, 2),
+        (Status::Optimal, 2, Status::Feasible, 1),
+        (Status::Unknown, 1, Status::Interrupted, 2),
+        (Status::Timeout, 2, Status::Crashed, 1),
+    ];
+    for (better, first, worse, second) in cases {
+        let (a, b, into) = (folder(), folder(), folder());
+        Store::open(a.path()).expect("opens").append(&at(better, first)).expect("appends");
+        Store::open(b.path()).expect("opens").append(&at(worse, second)).expect("appends");
+        for dirs in [[a.path(), b.path()], [b.path(), a.path()]] {
+            let fresh = into.path().join("fresh");
+            merge(&dirs, &fresh).expect("merges");
+            assert_eq!(read_records(&fresh).expect("reads"), [at(better, first)], "{worse:?}");
+            fs::remove_dir_all(&fresh).expect("removes");
+        }
+        merge(&[b.path()], a.path()).expect("merges into what is there");
+        assert_eq!(read_records(a.path()).expect("reads"), [at(better, first)], "{worse:?}");
+    }
+}
+
+#[test]
 fn a_merge_depends_on_no_order_and_can_be_done_twice() {
     let (one, two) = (folder(), folder());
     let later = |mut row: Record, started_ns| {
