@@ -135,14 +135,7 @@ pub fn initial_bound(instance: &Instance) -> Bound {
 /// The highest end of a pinned buffer, summed over the arenas; 0 without pins.
 #[must_use]
 pub fn pin_bound(instance: &Instance) -> Bytes {
-    let mut tops = vec![0_u64; instance.arenas().len()];
-    for buffer in instance.buffers() {
-        if let Some(end) = buffer.pin.and_then(|pin| pin.end(buffer.size)) {
-            let top = &mut tops[buffer.arena.index()];
-            *top = (*top).max(end.get());
-        }
-    }
-    Bytes::new(tops.into_iter().sum())
+    Bytes::new(instance.pinned_tops().into_iter().sum())
 }
 
 /// The load with sizes rounded up to the alignments' common divisor, less the padding of the buffer on

@@ -262,6 +262,18 @@ impl Instance {
         *self.relaxed_load.get_or_init(|| load::relaxed_load(self))
     }
 
+    /// The first arena in which more bytes must be live at one step than its capacity holds, and how
+    /// many; no plan can be valid then. Buffers that may overwrite another do not count at their first step.
+    #[must_use]
+    pub fn overfull_arena(&self) -> Option<(ArenaId, Bytes)> {
+        let limited = (0_u16..)
+            .map(ArenaId::new)
+            .zip(&self.arenas)
+            .filter_map(|(id, arena)| Some((id, arena.capacity?)));
+        let loads = limited.map(|(id, capacity)| (id, capacity, load::relaxed_load_of(self, id).bytes));
+        loads.filter(|&(_, capacity, load)| load > capacity).map(|(id, _, load)| (id, load)).next()
+    }
+
     /// The bytes in use over time.
     #[must_use]
     pub fn load_curve(&self) -> LoadCurve {
@@ -430,11 +442,23 @@ impl Instance {
             check_pin(id, buffer)?;
             check_pauses(id, buffer)?;
         }
-        let highest_pin = self.buffers.iter().filter_map(|b| b.pin?.end(b.size)).max().unwrap_or_default();
-        match total.checked_add(highest_pin.get()) {
+        let tops = self.pinned_tops();
+        match tops.into_iter().try_fold(total, u64::checked_add) {
             Some(_) => Ok(()),
             None => Err(InstanceError::TotalOverflow { buffer: BufferId::from_index(self.len() - 1) }),
         }
+    }
+
+    /// The highest end of a pinned buffer in each arena, in bytes; 0 without pins.
+    pub(crate) fn pinned_tops(&self) -> Vec<u64> {
+        let mut tops = vec![0_u64; self.arenas.len()];
+        for buffer in &self.buffers {
+            if let Some(end) = buffer.pin.and_then(|pin| pin.end(buffer.size)) {
+                let top = &mut tops[buffer.arena.index()];
+                *top = (*top).max(end.get());
+            }
+        }
+        tops
     }
 
     fn check_permissions(&self) -> Result<(), InstanceError> {

@@ -60,6 +60,10 @@ pub(crate) fn relaxed_load(instance: &Instance) -> Load {
     if instance.in_place().is_empty() { instance.load() } else { over_arenas(instance, HandOver::Skipped) }
 }
 
+pub(crate) fn relaxed_load_of(instance: &Instance, arena: ArenaId) -> Load {
+    sweep(instance, Some(arena), HandOver::Skipped).peak()
+}
+
 pub(crate) fn curve(instance: &Instance) -> LoadCurve {
     sweep(instance, None, HandOver::Counted)
 }

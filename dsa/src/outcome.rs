@@ -110,6 +110,8 @@ pub struct Outcome<'i> {
     pub best: Option<Arc<VerifiedPlan<'i>>>,
     /// The best proven bounds.
     pub bound: Bound,
+    /// The plans that counted: any, where the planner uses hand-overs and the instance permits some.
+    pub scope: Scope,
     /// How it ended.
     pub end: Result<Stop, PlanError>,
     /// Incumbent and bound over time, ascending.
@@ -130,10 +132,10 @@ impl Outcome<'_> {
         self.best.as_ref().map(|plan| plan.height())
     }
 
-    /// The bound that applies to the best plan (to any plan, where there is none).
+    /// The bound in the run's scope: on any plan, where the planner uses hand-overs.
     #[must_use]
     pub fn claim(&self) -> Claim {
-        self.bound.of(self.best.as_ref().map_or(Scope::Any, |plan| plan.scope()))
+        self.bound.of(self.scope)
     }
 
     /// Whether the best plan's height equals the bound.

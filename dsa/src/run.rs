@@ -25,6 +25,8 @@ struct State<'i> {
     best: Option<Arc<VerifiedPlan<'i>>>,
     pending: Option<(Plan, Bytes)>,
     bound: Bound,
+    /// Bounds that somebody states without a proof.
+    claimed: Bound,
     trajectory: Vec<Mark>,
     verifying: Duration,
     observer: Option<Observer<'i>>,
@@ -67,6 +69,7 @@ impl<'i> Run<'i> {
             best: None,
             pending: None,
             bound: Bound::default(),
+            claimed: Bound::default(),
             trajectory: Vec::new(),
             verifying: Duration::ZERO,
             observer,
@@ -166,7 +169,9 @@ impl<'i> Run<'i> {
     /// Whether a plan of this height would be better than the incumbent.
     #[must_use]
     pub fn improves(&self, height: Bytes) -> bool {
-        height.get() < self.shared.below.load(Ordering::Relaxed)
+        let below = self.shared.below.load(Ordering::Relaxed);
+        // No plan yet looks like a plan of the greatest height there is.
+        height.get() < below || (below == u64::MAX && self.best().is_none())
     }
 
     /// Hands a plan in. Its height is looked at first; only what is better is verified, then kept. Where
@@ -222,9 +227,10 @@ impl<'i> Run<'i> {
         state.best = Some(verified);
         state.pending = None;
         self.mark(state);
-        let bound = state.bound.of(scope);
-        if height < bound.value {
-            return Err(PlanError::Refuted { bound, height }.into());
+        for bound in [state.bound.of(scope), state.claimed.of(scope)] {
+            if height < bound.value {
+                return Err(PlanError::Refuted { bound, height }.into());
+            }
         }
         if height == state.bound.of(self.judged(scope)).value {
             return Err(Halt::Stop(Stop::Proved));
@@ -245,12 +251,13 @@ impl<'i> Run<'i> {
         state.trajectory.push(mark);
     }
 
-    /// States that no plan of `scope` is lower than `value`.
+    /// States that no plan of `scope` is lower than `value`. A bound that is only [`Evidence::Claimed`]
+    /// can be refuted, but proves nothing: it neither closes the gap nor shows a target out of reach.
     ///
     /// # Errors
     ///
-    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound lies above the target,
-    /// [`PlanError::Refuted`] when a verified plan is lower.
+    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound on *any* plan lies above
+    /// the target, [`PlanError::Refuted`] when a verified plan is lower.
     pub fn raise_bound(&mut self, value: Bytes, scope: Scope, evidence: Evidence) -> Result<(), Halt> {
         let mut bound = Bound::default();
         bound.raise(Claim { value, evidence }, scope);
@@ -271,8 +278,12 @@ impl<'i> Run<'i> {
                 return Err(PlanError::Refuted { bound: claim, height }.into());
             }
         }
-        state.bound.raise(bound.of(Scope::Any), Scope::Any);
-        state.bound.raise(bound.of(Scope::NoHandOver), Scope::NoHandOver);
+        for scope in [Scope::Any, Scope::NoHandOver] {
+            let claim = bound.of(scope);
+            let kept =
+                if claim.evidence == Evidence::Claimed { &mut state.claimed } else { &mut state.bound };
+            kept.raise(claim, scope);
+        }
         if state.bound == known {
             return Ok(());
         }
@@ -293,9 +304,7 @@ impl<'i> Run<'i> {
             return Err(Halt::Stop(Stop::Proved));
         }
         match self.shared.budget.target {
-            Some(target) if state.bound.of(self.shared.scope).value > target => {
-                Err(Halt::Stop(Stop::Infeasible))
-            }
+            Some(target) if state.bound.of(Scope::Any).value > target => Err(Halt::Stop(Stop::Infeasible)),
             _ => Ok(()),
         }
     }
@@ -321,6 +330,7 @@ impl<'i> Run<'i> {
         Outcome {
             best: state.best.take(),
             bound: state.bound,
+            scope: self.shared.scope,
             end,
             trajectory: std::mem::take(&mut state.trajectory),
             elapsed: self.shared.start.elapsed(),

@@ -1,6 +1,6 @@
 //! Runs the cells of a suite: what has a row is left alone, what has none is run, row by row.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -165,8 +165,10 @@ impl Shared<'_> {
             return false;
         }
         let old = lock(&self.store).record(&key, cell.repetition).cloned();
-        let Some(old) = old.filter(|row| !is_retried(row.status, self.order.retry)) else { return true };
+        let Some(old) = old.filter(|row| is_served(row, self.order)) else { return true };
         self.bar.inc(1);
+        // Workloads of one content share a row; it is shown under the name that was asked for.
+        let old = Record { workload: cell.workload.clone(), ..old };
         (self.on_row)(&old);
         lock(&self.tally).rows.push(old);
         false
@@ -229,6 +231,13 @@ fn in_shard(key: &str, shard: Option<(u64, u64)>) -> bool {
     u64::from_str_radix(&key[..16], 16).is_ok_and(|number| number % n == i - 1)
 }
 
+/// Whether an earlier row counts: not if it is to be retried, nor, where times are ranked, if its time was
+/// taken beside other cells or with another build.
+fn is_served(row: &Record, order: &Order<'_>) -> bool {
+    let timed = row.lane == Lane::Timing && row.provenance.flags == provenance::here(1).flags;
+    !is_retried(row.status, order.retry) && (order.jobs > 1 || timed)
+}
+
 fn is_retried(status: Status, retry: Option<Retry>) -> bool {
     match retry {
         _ if status == Status::Interrupted => true,
@@ -280,10 +289,10 @@ pub(crate) fn is_quick_planner(descriptor: &Descriptor) -> bool {
     descriptor.practical.is_none()
 }
 
-/// A token that Ctrl-C and TERM set.
+/// A token that Ctrl-C, TERM and HUP set.
 pub(crate) fn cancel_on_interrupt() -> Result<CancelToken, Failure> {
     let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         // The second signal ends the process at once.
         signal_hook::flag::register_conditional_shutdown(signal, 130, std::sync::Arc::clone(&flag))?;
         signal_hook::flag::register(signal, std::sync::Arc::clone(&flag))?;
@@ -291,15 +300,35 @@ pub(crate) fn cancel_on_interrupt() -> Result<CancelToken, Failure> {
     Ok(CancelToken::from(flag))
 }
 
-/// The total wall time of the cells by their earlier rows (same planner and workload), and the number of
-/// cells that have none.
-pub(crate) fn estimate(tasks: &[Task], rows: &[Record]) -> (u64, usize) {
-    let earlier = |cell: &Cell| {
-        let same = rows.iter().filter(|row| row.planner == cell.planner && row.workload == cell.workload);
-        same.filter_map(|row| Some(row.samples_ns.iter().sum::<u64>().max(row.cpu_ns?))).max()
-    };
-    let times: Vec<Option<u64>> = tasks.iter().flat_map(|task| &task.cells).map(earlier).collect();
-    (times.iter().flatten().sum(), times.iter().filter(|time| time.is_none()).count())
+/// What is still to be run: each cell with the longest wall time of its earlier rows (same planner and workload,
+/// whatever version), in nanoseconds.
+///
+/// # Errors
+///
+/// Where a workload cannot be read.
+pub(crate) fn left(order: &Order<'_>, rows: &[Record]) -> Result<Vec<(Cell, Option<u64>)>, Failure> {
+    let known: BTreeMap<(&str, u32), &Record> =
+        rows.iter().map(|row| ((row.cell.as_str(), row.repetition), row)).collect();
+    let mut left = Vec::new();
+    for task in &order.tasks {
+        let digest = input::open(&task.source)?.instance.digest();
+        for cell in &task.cells {
+            let key = cell.key(digest);
+            let old = known.get(&(key.as_str(), cell.repetition));
+            if in_shard(&key, order.shard) && !old.is_some_and(|row| is_served(row, order)) {
+                left.push((cell.clone(), earlier_time(cell, rows)));
+            }
+        }
+    }
+    Ok(left)
+}
+
+/// The planning time of all samples and the warm-up, from the last bench that had the cell.
+fn earlier_time(cell: &Cell, rows: &[Record]) -> Option<u64> {
+    let same = rows.iter().filter(|row| row.planner == cell.planner && row.workload == cell.workload);
+    let time =
+        |row: &Record| row.samples_ns.iter().sum::<u64>() + row.samples_ns.first().copied().unwrap_or(0);
+    same.map(time).max()
 }
 
 /// Opens the store and tells what it noticed.

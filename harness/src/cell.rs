@@ -48,7 +48,11 @@ impl Cell {
 
     /// Parameters beyond the planner's key that are not at their default, as JSON.
     pub(crate) fn parameters(&self) -> String {
-        if self.threads == 1 { "{}".to_owned() } else { serde_json::json!({ "threads": self.threads }).to_string() }
+        if self.threads == 1 {
+            "{}".to_owned()
+        } else {
+            serde_json::json!({ "threads": self.threads }).to_string()
+        }
     }
 }
 

@@ -51,6 +51,12 @@ impl Source {
             return Ok(source(Origin::File(copy), "<stdin>"));
         }
         let path = Path::new(argument);
+        if path.exists() && !path.is_file() && !path.is_dir() {
+            // A pipe can be read once, and the child opens its trace again.
+            let copy = scratch.join("piped.csv");
+            fs::write(&copy, fs::read(path).with_context(|| argument.to_owned())?)?;
+            return Ok(source(Origin::File(copy), argument));
+        }
         if path.is_file() || is_file_name(argument) {
             return Ok(source(Origin::File(path.to_owned()), argument));
         }

@@ -12,7 +12,10 @@ pub(crate) struct Judgement<'i> {
     pub(crate) status: Status,
     /// The best plan, verified by the parent; also of a child that died.
     pub(crate) plan: Option<VerifiedPlan<'i>>,
+    /// The bound in the scope of the run.
     pub(crate) bound: Claim,
+    /// The bound on any plan.
+    any: Bytes,
     pub(crate) scope: Scope,
     pub(crate) stop: Option<Stop>,
     pub(crate) reason: String,
@@ -40,12 +43,14 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
         Some(Err(violation)) => (None, Some(violation)),
         None => (None, None),
     };
-    let scope = plan.as_ref().map_or(Scope::Any, VerifiedPlan::scope);
+    // A child that died could not say in which scope it ran: any plan is the one that claims least.
+    let scope = end.as_ref().map_or(Scope::Any, |answer| answer.scope);
     let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
     let mut judgement = Judgement {
         status: Status::Unknown,
         plan,
         bound: known.of(scope),
+        any: known.of(Scope::Any).value,
         scope,
         stop: None,
         reason: String::new(),
@@ -61,6 +66,13 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     match end {
         Ok(answer) => judgement.take_answer(answer, target),
         Err(death) => judgement.take_death(death),
+    }
+    if let (None, Some((arena, load))) = (&judgement.plan, instance.overfull_arena()) {
+        let name = &instance.arenas()[arena.index()].name;
+        judgement.status = Status::Infeasible;
+        judgement.reason = format!(
+            "arena {arena} `{name}`: {load} bytes are live in it at one step, more than its capacity"
+        );
     }
     if let Some(violation) = violation {
         judgement.status = status_of(ComplaintKind::of(&violation));
@@ -89,6 +101,9 @@ impl Judgement<'_> {
         self.exit_code = Some(0);
         (self.status, self.reason) = match (contradiction, answer.error) {
             (Some(reason), _) => (Status::BadOutput, reason),
+            (None, Some(complaint)) if complaint.kind == ComplaintKind::Failed => {
+                (self.rank(target).0, complaint.message)
+            }
             (None, Some(complaint)) => (status_of(complaint.kind), complaint.message),
             (None, None) => self.rank(target),
         };
@@ -97,7 +112,7 @@ impl Judgement<'_> {
     /// A height that is not the plan's.
     fn contradiction(&self, answer: &Answer) -> Option<String> {
         let verified = self.height().map(Bytes::get);
-        (answer.height != verified && self.plan.is_some()).then(|| {
+        (answer.height != verified).then(|| {
             let text = |height: Option<u64>| height.map_or("none".to_owned(), |height| height.to_string());
             format!("the child says height {}, its plan has height {}", text(answer.height), text(verified))
         })
@@ -111,14 +126,14 @@ impl Judgement<'_> {
         }
         let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
         let status = match (height, self.stop) {
-            (_, Some(Stop::Infeasible)) => Status::Infeasible,
+            _ if target.is_some_and(|target| self.any.get() > target) => Status::Infeasible,
             (Some(height), _) if height == self.bound.value && fits(height) => Status::Optimal,
             (Some(height), _) if fits(height) => Status::Feasible,
             (_, Some(Stop::Deadline | Stop::Cancelled)) => Status::Timeout,
             _ => Status::Unknown,
         };
         let reason = match (status, height) {
-            (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.bound.value),
+            (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.any),
             (Status::Timeout | Status::Unknown, Some(height)) => {
                 format!("the lowest plan found, {height} bytes, does not fit")
             }
@@ -157,6 +172,6 @@ const fn status_of(kind: ComplaintKind) -> Status {
         ComplaintKind::Misaligned => Status::Misaligned,
         ComplaintKind::OverCapacity => Status::OverCapacity,
         ComplaintKind::Refuted => Status::BoundRefuted,
-        ComplaintKind::Failed => Status::Crashed,
+        ComplaintKind::Failed => Status::Unknown,
     }
 }

@@ -12,6 +12,7 @@ mod planners;
 mod provenance;
 mod quantity;
 mod runner;
+mod selection;
 mod table;
 mod verbs;
 mod view;

@@ -56,8 +56,10 @@ impl Runner {
     /// A runner whose cells end early once `cancel` is set.
     pub(crate) fn new(cancel: CancelToken, samples: Samples) -> io::Result<Self> {
         let memory = Path::new("/dev/shm");
-        let mailboxes = tempfile::Builder::new().prefix("planlab-").tempdir_in(memory);
-        let mailboxes = mailboxes.or_else(|_| tempfile::Builder::new().prefix("planlab-").tempdir())?;
+        sweep(memory);
+        let prefix = format!("planlab-{}-", std::process::id());
+        let mailboxes = tempfile::Builder::new().prefix(&prefix).tempdir_in(memory);
+        let mailboxes = mailboxes.or_else(|_| tempfile::Builder::new().prefix(&prefix).tempdir())?;
         Ok(Self { mailboxes, next: AtomicU64::new(0), mechanism: Mechanism::detect(), cancel, samples })
     }
 
@@ -80,6 +82,7 @@ impl Runner {
         std::fs::create_dir(&folder)?;
         let request = Request {
             source: subject.source.clone(),
+            parent: std::process::id(),
             mailboxes: folder.clone(),
             address_space: None,
             core,
@@ -105,6 +108,22 @@ pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
         threads: cell.threads,
         repeats: samples.repeats,
         repeat_below_ns: nanoseconds(samples.single_above),
+    }
+}
+
+/// Removes what runs that were killed left behind: folders `planlab-<pid>-...` of processes that are gone.
+pub(crate) fn sweep(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("planlab-")?.split('-').next()?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // A cgroup's folder holds files that only it can remove; a mailbox folder has ordinary ones.
+            let path = entry.path();
+            let _ = std::fs::remove_dir(&path).or_else(|_| std::fs::remove_dir_all(&path));
+        }
     }
 }
 

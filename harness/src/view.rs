@@ -17,14 +17,16 @@ pub(crate) fn object(record: &Record, threads: usize) -> Value {
         "workload": record.workload,
         "planner": record.planner,
         "seed": record.seed,
+        "repetition": record.repetition,
         "buffers": record.buffers,
         "height": record.height,
         "load": record.load,
         "bound": record.bound,
         "bound_evidence": record.bound_evidence,
+        "bound_scope": record.bound_scope,
         "gap": record.gap(),
         "fragmentation": record.fragmentation(),
-        "status": coarse(record.status),
+        "status": coarse(record),
         "detail": record.status.name(),
         "reason": record.reason,
         "stop": record.stop,
@@ -35,10 +37,18 @@ pub(crate) fn object(record: &Record, threads: usize) -> Value {
     })
 }
 
-const fn coarse(status: Status) -> &'static str {
-    match status {
+/// The planner that broke off left a verified plan behind.
+pub(crate) const fn left_a_plan(record: &Record) -> bool {
+    let broke_off =
+        matches!(record.status, Status::Timeout | Status::OutOfMemory | Status::Crashed | Status::Killed);
+    broke_off && record.height.is_some()
+}
+
+fn coarse(record: &Record) -> &'static str {
+    match record.status {
         Status::Optimal => "optimal",
         Status::Feasible => "feasible",
+        _ if left_a_plan(record) => "feasible",
         Status::Infeasible => "infeasible",
         Status::Unknown | Status::Timeout | Status::Interrupted => "unknown",
         _ => "failed",
@@ -58,7 +68,7 @@ pub(crate) fn card(record: &Record) -> String {
         ("planner", record.planner.clone()),
         ("height", number(record.height)),
         ("load", record.load.to_string()),
-        ("bound", format!("{} ({})", record.bound, record.bound_evidence)),
+        ("bound", format!("{} ({}{})", record.bound, record.bound_evidence, scope(record))),
         ("gap", percent(record.gap())),
         ("fragmentation", percent(record.fragmentation())),
         ("status", status(record)),
@@ -73,10 +83,18 @@ pub(crate) fn card(record: &Record) -> String {
     lines.iter().map(|(name, value)| format!("{name:<13}  {value}\n")).collect()
 }
 
+/// Which plans the bound speaks of, where that makes a difference.
+fn scope(record: &Record) -> &'static str {
+    match record.bound_scope.as_str() {
+        "no-hand-over" if record.relaxed_load != record.load => ", of plans without hand-overs",
+        _ => "",
+    }
+}
+
 fn status(record: &Record) -> String {
     let mut text = record.status.name().to_owned();
     if let Some(stop) = &record.stop {
-        text += &format!(" ({stop})");
+        text += &format!(" ({stop}{})", scope(record));
     }
     if !record.reason.is_empty() {
         text += &format!(": {}", record.reason);

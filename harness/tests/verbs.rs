@@ -82,6 +82,55 @@ fn a_capacity_that_is_too_small_is_infeasible_and_one_that_is_large_enough_is_me
 }
 
 #[test]
+fn bounds_on_plans_without_hand_overs_decide_nothing_about_others() {
+    let folder = tempdir().expect("a folder");
+    let header = "id,lower,upper,size,may_overwrite\n";
+    write(folder.path(), "h.csv", format!("{header}a,0,2,8,\nb,1,3,8,a\n"));
+    let plan = |name: &str, planner: &str, more: &[&str], code: i32| {
+        json(folder.path(), &[&["plan", name, "--planner", planner], more].concat(), code)
+    };
+    // Without a hand-over 16 bytes are needed; that does not make a capacity of 10 infeasible.
+    assert_eq!(plan("h.csv", "best-fit", &["--capacity", "10"], 3)["status"], "unknown");
+    let met = plan("h.csv", "first-fit/start", &["--capacity", "10"], 0);
+    assert_eq!((&met["height"], &met["hand_overs"]), (&Value::from(8), &Value::from(1)));
+    let best_fit = plan("h.csv", "best-fit", &[], 0);
+    assert_eq!(best_fit["bound_scope"], "no-hand-over");
+    // A planner that uses hand-overs is judged by the bound on any plan.
+    write(folder.path(), "r.csv", format!("{header}b,1,3,8,a\na,0,2,8,\n"));
+    let other = plan("r.csv", "first-fit/input", &[], 0);
+    let optimal = other["height"] == 8;
+    assert_eq!(other["status"] == "optimal", optimal, "{other}");
+    assert_eq!(other["bound"], 8);
+}
+
+#[test]
+fn an_arena_that_is_too_small_is_infeasible() {
+    let folder = tempdir().expect("a folder");
+    write(
+        folder.path(),
+        "a.csv",
+        "# arena sram: 100\nid,lower,upper,size,arena\nx,0,2,80,sram\ny,1,3,80,sram\n",
+    );
+    let plan = json(folder.path(), &["plan", "a.csv", "--planner", "bump"], 3);
+    assert_eq!(plan["status"], "infeasible", "{plan}");
+    assert!(plan["reason"].as_str().is_some_and(|reason| reason.contains("sram")), "{plan}");
+}
+
+#[test]
+fn a_bench_of_nothing_that_exists_is_refused() {
+    let folder = tempdir().expect("a folder");
+    for arguments in [
+        vec!["bench", "--workload", "chainr/*", "--planner", "bump"],
+        vec!["bench", "--workload", "chainer/alexnet/infer/b2"],
+        vec!["bench", "--suite", "smoke", "--workload", "chainer/alexnett/infer/b1"],
+    ] {
+        let (_, stderr) = run(folder.path(), &[&arguments[..], &["--out", "store"]].concat(), 2);
+        assert!(stderr.contains("no workload"), "{arguments:?}: {stderr}");
+    }
+    assert!(!folder.path().join("store").exists());
+}
+
+#[test]
 fn compare_ranks_the_quick_planners() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "t.csv", TRACE);
@@ -166,8 +215,10 @@ fn a_bench_becomes_a_report_an_audit_and_a_merge() {
     let report = json(folder.path(), &["report", "merged", "-o", "pages"], 0);
     assert!(report["pages"].as_u64().is_some_and(|pages| pages > 3), "{report}");
     assert!(folder.path().join("pages/index.html").exists());
-    let dry = json_lines(&run(folder.path(), &[&bench[..], &["--out", "whole", "--dry-run"]].concat(), 0).0);
-    assert_eq!(dry.len(), whole.len());
+    let dry = |out: &str| {
+        json_lines(&run(folder.path(), &[&bench[..], &["--out", out, "--dry-run"]].concat(), 0).0).len()
+    };
+    assert_eq!((dry("nowhere"), dry("whole")), (whole.len(), 0));
 }
 
 #[test]

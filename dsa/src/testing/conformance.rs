@@ -397,7 +397,7 @@ mod tests {
         assert!(message(descriptor(), overlapping).contains("Invalid"));
         let boasting = |run: &mut Run<'_>| {
             let more = Bytes::new(run.instance().load().bytes.get() + 1);
-            run.raise_bound(more, Scope::Any, Evidence::Claimed)?;
+            run.raise_bound(more, Scope::Any, Evidence::Search)?;
             Err(Halt::Stop(Stop::WorkLimit))
         };
         assert!(message(descriptor(), boasting).contains("lies above the optimum"));

@@ -24,6 +24,7 @@ pub(crate) fn serve() -> Verdict {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let request: Request = serde_json::from_str(&line)?;
+    die_with_parent(request.parent)?;
     restrict(&request)?;
     let cancel = cancel_on_term()?;
     let trace = match crate::input::open(&request.source) {
@@ -49,6 +50,18 @@ fn private_stdout() -> io::Result<File> {
     let private: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(io::stderr())?;
     Ok(File::from(private))
+}
+
+/// A child whose parent was killed would disturb whatever is measured next.
+fn die_with_parent(parent: u32) -> Result<(), crate::exit::Failure> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    // The parent may have died before the line above.
+    let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if u32::try_from(now) == Ok(parent) {
+        Ok(())
+    } else {
+        Err(anyhow::anyhow!("the parent process is gone").into())
+    }
 }
 
 fn tell(channel: &mut File, reply: &Reply) -> io::Result<()> {

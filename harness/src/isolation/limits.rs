@@ -25,6 +25,9 @@ impl Mechanism {
     /// The first mechanism that works here, found by trying.
     pub(crate) fn detect() -> Self {
         for mechanism in [Self::CgroupV2, Self::CgroupV1] {
+            if let Some(root) = mechanism.root() {
+                crate::runner::sweep(&root);
+            }
             if Cgroup::create(mechanism, Some(1 << 30)).is_ok_and(|group| group.is_some()) {
                 return mechanism;
             }

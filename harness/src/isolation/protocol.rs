@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use planlab_dsa::{Bound, Outcome, PlanError, Violation};
+use planlab_dsa::{Bound, Outcome, PlanError, Scope, Violation};
 use serde::{Deserialize, Serialize};
 
 use crate::input::Source;
@@ -12,6 +12,8 @@ use crate::quantity::nanoseconds;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) source: Source,
+    /// The process that asks; the child does not outlive it.
+    pub(crate) parent: u32,
     /// Folder of the mailboxes, one file per cell.
     pub(crate) mailboxes: PathBuf,
     /// Address-space limit in bytes, where no cgroup holds the memory limit.
@@ -56,6 +58,8 @@ pub(crate) struct Answer {
     pub(crate) error: Option<Complaint>,
     pub(crate) height: Option<u64>,
     pub(crate) bound: Bound,
+    /// The plans that counted in the run.
+    pub(crate) scope: Scope,
     pub(crate) samples_ns: Vec<u64>,
     pub(crate) cpu_ns: u64,
     pub(crate) peak_rss_bytes: Option<u64>,
@@ -93,6 +97,7 @@ impl Answer {
             error: outcome.end.as_ref().err().map(Complaint::new),
             height: outcome.height().map(|height| height.get()),
             bound: outcome.bound,
+            scope: outcome.scope,
             samples_ns: vec![nanoseconds(outcome.planning)],
             cpu_ns,
             peak_rss_bytes,

@@ -10,7 +10,7 @@ use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Offset,
 use super::Answer;
 
 /// The keys of all saboteurs.
-pub(crate) const KEYS: [&str; 7] = [
+pub(crate) const KEYS: [&str; 8] = [
     "saboteur/crash",
     "saboteur/panic",
     "saboteur/hang",
@@ -18,6 +18,7 @@ pub(crate) const KEYS: [&str; 7] = [
     "saboteur/overlap",
     "saboteur/lie-about-height",
     "saboteur/lie-about-bound",
+    "saboteur/claim-optimal",
 ];
 
 /// The saboteur of that name, where saboteurs are let in.
@@ -62,6 +63,12 @@ impl Planner for Saboteur {
             "saboteur/hang" => hang(run),
             "saboteur/eat-memory" => eat_memory(),
             "saboteur/overlap" => run.offer(Plan::from_offsets(vec![Offset::new(0); run.instance().len()])),
+            "saboteur/claim-optimal" => {
+                let plan = stacked(run);
+                let height = plan.height(run.instance()).expect("a stack fits 64 bits");
+                run.offer(plan)?;
+                run.raise_bound(height, Scope::Any, Evidence::Claimed)
+            }
             "saboteur/lie-about-bound" => {
                 run.offer(stacked(run))?;
                 run.raise_bound(Bytes::new(u64::MAX), Scope::Any, Evidence::Claimed)

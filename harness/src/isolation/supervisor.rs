@@ -325,7 +325,9 @@ fn reap(child: &mut Child) -> io::Result<ExitStatus> {
 }
 
 fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
-    if ran_out_of_memory || stderr.contains("memory allocation of ") {
+    // Where no cgroup tells: Rust's and C++'s words for an allocation that failed.
+    let failed = ["memory allocation of ", "std::bad_alloc"].iter().any(|words| stderr.contains(words));
+    if ran_out_of_memory || failed {
         return Death::OutOfMemory;
     }
     match (status.signal(), status.code()) {

@@ -3,32 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use planlab_results::audit::{Finding, audit};
 use planlab_results::{Record, Status, read_records};
-use planlab_workloads::{Catalog, Suite, glob as glob_matches};
+use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
-use super::plan::cell;
-use crate::bench::{Order, Tally, Task, cancel_on_interrupt, estimate, open_store, run as run_bench};
-use crate::cell::Cell;
-use crate::cli::{BenchArgs, LimitArgs};
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::Source;
+use crate::bench::{Order, Tally, cancel_on_interrupt, left, open_store, run as run_bench};
+use crate::cli::BenchArgs;
+use crate::exit::{Exit, Verdict};
 use crate::output::{Output, note};
 use crate::runner::{Runner, Samples};
-use crate::{planners, quantity, view};
+use crate::selection::{suite, tasks};
+use crate::{quantity, view};
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let catalog = Catalog::new(args.corpus.corpus.clone());
     let suite = suite(args)?;
     let tasks = tasks(args, suite.as_ref(), &catalog)?;
-    if args.dry_run {
-        return dry_run(args, &tasks, output);
-    }
-    let cells: usize = tasks.iter().map(|task| task.cells.len()).sum();
-    if cells == 0 {
-        note("nothing to run: no workload with a planner for it");
-        return Ok(Exit::Complete);
-    }
     let name = suite.as_ref().map_or("", |suite| suite.name.as_str());
     let order = Order {
         suite: name,
@@ -38,6 +29,14 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         retry: args.retry,
         seed: args.limits.seed,
     };
+    if args.dry_run {
+        return dry_run(args, &order, output);
+    }
+    if order.tasks.is_empty() {
+        // What a suite leaves out it has said in a notice; a misspelt name was refused before.
+        note("nothing to run");
+        return Ok(Exit::Complete);
+    }
     let mut store = open_store(&args.out, &note)?;
     let limits = suite.as_ref().map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel_on_interrupt()?, Samples::new(limits.samples, limits.single_above))?;
@@ -51,97 +50,33 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     #[cfg(feature = "reports")]
     store.compact()?;
     let tally = tally?;
-    let surprises = surprises(suite.as_ref(), &tally.rows);
+    let surprises = surprises(suite.as_ref(), &order, &tally);
     summarize(&tally, &surprises, &args.out);
+    let findings = audit(&tally.rows);
+    findings.iter().for_each(|finding| note(&finding.to_string()));
     if !output.json {
         output.text(&summary_table(&tally))?;
     }
-    Ok(exit_of(&tally, &surprises))
+    let refuted = findings.iter().any(Finding::is_refutation);
+    Ok(if refuted && !tally.interrupted { Exit::Invalid } else { exit_of(&tally, &surprises) })
 }
 
-fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
-    let name = match &args.suite {
-        Some(name) => name.as_str(),
-        None if args.workloads.is_empty() || args.planners.is_empty() => "smoke",
-        None => return Ok(None),
-    };
-    Ok(Some(Suite::find(name)?))
-}
-
-/// The cells to run, by workload.
-fn tasks(args: &BenchArgs, suite: Option<&Suite>, catalog: &Catalog) -> Result<Vec<Task>, Failure> {
-    let planners =
-        if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
-    let mut by_workload: BTreeMap<String, Vec<Cell>> = BTreeMap::new();
-    let mut add = |workload: &str, planner: &str, limits: &LimitArgs| {
-        let source = Source::workload(workload, args.corpus.corpus.as_deref());
-        let cells = by_workload.entry(workload.to_owned()).or_default();
-        for repetition in 0..args.reps {
-            let cell = Cell { repetition, ..cell(&source, planner, limits) };
-            if !cells.contains(&cell) {
-                cells.push(cell);
-            }
-        }
-    };
-    match suite {
-        Some(suite) => {
-            let selection = suite.select(catalog, &planners::keys())?;
-            selection.notices.iter().for_each(|notice| note(notice));
-            for pick in &selection.picks {
-                let wanted = args.workloads.is_empty()
-                    || args.workloads.iter().any(|glob| glob_matches(glob, &pick.workload));
-                if wanted && planners.contains(&pick.planner) {
-                    let time_limit = args.limits.time_limit.or(pick.time_limit);
-                    add(&pick.workload, &pick.planner, &LimitArgs { time_limit, ..args.limits.clone() });
-                }
-            }
-        }
-        None => {
-            for workload in chosen_workloads(&args.workloads, catalog)? {
-                planners.iter().for_each(|planner| add(&workload, planner, &args.limits));
-            }
-        }
-    }
-    let task = |(workload, cells): (String, Vec<Cell>)| Task {
-        source: Source::workload(&workload, args.corpus.corpus.as_deref()),
-        cells,
-    };
-    Ok(by_workload.into_iter().map(task).collect())
-}
-
-/// Keys that the globs match; a glob without a star may also name a synthetic workload that no list has.
-fn chosen_workloads(globs: &[String], catalog: &Catalog) -> Result<Vec<String>, Failure> {
-    let keys = catalog.keys();
-    let mut chosen = Vec::new();
-    for pattern in globs {
-        if pattern.contains('*') {
-            chosen.extend(keys.iter().filter(|key| glob_matches(pattern, key)).cloned());
-        } else {
-            catalog.load(pattern)?;
-            chosen.push(pattern.clone());
-        }
-    }
-    Ok(chosen)
-}
-
-fn dry_run(args: &BenchArgs, tasks: &[Task], output: Output) -> Verdict {
+fn dry_run(args: &BenchArgs, order: &Order<'_>, output: Output) -> Verdict {
     let rows = if args.out.exists() { read_records(&args.out)? } else { Vec::new() };
-    let (known, unknown) = estimate(tasks, &rows);
-    for cell in tasks.iter().flat_map(|task| &task.cells) {
-        let limit = cell.wall.map(|wall| wall.as_secs_f64());
+    let left = left(order, &rows)?;
+    for (cell, _) in &left {
         let value = json!({
             "workload": cell.workload,
             "planner": cell.planner,
             "repetition": cell.repetition,
-            "time_limit": limit,
+            "time_limit": cell.wall.map(|wall| wall.as_secs_f64()),
         });
         output.put(&value, &format!("{}  {}\n", cell.workload, cell.planner))?;
     }
-    let cells: usize = tasks.iter().map(|task| task.cells.len()).sum();
-    note(&format!(
-        "{cells} cells; {} by earlier rows, {unknown} cells have none (each at most its time limit)",
-        quantity::seconds(known)
-    ));
+    let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
+    let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
+    let known = quantity::seconds(known);
+    note(&format!("{} cells to run: {known} of planning by earlier rows; {unknown} have none", left.len()));
     Ok(Exit::Complete)
 }
 
@@ -153,19 +88,25 @@ struct Surprise {
     found: Option<u64>,
 }
 
-fn surprises(suite: Option<&Suite>, rows: &[Record]) -> Vec<Surprise> {
+/// Expectations that this bench was to meet and did not; of an interrupted one, only those that have a row.
+fn surprises(suite: Option<&Suite>, order: &Order<'_>, tally: &Tally) -> Vec<Surprise> {
     let Some(suite) = suite else { return Vec::new() };
     let mut surprises = Vec::new();
     for expectation in &suite.expect {
-        let row =
-            rows.iter().find(|r| r.workload == expectation.workload && r.planner == expectation.planner);
-        if let Some(row) = row.filter(|row| row.height != Some(expectation.height)) {
-            surprises.push(Surprise {
-                workload: row.workload.clone(),
-                planner: row.planner.clone(),
-                expected: expectation.height,
-                found: row.height,
-            });
+        let is_it = |workload: &str, planner: &str| {
+            workload == expectation.workload && planner == expectation.planner
+        };
+        let mut cells = order.tasks.iter().flat_map(|task| &task.cells);
+        let was_asked = cells.any(|cell| is_it(&cell.workload, &cell.planner));
+        let row = tally.rows.iter().find(|row| is_it(&row.workload, &row.planner));
+        let may_be_missing = tally.interrupted || order.shard.is_some();
+        if !was_asked || (row.is_none() && may_be_missing) {
+            continue;
+        }
+        let found = row.and_then(|row| row.height);
+        if found != Some(expectation.height) {
+            let (workload, planner) = (expectation.workload.clone(), expectation.planner.clone());
+            surprises.push(Surprise { workload, planner, expected: expectation.height, found });
         }
     }
     surprises

@@ -21,6 +21,9 @@ const DEFAULT_WALL: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     planners::find(&args.planner)?;
+    if output.json && args.output.as_deref() == Some("-") {
+        return Err(Failure::usage("the plan and the JSON cannot both go to stdout: name a file by -o"));
+    }
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
@@ -36,7 +39,10 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
     };
     let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
-    let answer = judgement.plan.filter(|_| matches!(row.status, Status::Optimal | Status::Feasible));
+    let counts = matches!(row.status, Status::Optimal | Status::Feasible | Status::Interrupted);
+    let counts = counts || view::left_a_plan(&row);
+    let fits = |plan: &VerifiedPlan<'_>| args.capacity.is_none_or(|capacity| plan.height().get() <= capacity);
+    let answer = judgement.plan.filter(|plan| counts && fits(plan));
     if let (Some(path), Some(plan)) = (&args.output, &answer) {
         write_answer(path, &trace, plan)?;
     }

@@ -1,0 +1,140 @@
+//! Which cells a bench is asked for.
+
+use std::collections::BTreeMap;
+
+use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
+
+use crate::bench::Task;
+use crate::cell::Cell;
+use crate::cli::{BenchArgs, LimitArgs};
+use crate::exit::Failure;
+use crate::input::Source;
+use crate::output::note;
+use crate::planners;
+use crate::verbs::plan::cell;
+
+/// MIP planners that nobody named run up to so many buffers.
+const MIP_BUFFERS: usize = 300;
+
+/// The suite that is asked for; none where workloads are named without one.
+pub(crate) fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
+    let name = match &args.suite {
+        Some(name) => name.as_str(),
+        None if args.workloads.is_empty() => "smoke",
+        None => return Ok(None),
+    };
+    Ok(Some(Suite::find(name)?))
+}
+
+/// The cells to run, by workload.
+pub(crate) fn tasks(
+    args: &BenchArgs,
+    suite: Option<&Suite>,
+    catalog: &Catalog,
+) -> Result<Vec<Task>, Failure> {
+    let mut cells = Cells { args, by_workload: BTreeMap::new() };
+    match suite {
+        Some(suite) => of_suite(args, suite, catalog, &mut cells)?,
+        None => of_workloads(args, catalog, &mut cells)?,
+    }
+    Ok(cells.into_tasks())
+}
+
+struct Cells<'a> {
+    args: &'a BenchArgs,
+    by_workload: BTreeMap<String, Vec<Cell>>,
+}
+
+impl Cells<'_> {
+    fn source(&self, workload: &str) -> Source {
+        Source::workload(workload, self.args.corpus.corpus.as_deref())
+    }
+
+    fn add(&mut self, workload: &str, planner: &str, limits: &LimitArgs) {
+        let source = self.source(workload);
+        let cells = self.by_workload.entry(workload.to_owned()).or_default();
+        for repetition in 0..self.args.reps {
+            let cell = Cell { repetition, ..cell(&source, planner, limits) };
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+    }
+
+    fn into_tasks(self) -> Vec<Task> {
+        let tasks = self.by_workload.iter();
+        tasks.map(|(workload, cells)| Task { source: self.source(workload), cells: cells.clone() }).collect()
+    }
+}
+
+fn of_suite(
+    args: &BenchArgs,
+    suite: &Suite,
+    catalog: &Catalog,
+    cells: &mut Cells<'_>,
+) -> Result<(), Failure> {
+    let planners =
+        if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
+    let selection = suite.select(catalog, &planners::keys())?;
+    selection.notices.iter().for_each(|notice| note(notice));
+    let keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
+    for pattern in &args.workloads {
+        if !keys.iter().any(|key| glob(pattern, key)) {
+            return Err(no_workload(pattern, &format!(" in suite `{}`", suite.name), &keys));
+        }
+    }
+    for pick in &selection.picks {
+        let wanted =
+            args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &pick.workload));
+        if wanted && planners.contains(&pick.planner) {
+            let time_limit = args.limits.time_limit.or(pick.time_limit);
+            cells.add(&pick.workload, &pick.planner, &LimitArgs { time_limit, ..args.limits.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn of_workloads(args: &BenchArgs, catalog: &Catalog, cells: &mut Cells<'_>) -> Result<(), Failure> {
+    let named = if args.planners.is_empty() { None } else { Some(planners::matching(&args.planners)?) };
+    for workload in chosen_workloads(&args.workloads, catalog)? {
+        let chosen = match &named {
+            Some(named) => named.clone(),
+            None => practical(catalog.buffers(&workload)?),
+        };
+        chosen.iter().for_each(|planner| cells.add(&workload, planner, &args.limits));
+    }
+    Ok(())
+}
+
+/// The planners that are of use for so many buffers.
+fn practical(buffers: usize) -> Vec<String> {
+    let fits = |descriptor: &planlab_dsa::Descriptor| {
+        let mip = descriptor.key.starts_with("mip/") && buffers > MIP_BUFFERS;
+        descriptor.practical.is_none_or(|most| buffers <= most as usize) && !mip
+    };
+    planners::descriptors().into_iter().filter(fits).map(|descriptor| descriptor.key.into_owned()).collect()
+}
+
+/// Keys that the globs match; a glob without a star may also name a synthetic workload that no list has.
+fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String>, Failure> {
+    let keys = catalog.keys();
+    let mut chosen = Vec::new();
+    for pattern in patterns {
+        if !pattern.contains(['*', '?']) {
+            catalog.load(pattern)?;
+            chosen.push(pattern.clone());
+            continue;
+        }
+        let before = chosen.len();
+        chosen.extend(keys.iter().filter(|key| glob(pattern, key)).cloned());
+        if chosen.len() == before {
+            return Err(no_workload(pattern, "", &keys.iter().map(String::as_str).collect::<Vec<_>>()));
+        }
+    }
+    Ok(chosen)
+}
+
+fn no_workload(pattern: &str, place: &str, keys: &[&str]) -> Failure {
+    let near = nearest(pattern, keys.iter().copied());
+    Failure::usage(format!("no workload{place} is `{pattern}`{}", did_you_mean(&near)))
+}
