@@ -4,6 +4,7 @@
 //! made again from the same records. The pictures of a single instance or plan ([`placement_map`],
 //! [`fragmentation_map`], [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
 
+mod chosen;
 mod drawing;
 mod error;
 pub mod format;

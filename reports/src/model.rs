@@ -150,16 +150,25 @@ impl Model {
         Series { label: self.planners[planner].label.clone(), number: planner }
     }
 
+    /// The gap of a cell that has an answer; a plan that a run left behind before it failed is none.
+    pub(crate) fn answer_gap(&self, cell: &Cell) -> Option<f64> {
+        cell.gap.filter(|_| self.row(cell).status.is_answer())
+    }
+
     /// Whether the height of a cell is the best that is proven possible.
     pub(crate) fn is_optimal(&self, cell: &Cell) -> bool {
-        cell.gap.is_some_and(|gap| gap <= 0.0)
+        self.answer_gap(cell).is_some_and(|gap| gap <= 0.0)
     }
 
     /// The height of a planner on a workload: the lower median over its cells (seeds); `None` where it did
     /// not run or has no answer. Cells that were asked for a capacity do not count.
     pub(crate) fn height(&self, planner: usize, workload: usize) -> Option<u64> {
-        let mut heights: Vec<u64> =
-            self.free_cells(planner, workload).filter_map(|cell| self.row(cell).height).collect();
+        let mut heights: Vec<u64> = self
+            .free_cells(planner, workload)
+            .map(|cell| self.row(cell))
+            .filter(|row| row.status.is_answer())
+            .filter_map(|row| row.height)
+            .collect();
         heights.sort_unstable();
         heights.get(heights.len().checked_sub(1)? / 2).copied()
     }

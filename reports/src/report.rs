@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Digest, Instance, Labels};
-use planlab_results::audit::{Finding, audit};
-use planlab_results::{StoreError, load_instance, load_plan, read_records};
+use planlab_results::audit::{Finding, audit, audit_plans};
+use planlab_results::{load_instance, load_plan, read_records};
 
+use crate::chosen::choose;
 use crate::format::count;
 use crate::model::Model;
 use crate::nets::{PoolTotals, memory_figures, time_figures};
@@ -29,7 +30,8 @@ pub struct ReportOptions {
     pub totals: PoolTotals,
     /// The planner whose plans get maps beside the best ones, and whose times are shown by net.
     pub baseline: String,
-    /// How many plans get maps and a page of their own.
+    /// How many plans at most get maps and a page of their own: the best and the baseline's of each workload
+    /// first, then, of workloads of up to 2,000 buffers, one of each of the three lowest heights.
     pub maps: usize,
 }
 
@@ -40,7 +42,7 @@ impl Default for ReportOptions {
             command: "planlab report".to_owned(),
             totals: PoolTotals::new(),
             baseline: "best-fit".to_owned(),
-            maps: 400,
+            maps: 800,
         }
     }
 }
@@ -76,7 +78,9 @@ impl Report {
     pub fn from_store(dir: impl AsRef<Path>, options: ReportOptions) -> Result<Self, ReportError> {
         let dir = dir.as_ref();
         let model = Model::new(read_records(dir)?);
-        let findings = audit(model.records());
+        let mut findings = audit(model.records());
+        findings.extend(audit_plans(dir, model.records())?);
+        findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
         Ok(Self { store: dir.to_path_buf(), model, findings, options, slugs })
     }
@@ -93,7 +97,7 @@ impl Report {
     /// # Errors
     ///
     /// [`ReportError::NotAReport`] where the folder holds something else, [`ReportError::Io`],
-    /// [`ReportError::Store`] where an instance or a plan is damaged, [`ReportError::Draw`].
+    /// [`ReportError::Draw`].
     pub fn write(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
         let out = out.as_ref();
         check_target(out)?;
@@ -134,16 +138,20 @@ impl Report {
 
     fn fill(&self, folder: &mut Folder) -> Result<(), ReportError> {
         let mut sums = BTreeMap::new();
-        let mut maps_left = self.options.maps;
-        for number in 0..self.model.workloads.len() {
-            let stored = self.stored(number)?;
+        let mut pages_of_plans = BTreeMap::new();
+        for (number, chosen) in choose(&self.model, &self.options).into_iter().enumerate() {
+            let stored = self.stored(number);
             if let Some((instance, _)) = &stored {
                 sums.insert(number, instance.total().get());
             }
-            maps_left -= self.write_workload(folder, number, stored.as_ref(), maps_left)?;
+            for map in self.write_workload(folder, number, stored.as_ref(), &chosen)? {
+                if let Some(plan) = &self.model.row(&self.model.cells[map.cell]).plan {
+                    pages_of_plans.insert((number, plan.clone()), map.page);
+                }
+            }
         }
         self.write_summary(folder, &sums)?;
-        self.write_cells(folder)?;
+        self.write_cells(folder, &pages_of_plans)?;
         let marker = serde_json::json!({
             "kind": "planlab report",
             "command": self.options.command,
@@ -154,10 +162,10 @@ impl Report {
         folder.put(MARKER, format!("{marker:#}\n").as_bytes())
     }
 
-    /// The instance of a workload, where the store holds it.
-    fn stored(&self, workload: usize) -> Result<Option<(Instance, Labels)>, ReportError> {
-        let Ok(digest) = self.model.workloads[workload].instance.parse::<Digest>() else { return Ok(None) };
-        present(load_instance(&self.store, digest))
+    /// The instance of a workload, where the store holds it. What cannot be read is among the findings.
+    fn stored(&self, workload: usize) -> Option<(Instance, Labels)> {
+        let digest = self.model.workloads[workload].instance.parse::<Digest>().ok()?;
+        load_instance(&self.store, digest).ok()
     }
 
     fn write_summary(&self, folder: &mut Folder, sums: &BTreeMap<usize, u64>) -> Result<(), ReportError> {
@@ -207,23 +215,29 @@ impl Report {
         known.filter_map(|(key, _)| key.split('/').next()).collect()
     }
 
-    fn write_cells(&self, folder: &mut Folder) -> Result<(), ReportError> {
-        let table = cells::table(&self.model);
+    fn write_cells(
+        &self,
+        folder: &mut Folder,
+        pages: &BTreeMap<(usize, String), String>,
+    ) -> Result<(), ReportError> {
+        let table = cells::table(&self.model, |workload, record| {
+            pages.get(&(workload, record.plan.clone()?)).map(String::as_str)
+        });
         folder.put_table(&table)?;
         let body = cells::body(&self.model, &table, |number| self.page_of(number));
         folder.put_page("cells.html", &page("All cells", "", &self.origin(), &body))
     }
 
-    /// Writes a workload's page, its maps and the pages of their cells; gives the number of plans drawn.
+    /// Writes a workload's page, its maps and the pages of their cells; gives the maps.
     fn write_workload(
         &self,
         folder: &mut Folder,
         number: usize,
         stored: Option<&(Instance, Labels)>,
-        maps_left: usize,
-    ) -> Result<usize, ReportError> {
+        chosen: &[usize],
+    ) -> Result<Vec<Mapped>, ReportError> {
         let mapped = match stored {
-            Some(stored) => self.write_maps(folder, number, stored, maps_left)?,
+            Some(stored) => self.write_maps(folder, number, stored, chosen)?,
             None => Vec::new(),
         };
         let page_of = |wanted: &crate::model::Cell| {
@@ -234,7 +248,7 @@ impl Report {
         let table = tables::cells_of(&self.model, number, &name, page_of);
         folder.put_table(&table)?;
         let instance = stored.map(|(instance, _)| instance);
-        let body = workload::body(&self.model, number, instance, &mapped, &table)?;
+        let body = workload::body(&self.model, number, instance, &mapped, &self.options.baseline, &table)?;
         let title = &self.model.workloads[number].key;
         folder.put_page(&self.page_of(number), &page(title, "../", &self.origin(), &body))?;
         for map in &mapped {
@@ -242,25 +256,7 @@ impl Report {
             let title = format!("{} on {title}", self.model.planner(&self.model.cells[map.cell]).label);
             folder.put_page(&map.page, &page(&title, "../", &self.origin(), &body))?;
         }
-        Ok(mapped.len())
-    }
-
-    /// The cells of a workload whose plans are drawn: the lowest, and the baseline's if it is another plan.
-    fn chosen(&self, workload: usize) -> Vec<usize> {
-        let model = &self.model;
-        let mut chosen: Vec<usize> = Vec::new();
-        let baseline = model.planners.iter().position(|planner| planner.label == self.options.baseline);
-        let baseline = baseline.and_then(|planner| model.free_cells(planner, workload).next());
-        for cell in [model.best_cell(workload), baseline].into_iter().flatten() {
-            let plan = &model.row(cell).plan;
-            let is_new = chosen.iter().all(|&other| &model.row(&model.cells[other]).plan != plan);
-            if plan.is_some() && is_new {
-                let cells = &model.workloads[workload].cells;
-                chosen
-                    .extend(cells.iter().copied().find(|&at| std::ptr::eq(&raw const model.cells[at], cell)));
-            }
-        }
-        chosen
+        Ok(mapped)
     }
 
     fn write_maps(
@@ -268,20 +264,25 @@ impl Report {
         folder: &mut Folder,
         workload: usize,
         (instance, labels): &(Instance, Labels),
-        maps_left: usize,
+        chosen: &[usize],
     ) -> Result<Vec<Mapped>, ReportError> {
         let model = &self.model;
-        let chosen = self.chosen(workload);
         let top = chosen.iter().filter_map(|&cell| model.row(&model.cells[cell]).height).max().unwrap_or(0);
         let mut mapped = Vec::new();
-        for number in chosen.into_iter().take(maps_left) {
+        for &number in chosen {
             let cell = &model.cells[number];
             let digest = model.row(cell).plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
             let Some(digest) = digest else { continue };
-            let Some(plan) = present(load_plan(&self.store, digest))? else { continue };
-            // A stored plan is a claim like any other; a false one is the audit's business.
+            // A stored plan is a claim like any other; one that is missing or false is the audit's business.
+            let Ok(plan) = load_plan(&self.store, digest) else { continue };
             let Ok(plan) = instance.verify(plan) else { continue };
-            let name = format!("{}--{}", self.slugs[workload], slug(&model.planner(cell).label));
+            let label = slug(&model.planner(cell).label);
+            let again = mapped.iter().filter(|map: &&Mapped| model.cells[map.cell].planner == cell.planner);
+            let again = match again.count() {
+                0 => String::new(),
+                before => format!("-{}", before + 1),
+            };
+            let name = format!("{}--{label}{again}", self.slugs[workload]);
             let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
             let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
             let drawing = placement_map(instance, labels, Some(&plan), &options);
@@ -297,15 +298,6 @@ impl Report {
             mapped.push(map);
         }
         Ok(mapped)
-    }
-}
-
-/// What the store has, or `None` where it does not have it.
-fn present<T>(loaded: Result<T, StoreError>) -> Result<Option<T>, ReportError> {
-    match loaded {
-        Ok(loaded) => Ok(Some(loaded)),
-        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -36,7 +36,7 @@
     if (Math.abs(value) < 0.01) return value > 0 ? "< 0.01 %" : "> -0.01 %";
     return (Math.abs(value) < 100 ? value.toFixed(2) : value.toFixed(0)) + " %";
   };
-  const format = { bytes, time, share, count: (n) => String(n), text: (t) => t, word: (t) => t };
+  const format = { bytes, time, share, count: (n) => String(n), text: (t) => t, word: (t) => t, link: (t) => t };
 
   let view = [];
   let state = { q: "", planner: "", status: "", sort: "", dir: "up" };
@@ -99,13 +99,18 @@
     columns.forEach((column, number) => {
       const cell = row.insertCell();
       const value = rows[index][number];
-      if (!["word", "text"].includes(column.kind)) cell.className = "number";
+      if (!["word", "text", "link"].includes(column.kind)) cell.className = "number";
       if (value === null) { cell.textContent = "\u2013"; return; }
       const text = column.kind === "word" ? words[column.key][value] : format[column.kind](value);
       if (column.key === "workload") {
         const link = document.createElement("a");
         link.href = data.pages[value];
         link.textContent = text;
+        cell.append(link);
+      } else if (column.kind === "link") {
+        const link = document.createElement("a");
+        link.href = value;
+        link.textContent = "map";
         cell.append(link);
       } else {
         cell.textContent = text;

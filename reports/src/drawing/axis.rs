@@ -100,6 +100,15 @@ impl Axis {
         let ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].map(|v| (v, percent_tick(v))).to_vec();
         Self { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks, title: title.into() }
     }
+
+    /// Shares from 0 up to the first tick that is not below the largest.
+    pub(crate) fn shares_to(title: impl Into<String>, most: f64) -> Self {
+        let most = most.clamp(0.001, 1.0);
+        let step = round_step(most / 5.0);
+        let high = ((most / step * 0.999).ceil() * step).min(1.0);
+        let ticks = steps(step, high).map(|v| (v, percent_tick(v))).collect();
+        Self { scale: Scale::Linear { low: 0.0, high }, ticks, title: title.into() }
+    }
 }
 
 fn percent_tick(share: f64) -> String {
@@ -208,34 +217,77 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// Draws a legend downwards from `corner`; what does not fit into `height` is counted in a last line.
+const LINE: f64 = 17.0;
+const INDENT: f64 = 22.0;
+const LETTERS: f64 = 12.0;
+
+/// Makes a picture as wide as a legend at `left` needs, up to `most` pixels; what is wider is wrapped.
+pub(crate) fn make_room(drawing: &mut Drawing, left: f64, most: u32, entries: &[Entry]) {
+    let widest = entries.iter().map(|entry| text_width(&entry.text, LETTERS)).fold(0.0, f64::max);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
+    let needed = (left + INDENT + widest + 4.0).ceil() as u32;
+    drawing.widen(needed.min(most));
+}
+
+/// Draws a legend downwards from `corner`, long texts on several lines; what does not fit into `height` is
+/// counted in a last line.
 pub(crate) fn legend(drawing: &mut Drawing, corner: Spot, height: f64, entries: &[Entry]) {
-    const LINE: f64 = 17.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a few lines; `as` saturates"
-    )]
-    let room = (height / LINE).max(1.0) as usize;
-    let shown = if entries.len() <= room { entries.len() } else { room - 1 };
+    let width = f64::from(drawing.size().0) - corner.0 - INDENT;
+    let wrapped: Vec<Vec<String>> = entries.iter().map(|entry| wrap(&entry.text, width)).collect();
+    let lines = |count: usize| wrapped[..count].iter().map(Vec::len).sum::<usize>();
+    let fits = |count: usize, lines_left: usize| {
+        crate::format::count_real(lines(count) + lines_left) * LINE <= height.max(LINE)
+    };
+    let count = entries.len();
+    let shown = if fits(count, 0) { count } else { (0..count).rev().find(|&n| fits(n, 1)).unwrap_or(0) };
     let mut y = corner.1 + LINE / 2.0;
-    for entry in &entries[..shown] {
-        let (at, ink) = ((corner.0 + 8.0, y), Ink::Color(entry.color));
-        match entry.key {
-            Key::Dot(shape) => {
-                drawing.push(Mark::Dot { at, ink, shape, radius: 4.5, tip: String::new() });
-            }
-            Key::Line { dashed: false } => drawing.line([(corner.0, y), (corner.0 + 16.0, y)], ink, 2.0),
-            Key::Line { dashed: true } => drawing.dashed([(corner.0, y), (corner.0 + 16.0, y)], ink, 2.0),
-            Key::Box => drawing.rect((corner.0 + 2.0, y - 6.0), (12.0, 12.0), ink, ""),
+    for (entry, texts) in entries.iter().zip(&wrapped).take(shown) {
+        draw_key(drawing, entry, (corner.0, y));
+        for text in texts {
+            drawing.text((corner.0 + INDENT, y), text.clone(), Anchor::Start);
+            y += LINE;
         }
-        drawing.text((corner.0 + 22.0, y), entry.text.clone(), Anchor::Start);
-        y += LINE;
     }
-    if shown < entries.len() {
-        let text = format!("and {} more", entries.len() - shown);
-        drawing.text_of((corner.0 + 22.0, y), text, Anchor::Start, 12.0, Ink::Muted);
+    if shown < count {
+        let text = format!("and {} more", count - shown);
+        drawing.text_of((corner.0 + INDENT, y), text, Anchor::Start, LETTERS, Ink::Muted);
     }
+}
+
+fn draw_key(drawing: &mut Drawing, entry: &Entry, (x, y): Spot) {
+    let (at, ink) = ((x + 8.0, y), Ink::Color(entry.color));
+    match entry.key {
+        Key::Dot(shape) => drawing.push(Mark::Dot { at, ink, shape, radius: 4.5, tip: String::new() }),
+        Key::Line { dashed: false } => drawing.line([(x, y), (x + 16.0, y)], ink, 2.0),
+        Key::Line { dashed: true } => drawing.dashed([(x, y), (x + 16.0, y)], ink, 2.0),
+        Key::Box => drawing.rect((x + 2.0, y - 6.0), (12.0, 12.0), ink, ""),
+    }
+}
+
+/// A text in lines of at most `width` pixels: broken behind a space, a comma or a dash where there is one.
+fn wrap(text: &str, width: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let is_full = |line: &str, piece: &str| {
+        text_width(line, LETTERS) + text_width(piece.trim_end(), LETTERS) > width.max(LETTERS)
+    };
+    for piece in text.split_inclusive([' ', ',', '-']) {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && is_full(&lines[last], piece) {
+            lines.push(String::new());
+        }
+        for letter in piece.chars() {
+            let last = lines.len() - 1;
+            if !lines[last].is_empty()
+                && letter != ' '
+                && is_full(&lines[last], letter.encode_utf8(&mut [0; 4]))
+            {
+                lines.push(String::new());
+            }
+            let last = lines.len() - 1;
+            lines[last].push(letter);
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -257,6 +309,31 @@ mod tests {
     }
 
     #[test]
+    fn a_legend_stays_inside_its_picture() {
+        assert_eq!(wrap("first-fit by size", 80.0), ["first-fit", "by size"]);
+        assert_eq!(wrap("abcdefgh", 30.0), ["abcd", "efgh"]);
+        assert_eq!(wrap("", 30.0), [""]);
+        let entry = |text: &str| Entry { key: Key::Box, color: [0; 3], text: text.to_owned() };
+        let entries = ["short", "a name of many words that has to be broken", "last"].map(entry);
+        let mut drawing = Drawing::new("t", 200, 100);
+        legend(&mut drawing, (90.0, 0.0), 85.0, &entries);
+        let texts: Vec<(f64, &str)> = drawing
+            .marks()
+            .iter()
+            .filter_map(|mark| match mark {
+                Mark::Text { at, text, .. } => Some((at.0 + text_width(text, 12.0), text.as_str())),
+                _ => None,
+            })
+            .collect();
+        assert!(texts.iter().all(|(end, _)| *end <= 200.0), "{texts:?}");
+        assert_eq!((texts[0].1, texts[texts.len() - 1].1), ("short", "and 2 more"));
+        make_room(&mut drawing, 90.0, 1000, &entries);
+        assert!(drawing.size().0 > 350 && drawing.size().0 < 1000, "{:?}", drawing.size());
+        make_room(&mut drawing, 90.0, 300, &entries);
+        assert!(drawing.size().0 > 350, "never narrower");
+    }
+
+    #[test]
     fn ticks_are_round() {
         let labels =
             |axis: Axis| axis.ticks.into_iter().map(|(_, label)| label).collect::<Vec<_>>().join(" | ");
@@ -265,6 +342,13 @@ mod tests {
         assert_eq!(labels(Axis::counts("", 3.0)), "0 | 1 | 2 | 3");
         assert_eq!(labels(Axis::times("", 2e3, 3e6)), "1 \u{b5}s | 10 \u{b5}s | 100 \u{b5}s | 1 ms | 10 ms");
         assert_eq!(labels(Axis::gaps("", 0.2)), "0 % | 0.1 % | 0.3 % | 1 % | 3 % | 10 %");
+        assert_eq!(
+            labels(Axis::shares_to("", 0.352)),
+            "0 % | 10 % | 20 % | 30 % | 40 %",
+            "the last tick is not below the largest share"
+        );
+        assert_eq!(labels(Axis::shares_to("", 1.0)), "0 % | 20 % | 40 % | 60 % | 80 % | 100 %");
+        assert_eq!(labels(Axis::shares_to("", 0.05)), "0 % | 1 % | 2 % | 3 % | 4 % | 5 %");
         assert_eq!(labels(Axis::shares("")), "0 % | 20 % | 40 % | 60 % | 80 % | 100 %");
     }
 }

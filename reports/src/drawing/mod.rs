@@ -99,6 +99,11 @@ impl Drawing {
         png::paint(self)
     }
 
+    /// Makes the picture wider, never narrower.
+    pub(crate) fn widen(&mut self, width: u32) {
+        self.width = self.width.max(width);
+    }
+
     #[cfg(test)]
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks

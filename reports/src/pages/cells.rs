@@ -12,10 +12,12 @@ use planlab_results::Record;
 
 const SCRIPT: &str = include_str!("../assets/cells.js");
 
-/// A column: its key, its title, and how its values are shown. A `word` is one of few texts.
-const COLUMNS: [(&str, &str, &str); 19] = [
+/// A column: its key, its title, and how its values are shown. A `word` is one of few texts, a
+/// `link` the path of a page.
+const COLUMNS: [(&str, &str, &str); 20] = [
     ("workload", "Workload", "word"),
     ("planner", "Planner", "word"),
+    ("map", "Map", "link"),
     ("seed", "Seed", "count"),
     ("repetition", "Rep.", "count"),
     ("status", "Status", "word"),
@@ -35,22 +37,23 @@ const COLUMNS: [(&str, &str, &str); 19] = [
     ("remark", "Remark", "text"),
 ];
 
-/// All rows as a table, for its files.
-pub(crate) fn table(model: &Model) -> Table {
+/// All rows as a table, for its files; `map` gives the page with the map of the plan of a workload's row.
+pub(crate) fn table<'p>(model: &Model, map: impl Fn(usize, &Record) -> Option<&'p str>) -> Table {
     let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, _)| (*key, *title)).collect();
     let mut table = Table::new("cells", "All rows.", &columns);
     for cell in &model.cells {
         for record in model.rows(cell) {
-            table.push(values(model, cell, record));
+            table.push(values(model, cell, record, map(cell.workload, record)));
         }
     }
     table
 }
 
-fn values(model: &Model, cell: &Cell, record: &Record) -> Vec<Value> {
+fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec<Value> {
     vec![
         Value::text(&record.workload),
         Value::text(&model.planner(cell).label),
+        Value::or_missing(map.map(Value::text)),
         Value::Count(record.seed),
         Value::Count(u64::from(record.repetition)),
         Value::text(record.status.name()),
@@ -83,7 +86,8 @@ pub(crate) fn body(model: &Model, table: &Table, page: impl Fn(usize) -> String)
         h1 { "All cells" }
         p.note {
             "A row for each cell and repetition. Words in the field are sought in every text of a row; a word \
-             with a minus in front must not be there. A click on a title sorts. The address keeps the choice. "
+             with a minus in front must not be there. A click on a title sorts. The address keeps the choice. A \
+             map is that of the row's plan, where the report has it, be it drawn for this planner or another. "
             a href="tables/cells.csv" { "CSV" } " " a href="tables/cells.tex" { "LaTeX" }
         }
         noscript { p.alert { "This table needs JavaScript; the CSV file holds the same rows." } }
@@ -96,7 +100,7 @@ pub(crate) fn body(model: &Model, table: &Table, page: impl Fn(usize) -> String)
         }
         div #grid tabindex="0" {
             table {
-                thead { tr { @for (_, title, kind) in COLUMNS { th.number[!matches!(kind, "word" | "text")] scope="col" { (title) } } } }
+                thead { tr { @for (_, title, kind) in COLUMNS { th.number[!matches!(kind, "word" | "text" | "link")] scope="col" { (title) } } } }
                 tbody {}
             }
         }

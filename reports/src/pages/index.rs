@@ -85,7 +85,14 @@ pub(crate) fn gaps_body(table: &Table) -> Markup {
 
 fn failures(findings: &[Finding], table: &Table) -> Markup {
     let refuted = findings.iter().filter(|finding| finding.is_refutation()).count();
+    let missing = findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
     html! {
+        @if missing > 0 {
+            p.alert {
+                "The store is damaged: " (missing) " of the instances and plans that its rows name "
+                "cannot be read. Their pictures are not here."
+            }
+        }
         @if refuted > 0 {
             p.alert { (refuted) " plans or bounds are false." }
         }
@@ -165,8 +172,9 @@ fn gaps(model: &Model) -> Vec<gap::Gaps> {
         .map(|planner| {
             let cells: Vec<_> =
                 (0..model.workloads.len()).flat_map(|workload| model.free_cells(planner, workload)).collect();
-            let gap =
-                |cell: &&crate::model::Cell| Some((model.row(cell).workload.clone(), cell.gap?.max(0.0)));
+            let gap = |cell: &&crate::model::Cell| {
+                Some((model.row(cell).workload.clone(), model.answer_gap(cell)?.max(0.0)))
+            };
             let gaps: Vec<(String, f64)> = cells.iter().filter_map(gap).collect();
             gap::Gaps { series: model.series(planner), failures: cells.len() - gaps.len(), gaps }
         })

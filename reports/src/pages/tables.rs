@@ -34,7 +34,11 @@ pub(crate) fn failures(model: &Model, findings: &[Finding]) -> Table {
     for finding in findings {
         // Rows with such a status have lines of their own below.
         if !matches!(finding, Finding::Refuted { .. }) {
-            let kind = if finding.is_refutation() { "refuted" } else { "inconsistent" };
+            let kind = match finding {
+                Finding::MissingFile { .. } => "missing file",
+                finding if finding.is_refutation() => "refuted",
+                _ => "inconsistent",
+            };
             let mut row = vec![Value::text("(audit)"), Value::text(kind), Value::Count(1)];
             row.extend([Value::Missing, Value::text(finding.to_string()), Value::Missing, Value::Missing]);
             table.push(row);
@@ -175,7 +179,7 @@ fn leader(model: &Model, number: usize) -> (usize, f64, Vec<Value>) {
     let counted = |keep: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| keep(cell)).count();
     let workloads: std::collections::BTreeSet<usize> = cells.iter().map(|cell| cell.workload).collect();
     let free = cells.iter().filter(|cell| model.row(cell).target_bytes.is_none());
-    let gap = shifted_geometric_mean(free.map(|cell| cell.gap), GAP_SHIFT);
+    let gap = shifted_geometric_mean(free.map(|cell| model.answer_gap(cell)), GAP_SHIFT);
     let time = shifted_geometric_mean(cells.iter().map(|cell| cell.time_ns), TIME_SHIFT);
     let mark = if planner.in_place { " \u{21c4}" } else { "" };
     let row = vec![
@@ -303,7 +307,7 @@ fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
 
 fn mean_gap(model: &Model, planner: usize, workloads: &[usize]) -> Value {
     let cells = workloads.iter().flat_map(|&workload| model.free_cells(planner, workload));
-    let mean = shifted_geometric_mean(cells.map(|cell| cell.gap), GAP_SHIFT);
+    let mean = shifted_geometric_mean(cells.map(|cell| model.answer_gap(cell)), GAP_SHIFT);
     let remark = format!("{} answers, {} without", mean.count, mean.failures);
     match mean.mean {
         Some(gap) => Value::Heat(gap.max(0.0), remark),
@@ -333,7 +337,9 @@ fn gap_of(model: &Model, planner: usize, workload: usize) -> Value {
     let Some(cell) = model.free_cells(planner, workload).next() else { return Value::Missing };
     let row = model.row(cell);
     match (cell.gap, row.height) {
-        (Some(gap), Some(height)) => Value::Heat(gap, format!("{} bytes", count(height))),
+        (Some(gap), Some(height)) if row.status.is_answer() => {
+            Value::Heat(gap, format!("{} bytes", count(height)))
+        }
         _ => Value::text(row.status.name()),
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn body(
     workload: usize,
     instance: Option<&Instance>,
     mapped: &[Mapped],
+    baseline: &str,
     cells: &Table,
 ) -> Result<Markup, ReportError> {
     let subject = &model.workloads[workload];
@@ -46,6 +47,9 @@ pub(crate) fn body(
                  step of the highest load and the load itself; buffers in use at that step have a dark edge, \
                  those that reach the plan's height a red one."
             }
+            @if mapped.first().is_some_and(|best| same_plan(model, workload, best, baseline)) {
+                p.note { "The plan of " (baseline) " is the first one." }
+            }
             div.pair {
                 @for map in mapped { (picture(&format!("../{}", map.placement), map.size, &label(map))) }
             }
@@ -59,6 +63,16 @@ pub(crate) fn body(
         }
         p.note { "Maps of any other plan: " code { "planlab show TRACE PLAN -o FILE.html" } }
     })
+}
+
+/// Whether the baseline's plan is the one that is drawn, though it is another planner's.
+fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bool {
+    let drawn = &model.cells[map.cell];
+    let Some(planner) = model.planners.iter().position(|planner| planner.label == baseline) else {
+        return false;
+    };
+    let mut cells = model.free_cells(planner, workload);
+    drawn.planner != planner && cells.next().is_some_and(|cell| model.row(cell).plan == model.row(drawn).plan)
 }
 
 /// A cell in a few words.

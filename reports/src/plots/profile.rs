@@ -4,7 +4,7 @@ use planlab_results::statistics::Profile;
 
 use super::Series;
 use crate::drawing::Drawing;
-use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend};
+use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend, make_room};
 use crate::drawing::palette::Ink;
 
 /// Draws, for each planner, the share of workloads on which its height is within a factor of the lowest;
@@ -40,6 +40,7 @@ pub(crate) fn plot(all: &[(Series, Profile)]) -> Option<Drawing> {
         let text = format!("{} ({:.0} %)", series.label, profile.at(1.0) * 100.0);
         entries.push(Entry { key: Key::Line { dashed }, color: series.color(), text });
     }
+    make_room(&mut drawing, frame.right + 16.0, 1240, &entries);
     legend(&mut drawing, (frame.right + 16.0, frame.top), 450.0, &entries);
     Some(drawing)
 }

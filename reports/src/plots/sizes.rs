@@ -5,7 +5,7 @@ use planlab_dsa::Instance;
 use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend};
 use crate::drawing::palette::{BLUE, Ink, ORANGE};
 use crate::drawing::{Anchor, Drawing};
-use crate::format::{bytes, count, count_real, percent, real};
+use crate::format::{bytes, count, count_real, real};
 
 /// Draws, for each power of two, the share of the buffers with a size from it up to the next, and the share
 /// of the bytes that they hold.
@@ -22,14 +22,7 @@ pub fn size_distribution_plot(instance: &Instance) -> Drawing {
         ticks: Vec::new(),
         title: "size (from this power of two up to the next)".to_owned(),
     };
-    let mut y = Axis::shares("share");
-    y.scale = Scale::Linear { low: 0.0, high: (most * 1.05).min(1.0) };
-    y.ticks.retain(|(value, _)| *value <= most * 1.05);
-    if y.ticks.len() < 3 {
-        y.ticks =
-            [0.0, 0.05, 0.1, 0.15, 0.2].into_iter().map(|v| (v, percent(v).replace(".00", ""))).collect();
-        y.ticks.retain(|(value, _)| *value <= most * 1.05);
-    }
+    let y = Axis::shares_to("share", most);
     let frame = Frame { left: 92.0, top: 22.0, right: 740.0, bottom: 266.0, x, y };
     frame.draw(&mut drawing);
     let slot = (frame.right - frame.left) / count_real(classes.len()).max(1.0);

@@ -3,7 +3,7 @@
 use planlab_results::statistics::{PowerFit, fit_power};
 
 use super::Series;
-use crate::drawing::axis::{Axis, Entry, Frame, Key, legend};
+use crate::drawing::axis::{Axis, Entry, Frame, Key, legend, make_room};
 use crate::drawing::palette::Ink;
 use crate::drawing::{Drawing, Mark};
 use crate::format::{count, nanoseconds, short_count};
@@ -67,6 +67,7 @@ pub(crate) fn plot(all: &[Timings]) -> Option<Drawing> {
         let text = format!("{}{exponent}", series.label);
         entries.push(Entry { key: Key::Dot(series.shape()), color: series.color(), text });
     }
+    make_room(&mut drawing, frame.right + 16.0, 1240, &entries);
     legend(&mut drawing, (frame.right + 16.0, frame.top), f64::from(height - 24), &entries);
     Some(drawing)
 }

@@ -1,0 +1,61 @@
+//! Which plans are drawn.
+
+use crate::ReportOptions;
+use crate::model::{Cell, Model};
+
+/// Larger workloads have maps of the best and the baseline's plan alone.
+const SMALL: u64 = 2_000;
+/// So many of the lowest heights of a small workload are drawn.
+const LOWEST: usize = 3;
+
+/// The cells whose plans are drawn, by workload: the best, the baseline's, and then others that are low.
+/// Where there are more than the options allow, every workload has its first ones before any has more.
+pub(crate) fn choose(model: &Model, options: &ReportOptions) -> Vec<Vec<usize>> {
+    let workloads = 0..model.workloads.len();
+    let mut left = options.maps;
+    let mut chosen: Vec<Vec<usize>> = vec![Vec::new(); model.workloads.len()];
+    for workload in workloads.clone() {
+        for cell in first(model, workload, &options.baseline) {
+            add(model, &mut chosen[workload], cell, &mut left);
+        }
+    }
+    for workload in workloads.filter(|&workload| model.workloads[workload].buffers <= SMALL) {
+        for cell in lowest(model, workload) {
+            add(model, &mut chosen[workload], cell, &mut left);
+        }
+    }
+    chosen
+}
+
+/// Adds a cell, unless its plan is there already.
+fn add(model: &Model, chosen: &mut Vec<usize>, cell: usize, left: &mut usize) {
+    let plan = |cell: usize| &model.row(&model.cells[cell]).plan;
+    if *left > 0 && plan(cell).is_some() && chosen.iter().all(|&other| plan(other) != plan(cell)) {
+        chosen.push(cell);
+        *left -= 1;
+    }
+}
+
+/// The best cell and the baseline's.
+fn first(model: &Model, workload: usize, baseline: &str) -> Vec<usize> {
+    let baseline = model.planners.iter().position(|planner| planner.label == baseline);
+    let baseline = baseline.and_then(|planner| model.free_cells(planner, workload).next());
+    let cells = &model.workloads[workload].cells;
+    let number =
+        |wanted: &Cell| cells.iter().copied().find(|&at| std::ptr::eq(&raw const model.cells[at], wanted));
+    [model.best_cell(workload), baseline].into_iter().flatten().filter_map(number).collect()
+}
+
+/// One cell of each of the lowest heights, those without hand-overs before others of the same height.
+fn lowest(model: &Model, workload: usize) -> Vec<usize> {
+    let rank = |cell: usize| {
+        let row = model.row(&model.cells[cell]);
+        row.plan.as_ref()?;
+        Some((row.height?, row.hand_overs > 0, cell))
+    };
+    let cells = model.workloads[workload].cells.iter();
+    let mut ranked: Vec<_> = cells.filter_map(|&cell| rank(cell)).collect();
+    ranked.sort_unstable();
+    ranked.dedup_by_key(|&mut (height, _, _)| height);
+    ranked.into_iter().take(LOWEST).map(|(_, _, cell)| cell).collect()
+}
