@@ -58,7 +58,7 @@ new-planner NAME:
     scripts/new-planner {{NAME}}
 
 # fuzz a parser for SECONDS (needs nightly and cargo-fuzz; skipped, and said so, without them)
-fuzz TARGET="lab" SECONDS="60":
+fuzz TARGET="trace" SECONDS="60":
     @if cargo fuzz --version >/dev/null 2>&1 && rustc --version | grep -q nightly; then \
        cargo fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}; \
      else echo "fuzz: skipped, cargo-fuzz or a nightly toolchain is missing; the corpus is replayed by \`just test\`"; fi

@@ -102,7 +102,7 @@ pub(crate) struct Reading {
 /// Limits of a cell.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// Wall time of a cell (10s, 500ms, 2m) [default: the suite's, else 10s]
+    /// Wall time of a cell (10s, 500ms, 2m) [default: 10s, or what the suite says]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) time_limit: Option<Duration>,
     /// Memory of a cell

@@ -68,6 +68,9 @@ fn violation_object(violation: &Violation, trace: &Trace) -> Value {
 
 fn violation_text(violation: &Violation, trace: &Trace) -> String {
     let mut text = format!("not valid: {violation}\n");
+    if let Violation::OverCapacity { arena, .. } = violation {
+        text += &format!("  arena {arena} is `{}`\n", trace.instance.arenas()[arena.index()].name);
+    }
     for id in violation.buffers() {
         let Some(label) = trace.labels.buffers.get(id.index()) else { continue };
         let row = label.row.map(|row| format!(", line {row}")).unwrap_or_default();

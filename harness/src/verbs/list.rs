@@ -27,6 +27,9 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         // There are none in this version.
         Listing::Allocators | Listing::Schedulers => Vec::new(),
     };
+    if entries.is_empty() {
+        note("there are none in this version");
+    }
     let values = entries.iter().map(value).collect();
     let mut table = Table::new(&["key", "description"]);
     entries.iter().for_each(|entry| table.row([entry.key.clone(), entry.description.clone()]));
