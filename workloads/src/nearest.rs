@@ -1,7 +1,8 @@
 //! What somebody may have meant by a name that does not exist.
 
 /// The candidates that look most like `word`, the nearest first, at most three; equals in their given
-/// order. Candidates that share less than half of their letters with it are left out.
+/// order. Candidates that share less than half of their letters with it are left out, but
+/// for those one letter away.
 ///
 /// # Complexity
 ///
@@ -19,7 +20,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     for candidate in candidates {
         let letters: Vec<char> = candidate.chars().take(100).collect();
         let distance = distance(&word, &letters);
-        if 2 * distance <= word.len().max(letters.len()) {
+        if distance <= 1 || 2 * distance <= word.len().max(letters.len()) {
             scored.push((distance, candidate));
         }
     }
@@ -38,7 +39,7 @@ pub fn did_you_mean(near: &[impl AsRef<str>]) -> String {
 }
 
 /// The number of letters to insert, delete, replace, or swap with a neighbour.
-fn distance(a: &[char], b: &[char]) -> usize {
+pub(crate) fn distance(a: &[char], b: &[char]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, &x) in a.iter().enumerate() {

@@ -438,6 +438,27 @@ mod tests {
     }
 
     #[test]
+    fn mips_run_on_small_public_instances() {
+        let corpus = tempfile::tempdir().expect("a temporary folder");
+        for (name, buffers) in
+            [("minimalloc/S.100.csv", 300), ("minimalloc/L.100.csv", 301), ("idealloc/I.csv", 9)]
+        {
+            let path = corpus.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+            let rows: String = (0..buffers).map(|id| format!("{id},0,3,4\n")).collect();
+            fs::write(path, format!("id,lower,upper,size\n{rows}")).expect("writable");
+        }
+        let suite = Suite::find("public").expect("embedded");
+        let catalog = Catalog::new(Some(corpus.path().to_owned()));
+        let picks = suite.select(&catalog, &planners()).expect("all there").picks;
+        let with_mip = picks.iter().filter(|pick| pick.planner == "mip/highs");
+        assert_eq!(
+            with_mip.map(|pick| pick.workload.as_str()).collect::<Vec<_>>(),
+            ["minimalloc/s", "idealloc/i"]
+        );
+    }
+
+    #[test]
     fn an_unknown_suite_has_near_ones() {
         let error = Suite::find("smokes").expect_err("unknown");
         assert_eq!(error.to_string(), "there is no suite `smokes`; did you mean `smoke`?");

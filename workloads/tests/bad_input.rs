@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use planlab_dsa::{Alignment, Offset, Step};
-use planlab_workloads::formats::{compress, read_plan, read_trace, write_minimalloc, write_plan};
+use planlab_workloads::formats::{
+    compress, read_plan, read_trace, unmatched, write_minimalloc, write_plan, write_trace,
+};
 use planlab_workloads::{Dialect, FormatError, ReadOptions, Trace};
 
 fn read(text: impl AsRef<[u8]>) -> Result<Trace, FormatError> {
@@ -135,6 +137,58 @@ fn bytes_that_are_wrong() {
 }
 
 #[test]
+fn a_name_that_ends_in_zst_promises_zstd() {
+    let whole = compress(rows("a,0,2,4\n").as_bytes(), 3).expect("compressed");
+    let read = |bytes: &[u8]| read_trace("t.csv.zst", bytes, &ReadOptions::default());
+    for bytes in [&whole[..0], &whole[..2], rows("a,0,2,4\n").as_bytes()] {
+        let error = read(bytes).expect_err("no frame");
+        assert_eq!(error.to_string(), "t.csv.zst:1: not a zstd file, or cut short");
+    }
+    let skipped = [b"\x52\x2a\x4d\x18\x03\0\0\0abc", whole.as_slice()].concat();
+    for bytes in [&whole, &skipped] {
+        assert_eq!(read(bytes).expect("valid").instance.len(), 1);
+    }
+}
+
+#[test]
+fn directives_may_be_in_capitals() {
+    let plain = read("# alignment: 64\n# arena Sram: 640\nid,lower,upper,size\na,0,2,5\n").expect("valid");
+    let trace = read("# Alignment: 64\n# ARENA Sram: 640\nid,lower,upper,size\na,0,2,5\n").expect("valid");
+    assert_eq!((&trace.instance, trace.labels.meta("alignment")), (&plain.instance, Some("64")));
+    assert_eq!(trace.instance.buffers()[0].size.get(), 64);
+    assert_eq!(write_trace(&trace), write_trace(&plain));
+    assert!(trace.notices.is_empty() && plain.notices.is_empty());
+    refused("# Alignment: x\n", "t.csv:1: the alignment `x` is not a whole number");
+}
+
+#[test]
+fn misspelt_directives_are_noticed() {
+    for (comment, usage) in [
+        ("alignment 64", "# alignment: BYTES"),
+        ("Alignment = 64", "# alignment: BYTES"),
+        ("alignement: 64", "# alignment: BYTES"),
+        ("alignment bytes: 64", "# alignment: BYTES"),
+        ("aligment: all", "# alignment: BYTES"),
+        ("arena sram 100", "# arena NAME: BYTES"),
+        ("arena sram unlimited", "# arena NAME: BYTES"),
+        ("areena sram: 100", "# arena NAME: BYTES"),
+        ("rank_steps: yes", "# rank-steps: yes"),
+    ] {
+        let trace = read(format!("id,lower,upper,size\n# {comment}\na,0,2,4\n")).expect(comment);
+        assert_eq!(trace.instance, read(rows("a,0,2,4\n")).expect("plain").instance, "{comment}");
+        let notice = format!("line 2: `# {comment}` sets nothing; did you mean `{usage}`?");
+        assert_eq!(trace.notices, [notice]);
+    }
+    for prose in ["alignment is not given", "arena of the second device", "parent: resnet", "a", "", "é: 4"]
+    {
+        assert!(
+            read(format!("# {prose}\n{}", rows("a,0,2,4\n"))).expect(prose).notices.is_empty(),
+            "{prose}"
+        );
+    }
+}
+
+#[test]
 fn ten_megabytes_on_one_line_are_refused_at_once() {
     let started = Instant::now();
     for filler in ["x", ",", "\"", "1,", "#", "é", "\"\"", "a b,"] {
@@ -253,6 +307,15 @@ fn plans_that_are_wrong() {
         ),
         ("id,offset,size\na,0,4\nb,4,6\n", "p.csv:3: the size is 6 here, but 5 in the trace"),
         ("id,offset,overwrites\na,0,\nb,0,c\n", "p.csv:3: `c` is no buffer of the trace"),
+        (
+            "id,lower,upper,offset\na,0,2,0\nb,1,2,4\n",
+            "p.csv:3: the life is [1, 2) here, but [0, 2) in the trace",
+        ),
+        ("id,upper,offset\na,3,0\nb,2,4\n", "p.csv:2: the life is [0, 3) here, but [0, 2) in the trace"),
+        (
+            "id,start,end,offset\na,0,1,0\nb,0,2,4\n",
+            "p.csv:3: the life is [0, 3) here, but [0, 2) in the trace",
+        ),
         ("", "p.csv:1: the file is empty: there is no header line"),
     ] {
         assert_eq!(plan(text).expect_err(message).to_string(), message);
@@ -269,6 +332,33 @@ fn plans_that_are_wrong() {
     }
     let good = plan("id,offset\nb,4\na,0\n").expect("any order");
     assert_eq!(trace.instance.verify(good).expect("valid").height().get(), 9);
+}
+
+#[test]
+fn a_plan_may_have_ranked_steps_or_the_files_own() {
+    let trace = read(rows("a,5000000000,9000000001,4\nb,9000000000,9999999999,4\n")).expect("valid");
+    let plan = |rows: &str| read_plan("p.csv", format!("id,lower,upper,offset\n{rows}").as_bytes(), &trace);
+    assert!(plan("a,0,2,0\nb,1,3,4\n").is_ok());
+    assert!(plan("a,5000000000,9000000001,0\nb,9000000000,9999999999,4\n").is_ok());
+    assert_eq!(
+        plan("a,0,2,0\nb,1,4,4\n").expect_err("another end").reason(),
+        "the life is [1, 4) here, but [9000000000, 9999999999) in the trace"
+    );
+}
+
+#[test]
+fn ids_that_a_plan_and_its_trace_do_not_share_are_named() {
+    let trace = read(rows(&(0..9).map(|id| format!("b{id},0,2,4\n")).collect::<String>())).expect("valid");
+    let compare = |text: &str| unmatched("p.csv", text.as_bytes(), &trace).expect(text);
+    let found = compare("id,offset\nb8,0\nc,4\nb8,8\n");
+    assert_eq!(found.missing.len(), 8);
+    assert_eq!(found.extra, ["c", "b8"]);
+    assert_eq!(
+        found.to_string(),
+        "no row for `b0`, `b1`, `b2`, `b3`, `b4` and 3 more; one too many for `c`, `b8`"
+    );
+    let whole: String = (0..9).map(|id| format!("b{id},{}\n", 4 * id)).collect();
+    assert!(compare(&format!("id,offset\n{whole}")).is_empty());
 }
 
 #[test]

@@ -130,7 +130,16 @@ fn streams_wait_or_are_kept_apart() {
 fn bad_parameters_are_named() {
     for (family, parameters, message) in [
         ("unifrom", vec![], "there is no family `unifrom`; did you mean `uniform`?"),
-        ("uniform", vec![("sed", "1")], "the family `uniform` has no parameter `sed`; did you mean `seed`?"),
+        (
+            "guillotine",
+            vec![("sed", "1")],
+            "the family `guillotine` has no parameter `sed` (it has n, seed, height, aspect); did you mean `seed`?",
+        ),
+        (
+            "uniform",
+            vec![("m", "3")],
+            "the family `uniform` has no parameter `m` (it has n, seed, max-size, granule, live); did you mean `n`?",
+        ),
         ("uniform", vec![("n", "9")], "n=9: it must be a whole number from 10 to 10000000"),
         ("uniform", vec![("n", "ten")], "n=ten: it must be a whole number from 10 to 10000000"),
         ("chain", vec![("mode", "eval")], "mode=eval: it must be one of train, infer"),

@@ -8,13 +8,10 @@ use planlab_dsa::{
 };
 use rustc_hash::FxHashMap;
 
+use super::directive::{self, ALIGNMENT_KEY, ARENA_KEY, RANK_KEY};
 use super::error::excerpt;
 use super::{FormatError, ReadOptions, Trace, text};
 
-/// Metadata that asks for ranked steps.
-pub(super) const RANK_KEY: &str = "rank-steps";
-/// Metadata of the default alignment.
-pub(super) const ALIGNMENT_KEY: &str = "alignment";
 /// Metadata of a plan, in its first line.
 pub(super) const PLAN_MARK: (&str, &str) = ("planlab", "plan");
 
@@ -100,27 +97,32 @@ impl<'f> Draft<'f> {
         self.steps.reserve(buffers);
     }
 
-    /// Takes a comment in: `key: value` is metadata, all else is prose.
-    pub(super) fn comment(&mut self, comment: &str) -> Result<(), String> {
-        let Some((key, value)) = comment.split_once(':') else { return Ok(()) };
-        let (key, value) = (key.trim_ascii(), value.trim_ascii());
-        if (key, value) == PLAN_MARK {
-            self.is_plan = true;
+    /// Takes the comment of a line in: `key: value` is metadata or a directive, all else is prose.
+    pub(super) fn comment(&mut self, line: u64, comment: &str) -> Result<(), String> {
+        let Some((key, value)) = comment.split_once(':') else {
+            self.notices.extend(directive::misspelt(line, comment));
             return Ok(());
+        };
+        let (key, value) = (key.trim_ascii(), value.trim_ascii());
+        match directive::of(key) {
+            _ if (key, value) == PLAN_MARK => self.is_plan = true,
+            Some(ARENA_KEY) => self.declare_arena(&comment[ARENA_KEY.len()..])?,
+            Some(ALIGNMENT_KEY) => {
+                let bytes = text::whole("the alignment", value)?;
+                self.default_align = Some(Alignment::new(bytes).ok_or("the alignment is 0")?);
+                self.metadata.push((ALIGNMENT_KEY.to_owned(), value.to_owned()));
+            }
+            Some(known) => self.metadata.push((known.to_owned(), value.to_owned())),
+            None => {
+                self.notices.extend(directive::misspelt(line, comment));
+                self.metadata.push((key.to_owned(), value.to_owned()));
+            }
         }
-        if key == ALIGNMENT_KEY {
-            let bytes = text::whole("the alignment", value)?;
-            self.default_align = Some(Alignment::new(bytes).ok_or("the alignment is 0")?);
-        }
-        if key == "arena" || key.starts_with("arena ") {
-            return self.declare_arena(comment);
-        }
-        self.metadata.push((key.to_owned(), value.to_owned()));
         Ok(())
     }
 
-    fn declare_arena(&mut self, comment: &str) -> Result<(), String> {
-        let rest = &comment["arena".len()..];
+    /// Takes ` NAME: capacity` in.
+    fn declare_arena(&mut self, rest: &str) -> Result<(), String> {
         let (name, capacity) = rest.rsplit_once(':').ok_or("an arena without `: capacity`")?;
         let (name, capacity) = (name.trim_ascii(), capacity.trim_ascii());
         if self.arenas.iter().any(|arena| arena.name == name) {

@@ -41,7 +41,7 @@ pub(super) fn read<'t>(
     let mut fields = Vec::with_capacity(8);
     for (line, text) in lines {
         let read = match text::comment(text) {
-            Some(comment) => draft.comment(comment),
+            Some(comment) => draft.comment(line, comment),
             None => header
                 .row(text, &mut fields)
                 .and_then(|()| event(header, &fields, line))

@@ -3,7 +3,8 @@
 //! `#` lines carry `key: value` metadata; then a header, then a row for each buffer, or for each event
 //! where the header has a column `event` (see `events`). `# alignment: N` aligns every buffer that has no
 //! `alignment` of its own and rounds all sizes up; `# arena NAME: capacity` declares an arena;
-//! `# rank-steps: yes` ranks the steps.
+//! `# rank-steps: yes` ranks the steps. Capitals do not matter in these three words; a line that looks like
+//! one of them misspelt is a notice.
 
 use std::borrow::Cow;
 
@@ -49,7 +50,7 @@ pub(super) fn find_header<'t>(
 ) -> Result<(u64, Header), FormatError> {
     for (number, line) in lines {
         let read = match text::comment(line) {
-            Some(comment) => draft.comment(comment).map(|()| None),
+            Some(comment) => draft.comment(number, comment).map(|()| None),
             None => Header::parse(line).map(Some),
         };
         match read {
@@ -74,7 +75,7 @@ fn read_rows<'t>(
     let mut fields = Vec::with_capacity(16);
     for (number, line) in lines {
         let read = match text::comment(line) {
-            Some(comment) => draft.comment(comment),
+            Some(comment) => draft.comment(number, comment),
             None => header
                 .row(line, &mut fields)
                 .and_then(|()| read_row(draft, &Row { header, fields: &fields, dialect, number })),

@@ -2,7 +2,7 @@
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
 //! dialects of idealloc; the header tells them apart. Bytes that begin like a zstd frame are
-//! decompressed first, whatever the file is called.
+//! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes.
 //!
 //! ```
 //! use planlab_workloads::formats::{read_trace, ReadOptions};
@@ -14,6 +14,7 @@
 //! # Ok::<(), planlab_workloads::FormatError>(())
 //! ```
 
+mod directive;
 mod draft;
 mod error;
 mod events;
@@ -28,7 +29,7 @@ use planlab_dsa::{Alignment, Instance, Labels};
 
 pub use error::{ExportError, FormatError};
 pub use lab::read_trace;
-pub use plan::read_plan;
+pub use plan::{Unmatched, read_plan, unmatched};
 pub use save::{SaveError, compress, save};
 pub use write::{write_minimalloc, write_plan, write_trace};
 

@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 
+use std::fmt;
+
 use planlab_dsa::{BufferId, InPlace, Offset, Plan};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::draft::Draft;
 use super::error::excerpt;
@@ -17,21 +19,15 @@ use super::{FormatError, ReadOptions, Trace, text};
 /// Reads a plan for the buffers of `trace`; nothing says yet that it is a valid one.
 ///
 /// A file with another number of rows than the trace has buffers gives a plan with so many offsets, in
-/// the file's order: verification refuses it with both numbers.
+/// the file's order: verification refuses it with both numbers, and [`unmatched`] has the ids.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong, with its line: no column `offset`, a row without one, an id that the
-/// trace lacks or that comes twice, a size that is not the trace's.
+/// trace lacks or that comes twice, a size or life that is not the trace's.
 pub fn read_plan(file: &str, bytes: &[u8], trace: &Trace) -> Result<Plan, FormatError> {
     let text = text::decode(file, bytes)?;
-    let options = ReadOptions::default();
-    let mut draft = Draft::new(file, &options);
-    let mut lines = text::lines(&text);
-    let (header_line, header) = find_header(&mut draft, &mut lines)?;
-    let required = [(Column::Id, "id"), (Column::Offset, "offset")];
-    header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
-    let rows = read_rows(file, &header, lines)?;
+    let rows = parse(file, &text)?;
     if rows.len() == trace.instance.len() {
         match_rows(file, &rows, trace)
     } else {
@@ -39,12 +35,82 @@ pub fn read_plan(file: &str, bytes: &[u8], trace: &Trace) -> Result<Plan, Format
     }
 }
 
+/// Ids that a plan and its trace do not share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unmatched {
+    /// Buffers of the trace without a row, in the trace's order.
+    pub missing: Vec<String>,
+    /// Ids of rows that the trace lacks or that came before, in the file's order.
+    pub extra: Vec<String>,
+}
+
+impl Unmatched {
+    /// Whether every buffer has one row, and every row its buffer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.extra.is_empty()
+    }
+}
+
+/// "no row for `a`, `b` and 3 more; one too many for `c`".
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lists = [("no row for ", &self.missing), ("one too many for ", &self.extra)];
+        let mut between = "";
+        for (what, ids) in lists.iter().filter(|(_, ids)| !ids.is_empty()) {
+            write!(f, "{between}{what}{}", some_of(ids))?;
+            between = "; ";
+        }
+        Ok(())
+    }
+}
+
+fn some_of(ids: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let quoted: Vec<String> = ids.iter().take(SHOWN).map(|id| format!("`{}`", excerpt(id))).collect();
+    let more = ids.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", quoted.join(", "))
+}
+
+/// Which ids a plan and its trace do not share: why [`read_plan`] gave a wrong number of offsets.
+///
+/// # Errors
+///
+/// As [`read_plan`], for what is wrong with a row by itself.
+pub fn unmatched(file: &str, bytes: &[u8], trace: &Trace) -> Result<Unmatched, FormatError> {
+    let text = text::decode(file, bytes)?;
+    let rows = parse(file, &text)?;
+    let names = || trace.labels.buffers.iter().map(|label| label.name.as_str());
+    let mut missing: FxHashSet<&str> = names().collect();
+    let extra = rows.iter().filter(|row| !missing.remove(row.id.as_ref())).map(|row| row.id.to_string());
+    let extra = extra.collect();
+    Ok(Unmatched {
+        missing: names().filter(|name| missing.contains(name)).map(str::to_owned).collect(),
+        extra,
+    })
+}
+
 struct Row<'t> {
     line: u64,
     id: Cow<'t, str>,
     offset: Offset,
+    lower: Option<u64>,
+    /// As the trace's half-open `upper`.
+    upper: Option<u64>,
     size: Option<u64>,
     overwrites: Cow<'t, str>,
+}
+
+fn parse<'t>(file: &str, text: &'t str) -> Result<Vec<Row<'t>>, FormatError> {
+    let options = ReadOptions::default();
+    let mut draft = Draft::new(file, &options);
+    let mut lines = text::lines(text);
+    let (header_line, header) = find_header(&mut draft, &mut lines)?;
+    let required = [(Column::Id, "id"), (Column::Offset, "offset")];
+    header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
+    read_rows(file, &header, lines)
 }
 
 fn read_rows<'t>(
@@ -66,8 +132,14 @@ fn read_row<'t>(header: &Header, fields: &[Cow<'t, str>], line: u64) -> Result<R
     let id = cell(Column::Id);
     let offset = text::maybe("offset", &cell(Column::Offset))?
         .ok_or_else(|| format!("buffer `{}` has no offset", excerpt(&id)))?;
+    let lower = text::maybe("lower", &cell(Column::Lower))?;
+    let upper = match text::maybe("end", &cell(Column::End))? {
+        Some(end) => Some(end.checked_add(1).ok_or("a step of 2^64 - 1 leaves no room for the one after")?),
+        None => text::maybe("upper", &cell(Column::Upper))?,
+    };
     let size = text::maybe("size", &cell(Column::Size))?;
-    Ok(Row { line, id, offset: Offset::new(offset), size, overwrites: cell(Column::Overwrites) })
+    let overwrites = cell(Column::Overwrites);
+    Ok(Row { line, id, offset: Offset::new(offset), lower, upper, size, overwrites })
 }
 
 fn match_rows(file: &str, rows: &[Row<'_>], trace: &Trace) -> Result<Plan, FormatError> {
@@ -85,7 +157,8 @@ fn match_rows(file: &str, rows: &[Row<'_>], trace: &Trace) -> Result<Plan, Forma
         if offsets[buffer].replace(row.offset).is_some() {
             return wrong(format!("buffer `{}` has an offset already", excerpt(&row.id)));
         }
-        if let Some(reason) = row.size.and_then(|size| other_size(trace, buffer, size)) {
+        let other = row.size.and_then(|size| other_size(trace, buffer, size));
+        if let Some(reason) = other.or_else(|| other_life(trace, buffer, row)) {
             return wrong(reason);
         }
         if !row.overwrites.is_empty() {
@@ -103,4 +176,18 @@ fn other_size(trace: &Trace, buffer: usize, size: u64) -> Option<String> {
     let requested = trace.labels.buffers[buffer].requested;
     let known = size == planned.get() || requested.is_some_and(|bytes| bytes.get() == size);
     (!known).then(|| format!("the size is {size} here, but {planned} in the trace"))
+}
+
+/// Steps may be the trace's own or, where it ranks them, its file's.
+fn other_life(trace: &Trace, buffer: usize, row: &Row<'_>) -> Option<String> {
+    let (lower, upper) = <(u32, u32)>::from(trace.instance.buffers()[buffer].live);
+    let planned = (u64::from(lower), u64::from(upper));
+    let fits = |(lower, upper): (u64, u64)| {
+        row.lower.is_none_or(|step| step == lower) && row.upper.is_none_or(|step| step == upper)
+    };
+    let original = trace.labels.buffers[buffer].original_steps;
+    let (lower, upper) = original.unwrap_or(planned);
+    let here = (row.lower.unwrap_or(lower), row.upper.unwrap_or(upper));
+    (!fits(planned) && !original.is_some_and(fits))
+        .then(|| format!("the life is [{}, {}) here, but [{lower}, {upper}) in the trace", here.0, here.1))
 }

@@ -13,8 +13,10 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 /// Decompresses where it must, checks the encoding, takes the byte order mark off.
 pub(super) fn decode<'a>(file: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>, FormatError> {
-    let bytes = if bytes.starts_with(&ZSTD_MAGIC) {
+    let bytes = if is_zstd(bytes) {
         Cow::Owned(decompress(file, bytes)?)
+    } else if file.ends_with(".zst") {
+        return Err(FormatError::new(file, 1, "not a zstd file, or cut short"));
     } else {
         Cow::Borrowed(bytes)
     };
@@ -35,6 +37,12 @@ pub(super) fn decode<'a>(file: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>, Fo
             Ok(Cow::Owned(text))
         }
     }
+}
+
+/// Whether the bytes begin with a zstd frame, be it one to skip (some compressors put their own notes first).
+fn is_zstd(bytes: &[u8]) -> bool {
+    let skippable = matches!(bytes, [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..]);
+    skippable || bytes.starts_with(&ZSTD_MAGIC)
 }
 
 fn decompress(file: &str, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Plan};
 use rustc_hash::FxHashMap;
 
-use super::draft::{ALIGNMENT_KEY, PLAN_MARK, RANK_KEY, escape};
+use super::directive::{ALIGNMENT_KEY, RANK_KEY};
+use super::draft::{PLAN_MARK, escape};
 use super::{ExportError, Trace};
 
 /// The lab's trace CSV, buffers shape; optional columns only where they are used. Reading it back gives

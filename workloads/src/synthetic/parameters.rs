@@ -66,7 +66,11 @@ pub enum ParameterError {
         nearest: Vec<&'static str>,
     },
     /// No parameter of that name.
-    #[error("the family `{family}` has no parameter `{name}`{}", did_you_mean(nearest))]
+    #[error(
+        "the family `{family}` has no parameter `{name}` (it has {}){}",
+        parameters.join(", "),
+        did_you_mean(nearest)
+    )]
     UnknownParameter {
         /// The family.
         family: &'static str,
@@ -74,6 +78,8 @@ pub enum ParameterError {
         name: String,
         /// What may have been meant.
         nearest: Vec<&'static str>,
+        /// What the family has.
+        parameters: Vec<&'static str>,
     },
     /// A value that the parameter cannot take.
     #[error("{parameter}={value}: it must be {allowed}")]
@@ -125,9 +131,10 @@ impl Values {
     pub(super) fn new(family: &Family, given: &[(&str, &str)]) -> Result<Self, ParameterError> {
         for (name, _) in given {
             if !family.parameters.iter().any(|parameter| parameter.name == *name) {
-                let nearest = nearest(name, family.parameters.iter().map(|parameter| parameter.name));
-                let name = (*name).to_owned();
-                return Err(ParameterError::UnknownParameter { family: family.name, name, nearest });
+                let parameters: Vec<_> = family.parameters.iter().map(|parameter| parameter.name).collect();
+                let nearest = nearest(name, parameters.iter().copied());
+                let (family, name) = (family.name, (*name).to_owned());
+                return Err(ParameterError::UnknownParameter { family, name, nearest, parameters });
             }
         }
         let value = |parameter: &Parameter| {
