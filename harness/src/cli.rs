@@ -50,7 +50,7 @@ pub(crate) enum Verb {
     /// Join the results of several folders (of shards, say)
     #[cfg(feature = "reports")]
     Merge(MergeArgs),
-    /// Check results against each other: refuted bounds, lies, missing cells
+    /// Check results against each other: refuted bounds, false plans, missing repetitions and files
     Audit(AuditArgs),
     /// Say what works on this machine, and what a measurement should beware of
     Doctor,
