@@ -9,6 +9,9 @@
 //! - With a start, the same may come back as "the start is optimal", or end in a crash. So a start is given
 //!   only where there is no limit; otherwise W alone stands for the plan known before.
 //! - The bound may be the height of the best solution: one that is no lower is not taken.
+//!
+//! Distributions build CBC's linear solver with its assertions. Now and then one of them fails, and that
+//! ends the process: run it in a process of its own.
 
 use std::time::Duration;
 

@@ -14,8 +14,14 @@
 //! ```
 //!
 //! No list of conflicts is ever made: where plans are dense the unions are short, however many buffers
-//! are behind them. (On plans that leave many holes over long times they are not: see
-//! [`Blocked::rooms`].)
+//! are behind them. On traces like a net's (a thousand buffers live at a step), 1,000,000 buffers take 2 to
+//! 20 s by order and rule, and under 400 MiB.
+//!
+//! What it cannot do: where a good part of all buffers is live at one step, as with live ranges drawn at
+//! random over the whole horizon, the unions hold thousands of spans, and every buffer has hundreds of
+//! holes to compare. 100,000 such buffers take about 5 s by first fit and 15 s by best fit, 1,000,000 a
+//! hundred times as long. So do, by best fit in orders by size, nets so deep that tens of thousands of
+//! activations are live at once.
 //!
 //! # Complexity
 //!

@@ -10,7 +10,7 @@
 //! | `width` | steps (W) | longest |
 //! | `load` | the largest load over its live range (T) | largest |
 //! | `overlaps` | buffers whose live range overlaps its own (O) | most |
-//! | `sections` | sections that it touches (C): runs of steps in which nothing ends, each as long as can be | most |
+//! | `sections` | sections that it touches (C): longest runs of steps in which nothing ends | most |
 //!
 //! Ties end at the lower id. Each order takes O(n log n).
 

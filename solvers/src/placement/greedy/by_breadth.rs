@@ -98,7 +98,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_sort_equals_the_published_loop(rows in prop::collection::vec((1_u64..9, 0_u32..12, 1_u32..8), 0..20)) {
+        fn the_sort_equals_the_published_loop(
+            rows in prop::collection::vec((1_u64..9, 0_u32..12, 1_u32..8), 0..20),
+        ) {
             let buffers = rows.iter().map(|&(size, start, width)| {
                 Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
             });

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_smallest_gap_is_taken_not_the_lowest() {
-        // Once 9, 8 and 7 stand on one another, 6 and 5 end where they begin: two holes of 9 and 7.
+        // 9, 8, 7 and 6 stand on one another; after step 2 there are holes of 9 and, higher, of 7.
         let rows = [(9, 0, 2), (8, 0, 4), (7, 0, 2), (6, 0, 4), (5, 3, 4)];
         let buffers =
             rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
