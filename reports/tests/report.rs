@@ -348,3 +348,94 @@ fn a_page_of_one_plan_is_a_single_file() {
         assert_eq!(page.matches("data:image/png;base64,").count(), if plan.is_some() { 2 } else { 1 });
     }
 }
+
+#[test]
+fn a_damaged_store_has_a_report_that_says_so() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let root = dir.path().join("store");
+    store(&root);
+    let mut plans: Vec<_> =
+        fs::read_dir(root.join("plans")).expect("reads").map(|entry| entry.expect("reads").path()).collect();
+    plans.sort_unstable();
+    fs::remove_file(&plans[0]).expect("removes");
+    fs::write(&plans[1], "damaged").expect("writes");
+    let report = Report::from_store(&root, options()).expect("reads");
+    assert_eq!(report.findings().len(), 2, "{:?}", report.findings());
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let index = text(&files, "index.html");
+    assert!(index.contains("The store is damaged: 2 of the instances and plans"), "{index}");
+    assert!(text(&files, "tables/failures.csv").contains("missing file"));
+    let instance = fs::read_dir(root.join("instances")).expect("reads").next().expect("has one");
+    fs::write(instance.expect("reads").path(), "damaged").expect("writes");
+    let report = Report::from_store(&root, options()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    assert!(text(&read(&dir.path().join("out")), "index.html").contains("The store is damaged: 1 of"));
+}
+
+#[test]
+fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    for (workload, status, height) in [
+        ("a/b/1", Status::Feasible, 120),
+        ("a/b/2", Status::OutOfMemory, 96),
+        ("a/b/3", Status::Timeout, 960),
+    ] {
+        let mut row = failure(workload, "p", status, "");
+        row.height = Some(height);
+        store.append(&row).expect("appends");
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    assert_eq!(
+        text(&files, "tables/leaderboard.csv").lines().nth(1),
+        Some("p,3,3,1,0,0,0.25,1,2,1,,0"),
+        "one answer of three, and the gap of that one"
+    );
+    assert!(text(&files, "tables/gaps.csv").contains("a/b/2,out-of-memory"));
+}
+
+#[test]
+fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let plans = [
+        ("best-fit", [0, 64, 96]),
+        ("exact", [0, 64, 0]),
+        ("same-plan", [0, 64, 0]),
+        ("same-height", [32, 0, 32]),
+        ("second", [0, 70, 0]),
+        ("third", [0, 80, 0]),
+        ("fourth", [0, 90, 0]),
+    ];
+    for workload in ["a/b/1", "a/b/2"] {
+        for (planner, offsets) in plans {
+            append(&mut store, &Row { workload, planner, offsets, times: &[1] });
+        }
+    }
+    let maps = |most: usize| {
+        let mut options = ReportOptions::default();
+        options.maps = most;
+        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+        report.write(dir.path().join("out")).expect("writes");
+        let files = read(&dir.path().join("out"));
+        let cells: Vec<String> = files.keys().filter(|name| name.starts_with("cells/")).cloned().collect();
+        (cells, files)
+    };
+    let (cells, files) = maps(100);
+    let of = |workload: &str| {
+        ["best-fit", "exact", "second", "third"].map(|p| format!("cells/{workload}--{p}.html"))
+    };
+    assert_eq!(cells, [of("a.b.1"), of("a.b.2")].concat());
+    let table = text(&files, "tables/cells.csv");
+    let linked: Vec<&str> = table.lines().filter(|line| line.contains("cells/a.b.1--exact.html")).collect();
+    assert_eq!(linked.len(), 2, "both planners with this plan: {linked:?}");
+    assert_eq!(table.lines().filter(|line| line.contains("cells/")).count(), 10, "{table}");
+    // With few maps each workload has its first ones before any has more.
+    let (cells, _) = maps(4);
+    let first = |workload: &str| ["best-fit", "exact"].map(|p| format!("cells/{workload}--{p}.html"));
+    assert_eq!(cells, [first("a.b.1"), first("a.b.2")].concat());
+    assert_eq!(maps(0).0, Vec::<String>::new());
+}

@@ -254,6 +254,23 @@ mod tests {
     }
 
     #[test]
+    fn the_peak_is_named_apart_from_the_headline() {
+        let (instance, labels) = sample();
+        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let options = MapOptions::default().with_size(320, 200).with_title("a title");
+        let drawing = placement_map(&instance, &labels, Some(&plan), &options);
+        let spot = |start: &str| {
+            let mut texts = drawing.marks().iter().filter_map(|mark| match mark {
+                Mark::Text { at, text, size, .. } if text.starts_with(start) => Some((at.1, *size)),
+                _ => None,
+            });
+            texts.next().expect("is written")
+        };
+        let (peak, facts) = (spot("peak: step"), spot("height "));
+        assert!(peak.0 - facts.0 >= peak.1.midpoint(facts.1) + 4.0, "{peak:?} {facts:?}");
+    }
+
+    #[test]
     fn an_empty_instance_has_an_empty_map() {
         let empty = Instance::from_buffers(Vec::new()).expect("valid");
         let plan = empty.verify(Plan::default()).expect("valid");
