@@ -387,6 +387,18 @@ mod tests {
     }
 
     #[test]
+    fn the_published_optima_need_no_model() {
+        let catalog = Catalog::new(None);
+        let picks =
+            Suite::find("seeds").expect("embedded").select(&catalog, &planners()).expect("valid").picks;
+        for key in ["chainer/alexnet/infer/b1", "chainer/googlenet/infer/b1"] {
+            assert!(picks.iter().any(|pick| pick.workload == key && pick.planner == "mip/highs"), "{key}");
+            let known = expected().propagation(key).expect("measured");
+            assert_eq!(known.best_fit_height, known.load, "{key}");
+        }
+    }
+
+    #[test]
     fn mips_run_on_small_workloads_only() {
         let catalog = Catalog::new(None);
         for pick in Suite::find("all").expect("embedded").select(&catalog, &planners()).expect("valid").picks
