@@ -123,6 +123,8 @@ fn keep_better(best: &mut BTreeMap<(String, u32), Record>, record: Record) {
 /// The text comes last, so that no two different rows are equal.
 fn rank(record: &Record) -> (u8, u64, String) {
     let worth = match record.status {
+        // A lie is never hidden by an answer of another run.
+        status if status.is_lie() => 3,
         Status::Interrupted => 0,
         status if status.is_answer() => 2,
         _ => 1,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_results::audit::{Finding, audit};
-use planlab_results::{Record, Status, read_records};
+use planlab_results::{Record, Status, StoreError, read_records};
 use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
@@ -62,7 +62,11 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
 }
 
 fn dry_run(args: &BenchArgs, order: &Order<'_>, output: Output) -> Verdict {
-    let rows = if args.out.exists() { read_records(&args.out)? } else { Vec::new() };
+    let rows = match read_records(&args.out) {
+        Err(StoreError::NoResults { .. }) => Vec::new(),
+        _ if !args.out.exists() => Vec::new(),
+        rows => rows?,
+    };
     let left = left(order, &rows)?;
     for (cell, _) in &left {
         let value = json!({

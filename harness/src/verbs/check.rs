@@ -7,6 +7,7 @@ use planlab_dsa::{
     initial_bound, pin_bound,
 };
 use planlab_workloads::Trace;
+use planlab_workloads::formats::{read_plan, unmatched};
 use serde_json::{Value, json};
 
 use crate::cli::{BoundArgs, VerifyArgs};
@@ -23,14 +24,20 @@ pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
-    let plan = input::plan(&args.plan, &trace)?;
+    let bytes = input::bytes(&args.plan)?;
+    let name = if args.plan == "-" { "<stdin>" } else { &args.plan };
+    let plan = read_plan(name, &bytes, &trace)?;
     match trace.instance.verify(plan) {
         Ok(plan) => {
             output.put(&valid_object(&plan), &valid_text(&plan))?;
             Ok(Exit::Complete)
         }
         Err(violation) => {
-            output.put(&violation_object(&violation, &trace), &violation_text(&violation, &trace))?;
+            let mut text = violation_text(&violation, &trace);
+            if matches!(violation, Violation::WrongCount { .. }) {
+                text += &format!("  {}\n", unmatched(name, &bytes, &trace)?);
+            }
+            output.put(&violation_object(&violation, &trace), &text)?;
             Ok(Exit::Invalid)
         }
     }
