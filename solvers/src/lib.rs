@@ -19,8 +19,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod bounds;
+#[cfg(feature = "cp")]
+pub mod cp;
 #[cfg(feature = "mip")]
 pub mod milp;
+#[cfg(any(feature = "cp", feature = "mip"))]
+mod pairs;
 pub mod placement;
 mod registry;
 

@@ -2,6 +2,8 @@
 
 use planlab_dsa::Planner;
 
+#[cfg(feature = "cp")]
+use crate::cp::CpPumpkin;
 #[cfg(feature = "mip")]
 use crate::milp::{MipCbc, MipHighs};
 use crate::placement::Order;
@@ -30,6 +32,8 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(BestFitReference));
     #[cfg(feature = "mip")]
     all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
+    #[cfg(feature = "cp")]
+    all.push(Box::new(CpPumpkin::default()));
     all
 }
 

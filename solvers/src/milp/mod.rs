@@ -43,7 +43,6 @@ mod highs;
 mod rows;
 mod search;
 mod strengthening;
-mod symmetry;
 
 pub use cbc::MipCbc;
 pub use highs::MipHighs;

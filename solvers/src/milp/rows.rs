@@ -8,13 +8,12 @@
 //! (Transitivity, stated for all triples of buffers that are live at one step, was tried as well; the
 //! solvers were slower with it.)
 
-use std::ops::Range;
-
 use good_lp::{Constraint, Expression, Variable};
 
+use super::Strengthening;
 use super::bound::as_float;
-use super::formulation::{Draft, Relation};
-use crate::placement::columns::Columns;
+use super::formulation::big_m;
+use crate::pairs::{Draft, Part, Relation};
 
 /// The most coefficients that stacks may take; the fullest sections come first.
 const MOST_STACKED: usize = 60_000;
@@ -24,6 +23,7 @@ const MOST_RELATIONS: usize = 2_000;
 /// The columns of a model, to make its rows of.
 pub(super) struct Rows<'d, 'i> {
     pub(super) draft: &'d Draft<'i>,
+    pub(super) switches: Strengthening,
     pub(super) height: Variable,
     /// By place.
     pub(super) offsets: Vec<Expression>,
@@ -31,15 +31,12 @@ pub(super) struct Rows<'d, 'i> {
     pub(super) orders: Vec<Variable>,
 }
 
-/// A part of a buffer in use during a section: the place, and the bytes relative to its offset.
-type Part = (usize, (u64, u64));
-
 impl Rows<'_, '_> {
     pub(super) fn all(&self) -> Vec<Constraint> {
         let mut rows = Vec::new();
         self.arena(&mut rows);
         self.disjunctions(&mut rows);
-        if self.draft.switches.stacks && self.draft.relations.len() <= MOST_RELATIONS {
+        if self.switches.stacks && self.draft.relations.len() <= MOST_RELATIONS {
             self.stacks(&mut rows);
         }
         rows
@@ -58,7 +55,7 @@ impl Rows<'_, '_> {
             let reach = |a: usize, high: u64, b: usize, low: u64| {
                 self.offsets[a].clone() - self.offsets[b].clone() + as_float(high) - as_float(low)
             };
-            let (first, second) = self.draft.big_m(relation);
+            let (first, second) = big_m(self.draft, relation, self.switches.tight_big_m);
             let (first, second) = (as_float(first), as_float(second));
             rows.push(reach(i, i_high, j, j_low).leq(first * order));
             rows.push((reach(j, j_high, i, i_low) + second * order).leq(second));
@@ -76,7 +73,7 @@ impl Rows<'_, '_> {
 
     fn stacks(&self, rows: &mut Vec<Constraint>) {
         let mut left = MOST_STACKED;
-        for section in sections(self.draft) {
+        for section in self.draft.sections() {
             let entries = 2 * section.len() * section.len();
             if section.len() < 3 || entries > left {
                 continue;
@@ -101,25 +98,4 @@ impl Rows<'_, '_> {
         rows.push((below - as_float(low)).leq(self.offsets[place].clone()));
         rows.push((above + self.offsets[place].clone() + as_float(high)).leq(self.height));
     }
-}
-
-/// What is in use in each section, the fullest first.
-fn sections(draft: &Draft<'_>) -> Vec<Vec<Part>> {
-    let mut parts: Vec<(planlab_dsa::LiveRange, Part)> = Vec::new();
-    for (index, place) in draft.places.iter().enumerate() {
-        for piece in draft.instance.buffer(place.id).pieces() {
-            let Range { start, end } = piece.window;
-            parts.push((piece.steps, (index, (start.get() / draft.unit, end.get() / draft.unit))));
-        }
-    }
-    let columns = Columns::new(parts.iter().map(|(steps, _)| (*steps).into()));
-    let mut sections = vec![Vec::new(); columns.len()];
-    for (steps, part) in parts {
-        for column in columns.of(steps) {
-            sections[column].push(part);
-        }
-    }
-    let bytes = |section: &Vec<Part>| section.iter().map(|(_, (low, high))| high - low).sum::<u64>();
-    sections.sort_by_key(|section| std::cmp::Reverse(bytes(section)));
-    sections
 }

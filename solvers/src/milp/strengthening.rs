@@ -1,5 +1,7 @@
 //! What is added to the published model, each thing a switch.
 
+use crate::pairs::Reductions;
+
 /// The ways in which the model is made stronger than the published one; all on by default, all sound:
 /// none changes the optimum.
 #[expect(clippy::struct_excessive_bools, reason = "a table of independent switches")]
@@ -9,6 +11,8 @@ pub struct Strengthening {
     pub(super) tight_big_m: bool,
     pub(super) scale: bool,
     pub(super) drop_settled: bool,
+    pub(super) peel: bool,
+    pub(super) split: bool,
     pub(super) symmetry: bool,
     pub(super) start: bool,
     pub(super) whole_height: bool,
@@ -30,6 +34,8 @@ impl Strengthening {
             tight_big_m: on,
             scale: on,
             drop_settled: on,
+            peel: on,
+            split: on,
             symmetry: on,
             start: on,
             whole_height: on,
@@ -67,6 +73,21 @@ impl Strengthening {
         self
     }
 
+    /// Whether buffers are left out that find a place below the best bound known in every plan of the
+    /// others: small ones with few neighbours. Default: yes.
+    #[must_use]
+    pub const fn with_peel(mut self, on: bool) -> Self {
+        self.peel = on;
+        self
+    }
+
+    /// Whether parts that no live range joins get models of their own. Default: yes.
+    #[must_use]
+    pub const fn with_split(mut self, on: bool) -> Self {
+        self.split = on;
+        self
+    }
+
     /// Whether buffers that are alike lie in the order of their ids, and one of each plan and its mirror
     /// image is left out. Default: yes.
     #[must_use]
@@ -96,5 +117,10 @@ impl Strengthening {
     pub const fn with_stacks(mut self, on: bool) -> Self {
         self.stacks = on;
         self
+    }
+
+    pub(super) const fn reductions(self) -> Reductions {
+        let Self { scale, drop_settled, peel, split, symmetry, .. } = self;
+        Reductions { scale, drop_settled, peel, split, symmetry }
     }
 }

@@ -10,8 +10,8 @@ pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub use by_size::GreedyBySize;
 pub use first_fit::FirstFit;
-#[cfg(feature = "mip")]
-pub(crate) use placer::{Rule, place_in_order, plan_in_order};
+#[cfg(any(feature = "cp", feature = "mip"))]
+pub(crate) use placer::{Rule, place_in_order};
 
 use planlab_dsa::Honours;
 

@@ -6,7 +6,7 @@
 //! first of those like it: where `b` lies below `a`, and therefore below all that are like `a`, it lies
 //! above all of them in the mirror.
 
-use super::formulation::{Below, Draft, Place};
+use super::draft::{Below, Draft, Place};
 
 /// The order of each relation, as far as symmetry lets it be chosen. The plan to start from is changed
 /// into one that keeps it.

@@ -1,0 +1,138 @@
+//! The model: offsets and the height as integer variables, a disjunction for every relation, and a resource
+//! for every section.
+
+use planlab_dsa::{Halt, PlanError, Run};
+use pumpkin_constraints::{disjunctive_strict, less_than_or_equals};
+use pumpkin_core::Solver;
+use pumpkin_core::options::SolverOptions;
+use pumpkin_core::proof::ConstraintTag;
+use pumpkin_core::variables::{AffineView, DomainId, Literal, TransformableVariable};
+use pumpkin_propagators::disjunctive::ArgDisjunctiveTask;
+
+use super::Switches;
+use crate::pairs::{Below, Draft, Relation};
+
+/// The greatest height in units. The solver adds and subtracts a few heights in 32 bits.
+const MOST_UNITS: u64 = 1 << 28;
+/// The most relations of a model: each is two propagators, about a kilobyte.
+const MOST_RELATIONS: usize = 200_000;
+
+/// The model of a draft.
+pub(super) struct Model {
+    pub(super) solver: Solver,
+    pub(super) height: DomainId,
+    /// By place: the offset in steps of the place.
+    pub(super) offsets: Vec<DomainId>,
+    /// Steps in units.
+    steps: Vec<i32>,
+    pub(super) tag: ConstraintTag,
+}
+
+impl Model {
+    /// Everything that a plan of a draft has to keep.
+    ///
+    /// # Errors
+    ///
+    /// What [`Run::tick`] says; [`PlanError::Failed`] for a model that is too large to build or whose
+    /// numbers do not fit the solver's.
+    pub(super) fn new(run: &mut Run<'_>, draft: &Draft<'_>, switches: Switches) -> Result<Self, Halt> {
+        if draft.ceiling > MOST_UNITS {
+            let why = format!("{} units are more than {MOST_UNITS}", draft.ceiling);
+            return Err(PlanError::Failed(why).into());
+        }
+        if draft.relations.len() > MOST_RELATIONS {
+            let why = format!("the model has more than {MOST_RELATIONS} pairs of buffers");
+            return Err(PlanError::Failed(why).into());
+        }
+        let mut solver = Solver::with_options(SolverOptions { memory_preallocated: 1, ..SolverOptions::default() });
+        let tag = solver.new_constraint_tag();
+        let floor = if switches.load { draft.floor } else { 0 };
+        let height = solver.new_bounded_integer(small(floor), small(draft.ceiling));
+        let places = draft.places.iter();
+        let offsets = places
+            .map(|p| solver.new_bounded_integer(small(p.low.div_ceil(p.step)), small(p.high / p.step)))
+            .collect();
+        let steps = draft.places.iter().map(|place| small(place.step.min(MOST_UNITS))).collect();
+        let mut model = Self { solver, height, offsets, steps, tag };
+        model.arena(draft);
+        model.disjunctions(run, draft)?;
+        if switches.sections {
+            model.sections(run, draft)?;
+        }
+        Ok(model)
+    }
+
+    /// The offset of a place in units, plus a constant.
+    fn offset(&self, place: usize, plus: u64) -> AffineView<DomainId> {
+        self.offsets[place].scaled(self.steps[place]).offset(small(plus))
+    }
+
+    fn arena(&mut self, draft: &Draft<'_>) {
+        for (index, place) in draft.places.iter().enumerate() {
+            let terms = [self.offset(index, 0), self.height.scaled(-1)];
+            let row = less_than_or_equals(terms, -small(place.size), self.tag);
+            self.solver.add_constraint(row).post();
+        }
+    }
+
+    fn disjunctions(&mut self, run: &mut Run<'_>, draft: &Draft<'_>) -> Result<(), Halt> {
+        for (index, relation) in draft.relations.iter().enumerate() {
+            run.tick(16)?;
+            let below = match draft.forced(relation) {
+                Below::Either => draft.chosen(index),
+                forced => forced,
+            };
+            let order = match below {
+                Below::First => self.solver.get_true_literal(),
+                Below::Second => self.solver.get_false_literal(),
+                Below::Either => self.solver.new_literal(),
+            };
+            self.disjunction(relation, below, order);
+        }
+        Ok(())
+    }
+
+    /// Where the literal holds, the first lies below; otherwise the second.
+    fn disjunction(&mut self, relation: &Relation, below: Below, order: Literal) {
+        let (i, j) = relation.pair;
+        let ((i_low, i_high), (j_low, j_high)) = relation.windows;
+        for (is_first, a, high, b, low) in [(true, i, i_high, j, j_low), (false, j, j_high, i, i_low)] {
+            let terms = [self.offset(a, 0), self.offsets[b].scaled(-self.steps[b])];
+            let row = less_than_or_equals(terms, small(low) - small(high), self.tag);
+            match (below, is_first) {
+                (Below::Either, true) => self.solver.add_constraint(row).implied_by(order),
+                (Below::Either, false) => self.solver.add_constraint(row).implied_by(!order),
+                (Below::First, true) | (Below::Second, false) => self.solver.add_constraint(row).post(),
+                (Below::First, false) | (Below::Second, true) => {}
+            }
+        }
+    }
+
+    fn sections(&mut self, run: &mut Run<'_>, draft: &Draft<'_>) -> Result<(), Halt> {
+        for section in draft.sections().iter().filter(|section| section.len() > 2) {
+            run.tick(16 * section.len() as u64)?;
+            let task = |&(place, (low, high)): &(usize, (u64, u64))| ArgDisjunctiveTask {
+                start_time: self.offset(place, low),
+                processing_time: small(high - low),
+            };
+            let tasks: Vec<_> = section.iter().map(task).collect();
+            self.solver.add_constraint(disjunctive_strict(tasks, self.tag)).post();
+        }
+        Ok(())
+    }
+
+    /// The value of an offset in a plan, for the solver.
+    pub(super) fn steps_of(&self, place: usize, units: u64) -> i32 {
+        small(units) / self.steps[place]
+    }
+
+    /// Units of an offset that the solver says.
+    pub(super) fn units_of(&self, place: usize, steps: i32) -> u64 {
+        u64::try_from(i64::from(steps) * i64::from(self.steps[place])).unwrap_or(0)
+    }
+}
+
+/// Units as the solver counts them.
+pub(super) fn small(units: u64) -> i32 {
+    i32::try_from(units).expect("at most MOST_UNITS")
+}

@@ -1,0 +1,170 @@
+//! From part to part: greedy plans first, then a solver for each part that could be lower.
+//!
+//! Of what a solver says, only the order of the offsets is kept. The buffers are placed one by one in that
+//! order, each at its lowest free offset, which is never above the solver's; where pauses leave windows in
+//! use, the solver's own offsets are tried as well. The verifier has the last word.
+
+use planlab_dsa::{
+    BufferId, Bytes, Evidence, Halt, InPlace, Instance, Offset, Plan, Planner, Run, Scope, VerifiedPlan,
+};
+
+use super::parts::Parts;
+use super::{Draft, Reductions};
+use crate::placement::Order;
+use crate::placement::greedy::{Rule, place_in_order};
+use crate::placement::skyline::{BestFit, best_fit};
+
+/// Plans with a solver of parts: `solve` improves the plan of a draft and raises the bound. `Ok` means that
+/// it has done with the part, whether or not it could decide it.
+pub(crate) fn follow<'i>(
+    run: &mut Run<'i>,
+    reductions: Reductions,
+    mut solve: impl FnMut(&mut Run<'i>, &mut Course, Draft<'i>) -> Result<(), Halt>,
+) -> Result<(), Halt> {
+    offer_greedy_plan(run)?;
+    let Some(best) = run.best() else { return Ok(()) };
+    let mut course = Course::new(&best);
+    while let Some(draft) = course.next(run, reductions)? {
+        solve(run, &mut course, draft)?;
+    }
+    Ok(())
+}
+
+/// Offers the best plan of the skyline and of every order and rule. The best alone, so that it is verified
+/// at once: [`Run::best`] does not know of plans that wait for the verifier.
+fn offer_greedy_plan(run: &mut Run<'_>) -> Result<(), Halt> {
+    let instance = run.instance();
+    let mut plans = Vec::new();
+    if BestFit.descriptor().honours.refuses(instance).is_none() {
+        plans.push(best_fit(run)?);
+    }
+    for order in Order::ALL {
+        let ids = order.of(instance);
+        for rule in [Rule::FirstFit, Rule::BestFit] {
+            plans.extend(place_in_order(run, &ids, rule)?);
+        }
+    }
+    let best = plans.into_iter().min_by_key(|plan| plan.height(instance));
+    best.map_or(Ok(()), |plan| run.offer(plan))
+}
+
+/// The plan so far, in which each part is as low as it could be made.
+pub(crate) struct Course {
+    offsets: Vec<Offset>,
+    in_place: Vec<InPlace>,
+    /// Peeled buffers, in the order in which they are placed after all others.
+    peeled: Vec<BufferId>,
+    is_done: Vec<bool>,
+}
+
+impl Course {
+    fn new(best: &VerifiedPlan<'_>) -> Self {
+        let offsets = best.offsets().to_vec();
+        let is_done = vec![false; offsets.len()];
+        Self { offsets, in_place: best.in_place().to_vec(), peeled: Vec::new(), is_done }
+    }
+
+    /// The next part to solve: of those that end above the best bound known, the one that ends highest.
+    /// With a bound that has risen since, more may be peeled and parts fall apart.
+    fn next<'i>(&mut self, run: &mut Run<'i>, reductions: Reductions) -> Result<Option<Draft<'i>>, Halt> {
+        let instance = run.instance();
+        // Heights are multiples of the granularity.
+        let floor = run.bound().of(Scope::NoHandOver).value.get().next_multiple_of(instance.granularity());
+        let Parts { parts, peeled } = Parts::new(run, floor, reductions.peel)?;
+        self.peeled = peeled;
+        self.place_anew(run)?;
+        let mut open = Vec::new();
+        for part in parts.into_iter().filter(|part| !part.iter().all(|id| self.is_done[id.index()])) {
+            let top = top(instance, &part, &self.offsets);
+            if top > floor || !reductions.drop_settled {
+                open.push((top, part));
+            }
+        }
+        // Of equals the first.
+        open.sort_by_key(|&(top, _)| std::cmp::Reverse(top));
+        let mut ids: Vec<BufferId> = match open.into_iter().map(|(_, part)| part) {
+            parts if !reductions.split => parts.flatten().collect(),
+            mut parts => parts.next().unwrap_or_default(),
+        };
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        ids.sort_unstable();
+        ids.iter().for_each(|id| self.is_done[id.index()] = true);
+        let unit = if reductions.scale { granularity(instance, &ids) } else { 1 };
+        let mut draft = Draft::new(run, &ids, &self.offsets, (unit, floor))?;
+        if reductions.symmetry {
+            draft.break_symmetry();
+        }
+        Ok(Some(draft))
+    }
+
+    /// Places every buffer as low as it goes in the order of the plan so far, the peeled ones last.
+    fn place_anew(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if let Some(plan) = self.placed(run, &self.offsets)? {
+            self.offsets.clone_from(&plan.offsets);
+            run.offer(plan)?;
+        }
+        Ok(())
+    }
+
+    fn placed(&self, run: &mut Run<'_>, offsets: &[Offset]) -> Result<Option<Plan>, Halt> {
+        let mut is_peeled = vec![false; offsets.len()];
+        self.peeled.iter().for_each(|id| is_peeled[id.index()] = true);
+        let mut order: Vec<BufferId> = run.instance().ids().filter(|id| !is_peeled[id.index()]).collect();
+        order.sort_by_key(|id| (offsets[id.index()], *id));
+        order.extend(&self.peeled);
+        place_in_order(run, &order, Rule::FirstFit)
+    }
+
+    /// Takes the offsets, in units, of a draft's places over where they make its part lower; offers the
+    /// plan. The height of the part afterwards, in whole units.
+    pub(crate) fn improve(&mut self, run: &mut Run<'_>, draft: &Draft<'_>, units: &[u64]) -> Result<u64, Halt> {
+        let instance = run.instance();
+        let ids: Vec<BufferId> = draft.places.iter().map(|place| place.id).collect();
+        let mut said = self.offsets.clone();
+        for (id, &offset) in ids.iter().zip(units) {
+            said[id.index()] = Offset::new(offset.saturating_mul(draft.unit));
+        }
+        let placed = self.placed(run, &said)?;
+        let said = Plan { offsets: said, in_place: self.in_place.clone() };
+        let said = Some(said).filter(|plan| has_windows(instance) && instance.verify(plan.clone()).is_ok());
+        for plan in placed.into_iter().chain(said) {
+            if top(instance, &ids, &plan.offsets) < top(instance, &ids, &self.offsets) {
+                self.offsets.clone_from(&plan.offsets);
+                run.offer(plan)?;
+            }
+        }
+        Ok(top(instance, &ids, &self.offsets).div_ceil(draft.unit))
+    }
+}
+
+/// States that the part of a draft, and so the whole, is not lower than so many units. What is known
+/// already is not said again.
+pub(crate) fn prove(run: &mut Run<'_>, draft: (u64, u64), evidence: Evidence) -> Result<(), Halt> {
+    let (unit, units) = draft;
+    let bound = Bytes::new(units.saturating_mul(unit));
+    if bound > run.bound().of(Scope::NoHandOver).value {
+        run.raise_bound(bound, Scope::NoHandOver, evidence)?;
+    }
+    Ok(())
+}
+
+/// The highest end of some buffers.
+fn top(instance: &Instance, ids: &[BufferId], offsets: &[Offset]) -> u64 {
+    let end = |id: &BufferId| offsets[id.index()].get() + instance.buffer(*id).size.get();
+    ids.iter().map(end).max().unwrap_or(0)
+}
+
+fn has_windows(instance: &Instance) -> bool {
+    instance.buffers().iter().flat_map(|buffer| &buffer.pauses).any(|pause| pause.window.is_some())
+}
+
+/// The greatest number of bytes of which all sizes, pins and windows of some buffers are multiples, and
+/// which their alignments divide or are multiples of.
+fn granularity(instance: &Instance, ids: &[BufferId]) -> u64 {
+    let buffers = ids.iter().map(|&id| instance.buffer(id).clone());
+    // A part of a valid instance is one: its totals are no greater, and its pins do not meet more.
+    let part = Instance::builder().buffers(buffers).arenas(instance.arenas().to_vec()).build();
+    part.map_or_else(|_| instance.granularity(), |part| part.granularity())
+}

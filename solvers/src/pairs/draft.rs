@@ -1,0 +1,218 @@
+//! The buffers of a part in units, and the pairs of which one lies below the other.
+
+use std::ops::Range;
+
+use planlab_dsa::{Buffer, BufferId, Halt, Instance, LiveRange, Offset, PlanError, Run};
+
+use super::symmetry;
+use crate::placement::columns::Columns;
+
+/// The most relations for which a model is built; a solver could do nothing with more.
+const MOST_RELATIONS: usize = 1_000_000;
+
+/// The bytes of a buffer in use, in units, relative to its offset.
+pub(crate) type Window = (u64, u64);
+
+/// A part of a buffer in use during a section: the place, and the bytes.
+pub(crate) type Part = (usize, Window);
+
+/// A part of buffer `i` and one of buffer `j`, in use at one step: one lies below the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Relation {
+    /// Indices into the places.
+    pub(crate) pair: (usize, usize),
+    /// The bytes of each in use.
+    pub(crate) windows: (Window, Window),
+}
+
+/// Which of the two lies below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Below {
+    First,
+    Second,
+    Either,
+}
+
+/// A buffer of the model, in units.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) id: BufferId,
+    pub(crate) size: u64,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+    /// Offsets are multiples of it.
+    pub(crate) step: u64,
+    /// The offset in the plan to start from.
+    pub(crate) start: u64,
+}
+
+impl Place {
+    fn new(buffer: &Buffer, id: BufferId, start: Offset, unit: u64, ceiling: u64) -> Self {
+        let size = buffer.size.get() / unit;
+        let (low, high) = match buffer.pin {
+            Some(pin) => (pin.get() / unit, pin.get() / unit),
+            None => (0, ceiling - size),
+        };
+        let step = buffer.align.get().div_ceil(unit);
+        Self { id, size, low, high, step, start: start.get() / unit }
+    }
+
+    pub(crate) const fn is_fixed(&self) -> bool {
+        self.low == self.high
+    }
+}
+
+/// A part of an instance, ready to be made a model of.
+pub(crate) struct Draft<'i> {
+    pub(crate) instance: &'i Instance,
+    /// Bytes of a unit.
+    pub(crate) unit: u64,
+    /// The height of the plan to start from, in units.
+    pub(crate) ceiling: u64,
+    /// A height, in units, below which nothing is gained: the best bound known of the whole instance.
+    pub(crate) floor: u64,
+    pub(crate) places: Vec<Place>,
+    /// Ascending, each once.
+    pub(crate) relations: Vec<Relation>,
+    /// By relation: the order that symmetry lets be chosen; empty where it is not asked.
+    pub(crate) chosen: Vec<Below>,
+}
+
+impl<'i> Draft<'i> {
+    /// The draft of some buffers, given the offsets of all.
+    ///
+    /// # Errors
+    ///
+    /// What [`Run::tick`] says; [`PlanError::Failed`] for more pairs than a model can have.
+    pub(super) fn new(
+        run: &mut Run<'i>,
+        ids: &[BufferId],
+        offsets: &[Offset],
+        (unit, floor): (u64, u64),
+    ) -> Result<Self, Halt> {
+        let instance = run.instance();
+        let end = |id: &BufferId| offsets[id.index()].get() + instance.buffer(*id).size.get();
+        let ceiling = ids.iter().map(end).max().unwrap_or(0) / unit;
+        let place =
+            |&id: &BufferId| Place::new(instance.buffer(id), id, offsets[id.index()], unit, ceiling);
+        let places = ids.iter().map(place).collect();
+        let floor = (floor / unit).min(ceiling);
+        let mut draft =
+            Self { instance, unit, ceiling, floor, places, relations: Vec::new(), chosen: Vec::new() };
+        draft.relate(run)?;
+        draft.relate_apart();
+        Ok(draft)
+    }
+
+    /// Chooses the orders that symmetry leaves free, and starts from a plan that keeps them.
+    pub(super) fn break_symmetry(&mut self) {
+        self.chosen = symmetry::fix(self);
+    }
+
+    pub(crate) fn buffer(&self, place: usize) -> &Buffer {
+        self.instance.buffer(self.places[place].id)
+    }
+
+    /// Finds every relation. Two pinned buffers have none: they stand where they stand.
+    fn relate(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        for i in 0..self.places.len() {
+            run.tick(self.places.len() as u64)?;
+            for j in i + 1..self.places.len() {
+                if !self.places[i].is_fixed() || !self.places[j].is_fixed() {
+                    self.relate_pair(i, j);
+                }
+            }
+            if self.relations.len() > MOST_RELATIONS {
+                let why = format!("the model has more than {MOST_RELATIONS} pairs of buffers");
+                return Err(PlanError::Failed(why).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn relate_pair(&mut self, i: usize, j: usize) {
+        let (a, b) = (self.buffer(i), self.buffer(j));
+        if !a.live.overlaps(b.live) {
+            return;
+        }
+        let mut found: Vec<Relation> = Vec::new();
+        for p in a.pieces() {
+            for q in b.pieces().filter(|q| q.steps.overlaps(p.steps)) {
+                let windows = (self.in_units(&p.window), self.in_units(&q.window));
+                found.push(Relation { pair: (i, j), windows });
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        self.relations.extend(found);
+    }
+
+    fn in_units(&self, window: &Range<planlab_dsa::Bytes>) -> Window {
+        (window.start.get() / self.unit, window.end.get() / self.unit)
+    }
+
+    /// Adds the kept-apart pairs; they are related whether or not they meet in time.
+    fn relate_apart(&mut self) {
+        let mut index = vec![None; self.instance.len()];
+        for (place, at) in self.places.iter().zip(0_usize..) {
+            index[place.id.index()] = Some(at);
+        }
+        for pair in self.instance.apart() {
+            let (Some(a), Some(b)) = (index[pair.first.index()], index[pair.second.index()]) else {
+                continue;
+            };
+            let (i, j) = (a.min(b), a.max(b));
+            if !self.places[i].is_fixed() || !self.places[j].is_fixed() {
+                let windows = ((0, self.places[i].size), (0, self.places[j].size));
+                self.relations.push(Relation { pair: (i, j), windows });
+            }
+        }
+        self.relations.sort_unstable();
+        self.relations.dedup();
+    }
+
+    /// Whether the first lies below the second in the plan to start from.
+    pub(crate) fn is_first_below(&self, relation: &Relation) -> bool {
+        let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
+        let ((_, a_high), (b_low, _)) = relation.windows;
+        a.start + a_high <= b.start + b_low
+    }
+
+    /// The only possible order of a relation, where the ends of the offsets' ranges leave one.
+    pub(crate) fn forced(&self, relation: &Relation) -> Below {
+        let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
+        let ((a_low, a_high), (b_low, b_high)) = relation.windows;
+        if a.low + a_high > b.high + b_low || b.high + b_high <= a.low + a_low {
+            Below::Second
+        } else if b.low + b_high > a.high + a_low || a.high + a_high <= b.low + b_low {
+            Below::First
+        } else {
+            Below::Either
+        }
+    }
+
+    /// The order of a relation that symmetry chose.
+    pub(crate) fn chosen(&self, index: usize) -> Below {
+        self.chosen.get(index).copied().unwrap_or(Below::Either)
+    }
+
+    /// What is in use in each section, the fullest first.
+    pub(crate) fn sections(&self) -> Vec<Vec<Part>> {
+        let mut parts: Vec<(LiveRange, Part)> = Vec::new();
+        for (index, place) in self.places.iter().enumerate() {
+            for piece in self.instance.buffer(place.id).pieces() {
+                parts.push((piece.steps, (index, self.in_units(&piece.window))));
+            }
+        }
+        let columns = Columns::new(parts.iter().map(|(steps, _)| (*steps).into()));
+        let mut sections = vec![Vec::new(); columns.len()];
+        for (steps, part) in parts {
+            for column in columns.of(steps) {
+                sections[column].push(part);
+            }
+        }
+        let bytes = |section: &Vec<Part>| section.iter().map(|(_, (low, high))| high - low).sum::<u64>();
+        sections.sort_by_key(|section| std::cmp::Reverse(bytes(section)));
+        sections
+    }
+}

@@ -1,0 +1,265 @@
+//! Takes an instance apart.
+//!
+//! *Peeling*: let C be a height that is known to be needed. A buffer of size w with k neighbours of sizes
+//! w_1, ..., w_k has a place below C whatever the others do if `w_1 + ... + w_k + (k + 1) (w - 1) < C`: the
+//! neighbours leave at most k + 1 gaps, which cannot all be smaller than w. Such a buffer is set aside, its
+//! neighbours lose one, and so on; afterwards all find their places in the opposite order. (With an
+//! alignment, the multiples of it that the neighbours block are counted instead.)
+//!
+//! *Parts* are what overlapping live ranges and kept-apart pairs join; parts do not see each other.
+//!
+//! # References
+//!
+//! 1. Peeling is the rule by which graph colouring sets vertices of low degree aside: G. J. Chaitin,
+//!    *Register allocation & spilling via graph coloring*, 1982, doi:10.1145/800230.806984; here with
+//!    intervals of many sizes for colours.
+//!
+//! # Complexity
+//!
+//! O(n + m) for m pairs of neighbours, after O(n^2) to find them.
+
+use planlab_dsa::{Buffer, BufferId, Halt, Instance, PlanError, Run};
+
+/// The most pairs of neighbours that are listed; no solver could do anything with more.
+const MOST_PAIRS: usize = 10_000_000;
+
+/// An instance in parts.
+pub(super) struct Parts {
+    /// Buffers joined to each other, ascending; by their first.
+    pub(super) parts: Vec<Vec<BufferId>>,
+    /// Buffers that find a place at last, in the order in which they do.
+    pub(super) peeled: Vec<BufferId>,
+}
+
+impl Parts {
+    /// The parts of an instance of which no plan is lower than `floor`, with or without peeling.
+    pub(super) fn new(run: &mut Run<'_>, floor: u64, peel: bool) -> Result<Self, Halt> {
+        let neighbours = neighbours(run)?;
+        let mut peeling = Peeling::new(run.instance(), floor, neighbours);
+        if peel {
+            peeling.peel();
+        }
+        Ok(Self { parts: peeling.parts(), peeled: peeling.peeled.into_iter().rev().collect() })
+    }
+}
+
+fn neighbours(run: &mut Run<'_>) -> Result<Vec<Vec<usize>>, Halt> {
+    let instance = run.instance();
+    let mut order: Vec<BufferId> = instance.ids().collect();
+    order.sort_unstable_by_key(|&id| (instance.buffer(id).live.start(), id));
+    let mut neighbours = vec![Vec::new(); instance.len()];
+    let mut pairs = 0;
+    for (at, &id) in order.iter().enumerate() {
+        let end = instance.buffer(id).live.end();
+        let later = order[at + 1..].iter().take_while(|&&other| instance.buffer(other).live.start() < end);
+        let before = pairs;
+        for other in later {
+            neighbours[id.index()].push(other.index());
+            neighbours[other.index()].push(id.index());
+            pairs += 1;
+        }
+        run.tick((pairs - before) as u64 + 1)?;
+        if pairs > MOST_PAIRS {
+            return Err(PlanError::Failed(format!("more than {MOST_PAIRS} pairs of buffers meet")).into());
+        }
+    }
+    for pair in instance.apart() {
+        let (a, b) = (pair.first.index(), pair.second.index());
+        if !instance.buffers()[a].live.overlaps(instance.buffers()[b].live) {
+            neighbours[a].push(b);
+            neighbours[b].push(a);
+        }
+    }
+    Ok(neighbours)
+}
+
+struct Peeling<'i> {
+    instance: &'i Instance,
+    neighbours: Vec<Vec<usize>>,
+    /// By buffer: the multiples of its alignment at which it ends at or below the floor.
+    free: Vec<u128>,
+    /// By buffer: the most of them that the neighbours left can block.
+    blocked: Vec<u128>,
+    is_peeled: Vec<bool>,
+    peeled: Vec<BufferId>,
+}
+
+impl<'i> Peeling<'i> {
+    fn new(instance: &'i Instance, floor: u64, neighbours: Vec<Vec<usize>>) -> Self {
+        let buffers = instance.buffers();
+        let free = buffers.iter().map(|buffer| free(buffer, floor)).collect();
+        let all = buffers.iter().zip(&neighbours).map(|(buffer, others)| {
+            others.iter().map(|&other| blocked(buffer, &buffers[other])).sum()
+        });
+        let blocked = all.collect();
+        let is_peeled = vec![false; instance.len()];
+        Self { instance, neighbours, free, blocked, is_peeled, peeled: Vec::new() }
+    }
+
+    fn peel(&mut self) {
+        let mut waiting: Vec<usize> = (0..self.instance.len()).rev().collect();
+        while let Some(at) = waiting.pop() {
+            if self.is_peeled[at] || self.blocked[at] >= self.free[at] {
+                continue;
+            }
+            self.is_peeled[at] = true;
+            self.peeled.push(BufferId::from_index(at));
+            let buffers = self.instance.buffers();
+            for &other in &self.neighbours[at] {
+                self.blocked[other] -= blocked(&buffers[other], &buffers[at]);
+                waiting.push(other);
+            }
+        }
+    }
+
+    /// The buffers that are left, each with all that it is joined to.
+    fn parts(&self) -> Vec<Vec<BufferId>> {
+        let mut is_seen = self.is_peeled.clone();
+        let mut parts = Vec::new();
+        for first in 0..self.instance.len() {
+            if is_seen[first] {
+                continue;
+            }
+            is_seen[first] = true;
+            let mut part = vec![first];
+            let mut next = 0;
+            while let Some(&at) = part.get(next) {
+                for &other in &self.neighbours[at] {
+                    if !std::mem::replace(&mut is_seen[other], true) {
+                        part.push(other);
+                    }
+                }
+                next += 1;
+            }
+            part.sort_unstable();
+            parts.push(part.into_iter().map(BufferId::from_index).collect());
+        }
+        parts
+    }
+}
+
+/// The offsets of a buffer (multiples of its alignment) at which it ends at or below the floor; none for one
+/// that is pinned.
+fn free(buffer: &Buffer, floor: u64) -> u128 {
+    match floor.checked_sub(buffer.size.get()) {
+        Some(room) if buffer.pin.is_none() => u128::from(room / buffer.align.get()) + 1,
+        _ => 0,
+    }
+}
+
+/// The most offsets of a buffer (multiples of its alignment) at which it meets another.
+fn blocked(buffer: &Buffer, other: &Buffer) -> u128 {
+    let bytes = u128::from(buffer.size.get()) + u128::from(other.size.get()) - 1;
+    bytes.div_ceil(u128::from(buffer.align.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, instances};
+    use planlab_dsa::{Budget, Bytes, Descriptor, Guarantee, Honours, LiveRange, Planner, Scope, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hands the parts of an instance to a function.
+    struct Taken<F>(F, bool);
+
+    impl<F: Fn(u64, Parts) + Send + Sync> Planner for Taken<F> {
+        fn descriptor(&self) -> Descriptor {
+            let all = Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
+            Descriptor {
+                key: "taken".into(),
+                summary: "takes an instance apart".into(),
+                guarantee: Guarantee::Heuristic,
+                honours: all,
+                randomized: false,
+                reference: "none",
+                complexity: "n^2",
+                practical: None,
+            }
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            let floor = run.bound().of(Scope::NoHandOver).value.get();
+            (self.0)(floor, Parts::new(run, floor, self.1)?);
+            Ok(())
+        }
+    }
+
+    fn buffers(rows: &[(u64, u32, u32)]) -> Instance {
+        let buffer = |&(size, start, end): &(u64, u32, u32)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        };
+        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
+    }
+
+    fn ids(parts: &[Vec<BufferId>]) -> Vec<Vec<u32>> {
+        parts.iter().map(|part| part.iter().map(|id| id.get()).collect()).collect()
+    }
+
+    #[test]
+    fn parts_are_what_live_ranges_join() {
+        let instance = buffers(&[(4, 0, 2), (4, 5, 7), (4, 1, 3), (4, 6, 8)]);
+        let taken = Taken(
+            |_, parts: Parts| {
+                assert_eq!(ids(&parts.parts), [[0, 2], [1, 3]]);
+                assert!(parts.peeled.is_empty());
+            },
+            false,
+        );
+        assert!(execute(&taken, &instance, Budget::default(), 0).end.is_ok());
+    }
+
+    #[test]
+    fn a_small_buffer_beside_little_is_peeled_and_the_part_falls_apart() {
+        // The load is 20; buffer 1 has two gaps beside one of size 8, and 8 + 2 * 3 < 20.
+        let instance = buffers(&[(8, 0, 2), (4, 1, 4), (12, 4, 6), (8, 4, 6)]);
+        let taken = Taken(
+            |floor, parts: Parts| {
+                assert_eq!(floor, 20);
+                assert_eq!(parts.peeled.iter().map(|id| id.get()).collect::<Vec<_>>(), [1, 0]);
+                assert_eq!(ids(&parts.parts), [[2, 3]]);
+            },
+            true,
+        );
+        assert!(execute(&taken, &instance, Budget::default(), 0).end.is_ok());
+    }
+
+    #[test]
+    fn most_of_the_corpus_is_not_peeled_away() {
+        let is_hard = |parts: &Parts| !parts.parts.is_empty();
+        for case in corpus().iter().filter(|case| case.name.starts_with("above-load")) {
+            let taken = Taken(|_, parts: Parts| assert!(is_hard(&parts)), true);
+            assert!(execute(&taken, &case.instance, Budget::default(), 0).end.is_ok());
+        }
+    }
+
+    /// The instance of the buffers that are left.
+    fn rest(instance: &Instance, parts: &Parts) -> Instance {
+        let kept: Vec<BufferId> = parts.parts.iter().flatten().copied().collect();
+        Instance::from_buffers(kept.iter().map(|&id| instance.buffer(id).clone()).collect()).expect("valid")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn the_optimum_is_that_of_the_rest_or_the_floor(
+            instance in instances(
+                Shape::everything()
+                    .with_arenas(false)
+                    .with_in_place(false)
+                    .with_apart(false)
+                    .with_max_buffers(6)
+                    .with_max_steps(8),
+            ),
+        ) {
+            let optimum = brute_force_without_hand_over(&instance);
+            let check = |floor: u64, parts: Parts| {
+                let of_rest = brute_force_without_hand_over(&rest(&instance, &parts));
+                assert_eq!(of_rest.map(|height| height.max(Bytes::new(floor))), optimum);
+            };
+            prop_assert!(execute(&Taken(check, true), &instance, Budget::default(), 0).end.is_ok());
+        }
+    }
+}
