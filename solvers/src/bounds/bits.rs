@@ -1,0 +1,208 @@
+//! Sets of small numbers, a bit each.
+
+/// A set of numbers below a fixed length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bits {
+    /// The empty set of numbers below `len`.
+    pub(super) fn none(len: usize) -> Self {
+        Self { words: vec![0; len.div_ceil(64)], len }
+    }
+
+    /// All numbers below `len`.
+    pub(super) fn all(len: usize) -> Self {
+        let mut bits = Self { words: vec![u64::MAX; len.div_ceil(64)], len };
+        bits.trim();
+        bits
+    }
+
+    /// The multiples of `step` below `len`.
+    pub(super) fn multiples(step: usize, len: usize) -> Self {
+        if step == 1 {
+            return Self::all(len);
+        }
+        let mut bits = Self::none(len);
+        (0..len).step_by(step).for_each(|number| bits.insert(number));
+        bits
+    }
+
+    fn trim(&mut self) {
+        let rest = self.len % 64;
+        if let (Some(last), true) = (self.words.last_mut(), rest > 0) {
+            *last &= (1 << rest) - 1;
+        }
+    }
+
+    /// The number of machine words: what one operation on the set costs.
+    pub(super) fn words(&self) -> u64 {
+        self.words.len() as u64
+    }
+
+    /// Adds a number; one past the length is left out.
+    pub(super) fn insert(&mut self, number: usize) {
+        if number < self.len {
+            self.words[number / 64] |= 1 << (number % 64);
+        }
+    }
+
+    pub(super) fn contains(&self, number: usize) -> bool {
+        number < self.len && self.words[number / 64] >> (number % 64) & 1 == 1
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Adds every member plus `by`.
+    pub(super) fn or_shifted(&mut self, by: usize) {
+        let (whole, part) = (by / 64, by % 64);
+        for index in (whole..self.words.len()).rev() {
+            let low = self.words[index - whole];
+            let mut word = low << part;
+            if part > 0 && index > whole {
+                word |= self.words[index - whole - 1] >> (64 - part);
+            }
+            // From the top down, so that what is read has not been changed yet.
+            self.words[index] |= word;
+        }
+        self.trim();
+    }
+
+    /// Adds, for every member x, all of x..=x + by.
+    pub(super) fn widen(&mut self, by: usize) {
+        let mut done = 0;
+        while done < by {
+            let step = (done + 1).min(by - done);
+            self.or_shifted(step);
+            done += step;
+        }
+    }
+
+    /// The members moved up by `by`; what leaves the length is lost.
+    pub(super) fn moved_up(&self, by: usize, len: usize) -> Self {
+        let mut moved = Self::none(len);
+        let (whole, part) = (by / 64, by % 64);
+        for (index, &word) in self.words.iter().enumerate() {
+            if let Some(low) = moved.words.get_mut(index + whole) {
+                *low |= word << part;
+            }
+            if part > 0
+                && let Some(high) = moved.words.get_mut(index + whole + 1)
+            {
+                *high |= word >> (64 - part);
+            }
+        }
+        moved.trim();
+        moved
+    }
+
+    pub(super) fn union(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
+    }
+
+    pub(super) fn intersect(&mut self, other: &Self) {
+        let theirs = other.words.iter().copied().chain(std::iter::repeat(0));
+        self.words.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine &= theirs);
+    }
+
+    pub(super) fn subtract(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= !theirs);
+    }
+
+    /// Takes out all of `from..to`.
+    pub(super) fn clear(&mut self, from: usize, to: usize) {
+        let to = to.min(self.len);
+        let mut at = from;
+        while at < to {
+            let upto = (at / 64 * 64 + 64).min(to);
+            let mask = if upto - at == 64 { u64::MAX } else { ((1 << (upto - at)) - 1) << (at % 64) };
+            self.words[at / 64] &= !mask;
+            at = upto;
+        }
+    }
+
+    /// The least member that is at least `from`.
+    pub(super) fn next(&self, from: usize) -> Option<usize> {
+        let first = from / 64;
+        let mut word = *self.words.get(first)? & (u64::MAX << (from % 64));
+        let mut index = first;
+        while word == 0 {
+            index += 1;
+            word = *self.words.get(index)?;
+        }
+        Some(index * 64 + word.trailing_zeros() as usize)
+    }
+
+    pub(super) fn first(&self) -> Option<usize> {
+        self.next(0)
+    }
+
+    pub(super) fn last(&self) -> Option<usize> {
+        let (index, word) = self.words.iter().enumerate().rev().find(|&(_, &word)| word != 0)?;
+        Some(index * 64 + 63 - word.leading_zeros() as usize)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(self.first(), |&at| self.next(at + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn set(bits: &Bits) -> BTreeSet<usize> {
+        bits.iter().collect()
+    }
+
+    fn bits(len: usize, members: &[usize]) -> Bits {
+        let mut bits = Bits::none(len);
+        members.iter().for_each(|&member| bits.insert(member));
+        bits
+    }
+
+    proptest! {
+        #[test]
+        fn as_a_set_of_numbers_does_it(
+            len in 1..300_usize,
+            members in prop::collection::vec(0..300_usize, 0..20),
+            others in prop::collection::vec(0..300_usize, 0..200),
+            by in 0..310_usize,
+            to in 0..310_usize,
+        ) {
+            let below = |list: &[usize]| list.iter().copied().filter(|&x| x < len).collect::<BTreeSet<_>>();
+            let (mine, theirs) = (below(&members), below(&others));
+            let (start, other) = (bits(len, &members), bits(len, &others));
+            prop_assert_eq!(set(&start), mine.clone());
+            prop_assert_eq!(start.count(), mine.len());
+            prop_assert_eq!((start.first(), start.last()), (mine.first().copied(), mine.last().copied()));
+            prop_assert_eq!(start.next(by), mine.range(by..).next().copied());
+            prop_assert_eq!(start.contains(by), mine.contains(&by));
+            let change = |f: &dyn Fn(&mut Bits)| { let mut bits = start.clone(); f(&mut bits); set(&bits) };
+            let up = |by: usize| mine.iter().map(move |x| x + by).filter(|&x| x < len);
+            prop_assert_eq!(change(&|b| b.or_shifted(by)), mine.iter().copied().chain(up(by)).collect());
+            prop_assert_eq!(change(&|b| b.widen(by)), (0..=by).flat_map(up).collect());
+            prop_assert_eq!(set(&start.moved_up(by, len)), up(by).collect());
+            prop_assert_eq!(change(&|b| b.union(&other)), mine.union(&theirs).copied().collect());
+            prop_assert_eq!(change(&|b| b.intersect(&other)), mine.intersection(&theirs).copied().collect());
+            prop_assert_eq!(change(&|b| b.subtract(&other)), mine.difference(&theirs).copied().collect());
+            let outside = mine.iter().copied().filter(|x| !(by..to.max(by)).contains(x)).collect();
+            prop_assert_eq!(change(&|b| b.clear(by, to)), outside);
+        }
+    }
+
+    #[test]
+    fn multiples_and_all() {
+        assert_eq!(set(&Bits::multiples(3, 8)), BTreeSet::from([0, 3, 6]));
+        assert_eq!(Bits::all(130).count(), 130);
+        assert_eq!(Bits::multiples(1, 65), Bits::all(65));
+    }
+}

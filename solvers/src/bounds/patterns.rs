@@ -1,0 +1,237 @@
+//! Subset sums: the heights that a plan in which nothing can be lowered may have.
+//!
+//! Of the lowest plans take one whose offsets sum to the least. No buffer of it can be lowered, so each that
+//! is not pinned lies at 0 or, rounded up to its alignment, on the top of another that it is in conflict
+//! with; that one again, and so on down to 0 or to a pin. Hence the plan's height is a pin's end, or 0 or a
+//! pin's end plus the sizes of some distinct buffers, and they all belong to one *component* (buffers tied
+//! together by conflicts). The least such sum that is not below what is known is a bound.
+//!
+//! ```text
+//!          |  c  |            height = size(a) + size(b) + size(c),
+//!       +--+--+--+            though a and c are never in use together
+//!       |  b  |
+//!    +--+--+--+
+//!    |  a  |
+//! ```
+//!
+//! # References
+//!
+//! 1. N. Christofides, C. Whitlock: *An Algorithm for Two-Dimensional Cutting Problems*. Operations
+//!    Research 25 (1977) 30-44. doi:10.1287/opre.25.1.30 (normal patterns)
+//! 2. J.-F. Côté, M. Iori: *The Meet-in-the-Middle Principle for Cutting and Packing Problems*. INFORMS
+//!    Journal on Computing 30 (2018) 646-661. doi:10.1287/ijoc.2018.0806
+//!
+//! # Complexity
+//!
+//! O(n H / 64) for a height of H granules. It ends as soon as the known bound itself can be reached, which
+//! on traces with many small buffers is after a handful of them. Past 4 million granules it is not tried.
+//!
+//! # Deviations from the paper
+//!
+//! Offsets are bounded from 0 only: the midpoint of [2] needs both. Windows of pauses, and alignments that
+//! differ, are not treated: nothing is said then.
+
+use planlab_dsa::{Buffer, Evidence, Halt, Instance};
+
+use super::bits::Bits;
+use super::{Argument, Found, Tick};
+
+/// The most granules of height.
+const MOST_GRANULES: u64 = 1 << 22;
+/// The most machine words looked at.
+const MOST_WORK: u64 = 1 << 27;
+
+/// The bound by subset sums.
+pub(super) struct Patterns;
+
+impl Argument for Patterns {
+    fn evidence(&self) -> Evidence {
+        Evidence::NormalPattern
+    }
+
+    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+        let Some(align) = common_alignment(arena) else { return Ok(None) };
+        let grain = arena.granularity();
+        let mut work = MOST_WORK;
+        let mut components = Vec::new();
+        let mut bound = known.div_ceil(grain);
+        for component in split(arena) {
+            let stack = Stack::new(&component, grain, align);
+            let Some(least) = stack.least_top(stack.load, &mut work, tick)? else { return Ok(None) };
+            bound = bound.max(least);
+            components.push(stack);
+        }
+        let mut least = u64::MAX;
+        for stack in components {
+            let Some(top) = stack.least_top(bound, &mut work, tick)? else { return Ok(None) };
+            least = least.min(top);
+            if least == bound {
+                break;
+            }
+        }
+        let value = if least == u64::MAX { 0 } else { least.saturating_mul(grain) };
+        let how = format!("least sum of sizes (in multiples of {grain}) that is not below what was known");
+        Ok((value > known).then_some(Found { value, how }))
+    }
+}
+
+/// The alignment of all buffers in granules, where they have one; `None` where they differ, or a pause keeps
+/// a window.
+fn common_alignment(arena: &Instance) -> Option<u64> {
+    let windows = arena.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
+    let grain = arena.granularity();
+    let free = arena.buffers().iter().filter(|buffer| buffer.pin.is_none());
+    let mut aligns: Vec<u64> = free.map(|buffer| buffer.align.get().div_ceil(grain)).collect();
+    aligns.sort_unstable();
+    aligns.dedup();
+    match aligns[..] {
+        _ if windows => None,
+        [] => Some(1),
+        [align] => Some(align),
+        _ => None,
+    }
+}
+
+/// The buffers by component; one component where some pairs are kept apart.
+fn split(arena: &Instance) -> Vec<Vec<&Buffer>> {
+    let mut buffers: Vec<&Buffer> = arena.buffers().iter().collect();
+    if !arena.apart().is_empty() {
+        return vec![buffers];
+    }
+    buffers.sort_by_key(|buffer| buffer.live.start());
+    let (mut all, mut end): (Vec<Vec<&Buffer>>, _) = (Vec::new(), 0);
+    for buffer in buffers {
+        match all.last_mut() {
+            Some(last) if buffer.live.start().get() < end => last.push(buffer),
+            _ => all.push(vec![buffer]),
+        }
+        end = end.max(buffer.live.end().get());
+    }
+    all
+}
+
+/// The buffers of a component, in granules.
+struct Stack {
+    sizes: Vec<u64>,
+    pinned_ends: Vec<u64>,
+    align: u64,
+    load: u64,
+}
+
+impl Stack {
+    fn new(component: &[&Buffer], grain: u64, align: u64) -> Self {
+        let free = component.iter().filter(|buffer| buffer.pin.is_none());
+        let mut sizes: Vec<u64> = free.map(|buffer| buffer.size.get() / grain).collect();
+        // Small ones first: with them any sum is soon reached, if it can be at all.
+        sizes.sort_unstable();
+        let end = |buffer: &&&Buffer| Some((buffer.pin?.get() + buffer.size.get()) / grain);
+        let pinned_ends: Vec<u64> = component.iter().filter_map(|buffer| end(&buffer)).collect();
+        let load = load(component) / grain;
+        let load = load.max(pinned_ends.iter().copied().max().unwrap_or(0));
+        Self { sizes, pinned_ends, align, load }
+    }
+
+    fn rounded(&self, number: u64) -> u64 {
+        number.next_multiple_of(self.align)
+    }
+
+    /// The least height at or above `from` that can be reached: `u64::MAX` where none can, `None` where
+    /// that would take too long.
+    fn least_top(&self, from: u64, work: &mut u64, tick: &mut Tick<'_>) -> Result<Option<u64>, Halt> {
+        let pinned = self.pinned_ends.iter().copied().filter(|&end| end >= from).min().unwrap_or(u64::MAX);
+        let Some(&largest) = self.sizes.last() else { return Ok(Some(pinned)) };
+        if pinned == from {
+            return Ok(Some(from));
+        }
+        // Stacking everything passes `from` by at most one buffer, or does not reach it.
+        let granules = from.saturating_add(self.rounded(largest));
+        if granules >= MOST_GRANULES {
+            return Ok(None);
+        }
+        let len = index(granules + 1);
+        // Sums of rounded sizes, and those in which one size, the topmost, is not rounded.
+        let (mut sums, mut tops) = (Bits::none(len), Bits::none(len));
+        sums.insert(0);
+        self.pinned_ends.iter().for_each(|&end| sums.insert(index(self.rounded(end))));
+        for &size in &self.sizes {
+            let Some(left) = work.checked_sub(2 * sums.words()) else { return Ok(None) };
+            *work = left;
+            tick(sums.words() / 8 + 1)?;
+            if from >= size && sums.contains(index(from - size)) {
+                return Ok(Some(from));
+            }
+            tops.or_shifted(index(self.rounded(size)));
+            tops.union(&sums.moved_up(index(size), len));
+            sums.or_shifted(index(self.rounded(size)));
+        }
+        let top = tops.next(index(from)).map_or(u64::MAX, |top| top as u64);
+        Ok(Some(top.min(pinned)))
+    }
+}
+
+fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// The most bytes in use at one step, in bytes.
+fn load(component: &[&Buffer]) -> u64 {
+    let mut changes: Vec<(u32, bool, u64)> = Vec::new();
+    for piece in component.iter().flat_map(|buffer| buffer.pieces()) {
+        changes.push((piece.steps.start().get(), true, piece.bytes()));
+        changes.push((piece.steps.end().get(), false, piece.bytes()));
+    }
+    changes.sort_unstable();
+    let (mut sum, mut most) = (0, 0);
+    for (_, begins, bytes) in changes {
+        sum = if begins { sum + bytes } else { sum - bytes };
+        most = most.max(sum);
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Bytes, LiveRange, Offset};
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn above(buffers: &[Buffer], known: u64) -> Option<u64> {
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        let found = Patterns.prove(&instance, known, &mut |_| Ok(())).expect("no limit");
+        found.map(|found| found.value)
+    }
+
+    #[test]
+    fn sums_that_can_be_reached() {
+        let three = [buffer(4, 0, 2), buffer(6, 1, 3), buffer(9, 2, 4)];
+        // 4, 6, 9, 10, 13, 15, 19
+        for (known, expected) in [(9, Some(15)), (15, None), (16, Some(19))] {
+            assert_eq!(above(&three, known), expected, "{known}");
+        }
+        let apart = [buffer(4, 0, 2), buffer(6, 2, 4)];
+        assert_eq!(above(&apart, 5), Some(6));
+        // Nothing can be higher than everything on top of each other: then nothing is said.
+        assert_eq!(above(&apart, 11), None);
+    }
+
+    #[test]
+    fn pins_begin_new_sums() {
+        let pinned = [buffer(5, 0, 2).with_pin(Offset::new(20)), buffer(10, 0, 2)];
+        // 10, 25, 35
+        assert_eq!(above(&pinned, 15), Some(25));
+        assert_eq!(above(&pinned, 26), Some(35));
+    }
+
+    #[test]
+    fn sizes_below_the_top_are_rounded_to_the_alignment() {
+        let align = |b: Buffer| b.with_align(Alignment::new(8).expect("positive"));
+        let two = [buffer(3, 0, 2), buffer(5, 1, 3)].map(align);
+        // 3, 5, 8 + 3, 8 + 5
+        assert_eq!(above(&two, 8), Some(11));
+        assert_eq!(above(&two, 12), Some(13));
+    }
+}

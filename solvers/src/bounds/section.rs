@@ -1,0 +1,390 @@
+//! Tight sections: at a capacity just above the load a section leaves few holes, and what must lie below a
+//! buffer in one section does not fit what must lie below it in another.
+//!
+//! Fix a capacity C. At a section s whose buffers sum to load(s), all plans within C leave exactly
+//! C - load(s) free: its *slack*. Each buffer keeps the set of offsets that it may still have:
+//!
+//! 1. *Fill*: the bytes below a buffer at s are some of the others of s, and holes. So its offset is a
+//!    subset sum of the others' sizes plus at most the slack, in every section of its life at once.
+//! 2. *Pairs*: two buffers in conflict lie one above the other; an offset of the one must leave room for
+//!    the lowest or the highest offset of the other.
+//! 3. *Cover*: at s at most the slack may stay without a buffer that can reach it; where nothing may stay
+//!    free, an address that only one buffer can reach is that buffer's.
+//! 4. *Probe*: an offset is struck out where fixing the buffer there, with the fill of the room above and
+//!    below it, leaves another buffer nowhere to go.
+//!
+//! When a buffer has no offset left, no plan fits C, and the bound is the next height after C.
+//!
+//! ```text
+//!   section 1   section 2     slack 0 in both: below b lie 3 or 5 or 8, and 4 or 6 or 10,
+//!   | b |  8    | b |  8      or nothing: b lies at 0 or, by symmetry, at the top
+//!   | 3 | 5     | 4 | 6
+//! ```
+//!
+//! One, two or three sections of buffers that are free to lie anywhere never ask for more than the load:
+//! put what is in use in the first and the second at the bottom, what is in use in the second and the third
+//! at the top (what is in use in all three below everything), and the rest between. An argument without
+//! pins or alignments needs four sections at least, and all of this looks at all of them together.
+//!
+//! # References
+//!
+//! 1. N. Christofides, C. Whitlock: *An Algorithm for Two-Dimensional Cutting Problems*. Operations
+//!    Research 25 (1977) 30-44. doi:10.1287/opre.25.1.30
+//! 2. R. Debruyne, C. Bessière: *Some Practicable Filtering Techniques for the Constraint Satisfaction
+//!    Problem*. IJCAI 1997, 412-417. (probing: singleton consistency)
+//!
+//! # Complexity
+//!
+//! For s sections of m buffers and H granules: O(s m^2 H / 64) for the fill, and O(n H) probes of
+//! O((n d + s m log H) H / 64) for d conflicts a buffer, until nothing changes; cut off at a fixed amount of
+//! work. At most 2^12 granules and 400 buffers.
+
+use planlab_dsa::{Evidence, Halt, Instance};
+
+use super::bits::Bits;
+use super::view::{Section, sections};
+use super::{Argument, Found, Tick};
+
+/// The most granules of height.
+const MOST_GRANULES: u64 = 1 << 12;
+/// The most buffers.
+const MOST_BUFFERS: usize = 400;
+/// The most machine words in all fills together.
+const MOST_FILL: u64 = 1 << 21;
+
+/// Which of the rules are used; the first three are always.
+pub(super) struct Tight {
+    /// Machine words that probing may look at, at each capacity.
+    pub(super) probing: u64,
+}
+
+impl Argument for Tight {
+    fn evidence(&self) -> Evidence {
+        Evidence::Section
+    }
+
+    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+        let grain = arena.granularity();
+        let Some(shape) = Shape::new(arena, grain) else { return Ok(None) };
+        let mut capacity = known.div_ceil(grain);
+        let first = capacity;
+        while capacity < MOST_GRANULES && shape.refutes(capacity, self.probing, tick)? {
+            capacity += 1;
+        }
+        let value = capacity * grain;
+        let how = format!(
+            "{} refuted by what can lie below each buffer in all sections",
+            match capacity - first {
+                1 => format!("a capacity of {}", first * grain),
+                count => format!("{count} capacities from {} on", first * grain),
+            }
+        );
+        Ok((capacity > first).then_some(Found { value, how }))
+    }
+}
+
+/// The parts of an instance that do not depend on the capacity, in granules.
+struct Shape {
+    sizes: Vec<usize>,
+    aligns: Vec<usize>,
+    pins: Vec<Option<usize>>,
+    sections: Vec<Section>,
+    loads: Vec<usize>,
+    /// The buffers in conflict with each.
+    against: Vec<Vec<u32>>,
+    /// The sections of each.
+    at: Vec<Vec<u32>>,
+}
+
+fn small(bytes: u64, grain: u64) -> Option<usize> {
+    Some(bytes / grain).filter(|&granules| granules < MOST_GRANULES).and_then(|g| usize::try_from(g).ok())
+}
+
+impl Shape {
+    /// `None` where the instance is too large, or a pause keeps a window.
+    fn new(arena: &Instance, grain: u64) -> Option<Self> {
+        let buffers = arena.buffers();
+        let windows = buffers.iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
+        if buffers.len() > MOST_BUFFERS || windows {
+            return None;
+        }
+        let sizes: Option<Vec<usize>> = buffers.iter().map(|b| small(b.size.get(), grain)).collect();
+        let aligns: Option<Vec<usize>> =
+            buffers.iter().map(|b| small(b.align.get().next_multiple_of(grain), grain)).collect();
+        let pin = |pin: u64| small(pin, grain);
+        let pins: Option<Vec<Option<usize>>> =
+            buffers.iter().map(|b| b.pin.map_or(Some(None), |p| pin(p.get()).map(Some))).collect();
+        let sizes = sizes?;
+        let sections = sections(arena, MOST_BUFFERS * MOST_BUFFERS)?;
+        let loads = sections.iter().map(|s| s.members.iter().map(|&m| sizes[m as usize]).sum()).collect();
+        let mut shape = Self {
+            aligns: aligns?,
+            pins: pins?,
+            loads,
+            against: vec![Vec::new(); sizes.len()],
+            at: vec![Vec::new(); sizes.len()],
+            sections,
+            sizes,
+        };
+        shape.connect(arena);
+        Some(shape)
+    }
+
+    fn connect(&mut self, arena: &Instance) {
+        for (section, number) in self.sections.iter().zip(0..) {
+            for &member in &section.members {
+                self.at[member as usize].push(number);
+                let others = section.members.iter().filter(|&&other| other != member);
+                self.against[member as usize].extend(others);
+            }
+        }
+        for pair in arena.apart() {
+            self.against[pair.first.index()].push(pair.second.get());
+            self.against[pair.second.index()].push(pair.first.get());
+        }
+        for list in &mut self.against {
+            list.sort_unstable();
+            list.dedup();
+        }
+    }
+
+    /// Whether no plan fits a capacity, as far as the rules see.
+    fn refutes(&self, capacity: u64, probing: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
+        let Ok(capacity) = usize::try_from(capacity) else { return Ok(false) };
+        if self.loads.iter().chain(&self.sizes).any(|&load| load > capacity) {
+            return Ok(true);
+        }
+        let mut offsets = self.free(capacity);
+        let fills = self.fills(capacity, &mut offsets, tick)?;
+        let state = Rules { shape: self, capacity, fills };
+        if !state.propagate(&mut offsets, tick)? {
+            return Ok(true);
+        }
+        Ok(!state.probe(&mut offsets, probing, tick)?)
+    }
+
+    /// Every offset that alignment and pin allow.
+    fn free(&self, capacity: usize) -> Vec<Bits> {
+        let one = |row: usize| {
+            let len = (capacity + 1).saturating_sub(self.sizes[row]);
+            match self.pins[row] {
+                Some(pin) => {
+                    let mut bits = Bits::none(len);
+                    bits.insert(pin);
+                    bits
+                }
+                None => Bits::multiples(self.aligns[row], len),
+            }
+        };
+        (0..self.sizes.len()).map(one).collect()
+    }
+
+    /// For the tightest sections, and each of their members, the room that the others may take together, and
+    /// at most the slack more; takes all other offsets out.
+    fn fills(
+        &self,
+        capacity: usize,
+        offsets: &mut [Bits],
+        tick: &mut Tick<'_>,
+    ) -> Result<Vec<Option<Vec<Bits>>>, Halt> {
+        let mut order: Vec<usize> = (0..self.sections.len()).collect();
+        order.sort_by_key(|&number| std::cmp::Reverse(self.loads[number]));
+        let mut fills = vec![None; self.sections.len()];
+        let (mut room, words) = (MOST_FILL, capacity as u64 / 64 + 1);
+        for number in order {
+            let members = &self.sections[number].members;
+            let cost = members.len() as u64 * words;
+            let Some(left) = room.checked_sub(cost) else { break };
+            room = left;
+            tick(cost * members.len() as u64 / 16 + 1)?;
+            let fill = self.fill(number, capacity);
+            for (&member, fill) in members.iter().zip(&fill) {
+                offsets[member as usize].intersect(fill);
+            }
+            fills[number] = Some(fill);
+        }
+        Ok(fills)
+    }
+
+    fn fill(&self, number: usize, capacity: usize) -> Vec<Bits> {
+        let members = &self.sections[number].members;
+        let slack = capacity - self.loads[number];
+        let without = |skipped: u32| {
+            let mut sums = Bits::none(capacity + 1);
+            sums.insert(0);
+            let others = members.iter().filter(|&&other| other != skipped);
+            others.for_each(|&other| sums.or_shifted(self.sizes[other as usize]));
+            sums.widen(slack);
+            sums
+        };
+        members.iter().map(|&member| without(member)).collect()
+    }
+}
+
+/// The rules at one capacity.
+struct Rules<'s> {
+    shape: &'s Shape,
+    capacity: usize,
+    /// By section and member.
+    fills: Vec<Option<Vec<Bits>>>,
+}
+
+impl Rules<'_> {
+    /// Applies pairs and covers until nothing changes; false when a buffer has no offset left.
+    fn propagate(&self, offsets: &mut [Bits], tick: &mut Tick<'_>) -> Result<bool, Halt> {
+        loop {
+            let mut changed = false;
+            for row in 0..offsets.len() {
+                tick(self.shape.against[row].len() as u64 / 8 + 1)?;
+                match self.pairs(row, offsets) {
+                    None => return Ok(false),
+                    Some(less) => changed |= less,
+                }
+            }
+            for number in 0..self.shape.sections.len() {
+                tick(self.shape.sections[number].members.len() as u64 / 2 + 1)?;
+                match self.cover(number, offsets) {
+                    None => return Ok(false),
+                    Some(less) => changed |= less,
+                }
+            }
+            if !changed {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Strikes out what leaves no room for a buffer in conflict; `None` when nothing is left.
+    fn pairs(&self, row: usize, offsets: &mut [Bits]) -> Option<bool> {
+        let size = self.shape.sizes[row];
+        let mut mine = offsets[row].clone();
+        for &other in &self.shape.against[row] {
+            let theirs = &offsets[other as usize];
+            let (low, high) = (theirs.first()?, theirs.last()?);
+            // Neither wholly below their highest place nor wholly above their lowest.
+            let from = (high + 1).saturating_sub(size);
+            mine.clear(from, low + self.shape.sizes[other as usize]);
+        }
+        mine.first()?;
+        let changed = mine != offsets[row];
+        offsets[row] = mine;
+        Some(changed)
+    }
+
+    /// Counts what no buffer of a section can reach, and gives an address that one alone can reach to it;
+    /// `None` when too much stays free.
+    fn cover(&self, number: usize, offsets: &mut [Bits]) -> Option<bool> {
+        let members = &self.shape.sections[number].members;
+        let slack = self.capacity - self.shape.loads[number];
+        if slack >= self.capacity / 2 {
+            return Some(false);
+        }
+        let reach = |row: u32, offsets: &[Bits]| {
+            let row = row as usize;
+            let mut reach = offsets[row].moved_up(0, self.capacity);
+            reach.widen(self.shape.sizes[row] - 1);
+            reach
+        };
+        let (mut once, mut twice) = (Bits::none(self.capacity), Bits::none(self.capacity));
+        for &member in members {
+            let mut reach = reach(member, offsets);
+            let mut again = reach.clone();
+            again.intersect(&once);
+            twice.union(&again);
+            reach.subtract(&again);
+            once.union(&reach);
+        }
+        let free = self.capacity - once.count();
+        if free > slack {
+            return None;
+        }
+        once.subtract(&twice);
+        if free < slack || once.first().is_none() {
+            return Some(false);
+        }
+        let mut changed = false;
+        for &member in members {
+            let mut alone = reach(member, offsets);
+            alone.intersect(&once);
+            if let (Some(low), Some(high)) = (alone.first(), alone.last()) {
+                changed |= self.must_hold(member as usize, low, high, offsets)?;
+            }
+        }
+        Some(changed)
+    }
+
+    /// The buffer holds both addresses.
+    fn must_hold(&self, row: usize, low: usize, high: usize, offsets: &mut [Bits]) -> Option<bool> {
+        let before = offsets[row].count();
+        offsets[row].clear(0, (high + 1).saturating_sub(self.shape.sizes[row]));
+        offsets[row].clear(low + 1, self.capacity + 1);
+        offsets[row].first()?;
+        Some(offsets[row].count() < before)
+    }
+
+    /// Strikes out offsets that lead nowhere, until nothing changes or the work is spent; false when a buffer
+    /// has no offset left.
+    fn probe(&self, offsets: &mut [Bits], mut work: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
+        let words = offsets.iter().map(Bits::words).sum::<u64>().max(1);
+        let pass = words * (1 + self.shape.sections.len() as u64);
+        let mut order: Vec<usize> = (0..offsets.len()).collect();
+        loop {
+            let mut changed = false;
+            order.sort_by_key(|&row| (offsets[row].count(), row));
+            for &row in &order {
+                let places: Vec<usize> = offsets[row].iter().collect();
+                for place in places {
+                    let Some(left) = work.checked_sub(pass) else { return Ok(true) };
+                    work = left;
+                    tick(words / 8 + 1)?;
+                    if self.leads_on(row, place, offsets, tick)? {
+                        continue;
+                    }
+                    changed = true;
+                    offsets[row].clear(place, place + 1);
+                }
+                if offsets[row].first().is_none() || !self.propagate(offsets, tick)? {
+                    return Ok(false);
+                }
+            }
+            if !changed {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Whether the rules leave every buffer some offset once one is fixed.
+    fn leads_on(
+        &self,
+        row: usize,
+        place: usize,
+        offsets: &[Bits],
+        tick: &mut Tick<'_>,
+    ) -> Result<bool, Halt> {
+        let mut fixed = offsets.to_vec();
+        fixed[row] = Bits::none(place + 1);
+        fixed[row].insert(place);
+        for &number in &self.shape.at[row] {
+            self.fill_around(row, place, number as usize, &mut fixed);
+        }
+        self.propagate(&mut fixed, tick)
+    }
+
+    /// Between a fixed buffer and another of its section lie others of the section, and holes.
+    fn fill_around(&self, row: usize, place: usize, number: usize, offsets: &mut [Bits]) {
+        let Some(fills) = &self.fills[number] else { return };
+        let members = &self.shape.sections[number].members;
+        let Some(index) = members.iter().position(|&member| member as usize == row) else { return };
+        let fill = &fills[index];
+        let end = place + self.shape.sizes[row];
+        for &other in members.iter().filter(|&&other| other as usize != row) {
+            let size = self.shape.sizes[other as usize];
+            let mine = &mut offsets[other as usize];
+            let mut allowed = fill.moved_up(end, self.capacity + 1);
+            // Below it: from the other's end up to the place.
+            let below = (0..(place + 1).saturating_sub(size)).filter(|&at| fill.contains(place - size - at));
+            below.for_each(|at| allowed.insert(at));
+            mine.intersect(&allowed);
+        }
+    }
+}

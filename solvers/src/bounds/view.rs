@@ -1,0 +1,142 @@
+//! What the arguments look at: one arena at a time, with no hand-overs left in it.
+//!
+//! A plan that hands something over is, once every buffer that may overwrite another is taken away at its
+//! first step, a plan without hand-overs: what bounds the shortened instance bounds every plan. Over
+//! several arenas the height is the sum of theirs, and so is the bound.
+
+use std::borrow::Cow;
+
+use planlab_dsa::{Arena, Buffer, BufferId, Instance, KeepApart, LiveRange, Pause, Scope};
+
+/// A scope, and what stands for the instance in it: an instance of one arena, without permissions or a
+/// capacity, for each arena.
+pub(super) struct View<'i> {
+    pub(super) scope: Scope,
+    pub(super) arenas: Vec<Cow<'i, Instance>>,
+}
+
+/// The views of an instance: one where nothing may be handed over, otherwise one for each scope. One that
+/// has no plan at all (pins that only a hand-over excuses) is left out.
+pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
+    if instance.in_place().is_empty() {
+        return vec![View { scope: Scope::Any, arenas: arenas(instance, instance.buffers(), |id| id) }];
+    }
+    let mut views = Vec::new();
+    let mut add = |scope, arenas: Vec<Cow<'_, Instance>>| {
+        if arenas.len() == instance.arenas().len() {
+            let arenas = arenas.into_iter().map(|arena| Cow::Owned(arena.into_owned())).collect();
+            views.push(View { scope, arenas });
+        }
+    };
+    add(Scope::Any, shortened(instance));
+    add(Scope::NoHandOver, arenas(instance, instance.buffers(), |id| id));
+    views
+}
+
+/// The arenas once each buffer that may overwrite another begins a step later.
+fn shortened(instance: &Instance) -> Vec<Cow<'static, Instance>> {
+    let mut is_output = vec![false; instance.len()];
+    instance.in_place().iter().for_each(|pair| is_output[pair.output.index()] = true);
+    let (mut buffers, mut old) = (Vec::new(), Vec::new());
+    for (id, buffer) in instance.ids().zip(instance.buffers()) {
+        let kept = if is_output[id.index()] { later(buffer) } else { Some(buffer.clone()) };
+        if let Some(kept) = kept {
+            buffers.push(kept);
+            old.push(id);
+        }
+    }
+    let owned = arenas(instance, &buffers, |id| old[id.index()]);
+    owned.into_iter().map(|arena| Cow::Owned(arena.into_owned())).collect()
+}
+
+/// The buffer without its first step; it is whole there.
+fn later(buffer: &Buffer) -> Option<Buffer> {
+    clip(buffer, LiveRange::new(buffer.live.start().get() + 1, buffer.live.end().get()).ok()?)
+}
+
+/// What is left of a buffer inside some steps.
+pub(super) fn clip(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
+    let live = buffer.live.intersection(steps)?;
+    let inside = |pause: &Pause| {
+        pause.steps.intersection(live).map(|steps| Pause { steps, window: pause.window.clone() })
+    };
+    let pauses: Vec<Pause> = buffer.pauses.iter().filter_map(inside).collect();
+    Some(Buffer { live, pauses: pauses.into(), ..buffer.clone() })
+}
+
+/// Each arena alone; `name` gives the id that a buffer has in `instance`. Fewer than there are where one
+/// has pins that conflict.
+fn arenas<'i>(
+    instance: &'i Instance,
+    buffers: &[Buffer],
+    name: impl Fn(BufferId) -> BufferId,
+) -> Vec<Cow<'i, Instance>> {
+    let is_plain = instance.in_place().is_empty() && instance.arenas().len() == 1;
+    if is_plain && instance.arenas()[0].capacity.is_none() {
+        return vec![Cow::Borrowed(instance)];
+    }
+    let count = u16::try_from(instance.arenas().len()).expect("arena ids have 16 bits");
+    let alone = (0..count).filter_map(|arena| alone(instance, buffers, arena, &name));
+    alone.map(Cow::Owned).collect()
+}
+
+fn alone(
+    instance: &Instance,
+    buffers: &[Buffer],
+    arena: u16,
+    name: &impl Fn(BufferId) -> BufferId,
+) -> Option<Instance> {
+    let mut new = vec![None; instance.len()];
+    let mut kept = Vec::new();
+    for (row, buffer) in buffers.iter().enumerate().filter(|(_, buffer)| buffer.arena.get() == arena) {
+        new[name(BufferId::from_index(row)).index()] = Some(BufferId::from_index(kept.len()));
+        kept.push(buffer.clone().in_arena(planlab_dsa::ArenaId::default()));
+    }
+    let pair = |pair: &KeepApart| {
+        Some(KeepApart { first: new[pair.first.index()]?, second: new[pair.second.index()]? })
+    };
+    let apart: Vec<KeepApart> = instance.apart().iter().filter_map(pair).collect();
+    Instance::builder().buffers(kept).apart(apart).arenas([Arena::default()]).build().ok()
+}
+
+/// The sets of buffers that are in use together, in step order; none lies in the one before or after it.
+/// With each, a step at which it is so. `None` where they have more than `most` members together.
+pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>> {
+    let mut events = Vec::with_capacity(2 * instance.len());
+    for (row, buffer) in (0_u32..).zip(instance.buffers()) {
+        for piece in buffer.pieces() {
+            events.push((piece.steps.start().get(), true, row));
+            events.push((piece.steps.end().get(), false, row));
+        }
+    }
+    // Ends come before starts of the same step.
+    events.sort_unstable();
+    let (mut live, mut all, mut members) = (std::collections::BTreeSet::new(), Vec::new(), 0);
+    let (mut grew, mut since) = (false, 0);
+    for (step, begins, row) in events {
+        if begins {
+            live.insert(row);
+            (grew, since) = (true, step);
+        } else {
+            // A buffer that goes on through a change of its window was there all the time.
+            if grew {
+                members += live.len();
+                if members > most {
+                    return None;
+                }
+                all.push(Section { step: since, members: live.iter().copied().collect() });
+            }
+            grew = false;
+            live.remove(&row);
+        }
+    }
+    Some(all)
+}
+
+/// Buffers that are in use together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) step: u32,
+    /// Rows, ascending.
+    pub(super) members: Vec<u32>,
+}
