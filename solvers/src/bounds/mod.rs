@@ -11,14 +11,17 @@
 //! | load of rounded sizes, for each alignment | alignment | `aligned.rs` |
 //! | heights that sums of sizes can reach | normal-pattern | `patterns.rs` |
 //! | what can lie below each buffer in all sections | section | `section.rs` |
+//! | a window of steps has no plan within a capacity | search | `window.rs`, `cells.rs` |
 
 mod aligned;
 mod bits;
+mod cells;
 mod patterns;
 mod section;
 #[cfg(test)]
 mod tests;
 mod view;
+mod window;
 
 use std::time::Instant;
 
@@ -71,11 +74,16 @@ trait Argument: Sync {
 }
 
 fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {
-    let probing = match effort {
-        Effort::Quick => 1 << 18,
-        Effort::Thorough => 1 << 26,
+    let (probing, nodes) = match effort {
+        Effort::Quick => (1 << 18, 1_000),
+        Effort::Thorough => (1 << 26, 1_000_000),
     };
-    vec![Box::new(aligned::Aligned), Box::new(patterns::Patterns), Box::new(section::Tight { probing })]
+    vec![
+        Box::new(aligned::Aligned),
+        Box::new(patterns::Patterns),
+        Box::new(section::Tight { probing }),
+        Box::new(window::Windows { nodes }),
+    ]
 }
 
 /// Proves what it can and raises the bounds of the run.
