@@ -52,7 +52,8 @@ fn planners(criterion: &mut Criterion) {
         for planner in planlab_solvers::registry() {
             let descriptor = planner.descriptor();
             let is_practical = descriptor.practical.is_none_or(|most| size <= most as usize);
-            if descriptor.guarantee == Guarantee::Exact || !is_practical {
+            // Searches go on until they are stopped.
+            if descriptor.guarantee == Guarantee::Exact || descriptor.randomized || !is_practical {
                 continue;
             }
             group.bench_function(BenchmarkId::from_parameter(&descriptor.key), |bencher| {

@@ -9,6 +9,7 @@ use crate::milp::{MipCbc, MipHighs};
 use crate::placement::Order;
 use crate::placement::baseline::Bump;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
+use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Tabu};
 use crate::placement::skyline::{BestFit, BestFitReference};
 
 /// A digest of the sources of this crate and of the contract: the version of every planner here. 64
@@ -30,6 +31,10 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(GreedyByBreadth));
     all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
+    all.push(Box::new(HillClimbTvm));
+    all.push(Box::new(HillClimbVela::default()));
+    all.push(Box::new(Annealing::default()));
+    all.push(Box::new(Tabu));
     #[cfg(feature = "mip")]
     all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
     #[cfg(feature = "cp")]

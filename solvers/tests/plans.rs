@@ -14,14 +14,19 @@ fn heuristics() -> impl Iterator<Item = Box<dyn Planner>> {
     registry().into_iter().filter(|planner| planner.descriptor().guarantee != Guarantee::Exact)
 }
 
+/// No limit, but for searches that go on until there is one.
+fn budget(planner: &dyn Planner) -> Budget {
+    Budget { work: planner.descriptor().randomized.then_some(3_000), ..Budget::default() }
+}
+
 fn offsets(planner: &dyn Planner, instance: &Instance) -> Option<Vec<u64>> {
-    let best = execute(planner, instance, Budget::default(), 0).best?;
+    let best = execute(planner, instance, budget(planner), 0).best?;
     Some(best.offsets().iter().map(|offset| offset.get()).collect())
 }
 
 fn check_valid(planner: &dyn Planner, instance: &Instance) -> Result<(), TestCaseError> {
     let key = planner.descriptor().key;
-    let outcome = execute(planner, instance, Budget::default(), 0);
+    let outcome = execute(planner, instance, budget(planner), 0);
     let refused = planner.descriptor().honours.refuses(instance);
     match (&outcome.end, refused) {
         (Err(PlanError::Unsupported(feature)), Some(refused)) if *feature == refused => return Ok(()),

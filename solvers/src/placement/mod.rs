@@ -7,6 +7,7 @@ pub mod greedy;
 mod occupancy;
 mod order;
 mod range_max;
+pub mod search;
 pub mod skyline;
 
 pub use order::Order;

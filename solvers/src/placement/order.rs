@@ -131,15 +131,32 @@ fn by_load(instance: &Instance) -> Vec<BufferId> {
 }
 
 fn by_overlaps(instance: &Instance) -> Vec<BufferId> {
-    let mut starts: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.start()).collect();
-    let mut ends: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.end()).collect();
-    starts.sort_unstable();
-    ends.sort_unstable();
-    by(instance, |buffer| {
-        let begun = starts.partition_point(|&start| start < buffer.live.end());
-        let over = ends.partition_point(|&end| end <= buffer.live.start());
-        Reverse(begun - over)
-    })
+    let overlaps = Overlaps::new(instance);
+    by(instance, |buffer| Reverse(overlaps.of(buffer)))
+}
+
+/// Counts the live ranges that overlap one.
+pub(crate) struct Overlaps {
+    starts: Vec<Step>,
+    ends: Vec<Step>,
+}
+
+impl Overlaps {
+    /// Sorts starts and ends; O(n log n).
+    pub(crate) fn new(instance: &Instance) -> Self {
+        let mut starts: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.start()).collect();
+        let mut ends: Vec<Step> = instance.buffers().iter().map(|buffer| buffer.live.end()).collect();
+        starts.sort_unstable();
+        ends.sort_unstable();
+        Self { starts, ends }
+    }
+
+    /// The number of buffers whose live range overlaps this one's, itself included.
+    pub(crate) fn of(&self, buffer: &Buffer) -> usize {
+        let begun = self.starts.partition_point(|&start| start < buffer.live.end());
+        let over = self.ends.partition_point(|&end| end <= buffer.live.start());
+        begun - over
+    }
 }
 
 fn by_sections(instance: &Instance) -> Vec<BufferId> {

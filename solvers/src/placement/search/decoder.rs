@@ -1,0 +1,601 @@
+//! From an order of the buffers to their offsets, and from a change of the order to what it changes.
+//!
+//! The decoder places each buffer, in the order, at the lowest offset that is free of the placed ones:
+//! first fit. The pinned ones come first. Some order gives an optimal plan (that of its offsets).
+//!
+//! After two buffers have changed places in the order, or one has moved, only what may come to lie
+//! elsewhere is placed again, in the order of the new positions:
+//!
+//! ```text
+//!  order  ... a . c . . b . d . e     a and b change places. Placed again: b, a; those between that
+//!  now    ... b . c . . a . d . e     overlap b's new place, or a's old one began below their end; then,
+//!             ^------------> again    of what follows, the neighbours of each buffer that really moved,
+//!                                     by the same rule
+//! ```
+//!
+//! A neighbour that was placed later is touched only where the new place lies in its way, or where the
+//! old place began below its end (it might sink into the room that is left). Everything else has the
+//! same walls around it as before.
+//!
+//! Beside the offsets, the decoder keeps the buffers that end above a *ceiling* and the sum of what they
+//! stick out, its *excess*: 0 exactly if the plan is no higher than the ceiling.
+//!
+//! # Complexity
+//!
+//! A placement with k neighbours takes O(k log k); a change takes that for each buffer that is placed
+//! again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use planlab_dsa::Halt;
+
+use super::model::{Model, Part};
+use super::neighbours::Tick;
+
+/// Neighbours that count as one unit of work.
+const LOOKS_PER_WORK: usize = 4;
+/// Not among the tall.
+const SMALL: u32 = u32::MAX;
+
+/// Where a buffer stands in the order, and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    offset: u64,
+    end: u64,
+    position: u32,
+}
+
+/// A change of the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Two buffers change places.
+    Swap(u32, u32),
+    /// A buffer goes to a position; those between move by one.
+    Shift(u32, u32),
+}
+
+/// An order, its offsets, and what has changed since the last [`keep`](Decoder::keep).
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    model: Arc<Model>,
+    order: Vec<u32>,
+    /// Pinned buffers: the first positions, which never change.
+    pinned: u32,
+    spots: Vec<Spot>,
+    ceiling: u64,
+    excess: u128,
+    tall: Vec<u32>,
+    /// Where each buffer stands in `tall`.
+    tall_at: Vec<u32>,
+    /// What takes the changes back, the latest last.
+    undo_order: Vec<Change>,
+    undo_offsets: Vec<(u32, u64)>,
+    queue: BinaryHeap<Reverse<u32>>,
+    queued: Vec<bool>,
+    walls: Walls,
+    near: Vec<u32>,
+    placed: u64,
+}
+
+impl Decoder {
+    /// Decodes an order of all buffers; its pinned ones are moved to the front.
+    pub(crate) fn new(model: Arc<Model>, order: &[u32], tick: &mut Tick<'_>) -> Result<Self, Halt> {
+        let mut this = Self::unplaced(model, order);
+        for position in this.pinned..index(this.order.len()) {
+            let id = this.order[position as usize];
+            let offset = this.lowest(id, tick)?;
+            this.put(id, offset);
+        }
+        Ok(this)
+    }
+
+    /// As [`Decoder::new`], with the offsets that first fit is known to give.
+    pub(crate) fn decoded(model: Arc<Model>, order: &[u32], offsets: &[u64]) -> Self {
+        let mut this = Self::unplaced(model, order);
+        for (id, &offset) in (0..).zip(offsets) {
+            this.put(id, offset);
+        }
+        this
+    }
+
+    fn unplaced(model: Arc<Model>, order: &[u32]) -> Self {
+        let count = model.len();
+        let is_pinned = |id: &u32| model.pins[*id as usize].is_some();
+        let (mut all, free): (Vec<u32>, Vec<u32>) = order.iter().partition(|id| is_pinned(id));
+        all.sort_unstable();
+        let pinned = index(all.len());
+        all.extend(free);
+        let mut spots = vec![Spot { offset: 0, end: 0, position: 0 }; count];
+        for (position, &id) in (0..).zip(&all) {
+            let offset = model.pins[id as usize].unwrap_or(0);
+            spots[id as usize] = Spot { offset, end: offset + model.sizes[id as usize], position };
+        }
+        Self {
+            order: all,
+            pinned,
+            spots,
+            ceiling: u64::MAX,
+            excess: 0,
+            tall: Vec::new(),
+            tall_at: vec![SMALL; count],
+            undo_order: Vec::new(),
+            undo_offsets: Vec::new(),
+            queue: BinaryHeap::new(),
+            queued: vec![false; count],
+            walls: Walls { narrow: model.narrow, ..Walls::default() },
+            near: Vec::new(),
+            placed: 0,
+            model,
+        }
+    }
+
+    pub(crate) fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// All buffers, the first to be placed first.
+    pub(crate) fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// The first position that may change.
+    pub(crate) const fn pinned(&self) -> u32 {
+        self.pinned
+    }
+
+    pub(crate) fn position(&self, id: u32) -> u32 {
+        self.spots[id as usize].position
+    }
+
+    pub(crate) fn offset(&self, id: u32) -> u64 {
+        self.spots[id as usize].offset
+    }
+
+    pub(crate) fn end(&self, id: u32) -> u64 {
+        self.spots[id as usize].end
+    }
+
+    /// The ids of all buffers, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + use<> {
+        0..index(self.spots.len())
+    }
+
+    /// All offsets, by id, in granules.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = u64> + '_ {
+        self.spots.iter().map(|spot| spot.offset)
+    }
+
+    /// The highest end, in granules; O(n).
+    pub(crate) fn height(&self) -> u64 {
+        self.spots.iter().map(|spot| spot.end).max().unwrap_or(0)
+    }
+
+    /// How often a buffer was placed.
+    #[cfg(test)]
+    pub(crate) const fn placed(&self) -> u64 {
+        self.placed
+    }
+
+    /// What sticks out above the ceiling, summed over the buffers, in granules.
+    pub(crate) const fn excess(&self) -> u128 {
+        self.excess
+    }
+
+    /// The buffers that end above the ceiling.
+    pub(crate) fn tall(&self) -> &[u32] {
+        &self.tall
+    }
+
+    pub(crate) const fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+
+    /// Sets the ceiling; O(n).
+    pub(crate) fn set_ceiling(&mut self, ceiling: u64) {
+        self.ceiling = ceiling;
+        self.excess = 0;
+        self.tall.clear();
+        self.tall_at.fill(SMALL);
+        for id in 0..index(self.spots.len()) {
+            self.count_in(id);
+        }
+    }
+
+    fn count_in(&mut self, id: u32) {
+        let end = self.spots[id as usize].end;
+        if end > self.ceiling {
+            self.excess += u128::from(end - self.ceiling);
+            self.tall_at[id as usize] = index(self.tall.len());
+            self.tall.push(id);
+        }
+    }
+
+    fn count_out(&mut self, id: u32) {
+        let at = std::mem::replace(&mut self.tall_at[id as usize], SMALL);
+        if at != SMALL {
+            self.excess -= u128::from(self.spots[id as usize].end - self.ceiling);
+            self.tall.swap_remove(at as usize);
+            if let Some(&moved) = self.tall.get(at as usize) {
+                self.tall_at[moved as usize] = at;
+            }
+        }
+    }
+
+    fn put(&mut self, id: u32, offset: u64) {
+        self.count_out(id);
+        let spot = &mut self.spots[id as usize];
+        spot.offset = offset;
+        spot.end = offset + self.model.sizes[id as usize];
+        self.count_in(id);
+    }
+
+    /// The neighbours of a buffer, into `found`.
+    pub(crate) fn neighbours(&self, id: u32, found: &mut Vec<u32>) {
+        let mut scratch = Vec::new();
+        found.clear();
+        found.extend_from_slice(self.model.neighbours.of(id, &mut scratch));
+    }
+
+    /// Makes a change and places again what it touches. Buffers must not be pinned, positions not be those
+    /// of pinned ones.
+    ///
+    /// # Errors
+    ///
+    /// What `tick` says; the decoder is of no use then.
+    pub(crate) fn change(&mut self, change: Change, tick: &mut Tick<'_>) -> Result<(), Halt> {
+        let (back, risen) = match change {
+            Change::Swap(a, b) if a == b => return Ok(()),
+            Change::Swap(a, b) => (change, self.swap(a, b)),
+            Change::Shift(id, to) => {
+                let from = self.position(id);
+                if from == to {
+                    return Ok(());
+                }
+                (Change::Shift(id, from), self.shift(id, from, to))
+            }
+        };
+        self.undo_order.push(back);
+        self.settle(risen, tick)
+    }
+
+    /// Exchanges two buffers and queues what that touches at once. The one that comes earlier, and its
+    /// old position.
+    fn swap(&mut self, a: u32, b: u32) -> Option<(u32, u32)> {
+        let (a, b) = if self.position(a) < self.position(b) { (a, b) } else { (b, a) };
+        let (low, high) = (self.position(a), self.position(b));
+        self.exchange(a, b);
+        self.queue_left(a, low, high);
+        self.enqueue(a);
+        self.enqueue(b);
+        Some((b, high))
+    }
+
+    fn exchange(&mut self, a: u32, b: u32) {
+        let (low, high) = (self.position(a), self.position(b));
+        self.order.swap(low as usize, high as usize);
+        self.spots[a as usize].position = high;
+        self.spots[b as usize].position = low;
+    }
+
+    fn shift(&mut self, id: u32, from: u32, to: u32) -> Option<(u32, u32)> {
+        self.rotate(from, to);
+        self.enqueue(id);
+        if to < from {
+            return Some((id, from));
+        }
+        self.queue_left(id, from, to);
+        None
+    }
+
+    fn rotate(&mut self, from: u32, to: u32) {
+        let (from, to) = (from as usize, to as usize);
+        if to < from {
+            self.order[to..=from].rotate_right(1);
+        } else {
+            self.order[from..=to].rotate_left(1);
+        }
+        for position in from.min(to)..=from.max(to) {
+            self.spots[self.order[position] as usize].position = index(position);
+        }
+    }
+
+    /// Queues what may sink into the place that a buffer leaves to those at the positions `[low, high)`.
+    fn queue_left(&mut self, id: u32, low: u32, high: u32) {
+        let offset = self.spots[id as usize].offset;
+        let near = std::mem::take(&mut self.near);
+        let mut scratch = near;
+        let model = Arc::clone(&self.model);
+        for &other in model.neighbours.of(id, &mut scratch) {
+            let spot = self.spots[other as usize];
+            if (low..high).contains(&spot.position) && offset < spot.end {
+                self.enqueue(other);
+            }
+        }
+        self.near = scratch;
+    }
+
+    fn enqueue(&mut self, id: u32) {
+        let position = self.spots[id as usize].position;
+        if position >= self.pinned && !std::mem::replace(&mut self.queued[id as usize], true) {
+            self.queue.push(Reverse(position));
+        }
+    }
+
+    /// Places what is queued, and what that touches. `risen`: a buffer that comes earlier than before,
+    /// and its old position: those up to there have not had it among their walls.
+    fn settle(&mut self, risen: Option<(u32, u32)>, tick: &mut Tick<'_>) -> Result<(), Halt> {
+        while let Some(Reverse(position)) = self.queue.pop() {
+            let id = self.order[position as usize];
+            self.queued[id as usize] = false;
+            let old = self.spots[id as usize];
+            let offset = self.lowest(id, tick)?;
+            let new_before = risen.filter(|&(risen, _)| risen == id).map(|(_, from)| from);
+            if offset == old.offset && new_before.is_none() {
+                continue;
+            }
+            self.undo_offsets.push((id, old.offset));
+            self.put(id, offset);
+            self.queue_touched(id, old, new_before);
+        }
+        Ok(())
+    }
+
+    fn queue_touched(&mut self, id: u32, old: Spot, new_before: Option<u32>) {
+        let new = self.spots[id as usize];
+        let mut scratch = std::mem::take(&mut self.near);
+        let model = Arc::clone(&self.model);
+        for &other in model.neighbours.of(id, &mut scratch) {
+            let spot = self.spots[other as usize];
+            if spot.position <= new.position {
+                continue;
+            }
+            let in_the_way = new.offset < spot.end && spot.offset < new.end;
+            let was_before = new_before.is_none_or(|from| spot.position > from);
+            let is_touched = if was_before {
+                new.offset != old.offset && (in_the_way || old.offset < spot.end)
+            } else {
+                in_the_way
+            };
+            if is_touched {
+                self.enqueue(other);
+            }
+        }
+        self.near = scratch;
+    }
+
+    /// The lowest offset that is free of what comes earlier.
+    fn lowest(&mut self, id: u32, tick: &mut Tick<'_>) -> Result<u64, Halt> {
+        self.placed += 1;
+        let model = &*self.model;
+        let position = self.spots[id as usize].position;
+        let size = model.sizes[id as usize];
+        self.walls.clear();
+        let near = model.neighbours.of(id, &mut self.near);
+        let work = 1 + near.len() / LOOKS_PER_WORK;
+        for &other in near {
+            let spot = self.spots[other as usize];
+            if spot.position >= position {
+                continue;
+            }
+            if model.parts.is_empty() || model.neighbours.are_apart(id, other) {
+                self.walls.add((spot.offset + 1).saturating_sub(size), spot.end);
+            } else {
+                let (own, others) = (&model.parts[id as usize], &model.parts[other as usize]);
+                self.walls.add_parts(own, others, spot.offset);
+            }
+        }
+        let offset = self.walls.lowest(|offset| model.round_up(id, offset));
+        tick(work as u64)?;
+        Ok(offset)
+    }
+
+    /// Makes the changes since the last time stay.
+    pub(crate) fn keep(&mut self) {
+        self.undo_order.clear();
+        self.undo_offsets.clear();
+    }
+
+    /// Takes the changes since the last [`keep`](Decoder::keep) back.
+    pub(crate) fn undo(&mut self) {
+        while let Some(change) = self.undo_order.pop() {
+            match change {
+                Change::Swap(a, b) => self.exchange(a, b),
+                Change::Shift(id, to) => self.rotate(self.position(id), to),
+            }
+        }
+        while let Some((id, offset)) = self.undo_offsets.pop() {
+            self.put(id, offset);
+        }
+    }
+
+    /// Whether a buffer carries another: a neighbour that comes earlier and ends where it begins.
+    pub(crate) fn carries(&self, below: u32, above: u32) -> bool {
+        let (low, high) = (self.spots[below as usize], self.spots[above as usize]);
+        low.position < high.position && self.model.round_up(above, low.end) == high.offset
+    }
+}
+
+fn index(value: usize) -> u32 {
+    u32::try_from(value).expect("an instance holds fewer than 2^32 buffers")
+}
+
+/// Ranges of offsets that a buffer cannot have.
+#[derive(Clone, Debug, Default)]
+struct Walls {
+    /// Whether both ends fit 32 bits; then they are kept in one number.
+    narrow: bool,
+    packed: Vec<u64>,
+    wide: Vec<(u64, u64)>,
+}
+
+impl Walls {
+    fn clear(&mut self) {
+        self.packed.clear();
+        self.wide.clear();
+    }
+
+    /// Blocks the offsets `[first, over)`.
+    fn add(&mut self, first: u64, over: u64) {
+        if self.narrow {
+            self.packed.push(first << 32 | over);
+        } else {
+            self.wide.push((first, over));
+        }
+    }
+
+    fn add_parts(&mut self, own: &[Part], others: &[Part], offset: u64) {
+        for there in others {
+            for here in own.iter().filter(|here| here.start < there.end && there.start < here.end) {
+                let first = (offset + there.low + 1).saturating_sub(here.high);
+                let over = (offset + there.high).saturating_sub(here.low);
+                if first < over {
+                    self.add(first, over);
+                }
+            }
+        }
+    }
+
+    fn lowest(&mut self, round_up: impl Fn(u64) -> u64) -> u64 {
+        if self.narrow {
+            self.packed.sort_unstable();
+            let unpacked = self.packed.iter().map(|wall| (wall >> 32, wall & u64::from(u32::MAX)));
+            return first_gap(unpacked, round_up);
+        }
+        self.wide.sort_unstable();
+        first_gap(self.wide.iter().copied(), round_up)
+    }
+}
+
+/// The lowest offset outside of every range; they come sorted.
+fn first_gap(walls: impl Iterator<Item = (u64, u64)>, round_up: impl Fn(u64) -> u64) -> u64 {
+    let mut offset = 0;
+    for (first, over) in walls {
+        if first > offset {
+            break;
+        }
+        if over > offset {
+            offset = round_up(over);
+        }
+    }
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances, oracle};
+    use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    use super::*;
+    use crate::placement::search::model::can_stand;
+    use crate::placement::search::neighbours::Neighbours;
+    use crate::placement::search::start;
+
+    fn free(_: u64) -> Result<(), Halt> {
+        Ok(())
+    }
+
+    fn shape() -> Shape {
+        let shape = Shape::plain().with_max_buffers(24).with_max_steps(16).with_pins(true).with_apart(true);
+        shape.with_alignment(true).with_pauses(true).with_windows(true)
+    }
+
+    fn models(instance: &Instance) -> [Arc<Model>; 2] {
+        [1 << 20, 0].map(|room| {
+            let neighbours = Neighbours::with_room(instance, room, &mut free).expect("no limit");
+            let mut model = Model::with_neighbours(instance, neighbours);
+            model.narrow &= room > 0;
+            Arc::new(model)
+        })
+    }
+
+    /// A change that two numbers choose.
+    fn choose(decoder: &Decoder, (swap, a, b): (bool, Index, Index)) -> Option<Change> {
+        let free = decoder.order().len() - decoder.pinned() as usize;
+        if free == 0 {
+            return None;
+        }
+        let at = |one: Index| decoder.pinned() + index(one.index(free));
+        let id = |one: Index| decoder.order()[at(one) as usize];
+        Some(if swap { Change::Swap(id(a), id(b)) } else { Change::Shift(id(a), at(b)) })
+    }
+
+    fn state(decoder: &Decoder) -> (Vec<u32>, Vec<u64>, u128, Vec<u32>) {
+        let mut tall = decoder.tall().to_vec();
+        tall.sort_unstable();
+        (decoder.order().to_vec(), decoder.offsets().collect(), decoder.excess(), tall)
+    }
+
+    fn from_scratch(decoder: &Decoder) -> Decoder {
+        let order = decoder.order().to_vec();
+        let mut fresh = Decoder::new(Arc::clone(decoder.model()), &order, &mut free).expect("no limit");
+        fresh.set_ceiling(decoder.ceiling());
+        fresh
+    }
+
+    proptest! {
+        #[test]
+        fn after_any_changes_it_is_as_if_decoded_from_scratch(
+            instance in instances(shape()),
+            changes in prop::collection::vec((any::<bool>(), any::<Index>(), any::<Index>(), 0_u8..3), 1..30),
+            ceiling in 0_u64..60,
+        ) {
+            prop_assume!(can_stand(&instance));
+            for model in models(&instance) {
+                let order: Vec<u32> = (0..index(model.len())).collect();
+                let mut decoder = Decoder::new(Arc::clone(&model), &order, &mut free).expect("no limit");
+                decoder.set_ceiling(ceiling);
+                let mut kept = state(&decoder);
+                for &(swap, a, b, what) in &changes {
+                    let Some(change) = choose(&decoder, (swap, a, b)) else { break };
+                    decoder.change(change, &mut free).expect("no limit");
+                    prop_assert_eq!(state(&decoder), state(&from_scratch(&decoder)));
+                    match what {
+                        0 => {
+                            decoder.undo();
+                            prop_assert_eq!(state(&decoder), kept.clone());
+                        }
+                        1 => {
+                            decoder.keep();
+                            kept = state(&decoder);
+                        }
+                        _ => {}
+                    }
+                }
+                let plan = model.plan(decoder.offsets());
+                prop_assert!(oracle(&instance, &plan).is_ok());
+            }
+        }
+
+        #[test]
+        fn it_gives_the_plan_of_first_fit(instance in instances(shape().with_max_buffers(40))) {
+            prop_assume!(can_stand(&instance));
+            let order: Vec<u32> = (0..index(instance.len())).rev().collect();
+            for model in models(&instance) {
+                let decoder = Decoder::new(Arc::clone(&model), &order, &mut free).expect("no limit");
+                let offsets = start::first_fit(&instance, decoder.order(), &mut free).expect("no limit");
+                let plan = model.plan(decoder.offsets());
+                prop_assert_eq!(plan.offsets.iter().map(|o| o.get()).collect::<Vec<_>>(), offsets);
+            }
+        }
+    }
+
+    #[test]
+    fn a_swap_touches_the_neighbours_alone() {
+        let buffer = |at: u32| {
+            let start = 3 * (at / 2) + at % 2;
+            Buffer::new(Bytes::new(4), LiveRange::new(start, start + 2).expect("not empty"))
+        };
+        let instance = Instance::from_buffers((0..1000).map(buffer).collect()).expect("valid");
+        let model = Model::new(&instance, &mut free).expect("no limit").expect("no pins");
+        let order: Vec<u32> = (0..1000).collect();
+        let mut decoder = Decoder::new(Arc::new(model), &order, &mut free).expect("no limit");
+        let before = decoder.placed();
+        decoder.change(Change::Swap(10, 500), &mut free).expect("no limit");
+        assert!(decoder.placed() - before < 10, "{} were placed", decoder.placed() - before);
+        assert_eq!(state(&decoder), state(&from_scratch(&decoder)));
+    }
+}

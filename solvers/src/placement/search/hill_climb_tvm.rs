@@ -1,0 +1,193 @@
+//! The hill climb of TVM's unified static memory planner.
+//!
+//! First fit in the order of size; then 500 tries. Each takes a buffer that touches the top, one of its
+//! neighbours in time that come earlier in the order, and a second one: three times in four an earlier
+//! neighbour of a neighbour, else another earlier neighbour. The two change places in the order. A lower
+//! plan stays, a higher one sometimes: ever more rarely as the tries go on.
+//!
+//! # References
+//!
+//! 1. Apache TVM, `src/tir/usmp/algo/hill_climb.cc`, 2022.
+//! 2. Apache TVM RFC 9, *Unified Static Memory Planning*, 2021.
+//!
+//! # Complexity
+//!
+//! For k neighbours of a buffer: 500 times O(k^2) for the neighbours of neighbours, and what the decoder
+//! places again.
+//!
+//! # Deviations from the paper
+//!
+//! - One pool, and ties in the order of size end at the lower id (there: the name).
+//! - An offset is rounded up to the buffer's own alignment, not to that of the buffer below.
+//! - After a swap is undone, a try that finds no second buffer changes nothing; there the last swap is
+//!   made again.
+//! - The lowest plan is kept; there it is the last that was accepted.
+//! - As there, the chance that a higher plan stays *grows* with the difference.
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use rand::RngExt;
+
+use super::HONOURS;
+use super::decoder::{Change, Decoder};
+use super::moves::below;
+use super::start;
+use super::walk::{Search, Walk};
+
+/// Tries before it is done.
+const TRIES: u32 = 500;
+
+/// 500 swaps below what touches the top; key `hill-climb/tvm`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::search::HillClimbTvm;
+///
+/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&HillClimbTvm, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HillClimbTvm;
+
+impl Planner for HillClimbTvm {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "hill-climb/tvm".into(),
+            summary: "500 swaps in the order of first fit, below what touches the top".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: true,
+            reference: "Apache TVM, src/tir/usmp/algo/hill_climb.cc, 2022",
+            complexity: "500 k^2 for k neighbours in time",
+            practical: Some(10_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if !super::model::can_stand(run.instance()) {
+            return Ok(());
+        }
+        let start = start::in_order(run, start::by_size_and_overlaps(run.instance()))?;
+        let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
+        let mut climb = Climb::new(walk);
+        while climb.step(run)? {}
+        Ok(())
+    }
+}
+
+/// The tries, one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Climb {
+    walk: Walk,
+    tries: u32,
+    /// The height that was accepted last.
+    height: u64,
+    near: Vec<u32>,
+    second: Vec<u32>,
+}
+
+impl Climb {
+    pub(crate) fn new(walk: Walk) -> Self {
+        let height = walk.decoder.height();
+        Self { walk, tries: 0, height, near: Vec::new(), second: Vec::new() }
+    }
+
+    fn draw(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
+        let mut tops: Vec<u32> = top(&self.walk.decoder, self.height);
+        tops.sort_unstable_by_key(|&id| self.walk.decoder.position(id));
+        let Some(at) = below(run.rng(), tops.len()) else { return Ok(None) };
+        self.collect(run, tops[at])?;
+        let Some(at) = below(run.rng(), self.near.len()) else { return Ok(None) };
+        let first = self.near[at];
+        if self.second.len() < 2 && self.near.len() < 2 {
+            return Ok(None);
+        }
+        loop {
+            let is_far = !self.second.is_empty() && run.rng().random_range(0..100) > 25;
+            let from = if is_far { &self.second } else { &self.near };
+            let Some(at) = below(run.rng(), from.len()) else { return Ok(None) };
+            if from[at] != first {
+                return Ok(Some(Change::Swap(first, from[at])));
+            }
+            self.walk.tick(run, 1)?;
+            if self.near.iter().chain(&self.second).all(|&id| id == first) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The earlier neighbours of a buffer, and those of all its neighbours, as often as they are one.
+    fn collect(&mut self, run: &mut Run<'_>, id: u32) -> Result<(), Halt> {
+        let Self { walk, near, second, .. } = self;
+        let free = walk.decoder.pinned();
+        let (mut all, mut theirs) = (Vec::new(), Vec::new());
+        walk.decoder.neighbours(id, &mut all);
+        second.clear();
+        for &neighbour in &all {
+            let decoder = &walk.decoder;
+            decoder.neighbours(neighbour, &mut theirs);
+            let before = decoder.position(neighbour);
+            second.extend(theirs.iter().filter(|&&id| (free..before).contains(&decoder.position(id))));
+            walk.tick(run, 1 + theirs.len() as u64 / 4)?;
+        }
+        let decoder = &walk.decoder;
+        let before = decoder.position(id);
+        near.clear();
+        near.extend(all.iter().filter(|&&id| (free..before).contains(&decoder.position(id))));
+        Ok(())
+    }
+}
+
+/// The buffers that end at a height, the lowest id first.
+pub(super) fn top(decoder: &Decoder, height: u64) -> Vec<u32> {
+    decoder.ids().filter(|&id| decoder.end(id) == height).collect()
+}
+
+/// The chance in a hundred that a higher plan stays.
+fn chance(new: u64, old: u64, tries: u32) -> u128 {
+    50 * u128::from(new - old) / u128::from(new.max(1)) / u128::from(tries)
+}
+
+impl Search for Climb {
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.tries += 1;
+        if self.tries >= TRIES {
+            return Ok(false);
+        }
+        self.walk.tick(run, 1)?;
+        let Some(change) = self.draw(run)? else { return Ok(true) };
+        self.walk.change(run, change)?;
+        let height = self.walk.decoder.height();
+        let stays = height < self.height
+            || u128::from(run.rng().random_range(0_u32..100)) < chance(height, self.height, self.tries);
+        if stays {
+            self.walk.decoder.keep();
+            self.height = height;
+            self.walk.offer(run)?;
+        } else {
+            self.walk.decoder.undo();
+        }
+        Ok(true)
+    }
+
+    fn work(&self) -> u64 {
+        self.walk.work()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_much_higher_plan_stays_more_often_and_late_tries_never() {
+        assert_eq!(chance(200, 100, 1), 25);
+        assert_eq!(chance(110, 100, 1), 4);
+        assert_eq!(chance(200, 100, 26), 0);
+        assert_eq!(chance(100, 100, 1), 0);
+    }
+}

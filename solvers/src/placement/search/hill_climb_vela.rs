@@ -1,0 +1,199 @@
+//! The hill climb of Arm's Vela compiler.
+//!
+//! First fit in the order of *urgency*: the largest load over the live range, then the longest lifetime.
+//! A try takes the *bottleneck*, a buffer with the highest end, and all that has decided where it lies:
+//! its neighbours in time, and of each of these and of itself the chain of predecessors, a predecessor
+//! being the buffer on which one was put. Two of them change places in the order, three times in ten one
+//! that is not itself a neighbour of the bottleneck. What is not higher stays.
+//!
+//! ```text
+//!         +-------+
+//!         |   D   |        the bottleneck
+//!  +------+-------+---+
+//!  |        B         |    a neighbour, D's predecessor
+//!  +--+-----------+---+
+//!  |A |           |C|      A: B's predecessor, no neighbour of D; C: a neighbour
+//!  +--+           +-+
+//! ```
+//!
+//! # References
+//!
+//! 1. Arm, *Vela compiler for Ethos-U*, `ethosu/vela/hillclimb_allocation.py`, 2021.
+//!
+//! # Complexity
+//!
+//! For k neighbours of a buffer, a try looks at the neighbours of what it collects, O(k^2) as a rule, and
+//! places again what the decoder must.
+//!
+//! # Deviations from the paper
+//!
+//! - It goes on until it is stopped; there it ends after 500 tries, as it does here where
+//!   [`HillClimbVela::with_tries`] says so.
+//! - Where several buffers could be a predecessor, it is that of the lowest id; there it is the last that
+//!   the search for an offset met. The bottleneck is the lowest id, too.
+//! - A plan that grows too high is finished all the same.
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use rand::RngExt;
+
+use super::HONOURS;
+use super::decoder::{Change, Decoder};
+use super::moves::below;
+use super::start;
+use super::walk::{Search, Walk};
+
+/// Swaps among what holds the highest buffer up; key `hill-climb/vela`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::search::HillClimbVela;
+///
+/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&HillClimbVela::default(), &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HillClimbVela {
+    tries: Option<u64>,
+}
+
+impl HillClimbVela {
+    /// Ends after so many tries. Default: when the run ends.
+    #[must_use]
+    pub const fn with_tries(mut self, tries: u64) -> Self {
+        self.tries = Some(tries);
+        self
+    }
+}
+
+impl Planner for HillClimbVela {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "hill-climb/vela".into(),
+            summary: "swaps in the order of first fit among what holds the highest buffer up".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: true,
+            reference: "Arm Vela, ethosu/vela/hillclimb_allocation.py, 2021",
+            complexity: "anytime; k^2 a try for k neighbours in time",
+            practical: Some(10_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if !super::model::can_stand(run.instance()) {
+            return Ok(());
+        }
+        let start = start::in_order(run, start::by_urgency(run.instance()))?;
+        let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
+        let mut climb = Climb::new(walk, self.tries.unwrap_or(u64::MAX));
+        while climb.step(run)? {}
+        Ok(())
+    }
+}
+
+/// The tries, one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Climb {
+    walk: Walk,
+    left: u64,
+    height: u64,
+    /// What has decided where the bottleneck lies, and whether each buffer is among it.
+    deciding: Vec<u32>,
+    is_deciding: Vec<bool>,
+    near: Vec<u32>,
+}
+
+impl Climb {
+    pub(crate) fn new(walk: Walk, tries: u64) -> Self {
+        let height = walk.decoder.height();
+        let is_deciding = vec![false; walk.decoder.order().len()];
+        Self { walk, left: tries, height, deciding: Vec::new(), is_deciding, near: Vec::new() }
+    }
+
+    fn draw(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
+        let decoder = &self.walk.decoder;
+        let Some(bottleneck) = decoder.ids().find(|&id| decoder.end(id) == self.height) else {
+            return Ok(None);
+        };
+        self.collect(run, bottleneck)?;
+        let decoder = &self.walk.decoder;
+        self.deciding.retain(|&id| decoder.position(id) >= decoder.pinned());
+        let neighbours = &decoder.model().neighbours;
+        let is_far = |id: &&u32| **id != bottleneck && !neighbours.overlap(bottleneck, **id);
+        let far: Vec<u32> = self.deciding.iter().filter(is_far).copied().collect();
+        let from = if run.rng().random_range(0..101) < 30 && !far.is_empty() { &far } else { &self.deciding };
+        let count = self.deciding.len();
+        let (Some(one), Some(other)) =
+            (below(run.rng(), from.len()), below(run.rng(), count.saturating_sub(1)))
+        else {
+            return Ok(None);
+        };
+        let (one, other) = (from[one], self.deciding[other]);
+        Ok(Some(Change::Swap(one, if one == other { self.deciding[count - 1] } else { other })))
+    }
+
+    fn collect(&mut self, run: &mut Run<'_>, bottleneck: u32) -> Result<(), Halt> {
+        for id in self.deciding.drain(..) {
+            self.is_deciding[id as usize] = false;
+        }
+        let mut neighbours = Vec::new();
+        self.walk.decoder.neighbours(bottleneck, &mut neighbours);
+        for id in std::iter::once(bottleneck).chain(neighbours) {
+            self.collect_chain(run, id)?;
+        }
+        // Buffers that were pinned drop out of `deciding` later; their marks go with them here.
+        for &id in &self.deciding {
+            self.is_deciding[id as usize] = false;
+        }
+        Ok(())
+    }
+
+    /// A buffer and its chain of predecessors, as far as they are not there yet.
+    fn collect_chain(&mut self, run: &mut Run<'_>, id: u32) -> Result<(), Halt> {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            if std::mem::replace(&mut self.is_deciding[id as usize], true) {
+                break;
+            }
+            self.deciding.push(id);
+            self.walk.decoder.neighbours(id, &mut self.near);
+            self.walk.tick(run, 1 + self.near.len() as u64 / 4)?;
+            next = predecessor(&self.walk.decoder, id, &self.near);
+        }
+        Ok(())
+    }
+}
+
+fn predecessor(decoder: &Decoder, id: u32, near: &[u32]) -> Option<u32> {
+    near.iter().copied().filter(|&other| decoder.carries(other, id)).min()
+}
+
+impl Search for Climb {
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.walk.tick(run, 1)?;
+        let Some(change) = self.draw(run)? else { return Ok(false) };
+        self.walk.change(run, change)?;
+        let height = self.walk.decoder.height();
+        if height <= self.height {
+            self.walk.decoder.keep();
+            self.height = height;
+            self.walk.offer(run)?;
+        } else {
+            self.walk.decoder.undo();
+        }
+        Ok(true)
+    }
+
+    fn work(&self) -> u64 {
+        self.walk.work()
+    }
+}

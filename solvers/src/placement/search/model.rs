@@ -1,0 +1,103 @@
+//! An instance as local search sees it: whole numbers of granules, and who is whose neighbour.
+
+use planlab_dsa::{Halt, Instance, Offset, Plan, Run, Scope};
+
+use super::neighbours::{Neighbours, Tick};
+use crate::placement::demands::pinned_hand_overs;
+
+/// A part of a paused buffer: steps `[start, end)` and, relative to its offset, granules `[low, high)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// An instance in granules, the units of which some optimal plan is made (see
+/// [`Instance::granularity`]).
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) grain: u64,
+    pub(crate) sizes: Vec<u64>,
+    pub(crate) aligns: Vec<u64>,
+    pub(crate) pins: Vec<Option<u64>>,
+    /// The active parts of each buffer; empty where no buffer pauses.
+    pub(crate) parts: Vec<Box<[Part]>>,
+    pub(crate) neighbours: Neighbours,
+    /// Whether every sum of offsets and sizes fits 32 bits.
+    pub(crate) narrow: bool,
+}
+
+impl Model {
+    /// `None` where no plan without hand-overs exists, as the pinned buffers need some.
+    ///
+    /// # Errors
+    ///
+    /// What `tick` says.
+    pub(crate) fn new(instance: &Instance, tick: &mut Tick<'_>) -> Result<Option<Self>, Halt> {
+        if !can_stand(instance) {
+            return Ok(None);
+        }
+        let neighbours = Neighbours::new(instance, tick)?;
+        Ok(Some(Self::with_neighbours(instance, neighbours)))
+    }
+
+    pub(crate) fn with_neighbours(instance: &Instance, neighbours: Neighbours) -> Self {
+        let grain = instance.granularity();
+        let buffers = instance.buffers();
+        let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.size.get() / grain).collect();
+        let aligns: Vec<u64> = buffers.iter().map(|buffer| (buffer.align.get() / grain).max(1)).collect();
+        let pins: Vec<Option<u64>> = buffers.iter().map(|b| b.pin.map(|pin| pin.get() / grain)).collect();
+        let pauses = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
+        let parts = if pauses { parts(instance, grain) } else { Vec::new() };
+        let highest_pin = pins.iter().flatten().max().copied().unwrap_or(0);
+        let sum = |all: &[u64]| all.iter().map(|&one| u128::from(one)).sum::<u128>();
+        let narrow = sum(&sizes) + sum(&aligns) + u128::from(highest_pin) < 1 << 31;
+        Self { grain, sizes, aligns, pins, parts, neighbours, narrow }
+    }
+
+    /// The number of buffers.
+    pub(crate) fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    pub(crate) fn round_up(&self, id: u32, offset: u64) -> u64 {
+        match self.aligns[id as usize] {
+            1 => offset, // Spares the division in the innermost loop.
+            align => offset.next_multiple_of(align),
+        }
+    }
+
+    /// The plan of these offsets.
+    pub(crate) fn plan(&self, offsets: impl Iterator<Item = u64>) -> Plan {
+        Plan::from_offsets(offsets.map(|offset| Offset::new(offset * self.grain)).collect::<Vec<_>>())
+    }
+
+    /// The highest bound known on plans without hand-overs, in granules, rounded up.
+    pub(crate) fn bound(&self, run: &Run<'_>) -> u64 {
+        run.bound().of(Scope::NoHandOver).value.get().div_ceil(self.grain)
+    }
+
+    /// The height that is worth reaching next, in granules: the target where there is one above the
+    /// bound and it is not reached, else one granule below `height`, and never below the bound.
+    pub(crate) fn ceiling(&self, run: &Run<'_>, height: u64) -> u64 {
+        let below = height.saturating_sub(1).max(self.bound(run));
+        run.target().map_or(below, |target| below.min((target.get() / self.grain).max(self.bound(run))))
+    }
+}
+
+/// Whether the pinned buffers are no reason to hand over.
+pub(crate) fn can_stand(instance: &Instance) -> bool {
+    pinned_hand_overs(instance).is_some_and(|pairs| pairs.is_empty())
+}
+
+fn parts(instance: &Instance, grain: u64) -> Vec<Box<[Part]>> {
+    let part = |piece: planlab_dsa::Piece| Part {
+        start: piece.steps.start().get(),
+        end: piece.steps.end().get(),
+        low: piece.window.start.get() / grain,
+        high: piece.window.end.get() / grain,
+    };
+    instance.buffers().iter().map(|buffer| buffer.pieces().map(part).collect()).collect()
+}

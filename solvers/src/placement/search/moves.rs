@@ -1,0 +1,70 @@
+//! Changes of the order that touch what stands highest.
+//!
+//! A buffer that sticks out above the ceiling stands on a pile: one that carries it, one that carries
+//! that, and so on down to the ground. A change begins somewhere on the pile, deep down rarely, with a
+//! buffer and one of its neighbours in time: they change places in the order, or one goes right before
+//! or right behind the other.
+//!
+//! ```text
+//!            +---+
+//!            | t |            t sticks out; a carries t, b carries a
+//!  - - - - - +   + - - - ceiling
+//!       +--------+
+//!       |    a   |            changed: the order of t, a or b and a neighbour of it,
+//!    +--+--+--+--+            mostly one that was placed earlier
+//!    |  b  |  | c |
+//!    +-----+  +---+
+//! ```
+
+use rand::{Rng, RngExt};
+
+use super::decoder::{Change, Decoder};
+
+/// How often the walk down the pile goes one deeper.
+const DEEPER: f64 = 0.5;
+/// How often only neighbours that come earlier are asked.
+const EARLIER: f64 = 0.8;
+
+/// Draws changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moves {
+    near: Vec<u32>,
+}
+
+impl Moves {
+    /// A change, or `None` where the draw has found nothing to change.
+    pub(crate) fn draw(&mut self, decoder: &Decoder, rng: &mut impl Rng) -> Option<Change> {
+        let tall = decoder.tall();
+        let mut id = *tall.get(below(rng, tall.len())?)?;
+        while rng.random_bool(DEEPER) {
+            decoder.neighbours(id, &mut self.near);
+            self.near.retain(|&other| decoder.carries(other, id));
+            let Some(at) = below(rng, self.near.len()) else { break };
+            id = self.near[at];
+        }
+        self.partner(decoder, id, rng).map(|other| combine(decoder, id, other, rng))
+    }
+
+    fn partner(&mut self, decoder: &Decoder, id: u32, rng: &mut impl Rng) -> Option<u32> {
+        if decoder.position(id) < decoder.pinned() {
+            return None;
+        }
+        let last = if rng.random_bool(EARLIER) { decoder.position(id) } else { u32::MAX };
+        decoder.neighbours(id, &mut self.near);
+        self.near.retain(|&other| (decoder.pinned()..last).contains(&decoder.position(other)));
+        Some(self.near[below(rng, self.near.len())?])
+    }
+}
+
+fn combine(decoder: &Decoder, id: u32, other: u32, rng: &mut impl Rng) -> Change {
+    match rng.random_range(0_u8..4) {
+        0 => Change::Shift(id, decoder.position(other)),
+        1 => Change::Shift(other, decoder.position(id)),
+        _ => Change::Swap(id, other),
+    }
+}
+
+/// A number below `count`, or `None` for 0.
+pub(crate) fn below(rng: &mut impl Rng, count: usize) -> Option<usize> {
+    (count > 0).then(|| rng.random_range(0..count))
+}

@@ -1,0 +1,185 @@
+//! Which live ranges overlap a given one.
+//!
+//! Where there is room, the answers are lists made once. Past [`MOST_LISTED`] entries nothing is listed:
+//! the live ranges stand sorted by start under a tree of the latest end, and each question walks it. So
+//! 100,000 buffers with hundreds of millions of overlapping pairs need a few megabytes.
+//!
+//! # Complexity
+//!
+//! For n buffers and k answers: O(n log n) to build the tree, O(k) from the lists, O(log n + k log (n / k))
+//! from the tree.
+
+use planlab_dsa::{Halt, Instance};
+
+/// The most entries of all lists together: 4 bytes each.
+const MOST_LISTED: usize = 1 << 24;
+
+/// Counts work, and says when to stop.
+pub(crate) type Tick<'t> = dyn FnMut(u64) -> Result<(), Halt> + 't;
+
+/// The buffers whose live ranges overlap, and those that are to be kept apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbours {
+    lives: Vec<(u32, u32)>,
+    apart: Vec<(u32, u32)>,
+    tree: Tree,
+    lists: Option<Lists>,
+}
+
+#[derive(Clone, Debug)]
+struct Lists {
+    starts: Vec<u32>,
+    ids: Vec<u32>,
+}
+
+impl Neighbours {
+    pub(crate) fn new(instance: &Instance, tick: &mut Tick<'_>) -> Result<Self, Halt> {
+        Self::with_room(instance, MOST_LISTED, tick)
+    }
+
+    pub(crate) fn with_room(instance: &Instance, most: usize, tick: &mut Tick<'_>) -> Result<Self, Halt> {
+        let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
+        let pairs = instance.apart().iter().map(|pair| (pair.first.get(), pair.second.get()));
+        let mut apart: Vec<(u32, u32)> = pairs.flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        apart.sort_unstable();
+        apart.dedup();
+        let tree = Tree::new(&lives);
+        let mut this = Self { lives, apart, tree, lists: None };
+        this.lists = this.list(most, tick)?;
+        Ok(this)
+    }
+
+    fn list(&self, most: usize, tick: &mut Tick<'_>) -> Result<Option<Lists>, Halt> {
+        let (mut starts, mut ids, mut found) = (vec![0], Vec::new(), Vec::new());
+        for id in 0..number(self.lives.len()) {
+            self.search(id, &mut found);
+            tick(1 + found.len() as u64)?;
+            if ids.len() + found.len() > most {
+                return Ok(None);
+            }
+            ids.extend_from_slice(&found);
+            starts.push(number(ids.len()));
+        }
+        Ok(Some(Lists { starts, ids }))
+    }
+
+    /// The neighbours of a buffer, without itself, each once; always in the same order.
+    pub(crate) fn of<'n>(&'n self, id: u32, scratch: &'n mut Vec<u32>) -> &'n [u32] {
+        match &self.lists {
+            Some(lists) => {
+                let at = id as usize;
+                &lists.ids[lists.starts[at] as usize..lists.starts[at + 1] as usize]
+            }
+            None => {
+                self.search(id, scratch);
+                scratch
+            }
+        }
+    }
+
+    fn search(&self, id: u32, found: &mut Vec<u32>) {
+        found.clear();
+        let (start, end) = self.lives[id as usize];
+        self.tree.overlapping(start, end, found);
+        found.retain(|&other| other != id);
+        for &(_, other) in self.kept_apart(id) {
+            let (s, e) = self.lives[other as usize];
+            if e <= start || end <= s {
+                found.push(other);
+            }
+        }
+    }
+
+    fn kept_apart(&self, id: u32) -> &[(u32, u32)] {
+        let first = self.apart.partition_point(|pair| pair.0 < id);
+        let count = self.apart[first..].partition_point(|pair| pair.0 == id);
+        &self.apart[first..first + count]
+    }
+
+    /// Whether two buffers must not share an address at any step.
+    pub(crate) fn are_apart(&self, id: u32, other: u32) -> bool {
+        !self.apart.is_empty() && self.apart.binary_search(&(id, other)).is_ok()
+    }
+
+    /// Whether two live ranges overlap.
+    pub(crate) fn overlap(&self, id: u32, other: u32) -> bool {
+        let ((s, e), (start, end)) = (self.lives[id as usize], self.lives[other as usize]);
+        s < end && start < e
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("lists are shorter than 2^32")
+}
+
+/// Live ranges sorted by start, and over them a perfect tree of the latest end.
+#[derive(Clone, Debug)]
+struct Tree {
+    sorted: Vec<(u32, u32)>,
+    latest: Vec<u32>,
+    leaves: usize,
+}
+
+impl Tree {
+    fn new(lives: &[(u32, u32)]) -> Self {
+        let mut sorted: Vec<(u32, u32)> = lives.iter().zip(0..).map(|(live, id)| (live.0, id)).collect();
+        sorted.sort_unstable();
+        let leaves = lives.len().next_power_of_two();
+        let mut latest = vec![0; 2 * leaves];
+        for (at, &(_, id)) in sorted.iter().enumerate() {
+            latest[leaves + at] = lives[id as usize].1;
+        }
+        for node in (1..leaves).rev() {
+            latest[node] = latest[2 * node].max(latest[2 * node + 1]);
+        }
+        Self { sorted, latest, leaves }
+    }
+
+    fn overlapping(&self, start: u32, end: u32, found: &mut Vec<u32>) {
+        let begun = self.sorted.partition_point(|&(first, _)| first < end);
+        self.descend(1, 0, self.leaves, begun, start, found);
+    }
+
+    fn descend(&self, node: usize, low: usize, width: usize, begun: usize, start: u32, found: &mut Vec<u32>) {
+        if low >= begun || self.latest[node] <= start {
+            return;
+        }
+        if width == 1 {
+            found.push(self.sorted[low].1);
+            return;
+        }
+        let half = width / 2;
+        self.descend(2 * node, low, half, begun, start, found);
+        self.descend(2 * node + 1, low + half, half, begun, start, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lists_and_tree_give_what_overlaps(
+            instance in instances(Shape::plain().with_max_buffers(30).with_max_steps(20).with_apart(true)),
+        ) {
+            let listed = Neighbours::new(&instance, &mut |_| Ok(())).expect("no limit");
+            let searched = Neighbours::with_room(&instance, 0, &mut |_| Ok(())).expect("no limit");
+            for id in 0..number(instance.len()) {
+                let is_near = |&other: &u32| {
+                    other != id && (listed.overlap(id, other) || listed.are_apart(id, other))
+                };
+                let expected: Vec<u32> = (0..number(instance.len())).filter(is_near).collect();
+                for neighbours in [&listed, &searched] {
+                    let mut scratch = Vec::new();
+                    let mut found = neighbours.of(id, &mut scratch).to_vec();
+                    found.sort_unstable();
+                    prop_assert_eq!(&found, &expected);
+                }
+            }
+        }
+    }
+}

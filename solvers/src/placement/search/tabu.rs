@@ -1,0 +1,167 @@
+//! Tabu search.
+//!
+//! The state is an order of the buffers, its value the *excess* of the first-fit plan: what sticks out
+//! above a ceiling one granule below the best height known. A step draws a handful of changes below what
+//! sticks out (see the module `moves`) and makes the best of them, even where all are worse; the buffer
+//! that it moved must then rest for a number of steps, unless moving it again gives a smaller excess than
+//! ever under this ceiling. Where nothing has become better for long, the search goes back to the best
+//! order under this ceiling and forgets what rests.
+//!
+//! # References
+//!
+//! 1. F. Glover, *Tabu search, part I*, ORSA Journal on Computing 1(3), 1989, doi:10.1287/ijoc.1.3.190.
+//! 2. F. Glover, *Tabu search, part II*, ORSA Journal on Computing 2(1), 1990, doi:10.1287/ijoc.2.1.4.
+//!
+//! # Complexity
+//!
+//! Anytime. A step decodes [`SAMPLE`] + 1 changes.
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use rand::RngExt;
+
+use super::HONOURS;
+use super::decoder::{Change, Decoder};
+use super::moves::Moves;
+use super::walk::{Search, Walk};
+
+/// Changes that a step looks at.
+const SAMPLE: usize = 10;
+/// Steps for which a moved buffer rests: this, and up to as many again.
+const REST: u64 = 10;
+/// Steps without a smaller excess before the search goes back.
+const PATIENCE: u64 = 2_000;
+
+/// The best of a handful of changes, without going back at once; key `tabu`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::search::Tabu;
+///
+/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&Tabu, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tabu;
+
+impl Planner for Tabu {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "tabu".into(),
+            summary: "the best of ten changes of the order of first fit; what was moved rests".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: true,
+            reference: "Glover 1989, doi:10.1287/ijoc.1.3.190",
+            complexity: "anytime",
+            practical: Some(super::PRACTICAL),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
+        let mut search = TabuSearch::new(walk);
+        while search.step(run)? {}
+        Ok(())
+    }
+}
+
+/// A tabu search that goes on from where it stood.
+#[derive(Clone, Debug)]
+pub(crate) struct TabuSearch {
+    walk: Walk,
+    moves: Moves,
+    steps: u64,
+    /// The step from which each buffer may be moved again.
+    rests_until: Vec<u64>,
+    /// The best state under this ceiling.
+    best: Decoder,
+    best_at: u64,
+    idle: u32,
+}
+
+impl TabuSearch {
+    pub(crate) fn new(walk: Walk) -> Self {
+        let count = walk.decoder.order().len();
+        let best = walk.decoder.clone();
+        Self {
+            walk,
+            moves: Moves::default(),
+            steps: 0,
+            rests_until: vec![0; count],
+            best,
+            best_at: 0,
+            idle: 0,
+        }
+    }
+
+    /// The change of least excess among those drawn that may be made.
+    fn choose(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
+        let mut best: Option<(u128, Change)> = None;
+        for _ in 0..SAMPLE {
+            let Some(change) = self.moves.draw(&self.walk.decoder, run.rng()) else { continue };
+            self.walk.change(run, change)?;
+            let excess = self.walk.decoder.excess();
+            self.walk.decoder.undo();
+            let rests = self.rests_until[moved(change) as usize] > self.steps;
+            let may = !rests || excess < self.best.excess();
+            if may && best.is_none_or(|(least, _)| excess < least) {
+                best = Some((excess, change));
+            }
+        }
+        Ok(best.map(|(_, change)| change))
+    }
+
+    fn judge(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if self.walk.decoder.tall().is_empty() {
+            self.walk.offer(run)?;
+            self.remember();
+        } else if self.walk.decoder.excess() < self.best.excess() {
+            self.remember();
+        } else if self.steps - self.best_at > PATIENCE {
+            self.walk.decoder.clone_from(&self.best);
+            self.rests_until.fill(0);
+            self.best_at = self.steps;
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self) {
+        self.best.clone_from(&self.walk.decoder);
+        self.best_at = self.steps;
+    }
+}
+
+fn moved(change: Change) -> u32 {
+    match change {
+        Change::Swap(id, _) | Change::Shift(id, _) => id,
+    }
+}
+
+impl Search for TabuSearch {
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.steps += 1;
+        self.walk.tick(run, 1)?;
+        if self.walk.aim_below_incumbent(run) {
+            self.best.set_ceiling(self.walk.decoder.ceiling());
+        }
+        let Some(change) = self.choose(run)? else {
+            self.idle += 1;
+            return Ok(self.idle < super::IDLE);
+        };
+        self.idle = 0;
+        self.rests_until[moved(change) as usize] = self.steps + REST + run.rng().random_range(0..=REST);
+        self.walk.change(run, change)?;
+        self.walk.decoder.keep();
+        self.judge(run)?;
+        Ok(true)
+    }
+
+    fn work(&self) -> u64 {
+        self.walk.work()
+    }
+}

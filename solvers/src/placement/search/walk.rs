@@ -1,0 +1,146 @@
+//! What every search of this module walks with: a decoder, the best height, and where to offer plans.
+
+use std::sync::Arc;
+
+use planlab_dsa::{Bytes, Halt, Run};
+
+use super::decoder::{Change, Decoder};
+use super::model::Model;
+use super::start::{self, Start};
+
+/// A search that goes on from where it stood.
+pub(crate) trait Search {
+    /// Makes one step; `false` where the search has done all that it can.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt>;
+
+    /// The units of work done so far.
+    fn work(&self) -> u64;
+
+    /// Lets a search do about so many units of work; `false` where it has done all that it can.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    fn slice(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
+        let end = self.work().saturating_add(work);
+        while self.work() < end {
+            if !self.step(run)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A decoder on a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Walk {
+    pub(crate) decoder: Decoder,
+    /// The height of the lowest plan that this walk knows of, in granules.
+    best: u64,
+    work: u64,
+}
+
+impl Walk {
+    /// Begins at a start. `None` where no plan without hand-overs exists.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
+        let model = Model::new(run.instance(), &mut |work| run.tick(work))?;
+        Ok(model.map(|model| Self::with_model(run, Arc::new(model), start)))
+    }
+
+    /// As [`Walk::new`] with a model that is there already.
+    pub(crate) fn with_model(run: &Run<'_>, model: Arc<Model>, start: &Start) -> Self {
+        let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / model.grain).collect();
+        let mut decoder = Decoder::decoded(Arc::clone(&model), &start.order, &offsets);
+        let best = decoder.height();
+        decoder.set_ceiling(model.ceiling(run, best));
+        Self { decoder, best, work: 0 }
+    }
+
+    /// Begins at the best of the greedy orders.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn from_best(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
+        match start::best(run)? {
+            Some(start) => Self::new(run, &start),
+            None => Ok(None),
+        }
+    }
+
+    /// The units of work done so far.
+    pub(crate) const fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// The height of the lowest plan that this walk knows of, in granules.
+    pub(crate) const fn best(&self) -> u64 {
+        self.best
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
+        let work = &mut self.work;
+        self.decoder.change(change, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })
+    }
+
+    /// Counts work that is not the decoder's.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn tick(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
+        self.work += units;
+        run.tick(units)
+    }
+
+    /// Offers where the walk stands, if that is lower than all it knows, and lowers the ceiling.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn offer(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        let height = self.decoder.height();
+        if height >= self.best {
+            return Ok(false);
+        }
+        self.best = height;
+        let model = Arc::clone(self.decoder.model());
+        if run.improves(Bytes::new(height * model.grain)) {
+            run.offer(model.plan(self.decoder.offsets()))?;
+        }
+        self.decoder.set_ceiling(model.ceiling(run, height));
+        Ok(true)
+    }
+
+    /// Lowers the ceiling where somebody else has found a lower plan; whether it did.
+    pub(crate) fn aim_below_incumbent(&mut self, run: &Run<'_>) -> bool {
+        let model = Arc::clone(self.decoder.model());
+        if run.improves(Bytes::new(self.best.saturating_sub(1) * model.grain)) {
+            return false;
+        }
+        let known = run.best().map_or(self.best, |best| best.height().get().div_ceil(model.grain));
+        if known >= self.best {
+            return false;
+        }
+        self.best = known;
+        self.decoder.set_ceiling(model.ceiling(run, known));
+        true
+    }
+}
