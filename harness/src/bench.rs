@@ -16,6 +16,8 @@ use crate::cell::Cell;
 use crate::cli::Retry;
 use crate::exit::Failure;
 use crate::input::{self, Source};
+use crate::judge::Judgement;
+use crate::output::note;
 use crate::provenance;
 use crate::runner::{RowContext, Runner, Subject, now_ns, record};
 
@@ -192,6 +194,7 @@ impl Shared<'_> {
         let mut rows = Vec::with_capacity(batch.len());
         for (cell, judgement) in batch.iter().zip(&judgements) {
             if judgement.status == Status::Interrupted {
+                tell_interrupted(cell, judgement);
                 continue;
             }
             let plan = judgement.plan.as_ref().map(|plan| self.keep_plan(plan.as_plan())).transpose()?;
@@ -223,6 +226,13 @@ impl Shared<'_> {
     fn keep_plan(&self, _plan: &planlab_dsa::Plan) -> Result<Option<planlab_dsa::Digest>, Failure> {
         Ok(None)
     }
+}
+
+/// A cell that was cut short has no row, and what it had found is told.
+fn tell_interrupted(cell: &Cell, judgement: &Judgement<'_>) {
+    let height = judgement.height().map_or_else(|| "no plan".to_owned(), |height| format!("height {height}"));
+    let bound = judgement.bound.value;
+    note(&format!("interrupted: {} on {}: {height}, bound {bound} so far", cell.planner, cell.workload));
 }
 
 /// Whether a cell belongs to part i of n: by its key, so that every machine agrees.
@@ -260,12 +270,16 @@ fn is_first_core_usable(cores: usize) -> bool {
     rustix::thread::sched_getaffinity(None).is_ok_and(|set| (0..cores).all(|core| set.is_set(core)))
 }
 
-/// Cells that run in one child each; quick planners on small instances together, in shuffled order.
+/// Cells that run in one child each, repetition by repetition, shuffled within each; quick planners on small
+/// instances together.
 fn batches(cells: Vec<Cell>, buffers: usize, seed: u64) -> Vec<Vec<Cell>> {
     let mut cells = cells;
     cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(seed));
     let quick = |cell: &Cell| buffers <= BATCH_BUFFERS && is_quick(&cell.planner);
     let (together, alone): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(quick);
+    let mut alone = alone;
+    // Stable: planners that are compared take turns, and a slow minute of the machine falls on all of them.
+    alone.sort_by_key(|cell| cell.repetition);
     let mut batches: Vec<Vec<Cell>> = together.chunks(BATCH).map(<[Cell]>::to_vec).collect();
     batches.extend(alone.into_iter().map(|cell| vec![cell]));
     batches.into_iter().flat_map(same_memory).collect()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use planlab_dsa::Digest;
 use serde::Serialize;
 
+use crate::external;
 use crate::isolation::saboteur;
 
 /// What makes a cell, besides the workload's content.
@@ -43,7 +44,8 @@ impl Cell {
         if saboteur::KEYS.contains(&self.planner.as_str()) {
             return "saboteur".to_owned();
         }
-        planlab_solvers::SOURCE_DIGEST.to_owned()
+        let external = external::entries().iter().find(|entry| entry.key == self.planner);
+        external.map_or(planlab_solvers::SOURCE_DIGEST, external::Entry::version).to_owned()
     }
 
     /// Parameters beyond the planner's key that are not at their default, as JSON.

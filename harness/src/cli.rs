@@ -1,11 +1,13 @@
 //! The command line.
 
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::quantity;
+use crate::{external, quantity};
 
 /// Plans the memory of deep nets, and says what each plan is worth.
 #[derive(Debug, Parser)]
@@ -16,6 +18,10 @@ pub(crate) struct Cli {
     /// Write JSON to stdout instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// External planners [default: planners.toml in this folder, where there is one]
+    #[arg(long, global = true, env = external::VARIABLE, value_name = "FILE")]
+    pub(crate) planners: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -52,11 +58,51 @@ pub(crate) enum Verb {
     Merge(MergeArgs),
     /// Check results against each other: refuted bounds, false plans, missing repetitions and files
     Audit(AuditArgs),
+    /// Compare times and heights of planners of one bench, as tables
+    Ratios(RatiosArgs),
     /// Say what works on this machine, and what a measurement should beware of
     Doctor,
     /// Serve cells to a parent process
     #[command(hide = true)]
     RunCells,
+    /// Become an external planner's program
+    #[command(hide = true)]
+    ExecExternal(ExecArgs),
+}
+
+impl Verb {
+    /// Whether external planners may have a part in it.
+    pub(crate) const fn needs_planners(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The process that starts it
+    pub(crate) parent: u32,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RatiosArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+    /// The planners whose times are the numerators (globs)
+    #[arg(long = "of", value_name = "GLOB", required = true)]
+    pub(crate) of: Vec<String>,
+    /// The planners whose times are the denominators (globs)
+    #[arg(long = "over", value_name = "GLOB", required = true)]
+    pub(crate) over: Vec<String>,
+    /// Only rows of this suite
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
+    /// Folder of the tables
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -111,9 +157,9 @@ pub(crate) struct LimitArgs {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Threads that a planner may use
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threads: usize,
+    /// Threads that a planner may use [default: 1, or what the suite says]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]
@@ -129,9 +175,12 @@ pub(crate) struct BenchArgs {
     pub(crate) workloads: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Repetitions of every cell
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) reps: u32,
+    /// Repetitions of every cell [default: 1, or what the suite says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) reps: Option<u32>,
+    /// Ask for plans that fit so many bytes, a cell for each [default: what the suite says]
+    #[arg(long = "capacity", value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacities: Vec<u64>,
     /// Cells at the same time; with more than one, times are shown but never ranked
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: u32,

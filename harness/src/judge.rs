@@ -23,6 +23,8 @@ pub(crate) struct Judgement<'i> {
     pub(crate) signal: Option<i32>,
     pub(crate) stderr_tail: String,
     pub(crate) samples_ns: Vec<u64>,
+    /// What an external planner says itself.
+    pub(crate) reported_ns: Option<u64>,
     pub(crate) cpu_ns: Option<u64>,
     pub(crate) peak_rss_bytes: Option<u64>,
     pub(crate) work: u64,
@@ -37,7 +39,7 @@ impl Judgement<'_> {
 
 /// Judges one cell.
 pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> Judgement<'_> {
-    let CellEnd { end, plan, bound, stderr_tail } = end;
+    let CellEnd { end, plan, bound, stderr_tail, interrupted } = end;
     let (plan, violation) = match plan.map(|plan| instance.verify(plan)) {
         Some(Ok(plan)) => (Some(plan), None),
         Some(Err(violation)) => (None, Some(violation)),
@@ -58,6 +60,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
         signal: None,
         stderr_tail,
         samples_ns: Vec::new(),
+        reported_ns: None,
         cpu_ns: None,
         peak_rss_bytes: None,
         work: 0,
@@ -73,6 +76,10 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
         judgement.reason = format!(
             "arena {arena} `{name}`: {load} bytes are live in it at one step, more than its capacity"
         );
+    }
+    if interrupted && judgement.stop == Some(Stop::Cancelled) {
+        judgement.status = Status::Interrupted;
+        "interrupted".clone_into(&mut judgement.reason);
     }
     if let Some(violation) = violation {
         judgement.status = status_of(ComplaintKind::of(&violation));
@@ -98,7 +105,14 @@ impl Judgement<'_> {
         self.peak_rss_bytes = answer.peak_rss_bytes;
         self.work = answer.work;
         self.trajectory = answer.trajectory;
-        self.exit_code = Some(0);
+        self.reported_ns = answer.reported_ns;
+        (self.exit_code, self.signal) = match (answer.exit_code, answer.signal) {
+            (None, None) => (Some(0), None),
+            died => died,
+        };
+        if !answer.stderr_tail.is_empty() {
+            self.stderr_tail = answer.stderr_tail;
+        }
         (self.status, self.reason) = match (contradiction, answer.error) {
             (Some(reason), _) => (Status::BadOutput, reason),
             (None, Some(complaint)) if complaint.kind == ComplaintKind::Failed => {
@@ -172,6 +186,10 @@ const fn status_of(kind: ComplaintKind) -> Status {
         ComplaintKind::Misaligned => Status::Misaligned,
         ComplaintKind::OverCapacity => Status::OverCapacity,
         ComplaintKind::Refuted => Status::BoundRefuted,
+        ComplaintKind::Crashed => Status::Crashed,
+        ComplaintKind::Killed => Status::Killed,
+        ComplaintKind::OutOfMemory => Status::OutOfMemory,
+        ComplaintKind::Nonsense => Status::BadOutput,
         ComplaintKind::Failed => Status::Unknown,
     }
 }

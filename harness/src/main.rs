@@ -4,6 +4,7 @@ mod bench;
 mod cell;
 mod cli;
 mod exit;
+mod external;
 mod input;
 mod isolation;
 mod judge;
@@ -11,6 +12,7 @@ mod output;
 mod planners;
 mod provenance;
 mod quantity;
+mod ratios;
 mod runner;
 mod selection;
 mod table;
@@ -48,6 +50,9 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 
 fn run(cli: Cli) -> Verdict {
     let output = Output { json: cli.json };
+    if cli.verb.needs_planners() {
+        external::load(cli.planners.as_deref())?;
+    }
     match cli.verb {
         Verb::List(args) => verbs::list::run(&args, output),
         Verb::Bench(args) => verbs::bench::run(&args, output),
@@ -65,7 +70,9 @@ fn run(cli: Cli) -> Verdict {
         #[cfg(feature = "reports")]
         Verb::Merge(args) => verbs::store::merge(&args, output),
         Verb::Audit(args) => verbs::store::audit(&args, output),
+        Verb::Ratios(args) => verbs::ratios::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => isolation::child::serve(),
+        Verb::ExecExternal(args) => external::launch::run(&args),
     }
 }

@@ -4,12 +4,23 @@ use planlab_dsa::{Descriptor, Planner};
 use planlab_workloads::{glob as glob_matches, nearest};
 
 use crate::exit::Failure;
+use crate::external;
 use crate::isolation::saboteur;
 
 /// The planner of that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     if let Some(planner) = saboteur::planner(key).or_else(|| planlab_solvers::planner(key)) {
         return Ok(planner);
+    }
+    if let Some(planner) = external::find(key) {
+        return Ok(Box::new(planner));
+    }
+    if let Some(reason) = external::absent(key) {
+        return Err(Failure::usage(format!("`{key}` cannot run: {reason}")));
+    }
+    if key.starts_with(external::PREFIX) && external::entries().is_empty() {
+        let reason = "no file names external planners (--planners FILE, docs/external-planners.md)";
+        return Err(Failure::usage(format!("there is no planner `{key}`: {reason}")));
     }
     let keys = keys();
     let near = nearest(key, keys.iter().map(String::as_str));
@@ -21,16 +32,25 @@ pub(crate) fn suggestion(near: &[&str]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }
 
-/// All keys, in the registry's order.
+/// What the planner of that key can do.
+pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
+    planlab_solvers::planner(key).map(|planner| planner.descriptor()).or_else(|| {
+        let entry = external::entries().iter().find(|entry| entry.key == key)?;
+        Some(external::descriptor(entry))
+    })
+}
+
+/// All keys, in the registry's order, then external ones.
 pub(crate) fn keys() -> Vec<String> {
     let mut keys: Vec<String> = descriptors().into_iter().map(|d| d.key.into_owned()).collect();
+    keys.extend(external::entries().iter().map(|entry| entry.key.clone()));
     if saboteur::is_enabled() {
         keys.extend(saboteur::KEYS.map(str::to_owned));
     }
     keys
 }
 
-/// Descriptors of all planners, in the registry's order.
+/// Descriptors of our own planners, in the registry's order.
 pub(crate) fn descriptors() -> Vec<Descriptor> {
     planlab_solvers::registry().iter().map(Planner::descriptor).collect()
 }

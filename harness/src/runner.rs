@@ -181,6 +181,7 @@ pub(crate) fn record(
         bound_scope: scope_name(judgement.scope).to_owned(),
         hand_overs: judgement.plan.as_ref().map_or(0, |plan| plan.in_place().len() as u64),
         samples_ns: judgement.samples_ns.clone(),
+        reported_ns: judgement.reported_ns,
         cpu_ns: judgement.cpu_ns,
         work: judgement.work,
         peak_rss_bytes: judgement.peak_rss_bytes,

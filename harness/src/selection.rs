@@ -1,7 +1,9 @@
 //! Which cells a bench is asked for.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
+use planlab_workloads::suites::Pick;
 use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 
 use crate::bench::Task;
@@ -40,6 +42,29 @@ pub(crate) fn tasks(
     Ok(cells.into_tasks())
 }
 
+/// What bounds a cell.
+struct Limits {
+    args: LimitArgs,
+    capacity: Option<u64>,
+    repetitions: u32,
+}
+
+/// What the command line says, else the suite, else the default.
+fn limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
+    let said = LimitArgs {
+        time_limit: args.limits.time_limit.or(pick.and_then(|pick| pick.time_limit)),
+        threads: args.limits.threads.or(pick.and_then(|pick| pick.threads)),
+        ..args.limits.clone()
+    };
+    let repetitions = args.reps.or(pick.and_then(|pick| pick.repetitions.map(NonZeroU32::get))).unwrap_or(1);
+    let capacities = match args.capacities.as_slice() {
+        [] => vec![pick.and_then(|pick| pick.capacity)],
+        named => named.iter().copied().map(Some).collect(),
+    };
+    let one = |capacity| Limits { args: said.clone(), capacity, repetitions };
+    capacities.into_iter().map(one).collect()
+}
+
 struct Cells<'a> {
     args: &'a BenchArgs,
     by_workload: BTreeMap<String, Vec<Cell>>,
@@ -50,11 +75,15 @@ impl Cells<'_> {
         Source::workload(workload, self.args.corpus.corpus.as_deref())
     }
 
-    fn add(&mut self, workload: &str, planner: &str, limits: &LimitArgs) {
+    fn add(&mut self, workload: &str, planner: &str, limits: &Limits) {
         let source = self.source(workload);
         let cells = self.by_workload.entry(workload.to_owned()).or_default();
-        for repetition in 0..self.args.reps {
-            let cell = Cell { repetition, ..cell(&source, planner, limits) };
+        let mut cell = Cell { target: limits.capacity, ..cell(&source, planner, &limits.args) };
+        if !planners::descriptor(planner).is_some_and(|descriptor| descriptor.honours.threads) {
+            cell.threads = 1;
+        }
+        for repetition in 0..limits.repetitions {
+            let cell = Cell { repetition, ..cell.clone() };
             if !cells.contains(&cell) {
                 cells.push(cell);
             }
@@ -87,8 +116,9 @@ fn of_suite(
         let wanted =
             args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &pick.workload));
         if wanted && planners.contains(&pick.planner) {
-            let time_limit = args.limits.time_limit.or(pick.time_limit);
-            cells.add(&pick.workload, &pick.planner, &LimitArgs { time_limit, ..args.limits.clone() });
+            for limits in limits(args, Some(pick)) {
+                cells.add(&pick.workload, &pick.planner, &limits);
+            }
         }
     }
     Ok(())
@@ -101,7 +131,9 @@ fn of_workloads(args: &BenchArgs, catalog: &Catalog, cells: &mut Cells<'_>) -> R
             Some(named) => named.clone(),
             None => practical(catalog.buffers(&workload)?),
         };
-        chosen.iter().for_each(|planner| cells.add(&workload, planner, &args.limits));
+        for planner in &chosen {
+            limits(args, None).iter().for_each(|limits| cells.add(&workload, planner, limits));
+        }
     }
     Ok(())
 }

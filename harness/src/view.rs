@@ -11,7 +11,7 @@ pub(crate) const JSON_VERSION: u32 = 1;
 
 /// One cell as `plan --json` and `bench --json` print it.
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-pub(crate) fn object(record: &Record, threads: usize) -> Value {
+pub(crate) fn object(record: &Record) -> Value {
     json!({
         "version": JSON_VERSION,
         "workload": record.workload,
@@ -31,17 +31,30 @@ pub(crate) fn object(record: &Record, threads: usize) -> Value {
         "reason": record.reason,
         "stop": record.stop,
         "seconds": record.median_ns().map(|ns| ns as f64 / 1e9),
-        "threads": threads,
+        "threads": threads(record),
+        "capacity": record.target_bytes,
+        "reported_seconds": record.reported_ns.map(|ns| ns as f64 / 1e9),
         "peak_rss": record.peak_rss_bytes,
         "hand_overs": record.hand_overs,
     })
 }
 
+/// The threads that the planner was given.
+pub(crate) fn threads(record: &Record) -> u64 {
+    let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
+    parameters["threads"].as_u64().unwrap_or(1)
+}
+
 /// The planner that broke off left a verified plan behind.
 pub(crate) const fn left_a_plan(record: &Record) -> bool {
-    let broke_off =
-        matches!(record.status, Status::Timeout | Status::OutOfMemory | Status::Crashed | Status::Killed);
-    broke_off && record.height.is_some()
+    let broke_off = matches!(
+        record.status,
+        Status::Timeout | Status::OutOfMemory | Status::Crashed | Status::Killed | Status::Interrupted
+    );
+    match (record.height, record.target_bytes) {
+        (Some(height), Some(capacity)) => broke_off && height <= capacity,
+        (height, _) => broke_off && height.is_some(),
+    }
 }
 
 fn coarse(record: &Record) -> &'static str {
@@ -74,6 +87,9 @@ pub(crate) fn card(record: &Record) -> String {
         ("status", status(record)),
         ("time", record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds)),
     ];
+    if let Some(reported) = record.reported_ns {
+        lines.push(("its own clock", quantity::seconds(reported)));
+    }
     if record.hand_overs > 0 {
         lines.push(("hand-overs", record.hand_overs.to_string()));
     }

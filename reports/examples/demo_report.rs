@@ -194,6 +194,7 @@ fn row(workload: &str, planner: &str, instance: &Instance, digest: &str) -> Reco
         cpu_ns: None,
         work: instance.len() as u64,
         peak_rss_bytes: None,
+        reported_ns: None,
         trajectory: Vec::new(),
         plan: None,
         started_ns: 0,

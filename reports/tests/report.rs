@@ -87,6 +87,7 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         cpu_ns: None,
         work: 3,
         peak_rss_bytes: Some(1 << 20),
+        reported_ns: None,
         trajectory: Vec::new(),
         plan: None,
         started_ns: 0,

@@ -124,6 +124,7 @@ fn time_columns(rows: &[&Record]) -> Vec<Column> {
     let heights = rows.iter().map(|r| r.trajectory.iter().map(|p| p.height).collect());
     vec![
         lists_u64("samples_ns", rows.iter().map(|r| r.samples_ns.as_slice())),
+        column(rows, "reported_ns", |r| r.reported_ns),
         column(rows, "cpu_ns", |r| r.cpu_ns),
         column(rows, "work", |r| r.work),
         column(rows, "peak_rss_bytes", |r| r.peak_rss_bytes),
@@ -173,6 +174,10 @@ macro_rules! read_rows {
 fn rows_of(table: &Table) -> Result<Vec<Record>, StoreError> {
     let mut machines = machines_of(table)?.into_iter();
     let mut trajectories = trajectories_of(table)?.into_iter();
+    // Rows of before there were external planners have no such column.
+    let nothing = || Ok(vec![None; table.height()]);
+    let reported = if table.has("reported_ns") { table.opt_u64("reported_ns") } else { nothing() };
+    let mut reported = reported?.into_iter();
     Ok(read_rows!(table, {
         schema: u32, cell: text, repetition: u32, lane: text, suite: text, workload: text, instance: text,
         buffers: u64, planner: text, planner_version: text, parameters: text, seed: u64,
@@ -186,6 +191,7 @@ fn rows_of(table: &Table) -> Result<Vec<Record>, StoreError> {
         status: Status::from_name(&status).ok_or_else(|| table.bad(&format!("`{status}` is not a status")))?,
         provenance: next(&mut machines),
         trajectory: next(&mut trajectories),
+        reported_ns: next(&mut reported),
         schema, cell, repetition, suite, workload, instance, buffers, planner, planner_version, parameters,
         seed, wall_limit_ns, memory_limit_bytes, work_limit, target_bytes, mechanism, stop, reason,
         exit_code, signal, stderr_tail, height, load, relaxed_load, bound, bound_evidence, bound_scope,

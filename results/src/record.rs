@@ -243,6 +243,9 @@ pub struct Record {
     /// Planning time of each sample, nanoseconds, verification not included; after a warm-up where a
     /// sample takes less than a second, else the one run.
     pub samples_ns: Vec<u64>,
+    /// The time that an external planner itself says it took, nanoseconds.
+    #[serde(default)]
+    pub reported_ns: Option<u64>,
     /// CPU time of the child, nanoseconds.
     pub cpu_ns: Option<u64>,
     /// Units of work done.

@@ -11,7 +11,10 @@
 //! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too
 //! planners = ["best-fit", "first-fit/*"]
 //! except = ["first-fit/input"]         # optional
-//! time_limit = 10.0                    # seconds for a cell, optional
+//! time_limit = 10.0                    # seconds for a cell, optional; or several: time_limits = [10.0, 60.0]
+//! capacities = [1048576, 1100800]      # bytes: plans that fit are asked for, one cell each, optional
+//! threads = [1, 2]                     # where a planner uses more than one, optional
+//! repetitions = 5                      # optional
 //! max_buffers = 20000                  # larger workloads are left out, optional
 //!
 //! [[expect]]                           # a height that is known, checked after the run
@@ -25,11 +28,14 @@
 //! single_above = 1.0                   # but one where a run takes more seconds than this
 //! ```
 //!
-//! A cell that several groups ask for takes the limits of the first.
+//! A cell (planner, workload, capacity and, where a group lists them, threads and time limit) that several
+//! groups ask for takes the limits of the first. Planners `external/*` that are not given are left out with a
+//! notice.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -95,9 +101,55 @@ pub struct Group {
     /// Seconds for a cell; `None`: the harness's default.
     #[serde(default)]
     pub time_limit: Option<f64>,
+    /// Several limits in seconds, a cell for each; instead of `time_limit`.
+    #[serde(default)]
+    pub time_limits: Vec<f64>,
     /// Workloads with more buffers are left out.
     #[serde(default)]
     pub max_buffers: Option<usize>,
+    /// Capacities in bytes, a cell for each; none: the height is minimised.
+    #[serde(default)]
+    pub capacities: Vec<u64>,
+    /// Numbers of threads, a cell for each; planners that use one alone have one cell. None: the harness's
+    /// default.
+    #[serde(default)]
+    pub threads: Vec<NonZeroUsize>,
+    /// Repetitions of each cell; `None`: the harness's default.
+    #[serde(default)]
+    pub repetitions: Option<NonZeroU32>,
+}
+
+impl Group {
+    /// The limits of the cells that one planner on one workload has.
+    fn cells(&self) -> Vec<CellLimits> {
+        let seconds = match (&self.time_limit, self.time_limits.as_slice()) {
+            (limit, []) => vec![*limit],
+            (_, several) => several.iter().copied().map(Some).collect(),
+        };
+        let mut cells = Vec::new();
+        for seconds in seconds {
+            for capacity in optional(&self.capacities) {
+                for threads in optional(&self.threads) {
+                    let time_limit = seconds.map(Duration::from_secs_f64);
+                    cells.push(CellLimits { time_limit, capacity, threads });
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// Each value, or `None` alone.
+fn optional<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+}
+
+/// What bounds a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct CellLimits {
+    time_limit: Option<Duration>,
+    capacity: Option<u64>,
+    threads: Option<NonZeroUsize>,
 }
 
 /// A height that is known.
@@ -133,6 +185,12 @@ pub struct Pick {
     pub planner: String,
     /// The time for the cell; `None`: the harness's default.
     pub time_limit: Option<Duration>,
+    /// The capacity in bytes that a plan is to fit; `None`: the height is minimised.
+    pub capacity: Option<u64>,
+    /// Threads that the planner may use; `None`: the harness's default.
+    pub threads: Option<NonZeroUsize>,
+    /// Repetitions; `None`: the harness's default.
+    pub repetitions: Option<NonZeroU32>,
 }
 
 /// Why a suite cannot be used.
@@ -254,10 +312,16 @@ impl Suite {
                 for planner in &chosen {
                     let large = planner.starts_with("mip/") && buffers > self.limits.mip_max_buffers;
                     let fits = group.max_buffers.is_none_or(|most| buffers <= most) && !large;
-                    if fits && known.insert((workload.clone(), planner.clone())) {
-                        let (workload, planner) = (workload.clone(), planner.clone());
-                        let time_limit = group.time_limit.map(Duration::from_secs_f64);
-                        selection.picks.push(Pick { workload, planner, time_limit });
+                    for limits in group.cells().into_iter().filter(|_| fits) {
+                        let CellLimits { time_limit, capacity, threads } = limits;
+                        let listed = time_limit.filter(|_| !group.time_limits.is_empty());
+                        let key = (workload.clone(), planner.clone(), capacity, threads, listed);
+                        if known.insert(key) {
+                            let (workload, planner) = (workload.clone(), planner.clone());
+                            let repetitions = group.repetitions;
+                            let pick = Pick { workload, planner, time_limit, capacity, threads, repetitions };
+                            selection.picks.push(pick);
+                        }
                     }
                 }
             }
@@ -269,7 +333,12 @@ impl Suite {
 
     fn planners(&self, group: &Group, planners: &[String], notices: &mut Vec<String>) -> Vec<String> {
         for pattern in &group.planners {
-            if !planners.iter().any(|planner| glob(pattern, planner)) {
+            if planners.iter().any(|planner| glob(pattern, planner)) {
+                continue;
+            }
+            if pattern.starts_with("external/") {
+                notices.push(format!("`{pattern}` is not given (docs/external-planners.md): not run"));
+            } else {
                 let near = nearest(pattern, planners.iter().map(String::as_str));
                 notices.push(format!("this build has no planner `{pattern}`{}", did_you_mean(&near)));
             }
@@ -320,7 +389,14 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
     })?;
     let RawSuite { name, analysis, include, limits, group: mut groups, mut expect } = raw;
     let place = |what: &str| text.find(what).unwrap_or(0);
-    for wrong in groups.iter().filter_map(|group| group.time_limit) {
+    for group in groups.iter().filter(|group| group.time_limit.is_some() && !group.time_limits.is_empty()) {
+        let planners = group.planners.join(", ");
+        return Err(bad(
+            place("time_limits"),
+            format!("time_limit and time_limits of one group: {planners}"),
+        ));
+    }
+    for wrong in groups.iter().flat_map(|group| group.time_limits.iter().copied().chain(group.time_limit)) {
         if !(wrong.is_finite() && wrong > 0.0 && wrong < 1e9) {
             return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
         }
@@ -436,6 +512,25 @@ mod tests {
             let error = suite.expect("well formed").select(&catalog, &planners()).expect_err(key);
             assert!(error.to_string().starts_with(place), "{error}");
         }
+    }
+
+    #[test]
+    fn lists_of_limits_make_cells() {
+        let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
+                    planners = [\"bump\", \"external/peer\"]\ntime_limits = [1.0, 2.0]\n\
+                    capacities = [10, 20, 30]\nthreads = [1, 2]\nrepetitions = 5\n";
+        let suite = parse("x.toml", text, builtin()).expect("well formed");
+        let selection = suite.select(&Catalog::new(None), &planners()).expect("valid");
+        assert_eq!(selection.picks.len(), 12);
+        let last = selection.picks.last().expect("twelve");
+        assert_eq!(last.time_limit, Some(Duration::from_secs(2)));
+        assert_eq!((last.capacity, last.threads), (Some(30), NonZeroUsize::new(2)));
+        assert!(selection.picks.iter().all(|pick| pick.repetitions == NonZeroU32::new(5)));
+        assert!(selection.notices[0].contains("external/peer"), "{:?}", selection.notices);
+        assert!(selection.notices[0].ends_with("not run"), "{:?}", selection.notices);
+        let both = text.replace("repetitions", "time_limit = 3.0\nrepetitions");
+        let error = parse("x.toml", &both, builtin()).expect_err("two ways to say it");
+        assert!(error.to_string().starts_with("x.toml:6: time_limit and time_limits"), "{error}");
     }
 
     #[test]

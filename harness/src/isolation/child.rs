@@ -15,6 +15,7 @@ use super::mailbox::Mailbox;
 use super::protocol::{Answer, CellRequest, Reply, Request};
 use super::saboteur;
 use crate::exit::{Exit, Verdict};
+use crate::external::{self, External};
 use crate::planners;
 use crate::quantity::nanoseconds;
 
@@ -53,7 +54,7 @@ fn private_stdout() -> io::Result<File> {
 }
 
 /// A child whose parent was killed would disturb whatever is measured next.
-fn die_with_parent(parent: u32) -> Result<(), crate::exit::Failure> {
+pub(crate) fn die_with_parent(parent: u32) -> Result<(), crate::exit::Failure> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     // The parent may have died before the line above.
     let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
@@ -98,15 +99,24 @@ pub(crate) fn perform(
     cancel: &CancelToken,
     begin: &mut dyn FnMut() -> io::Result<()>,
 ) -> Result<Answer, crate::exit::Failure> {
-    let planner = planners::find(&asked.planner)?;
+    let external = external::find(&asked.planner);
+    let ours = if external.is_none() { Some(planners::find(&asked.planner)?) } else { None };
+    let planner: &dyn Planner = match (&external, &ours) {
+        (Some(external), _) => external,
+        (None, Some(ours)) => &**ours,
+        (None, None) => return Err(anyhow::anyhow!("no planner `{}`", asked.planner).into()),
+    };
     let kept = Mailbox::create(mailbox, instance.len(), instance.in_place().len())?;
     let kept = Mutex::new(kept);
     reset_peak_rss();
     begin()?;
     let before = cpu_time();
-    let outcome = once(&*planner, instance, asked, cancel, Some(&kept));
+    let outcome = once(planner, instance, asked, cancel, Some(&kept));
     let mut answer = Answer::new(&outcome, nanoseconds(cpu_time().saturating_sub(before)), peak_rss());
     drop(outcome);
+    if let Some(report) = external.as_ref().and_then(External::take_report) {
+        answer.take_report(&report);
+    }
     let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = kept.failure() {
         return Err(anyhow::anyhow!("{}: the plan could not be kept: {error}", mailbox.display()).into());
@@ -116,8 +126,10 @@ pub(crate) fn perform(
         answer.samples_ns.clear();
         for _ in 0..asked.repeats {
             begin()?;
-            let outcome = once(&*planner, instance, asked, cancel, None);
-            answer.samples_ns.push(nanoseconds(outcome.planning));
+            let outcome = once(planner, instance, asked, cancel, None);
+            let report = external.as_ref().and_then(External::take_report);
+            let time = report.map_or(outcome.planning, |report| report.wall);
+            answer.samples_ns.push(nanoseconds(time));
         }
     }
     saboteur::tamper(&asked.planner, &mut answer);
@@ -145,9 +157,20 @@ fn once<'i>(
     })
 }
 
+/// CPU time of this process and of its children that have ended.
 fn cpu_time() -> Duration {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::try_from(spent).unwrap_or_default()
+    Duration::try_from(spent).unwrap_or_default() + children_cpu_time().unwrap_or_default()
+}
+
+/// In the kernel's ticks, of which there are usually a hundred in a second.
+fn children_cpu_time() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The fields after the name, which may hold anything, are plain numbers.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_nanos(ticks.saturating_mul(1_000_000_000) / per_second.max(1)))
 }
 
 /// Lets the kernel forget the highest resident size so far: a batch counts each cell for itself.
@@ -157,7 +180,12 @@ fn reset_peak_rss() {
 }
 
 fn peak_rss() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    peak_rss_of(std::process::id())
+}
+
+/// The most resident memory of a process so far, in bytes.
+pub(crate) fn peak_rss_of(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)

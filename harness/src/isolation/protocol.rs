@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use planlab_dsa::{Bound, Outcome, PlanError, Scope, Violation};
 use serde::{Deserialize, Serialize};
 
+use crate::external::{Fate, Report};
 use crate::input::Source;
 use crate::quantity::nanoseconds;
 
@@ -61,6 +62,12 @@ pub(crate) struct Answer {
     /// The plans that counted in the run.
     pub(crate) scope: Scope,
     pub(crate) samples_ns: Vec<u64>,
+    /// What an external planner says itself.
+    pub(crate) reported_ns: Option<u64>,
+    /// How an external planner's program died.
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stderr_tail: String,
     pub(crate) cpu_ns: u64,
     pub(crate) peak_rss_bytes: Option<u64>,
     pub(crate) work: u64,
@@ -82,6 +89,13 @@ pub(crate) enum ComplaintKind {
     Misaligned,
     OverCapacity,
     Refuted,
+    /// An external planner's program died.
+    Crashed,
+    /// It was killed from outside.
+    Killed,
+    OutOfMemory,
+    /// What it wrote is no plan.
+    Nonsense,
     Failed,
 }
 
@@ -99,11 +113,41 @@ impl Answer {
             bound: outcome.bound,
             scope: outcome.scope,
             samples_ns: vec![nanoseconds(outcome.planning)],
+            reported_ns: None,
+            exit_code: None,
+            signal: None,
+            stderr_tail: String::new(),
             cpu_ns,
             peak_rss_bytes,
             work: outcome.work,
             trajectory: outcome.trajectory.iter().map(point).collect(),
         }
+    }
+}
+
+impl Answer {
+    /// Takes what was measured of an external planner's program: its times and memory instead of ours.
+    pub(crate) fn take_report(&mut self, report: &Report) {
+        self.samples_ns = vec![nanoseconds(report.wall)];
+        self.reported_ns = report.reported.map(nanoseconds);
+        self.peak_rss_bytes = report.peak_rss_bytes;
+        // Looks at the clock are no work of the program.
+        self.work = 0;
+        let Some(complaint) = self.error.as_mut().filter(|complaint| complaint.kind == ComplaintKind::Failed)
+        else {
+            return;
+        };
+        match report.fate {
+            Fate::Ended => return,
+            Fate::Nonsense => complaint.kind = ComplaintKind::Nonsense,
+            Fate::Died { signal, code } => {
+                // KILL comes from outside; a program ends itself by ABRT, SEGV, ...
+                let killed = signal == Some(9);
+                complaint.kind = if killed { ComplaintKind::Killed } else { ComplaintKind::Crashed };
+                (self.signal, self.exit_code) = (signal, code);
+            }
+        }
+        self.stderr_tail.clone_from(&report.stderr);
     }
 }
 

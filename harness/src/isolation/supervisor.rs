@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::limits::{Cgroup, Mechanism};
 use super::mailbox;
-use super::protocol::{Answer, Reply, Request};
+use super::protocol::{Answer, ComplaintKind, Reply, Request};
+use crate::external;
 
 /// How long a child may take to read its trace.
 const LOADING: Duration = Duration::from_secs(300);
@@ -57,6 +58,8 @@ pub(crate) struct CellEnd {
     /// The best bound that the child had kept.
     pub(crate) bound: Option<Bound>,
     pub(crate) stderr_tail: String,
+    /// Whether somebody asked for the end of all work.
+    pub(crate) interrupted: bool,
 }
 
 /// Runs a request in a child. When a batch dies, the cells without an answer are run one by one.
@@ -69,14 +72,14 @@ pub(crate) fn run(request: &Request, instance: &Instance, watch: &Watch) -> io::
     let is_batch = request.cells.len() > 1;
     let died = ends.iter().position(Result::is_err);
     let Some(first) = died.filter(|_| is_batch) else {
-        return Ok(collect(ends, request, instance, &stderr));
+        return Ok(collect(ends, request, instance, watch, &stderr));
     };
     ends.truncate(first);
-    let mut all = collect(ends, request, instance, &stderr);
+    let mut all = collect(ends, request, instance, watch, &stderr);
     for cell in &request.cells[first..] {
         let alone = Request { cells: vec![cell.clone()], ..request.clone() };
         let (ends, stderr) = attempt(&alone, instance, watch)?;
-        all.extend(collect(ends, &alone, instance, &stderr));
+        all.extend(collect(ends, &alone, instance, watch, &stderr));
     }
     Ok(all)
 }
@@ -85,6 +88,7 @@ fn collect(
     ends: Vec<Result<Answer, Death>>,
     request: &Request,
     instance: &Instance,
+    watch: &Watch,
     stderr: &str,
 ) -> Vec<CellEnd> {
     let kept = |cell: usize| {
@@ -94,7 +98,7 @@ fn collect(
     let end = |(cell, end): (usize, Result<Answer, Death>)| {
         let (plan, bound) = kept(cell);
         let stderr_tail = if end.is_err() { stderr.to_owned() } else { String::new() };
-        CellEnd { end, plan, bound, stderr_tail }
+        CellEnd { end, plan, bound, stderr_tail, interrupted: watch.cancel.is_cancelled() }
     };
     ends.into_iter().enumerate().map(end).collect()
 }
@@ -128,7 +132,11 @@ fn attempt(
     let stderr = tail.join().unwrap_or_default();
     let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
     let death = verdict.unwrap_or_else(|| cause(status, ran_out, &stderr));
-    Ok((session.ends(death), stderr))
+    let mut ends = session.ends(death);
+    if ran_out {
+        ends.iter_mut().for_each(blame_memory);
+    }
+    Ok((ends, stderr))
 }
 
 fn clear(mailboxes: &Path, cells: usize) -> io::Result<()> {
@@ -144,6 +152,7 @@ fn clear(mailboxes: &Path, cells: usize) -> io::Result<()> {
 fn spawn() -> io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .arg("run-cells")
+        .env(external::VARIABLE, external::file())
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -216,12 +225,13 @@ impl<'a> Session<'a> {
     fn follow(&mut self, child: &mut Child, news: &Receiver<News>) -> Option<Death> {
         loop {
             if self.watch.cancel.is_cancelled() {
-                terminate(child, news);
+                self.part(child, news);
                 return Some(Death::Interrupted);
             }
             let now = Instant::now();
             if now >= self.deadline {
-                return self.time_out(child, news);
+                self.part(child, news);
+                return Some(Death::Timeout);
             }
             let patience = (self.deadline - now).min(Duration::from_millis(100));
             match news.recv_timeout(patience) {
@@ -238,12 +248,11 @@ impl<'a> Session<'a> {
     }
 
     /// Asks the child to stop, takes an answer that it still gives, and kills it.
-    fn time_out(&mut self, child: &mut Child, news: &Receiver<News>) -> Option<Death> {
+    fn part(&mut self, child: &mut Child, news: &Receiver<News>) {
         for line in terminate(child, news) {
             // What cannot be understood now is no worse than silence.
             let _ = self.hear(&line);
         }
-        Some(Death::Timeout)
     }
 
     fn hear(&mut self, line: &[u8]) -> Result<(), Death> {
@@ -322,6 +331,15 @@ fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     }
     signal(child, Signal::KILL);
     child.wait()
+}
+
+/// What the kernel killed for its memory may have been an external planner's program.
+fn blame_memory(end: &mut Result<Answer, Death>) {
+    if let Ok(Answer { error: Some(complaint), .. }) = end
+        && complaint.kind == ComplaintKind::Killed
+    {
+        complaint.kind = ComplaintKind::OutOfMemory;
+    }
 }
 
 fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let print = |row: &Record| {
         if output.json {
             // A closed pipe is found out at the end, when the bench has its rows.
-            let _ = output.value(&view::object(row, args.limits.threads));
+            let _ = output.value(&view::object(row));
         }
     };
     let tally = run_bench(&order, &mut store, &runner, &print);
@@ -73,6 +73,8 @@ fn dry_run(args: &BenchArgs, order: &Order<'_>, output: Output) -> Verdict {
             "workload": cell.workload,
             "planner": cell.planner,
             "repetition": cell.repetition,
+            "capacity": cell.target,
+            "threads": cell.threads,
             "time_limit": cell.wall.map(|wall| wall.as_secs_f64()),
         });
         output.put(&value, &format!("{}  {}\n", cell.workload, cell.planner))?;

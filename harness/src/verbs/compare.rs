@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         let cell = cell(&source, &planner, &args.limits);
         rows.push(row(&runner, &subject, &cell)?);
     }
-    let objects: Vec<Value> = rows.iter().map(|row| view::object(row, args.limits.threads)).collect();
+    let objects: Vec<Value> = rows.iter().map(view::object).collect();
     let head = format!(
         "{}: {} buffers, load {}\n\n",
         source.name,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::cli::{ListArgs, Listing};
 use crate::exit::{Exit, Verdict};
 use crate::output::{Output, note};
-use crate::planners;
 use crate::table::Table;
+use crate::{external, planners};
 
 /// A key, one line, and for programs the rest.
 struct Entry {
@@ -68,7 +68,32 @@ fn planner_entries() -> Vec<Entry> {
             }),
         }
     };
-    planners::descriptors().into_iter().map(entry).collect()
+    let ours = planners::descriptors().into_iter().map(entry);
+    let mut all: Vec<Entry> = ours.chain(external::entries().iter().map(external_entry)).collect();
+    all.extend(external::all_absent().iter().map(|(key, reason)| Entry {
+        key: key.clone(),
+        description: format!("cannot run: {reason}"),
+        more: json!({ "external": true, "absent": reason }),
+    }));
+    all
+}
+
+fn external_entry(entry: &external::Entry) -> Entry {
+    let version = entry.says_version();
+    let shown = if version.is_empty() { String::new() } else { format!("; {version}") };
+    let description = format!("{} [external{shown}; honours {}]", entry.summary, honoured(&entry.honours));
+    Entry {
+        key: entry.key.clone(),
+        description,
+        more: json!({
+            "external": true,
+            "honours": entry.honours,
+            "practical": entry.practical,
+            "command": entry.command,
+            "version": version,
+            "digest": entry.version(),
+        }),
+    }
 }
 
 fn honoured(honours: &Honours) -> String {

@@ -9,4 +9,5 @@ pub(crate) mod list;
 #[cfg(feature = "reports")]
 pub(crate) mod picture;
 pub(crate) mod plan;
+pub(crate) mod ratios;
 pub(crate) mod store;

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
     };
     let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
-    let counts = matches!(row.status, Status::Optimal | Status::Feasible | Status::Interrupted);
+    let counts = matches!(row.status, Status::Optimal | Status::Feasible);
     let counts = counts || view::left_a_plan(&row);
     let fits = |plan: &VerifiedPlan<'_>| args.capacity.is_none_or(|capacity| plan.height().get() <= capacity);
     let answer = judgement.plan.filter(|plan| counts && fits(plan));
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let to_stdout = args.output.as_deref() == Some("-");
     match (to_stdout, output.json) {
         (true, _) => note(&format!("{}\n{}", cell.planner, view::card(&row))),
-        (false, true) => output.value(&view::object(&row, cell.threads))?,
+        (false, true) => output.value(&view::object(&row))?,
         (false, false) => output.text(&view::card(&row))?,
     }
     Ok(exit_of(&row, answer.is_some()))
@@ -72,7 +72,7 @@ pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
         memory: Some(limits.memory_limit),
         target: None,
         seed: limits.seed,
-        threads: limits.threads.max(1),
+        threads: limits.threads.map_or(1, std::num::NonZeroUsize::get),
         repetition: 0,
     }
 }
@@ -107,6 +107,12 @@ fn in_process<'i>(
     let answer =
         child::perform(instance, &crate::runner::ask(cell, Samples::ONCE), &path, cancel, &mut || Ok(()))?;
     let (plan, bound) = mailbox::read(&path, instance.len(), instance.in_place().len());
-    let end = CellEnd { end: Ok(answer), plan, bound, stderr_tail: String::new() };
+    let end = CellEnd {
+        end: Ok(answer),
+        plan,
+        bound,
+        stderr_tail: String::new(),
+        interrupted: cancel.is_cancelled(),
+    };
     Ok(judge(end, instance, cell.target))
 }

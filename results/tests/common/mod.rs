@@ -39,6 +39,7 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         cpu_ns: None,
         work: 7,
         peak_rss_bytes: Some(1 << 20),
+        reported_ns: None,
         trajectory: vec![
             Point { elapsed_ns: 1, height: None, bound: 90 },
             Point { elapsed_ns: 2, height: Some(120), bound: 100 },

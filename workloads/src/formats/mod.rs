@@ -31,7 +31,7 @@ pub use error::{ExportError, FormatError};
 pub use lab::read_trace;
 pub use plan::{Unmatched, read_plan, unmatched};
 pub use save::{SaveError, compress, save};
-pub use write::{write_minimalloc, write_plan, write_trace};
+pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]

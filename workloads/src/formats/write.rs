@@ -57,6 +57,45 @@ pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
     }
 }
 
+/// idealloc's CSV, both ends of a live range open: `id,lower,upper,size`, rows by number, steps doubled, as
+/// its algorithm needs a whole step strictly inside each life. In-place permissions and pauses are left out:
+/// a plan that uses none of them is still valid.
+///
+/// # Errors
+///
+/// [`ExportError`] for what the format cannot say: alignments, pins, several arenas, capacities, pairs that
+/// are kept apart, more than 2^31 - 2 buffers.
+pub fn write_idealloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
+    let lacks = |what: &str| Err(ExportError { format: "idealloc CSV", what: what.to_owned() });
+    let instance = &trace.instance;
+    let any = |is_so: fn(&Buffer) -> bool| instance.buffers().iter().any(is_so);
+    if instance.arenas().len() > 1 || instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
+        return lacks("which arena a buffer lies in, or what an arena holds");
+    }
+    if !instance.apart().is_empty() {
+        return lacks("that two buffers must be kept apart");
+    }
+    if any(|buffer| buffer.pin.is_some()) {
+        return lacks("that a buffer is pinned");
+    }
+    if any(|buffer| buffer.align != Alignment::ONE) {
+        return lacks("an alignment");
+    }
+    if instance.len() > (1 << 31) - 2 {
+        return lacks("so many buffers");
+    }
+    let mut out = String::with_capacity(32 * instance.len() + 32);
+    out.push_str("id,lower,upper,size\n");
+    for (row, buffer) in instance.buffers().iter().enumerate() {
+        number(&mut out, row as u64);
+        let (lower, upper) = <(u32, u32)>::from(buffer.live);
+        let doubled = [u64::from(lower) * 2, u64::from(upper) * 2, buffer.size.get()];
+        doubled.into_iter().for_each(|value| cell(&mut out, value));
+        out.push('\n');
+    }
+    Ok(out.into_bytes())
+}
+
 fn minimalloc(trace: &Trace, pins: bool) -> Vec<u8> {
     let (buffers, labels) = (trace.instance.buffers(), &trace.labels.buffers);
     let aligned = buffers.iter().any(|buffer| buffer.align != Alignment::ONE);

@@ -1,0 +1,342 @@
+//! What a `planners.toml` says of a planner.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use planlab_dsa::Honours;
+use planlab_workloads::Trace;
+use planlab_workloads::formats::{write_idealloc, write_minimalloc, write_trace};
+use serde::Deserialize;
+
+use super::PREFIX;
+use crate::exit::Failure;
+
+/// How an instance is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Format {
+    Minimalloc,
+    Idealloc,
+    Lab,
+}
+
+/// What a planner can be told to take into account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Feature {
+    Alignment,
+    Pins,
+    Pauses,
+    InPlace,
+    Arenas,
+    KeepApart,
+    Threads,
+}
+
+/// The unit in which a planner prints its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum Unit {
+    #[default]
+    #[serde(rename = "s")]
+    Seconds,
+    #[serde(rename = "ms")]
+    Milliseconds,
+    #[serde(rename = "us")]
+    Microseconds,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    planner: Vec<toml::Spanned<Raw>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    key: String,
+    #[serde(default)]
+    summary: String,
+    command: Vec<String>,
+    instance: Format,
+    #[serde(default)]
+    honours: Vec<Feature>,
+    #[serde(default)]
+    exact: bool,
+    #[serde(default)]
+    practical: Option<u32>,
+    #[serde(default)]
+    version: Vec<String>,
+    #[serde(default)]
+    no_plan: Vec<String>,
+    #[serde(default)]
+    out_of_time: Vec<String>,
+    #[serde(default)]
+    time_after: Option<String>,
+    #[serde(default)]
+    time_unit: Unit,
+    #[serde(default)]
+    bound_after: Option<String>,
+    #[serde(default)]
+    anytime: bool,
+}
+
+/// One planner of the file.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) summary: String,
+    /// The program and its arguments, placeholders still in them.
+    pub(crate) command: Vec<String>,
+    pub(crate) format: Format,
+    pub(crate) honours: Honours,
+    pub(crate) exact: bool,
+    pub(crate) practical: Option<u32>,
+    /// Words by which the program says that it has no plan.
+    pub(crate) no_plan: Vec<String>,
+    /// Words by which it says that its time was up.
+    pub(crate) out_of_time: Vec<String>,
+    /// What it prints before its own time.
+    pub(crate) time_after: Option<String>,
+    pub(crate) time_unit: Unit,
+    /// What it prints before its bound, in bytes.
+    pub(crate) bound_after: Option<String>,
+    /// Whether the output may be read while the program runs: each plan replaces the one before as a whole.
+    pub(crate) anytime: bool,
+    ask_version: Vec<String>,
+    version: OnceLock<String>,
+}
+
+/// The placeholders that a command may hold.
+pub(crate) const PLACEHOLDERS: [&str; 7] =
+    ["{instance}", "{output}", "{capacity}", "{time_limit}", "{time_limit_ms}", "{seed}", "{threads}"];
+
+/// Reads a file.
+pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
+    let text =
+        fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let place = |at: usize| {
+        let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        format!("{}:{line}", path.display())
+    };
+    let file: File = toml::from_str(&text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        Failure::usage(format!("{}: {}", place(at), error.message().replace('\n', " ")))
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut entries: Vec<Entry> = Vec::new();
+    for raw in file.planner {
+        let at = raw.span().start;
+        let entry = Entry::new(raw.into_inner(), folder);
+        let entry = entry.and_then(|entry| match entries.iter().any(|other| other.key == entry.key) {
+            true => Err(format!("`{}` is there already", entry.key)),
+            false => Ok(entry),
+        });
+        entries.push(entry.map_err(|reason| Failure::usage(format!("{}: {reason}", place(at))))?);
+    }
+    Ok(entries)
+}
+
+impl Entry {
+    fn new(raw: Raw, folder: &Path) -> Result<Self, String> {
+        let name = raw.key.strip_prefix(PREFIX).unwrap_or("");
+        let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-/.".contains(c);
+        if name.is_empty() || !name.chars().all(letters) {
+            return Err(format!("`{}`: a key is `external/` and a name of a-z, 0-9, `-`, `.`, `/`", raw.key));
+        }
+        let honours = honours(&raw.honours);
+        check_format(raw.instance, &honours)?;
+        check_command(&raw.command)?;
+        let command = resolve(&raw.command, folder);
+        let summary = match raw.summary.as_str() {
+            "" => format!("the program {}", command[0]),
+            said => said.to_owned(),
+        };
+        Ok(Self {
+            key: raw.key,
+            summary,
+            command,
+            format: raw.instance,
+            honours,
+            exact: raw.exact,
+            practical: raw.practical,
+            no_plan: raw.no_plan,
+            out_of_time: raw.out_of_time,
+            time_after: raw.time_after,
+            time_unit: raw.time_unit,
+            bound_after: raw.bound_after,
+            anytime: raw.anytime,
+            ask_version: resolve(&raw.version, folder),
+            version: OnceLock::new(),
+        })
+    }
+
+    /// Why the planner cannot run: its program is not there.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let program = &self.command[0];
+        find_program(program).is_none().then(|| format!("there is no program {program}"))
+    }
+
+    /// Whether the command holds a placeholder.
+    pub(crate) fn uses(&self, placeholder: &str) -> bool {
+        self.command.iter().any(|word| word.contains(placeholder))
+    }
+
+    /// The instance as the program reads it; the error says what its format lacks.
+    pub(crate) fn write(&self, trace: &Trace) -> Result<Vec<u8>, String> {
+        match self.format {
+            Format::Minimalloc => write_minimalloc(trace).map_err(|error| error.to_string()),
+            Format::Idealloc => write_idealloc(trace).map_err(|error| error.to_string()),
+            Format::Lab => Ok(write_trace(trace)),
+        }
+    }
+
+    /// A digest of the program, the files and words of its command line, and what it says of its version.
+    pub(crate) fn version(&self) -> &str {
+        self.version.get_or_init(|| {
+            let mut hasher = blake3::Hasher::new();
+            for word in &self.command {
+                hasher.update(word.as_bytes()).update(&[0]);
+                if let Some(content) = find_program(word).and_then(|path| fs::read(path).ok()) {
+                    hasher.update(&content).update(&[0]);
+                }
+            }
+            hasher.update(self.says_version().as_bytes()).update(format!("{:?}", self.format).as_bytes());
+            hasher.finalize().to_hex().to_string()
+        })
+    }
+
+    /// The first line that the version command prints; empty where there is none.
+    pub(crate) fn says_version(&self) -> String {
+        let Some((program, arguments)) = self.ask_version.split_first() else { return String::new() };
+        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().next().unwrap_or("").trim().to_owned()
+    }
+}
+
+fn honours(features: &[Feature]) -> Honours {
+    let has = |feature| features.contains(&feature);
+    Honours {
+        in_place: has(Feature::InPlace),
+        pins: has(Feature::Pins),
+        pauses: has(Feature::Pauses),
+        alignment: has(Feature::Alignment),
+        arenas: has(Feature::Arenas),
+        apart: has(Feature::KeepApart),
+        threads: has(Feature::Threads),
+        ..Honours::default()
+    }
+}
+
+/// A planner cannot honour what it is not told.
+fn check_format(format: Format, honours: &Honours) -> Result<(), String> {
+    let (in_place, arenas) = (honours.in_place, honours.arenas || honours.apart);
+    let (marks, pauses) = (honours.alignment || honours.pins, honours.pauses);
+    let (name, lacks) = match format {
+        Format::Lab => return Ok(()),
+        Format::Minimalloc => ("minimalloc", in_place || arenas),
+        Format::Idealloc => ("idealloc", in_place || arenas || marks || pauses),
+    };
+    if lacks { Err(format!("`honours` has more than the format `{name}` can say")) } else { Ok(()) }
+}
+
+fn check_command(command: &[String]) -> Result<(), String> {
+    if command.first().is_none_or(String::is_empty) {
+        return Err("`command` names no program".to_owned());
+    }
+    for needed in ["{instance}", "{output}"] {
+        if !command.iter().any(|word| word.contains(needed)) {
+            return Err(format!("`command` has no {needed}"));
+        }
+    }
+    for word in command {
+        let mut rest = word.as_str();
+        while let Some(start) = rest.find('{') {
+            let end = rest[start..].find('}').map_or(rest.len(), |end| start + end + 1);
+            let found = &rest[start..end];
+            if !PLACEHOLDERS.contains(&found) {
+                return Err(format!("`{found}` is no placeholder; there are {}", PLACEHOLDERS.join(" ")));
+            }
+            rest = &rest[end..];
+        }
+    }
+    Ok(())
+}
+
+/// Words that name a file beside `planners.toml` become its whole path; so does a program with a `/`.
+fn resolve(words: &[String], folder: &Path) -> Vec<String> {
+    let whole = |(at, word): (usize, &String)| {
+        let beside = folder.join(word);
+        let is_program = at == 0 && word.contains('/');
+        if is_program || beside.is_file() { beside.display().to_string() } else { word.clone() }
+    };
+    words.iter().enumerate().map(whole).collect()
+}
+
+/// The file of a program: a path, or a name in PATH.
+fn find_program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[[planner]]\nkey = \"external/peer\"\n\
+        command = [\"sh\", \"peer.sh\", \"{instance}\", \"{output}\"]\ninstance = \"minimalloc\"\n";
+
+    fn parse(text: &str) -> Result<Vec<Entry>, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("planners.toml");
+        fs::write(&path, text).expect("writable");
+        read(&path).map_err(|failure| failure.error.to_string())
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_line() {
+        let line = |text: &str, what: &str| format!("{GOOD}{text}").replace(what, "");
+        for (text, place, reason) in [
+            (line("honours = [\"in-place\"]\n", ""), ":1:", "can say"),
+            (GOOD.replace("external/peer", "peer"), ":1:", "a key is"),
+            (GOOD.replace("{output}", "{outptu}"), ":1:", "{output}"),
+            (GOOD.replace("{output}", "{output}{nonsense}"), ":1:", "{nonsense}"),
+            (format!("{GOOD}{GOOD}"), ":5:", "there already"),
+            (line("speed = 3\n", ""), ":5:", "speed"),
+            (GOOD.replace("minimalloc", "maximalloc"), ":4:", "maximalloc"),
+        ] {
+            let error = parse(&text).expect_err(reason);
+            assert!(error.contains(place) && error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_version_follows_program_and_command_line() {
+        let version = |text: &str| parse(text).expect("valid")[0].version().to_owned();
+        assert_eq!(version(GOOD), version(GOOD));
+        assert_ne!(version(GOOD), version(&GOOD.replace("peer.sh", "other.sh")));
+        assert_ne!(version(GOOD), version(&GOOD.replace("\"sh\"", "\"ls\"")));
+        let asks = format!("{GOOD}version = [\"echo\", \"1.2\"]\n");
+        assert_ne!(version(GOOD), version(&asks));
+        assert_eq!(parse(&asks).expect("valid")[0].says_version(), "1.2");
+    }
+
+    #[test]
+    fn a_missing_program_is_told_and_a_script_beside_the_file_is_found() {
+        let absent = parse(&GOOD.replace("\"sh\"", "\"./no-such-program\"")).expect("valid");
+        assert!(absent[0].missing().is_some_and(|reason| reason.contains("no-such-program")));
+        assert_eq!(parse(GOOD).expect("valid")[0].missing(), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("peer.sh"), "exit 0").expect("writable");
+        fs::write(folder.path().join("planners.toml"), GOOD).expect("writable");
+        let entries = read(&folder.path().join("planners.toml")).map_err(|f| f.error).expect("valid");
+        assert_eq!(entries[0].command[1], folder.path().join("peer.sh").display().to_string());
+    }
+}

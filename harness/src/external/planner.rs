@@ -1,0 +1,307 @@
+//! A foreign program as a [`Planner`].
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use planlab_dsa::{
+    Budget, Bytes, Descriptor, Evidence, Guarantee, Halt, Instance, Labels, Plan, PlanError, Planner, Run,
+    Stop, execute,
+};
+use planlab_workloads::Trace;
+use planlab_workloads::formats::read_plan;
+use tempfile::TempDir;
+
+use super::entry::{Entry, Unit};
+use super::process::{Ended, follow};
+
+/// Planners of ours whose lowest plan is the capacity of a program that needs one, where nobody names one.
+const CAPACITY_BY: [&str; 3] = ["best-fit", "first-fit/size", "greedy-by-size"];
+/// What is kept of a program's words in a reason, in bytes.
+const WORDS: usize = 200;
+
+/// How the program fared, for what a planner cannot say through its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It ended by itself, or was ended by the run's limits.
+    Ended,
+    /// It died: by a signal, or with an exit code that stands for no answer.
+    Died { signal: Option<i32>, code: Option<i32> },
+    /// What it wrote cannot be read as a plan.
+    Nonsense,
+}
+
+/// What was measured of the last run of the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    /// The process, from its start to its end.
+    pub(crate) wall: Duration,
+    /// What the program says itself.
+    pub(crate) reported: Option<Duration>,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) fate: Fate,
+    pub(crate) stderr: String,
+}
+
+/// A program that plans.
+pub(crate) struct External {
+    entry: &'static Entry,
+    report: Mutex<Option<Report>>,
+}
+
+impl External {
+    pub(crate) fn new(entry: &'static Entry) -> Self {
+        Self { entry, report: Mutex::new(None) }
+    }
+
+    /// Takes what was measured of the last run.
+    pub(crate) fn take_report(&self) -> Option<Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Planner for External {
+    fn descriptor(&self) -> Descriptor {
+        descriptor(self.entry)
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let trace = told(self.entry, run.instance())?;
+        let folder = scratch().map_err(|error| failed(format!("no folder for the program: {error}")))?;
+        let files = Files::new(folder.path());
+        let text = self.entry.write(&trace).map_err(failed)?;
+        fs::write(&files.instance, text)
+            .map_err(|error| failed(format!("{}: {error}", files.instance.display())))?;
+        let words = words(self.entry, run, &files);
+        let mut watch = Watch { entry: self.entry, trace: &trace, output: &files.output, seen: None };
+        let ended = follow(&words, run, &mut |run| watch.look(run))
+            .map_err(|error| failed(format!("{}: {error}", self.entry.command[0])))?;
+        let (fate, answer) = self.judge(run, &ended, &watch);
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Report {
+            wall: ended.wall,
+            reported: self.entry.reported(&ended),
+            peak_rss_bytes: ended.peak_rss_bytes,
+            fate,
+            stderr: ended.stderr,
+        });
+        answer
+    }
+}
+
+/// What `list` and suites see of an entry.
+pub(crate) fn descriptor(entry: &Entry) -> Descriptor {
+    Descriptor {
+        key: entry.key.clone().into(),
+        summary: entry.summary.clone().into(),
+        guarantee: if entry.exact { Guarantee::Exact } else { Guarantee::Heuristic },
+        honours: entry.honours,
+        randomized: entry.uses("{seed}"),
+        reference: "the program's own documentation",
+        complexity: "unknown",
+        practical: entry.practical,
+    }
+}
+
+impl External {
+    /// What the end of the program comes to. The plan that it leaves is offered however it ended.
+    fn judge(&self, run: &mut Run<'_>, ended: &Ended, watch: &Watch<'_>) -> (Fate, Result<(), Halt>) {
+        let said = |words: &[String]| {
+            let all = format!("{}\n{}", ended.stderr, ended.stdout);
+            words.iter().find(|&word| all.contains(word)).cloned()
+        };
+        // A program that was not told of every pause speaks of a harder problem.
+        let told_all = run.instance().buffers() == watch.trace.instance.buffers();
+        if let Some(bound) = self.entry.bound(ended).filter(|_| told_all)
+            && let Err(halt) = run.raise_bound(bound, run.scope(), Evidence::Claimed)
+        {
+            return (Fate::Ended, Err(halt));
+        }
+        let plan = match watch.read() {
+            Ok(plan) => plan,
+            Err(_) if ended.halt.is_some() => None,
+            Err(reason) => return (Fate::Nonsense, Err(failed(reason))),
+        };
+        let has_plan = plan.is_some();
+        if let Some(Err(halt)) = plan.map(|plan| run.offer(plan)) {
+            return (Fate::Ended, Err(halt));
+        }
+        if let Some(halt) = &ended.halt {
+            return (Fate::Ended, Err(halt.clone()));
+        }
+        if said(&self.entry.out_of_time).is_some() {
+            return (Fate::Ended, Err(Halt::Stop(Stop::Deadline)));
+        }
+        if let Some(word) = said(&self.entry.no_plan).filter(|_| !has_plan) {
+            return (Fate::Ended, Err(failed(format!("the program says `{word}`, which proves nothing"))));
+        }
+        self.judge_status(ended, has_plan)
+    }
+
+    fn judge_status(&self, ended: &Ended, has_plan: bool) -> (Fate, Result<(), Halt>) {
+        let program = &self.entry.command[0];
+        let Some(status) = ended.status else {
+            let reason = format!("nobody knows how {program} ended");
+            return (Fate::Died { signal: None, code: None }, Err(failed(reason)));
+        };
+        if !status.success() {
+            let fate = Fate::Died { signal: status.signal(), code: status.code() };
+            return (fate, Err(failed(format!("{program}: {status}: {}", last_words(&ended.stderr)))));
+        }
+        if has_plan {
+            return (Fate::Ended, Ok(()));
+        }
+        let reason = format!("{program} ended well and wrote no plan: {}", last_words(&ended.stderr));
+        (Fate::Nonsense, Err(failed(reason)))
+    }
+}
+
+impl Entry {
+    /// The program's own time.
+    fn reported(&self, ended: &Ended) -> Option<Duration> {
+        let number: f64 = said_after(self.time_after.as_deref()?, ended)?.parse().ok()?;
+        let scale = match self.time_unit {
+            Unit::Seconds => 1.0,
+            Unit::Milliseconds => 1e-3,
+            Unit::Microseconds => 1e-6,
+        };
+        Duration::try_from_secs_f64(number * scale).ok()
+    }
+
+    /// The bound that the program claims; of a fraction, the next whole number below, which is as true.
+    fn bound(&self, ended: &Ended) -> Option<Bytes> {
+        let number = said_after(self.bound_after.as_deref()?, ended)?;
+        let whole = number.split('.').next().unwrap_or(number);
+        whole.parse().ok().map(Bytes::new)
+    }
+}
+
+/// The number after the last place where the program wrote `mark`.
+fn said_after<'a>(mark: &str, ended: &'a Ended) -> Option<&'a str> {
+    let after = |text: &'a str| text.rfind(mark).map(|at| text[at + mark.len()..].trim_start());
+    let text = after(&ended.stderr).or_else(|| after(&ended.stdout))?;
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    Some(text[..end].trim_end_matches('.')).filter(|number| !number.is_empty())
+}
+
+fn failed(reason: String) -> Halt {
+    PlanError::Failed(reason).into()
+}
+
+fn last_words(text: &str) -> String {
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing").trim();
+    line.chars().take(WORDS).collect()
+}
+
+struct Files {
+    instance: PathBuf,
+    output: PathBuf,
+}
+
+impl Files {
+    fn new(folder: &Path) -> Self {
+        Self { instance: folder.join("instance.csv"), output: folder.join("plan.csv") }
+    }
+}
+
+/// A folder that goes with the run; where this process is killed, the next run of planlab sweeps it away.
+fn scratch() -> std::io::Result<TempDir> {
+    let prefix = format!("planlab-{}-external-", std::process::id());
+    let memory = tempfile::Builder::new().prefix(&prefix).tempdir_in("/dev/shm");
+    memory.or_else(|_| tempfile::Builder::new().prefix(&prefix).tempdir())
+}
+
+/// The instance as the program is told of it: without the opportunities that it does not honour.
+fn told(entry: &Entry, instance: &Instance) -> Result<Trace, Halt> {
+    let honours = entry.honours;
+    let buffers = instance.buffers().iter().cloned().map(|mut buffer| {
+        if !honours.pauses {
+            buffer.pauses = Box::default();
+        }
+        buffer
+    });
+    let in_place = instance.in_place().iter().copied().filter(|_| honours.in_place);
+    let told = Instance::builder()
+        .buffers(buffers)
+        .in_place(in_place)
+        .arenas(instance.arenas().iter().cloned())
+        .apart(instance.apart().iter().copied())
+        .build();
+    let told = told.map_err(|error| failed(format!("the instance without pauses: {error}")))?;
+    let labels = Labels::numbered(told.len());
+    Ok(Trace::new(told, labels))
+}
+
+/// The command line with the placeholders filled in.
+fn words(entry: &Entry, run: &mut Run<'_>, files: &Files) -> Vec<OsString> {
+    let capacity = if entry.uses("{capacity}") { capacity(run).get() } else { 0 };
+    let seed = if entry.uses("{seed}") { rand::RngExt::random::<u32>(run.rng()) >> 1 } else { 0 };
+    // A year stands for no limit: programs want a number.
+    let left = run.remaining().unwrap_or(Duration::from_secs(365 * 24 * 3600));
+    let values = [
+        ("{instance}", files.instance.display().to_string()),
+        ("{output}", files.output.display().to_string()),
+        ("{capacity}", capacity.to_string()),
+        ("{time_limit}", format!("{:.3}", left.as_secs_f64())),
+        ("{time_limit_ms}", left.as_millis().to_string()),
+        ("{seed}", seed.to_string()),
+        ("{threads}", run.threads().to_string()),
+    ];
+    let fill = |word: &String| {
+        let filled = values.iter().fold(word.clone(), |word, (name, value)| word.replace(name, value));
+        OsString::from(filled)
+    };
+    entry.command.iter().map(fill).collect()
+}
+
+/// The run's own capacity, else the best height that is known or that quick planners of ours reach.
+fn capacity(run: &Run<'_>) -> Bytes {
+    if let Some(target) = run.target() {
+        return target;
+    }
+    let known = run.best().map(|plan| plan.height());
+    let quick = CAPACITY_BY.into_iter().filter_map(planlab_solvers::planner).filter_map(|planner| {
+        let budget = Budget { wall: run.remaining(), ..Budget::default() };
+        execute(&*planner, run.instance(), budget, 0).height()
+    });
+    known.into_iter().chain(quick).min().unwrap_or(Bytes::new(i64::MAX as u64))
+}
+
+/// Looks at the output of a program that keeps the best plan there while it runs.
+struct Watch<'a> {
+    entry: &'a Entry,
+    trace: &'a Trace,
+    output: &'a Path,
+    seen: Option<(SystemTime, u64)>,
+}
+
+impl Watch<'_> {
+    fn look(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if !self.entry.anytime {
+            return Ok(());
+        }
+        let Ok(metadata) = fs::metadata(self.output) else { return Ok(()) };
+        let now = metadata.modified().ok().map(|time| (time, metadata.len()));
+        if now == self.seen {
+            return Ok(());
+        }
+        self.seen = now;
+        match self.read() {
+            Ok(Some(plan)) => run.offer(plan),
+            // What cannot be read now may be in the making.
+            _ => Ok(()),
+        }
+    }
+
+    /// The plan in the output; `None` where there is no output, or an empty one.
+    fn read(&self) -> Result<Option<Plan>, String> {
+        let bytes = fs::read(self.output).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let plan = read_plan("its plan", &bytes, self.trace).map_err(|error| error.to_string())?;
+        Ok(Some(plan))
+    }
+}

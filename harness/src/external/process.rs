@@ -1,0 +1,130 @@
+//! One run of a foreign program: followed, measured, and ended with the run's limits.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use planlab_dsa::{Halt, Run, Stop};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::launch;
+
+/// How often limits are looked at, and memory and new plans.
+const LOOK: Duration = Duration::from_millis(20);
+/// What is kept of the end of each stream, in bytes.
+const TAIL: usize = 64 << 10;
+/// How long a program has between the polite and the hard signal when a run is cancelled.
+const GRACE: Duration = Duration::from_millis(300);
+/// Work that makes a run look at its clock.
+const WORK_OF_A_LOOK: u64 = 256;
+
+/// What became of the program.
+pub(crate) struct Ended {
+    /// How it ended; `None` where it was killed for the run's limits.
+    pub(crate) status: Option<ExitStatus>,
+    /// Why it was killed.
+    pub(crate) halt: Option<Halt>,
+    /// From the start of the process to its end.
+    pub(crate) wall: Duration,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    /// What it wrote, the ends of long texts.
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the program until it ends or a limit of the run is reached. A program is given 4 % and 20 ms past the
+/// wall limit, as it keeps a clock of its own. `look` is called now and then.
+///
+/// # Errors
+///
+/// Where the program cannot be started.
+pub(crate) fn follow(
+    words: &[OsString],
+    run: &mut Run<'_>,
+    look: &mut dyn FnMut(&mut Run<'_>) -> Result<(), Halt>,
+) -> io::Result<Ended> {
+    let before = Instant::now();
+    let past = run.remaining().map(|left| before + left + left / 25 + LOOK);
+    let mut command = launch::command(words)?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (stdout, stderr) = (tail(child.stdout.take()), tail(child.stderr.take()));
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = child.id();
+    let ends = wait(child);
+    let mut peak = None;
+    let mut halt = None;
+    let ended = loop {
+        match ends.recv_timeout(LOOK) {
+            Ok(ended) => break Some(ended),
+            Err(RecvTimeoutError::Disconnected) => break None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        peak = peak.max(crate::isolation::child::peak_rss_of(pid));
+        let told = run.tick(WORK_OF_A_LOOK).and_then(|()| look(run));
+        let patient =
+            told == Err(Halt::Stop(Stop::Deadline)) && past.is_some_and(|past| Instant::now() < past);
+        if let Err(reason) = told
+            && !patient
+        {
+            kill(group, &reason, &ends);
+            halt = Some(reason);
+            break None;
+        }
+    };
+    // Whatever the program itself started ends with it.
+    signal(group, Signal::KILL);
+    let (status, at) = ended.map_or((None, Instant::now()), |(status, at)| (status, at));
+    Ok(Ended {
+        status,
+        halt,
+        wall: at - before,
+        peak_rss_bytes: peak,
+        stdout: stdout.join().unwrap_or_default(),
+        stderr: stderr.join().unwrap_or_default(),
+    })
+}
+
+type End = (Option<ExitStatus>, Instant);
+
+fn wait(mut child: Child) -> Receiver<End> {
+    let (sender, ends) = mpsc::channel();
+    thread::spawn(move || {
+        let status = child.wait().ok();
+        // Nobody listens any more where the program was killed.
+        let _ = sender.send((status, Instant::now()));
+    });
+    ends
+}
+
+/// A run that is cancelled leaves the program a moment to write what it has.
+fn kill(group: Option<Pid>, reason: &Halt, ends: &Receiver<End>) {
+    if *reason == Halt::Stop(Stop::Cancelled) {
+        signal(group, Signal::TERM);
+        let _ = ends.recv_timeout(GRACE);
+    }
+    signal(group, Signal::KILL);
+}
+
+fn signal(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        // The group is gone where the program has ended.
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+fn tail(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut tail = VecDeque::new();
+        let mut chunk = [0; 4096];
+        let Some(mut stream) = stream else { return String::new() };
+        while let Ok(count @ 1..) = stream.read(&mut chunk) {
+            tail.extend(&chunk[..count]);
+            tail.drain(..tail.len().saturating_sub(TAIL));
+        }
+        String::from_utf8_lossy(tail.make_contiguous()).trim().to_owned()
+    })
+}

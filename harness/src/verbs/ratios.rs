@@ -1,0 +1,73 @@
+//! `ratios`: the tables of planners side by side.
+
+use std::collections::BTreeSet;
+
+use planlab_results::{Record, read_records};
+use serde_json::json;
+
+use crate::cli::RatiosArgs;
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input;
+use crate::output::{Output, note};
+use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
+
+pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
+    let rows = read_records(&args.results)?;
+    let wanted = |row: &&Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
+    let rows: Vec<&Record> = rows.iter().filter(wanted).collect();
+    if rows.is_empty() {
+        return Err(Failure::usage(format!("{} has no such rows", args.results.display())));
+    }
+    let field = Field::new(rows.iter().copied());
+    let pairs = Pair::all(&field, &args.of, &args.over);
+    if pairs.is_empty() {
+        note("no two of these planners were run at a capacity: no ratios");
+    }
+    std::fs::create_dir_all(&args.output)?;
+    let page = page(&field, &pairs, (&args.of, &args.over), &command(args), &machine(&rows));
+    let files = [
+        ("ratios.md", page),
+        ("capacity.csv", capacity_csv(&pairs)),
+        ("minimised.csv", minimised_csv(&field)),
+    ];
+    for (name, text) in &files {
+        input::write(&args.output.join(name).display().to_string(), text.as_bytes())?;
+    }
+    let path = args.output.join(files[0].0);
+    let value = json!({ "output": path, "rows": rows.len(), "pairs": pairs.len() });
+    output.put(&value, &format!("{}: {} rows\n", path.display(), rows.len()))?;
+    Ok(Exit::Complete)
+}
+
+fn command(args: &RatiosArgs) -> String {
+    let named = |flag: &str, globs: &[String]| globs.iter().map(|glob| format!(" --{flag} {glob}")).collect();
+    let (of, over): (String, String) = (named("of", &args.of), named("over", &args.over));
+    let suite = args.suite.as_ref().map(|suite| format!(" --suite {suite}")).unwrap_or_default();
+    format!("planlab ratios {}{of}{over}{suite} -o {}", args.results.display(), args.output.display())
+}
+
+/// What the rows say of where they were made.
+fn machine(rows: &[&Record]) -> String {
+    let all = |part: fn(&Record) -> String| {
+        let parts: BTreeSet<String> = rows.iter().map(|row| part(row)).collect();
+        parts.into_iter().collect::<Vec<_>>().join("; ")
+    };
+    let load = rows.iter().map(|row| row.provenance.load_average_milli);
+    let (least, most) = (load.clone().min().unwrap_or(0), load.max().unwrap_or(0));
+    format!(
+        "Machine: {}. Kernel {}. Build: commit {}, {}. Cells at a time: {}. Load average when cells began: \
+         {}.{:02} to {}.{:02}.",
+        all(|row| format!("{} cores of {}", row.provenance.cores, row.provenance.cpu)),
+        all(|row| row.provenance.kernel.clone()),
+        all(|row| {
+            let dirty = if row.provenance.git_dirty { " with changes" } else { "" };
+            format!("{}{dirty}", row.provenance.git_commit)
+        }),
+        all(|row| row.provenance.rustc.clone()),
+        all(|row| row.provenance.concurrency.to_string()),
+        least / 1000,
+        least % 1000 / 10,
+        most / 1000,
+        most % 1000 / 10,
+    )
+}
