@@ -44,7 +44,8 @@ impl Model {
             let why = format!("the model has more than {MOST_RELATIONS} pairs of buffers");
             return Err(PlanError::Failed(why).into());
         }
-        let mut solver = Solver::with_options(SolverOptions { memory_preallocated: 1, ..SolverOptions::default() });
+        let mut solver =
+            Solver::with_options(SolverOptions { memory_preallocated: 1, ..SolverOptions::default() });
         let tag = solver.new_constraint_tag();
         let floor = if switches.load { draft.floor } else { 0 };
         let height = solver.new_bounded_integer(small(floor), small(draft.ceiling));

@@ -1,13 +1,15 @@
 //! The search: plans from above, proofs from below.
 
-use planlab_dsa::{Evidence, Halt, PlanError, Run};
+use std::time::Duration;
+
+use planlab_dsa::{Evidence, Halt, PlanError, Run, Stop};
 use pumpkin_conflict_resolvers::resolvers::ResolutionResolver;
 use pumpkin_core::branching::branchers::autonomous_search::AutonomousSearch;
 use pumpkin_core::branching::branchers::independent_variable_value_brancher::IndependentVariableValueBrancher;
 use pumpkin_core::branching::branchers::warm_start::WarmStart;
+use pumpkin_core::branching::tie_breaking::InOrderTieBreaker;
 use pumpkin_core::branching::value_selection::InDomainMin;
 use pumpkin_core::branching::variable_selection::Smallest;
-use pumpkin_core::branching::tie_breaking::InOrderTieBreaker;
 use pumpkin_core::branching::{Brancher, BrancherEvent, SelectionContext};
 use pumpkin_core::predicate;
 use pumpkin_core::predicates::Predicate;
@@ -19,8 +21,10 @@ use super::Switches;
 use super::model::{Model, small};
 use crate::pairs::{Course, Draft, prove};
 
-/// Conflicts of the first probe at a height; twice as many at the next.
-const PROBE: u64 = 200;
+/// Steps of each probe of the first round; twice as many in the next.
+const PATIENCE: u64 = 200;
+/// After so many rounds a probe is as good as unlimited.
+const MOST_ROUNDS: u32 = 40;
 
 /// Improves the plan of a draft until nothing is lower.
 pub(super) fn solve(
@@ -29,55 +33,40 @@ pub(super) fn solve(
     draft: &Draft<'_>,
     switches: Switches,
 ) -> Result<(), Halt> {
-    let model = Model::new(run, draft, switches)?;
-    let guide = Guide::new(&model, draft, switches);
-    let work = draft.relations.len() as u64 + 16;
-    let mut search = Search { model, guide, resolver: ResolutionResolver::default(), work };
-    let mut best = draft.ceiling;
+    let mut search = Search::new(run, draft, switches)?;
     if switches.start {
-        match search.decide(run, None, None)? {
-            Verdict::Plan(_) => search.guide.warm = None,
-            _ => return Err(PlanError::Failed("the solver refuses a plan that is valid".to_owned()).into()),
-        }
+        search.begin(run)?;
     }
-    search.below(best);
-    let mut bound = draft.floor;
-    let mode = std::env::var("MODE").unwrap_or("0".into());
-    let modes: Vec<u64> = mode.split(',').map(|x| x.parse().unwrap()).collect();
-    let first: u64 = std::env::var("PATIENCE").map_or(PROBE, |x| x.parse().unwrap());
-    let mut round = 0_usize;
-    loop {
-        if bound >= best {
-            return prove(run, (draft.unit, best), Evidence::Cp);
-        }
-        let share = modes[round % modes.len()];
-        let patience = first << (round / modes.len()).min(40);
-        round += 1;
-        let at = bound + ((best - bound) as u128 * share as u128 / 100) as u64;
-        let (most, limit) = if switches.probe && at + 1 < best { (Some(at), Some(patience)) } else { (None, if modes.len() > 1 && bound + 1 < best {Some(patience)} else {None}) };
-        match search.decide(run, most, limit)? {
-            Verdict::Plan(units) => {
-                let height = course.improve(run, draft, &units)?;
-                best = best.min(height);
-                search.below(best);
+    search.at_most(search.best - 1);
+    let mut round = 0;
+    while search.bound < search.best {
+        for (height, steps) in search.probes(switches, PATIENCE << round) {
+            match search.decide(run, height, steps)? {
+                Verdict::Plan(units) => {
+                    search.best = search.best.min(course.improve(run, draft, &units)?);
+                    search.at_most(search.best - 1);
+                }
+                Verdict::None(bound) => {
+                    search.bound = bound;
+                    prove(run, (draft.unit, bound), Evidence::Cp)?;
+                    search.at_least(bound);
+                }
+                Verdict::Unknown => continue,
             }
-            Verdict::None => {
-                bound = most.map_or(best, |most| most + 1);
-                prove(run, (draft.unit, bound), Evidence::Cp)?;
-                search.above(bound);
-            }
-            Verdict::Unknown => {},
+            break;
         }
+        round = (round + 1).min(MOST_ROUNDS);
     }
+    Ok(())
 }
 
 /// What a look for a plan came to.
 enum Verdict {
     /// Offsets in units, by place.
     Plan(Vec<u64>),
-    /// There is none.
-    None,
-    /// The conflicts allowed were not enough.
+    /// There is none lower than this.
+    None(u64),
+    /// The steps allowed were not enough.
     Unknown,
 }
 
@@ -87,62 +76,118 @@ struct Search {
     resolver: ResolutionResolver,
     /// Units of work of a step of the solver.
     work: u64,
+    /// What is kept back of the time: to take the model down, and for the longest step so far.
+    margin: (Duration, Duration),
+    /// No plan is lower, in units.
+    bound: u64,
+    /// The height of the best plan.
+    best: u64,
 }
 
 impl Search {
-    /// Plans lower than `height` only, from now on.
-    fn below(&mut self, height: u64) {
-        let Model { solver, height: variable, tag, .. } = &mut self.model;
-        let variable = *variable;
-        if !solver.is_inconsistent() {
-            solver.add_clause([predicate![variable <= small(height) - 1]], *tag);
+    fn new(run: &mut Run<'_>, draft: &Draft<'_>, switches: Switches) -> Result<Self, Halt> {
+        let before = run.remaining();
+        let model = Model::new(run, draft, switches)?;
+        let guide = Guide::new(&model, draft, switches);
+        let built = before.zip(run.remaining()).map(|(before, after)| before.saturating_sub(after));
+        let margin = (built.unwrap_or_default() / 2, Duration::ZERO);
+        let work = draft.relations.len() as u64 + 16;
+        let (bound, best) = (draft.floor, draft.ceiling);
+        Ok(Self { model, guide, resolver: ResolutionResolver::default(), work, margin, bound, best })
+    }
+
+    /// Shows the solver the plan to start from, so that it decides as that does where it can.
+    fn begin(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let shown = self.decide(run, None, None)?;
+        self.guide.warm = None;
+        match shown {
+            Verdict::Plan(_) => Ok(()),
+            _ => Err(PlanError::Failed("the solver refuses a plan that is valid".to_owned()).into()),
         }
     }
 
-    /// No plans lower than `height`, from now on.
-    fn above(&mut self, height: u64) {
-        let Model { solver, height: variable, tag, .. } = &mut self.model;
-        let variable = *variable;
-        if !solver.is_inconsistent() {
-            solver.add_clause([predicate![variable >= small(height)]], *tag);
+    /// The heights to try in a round, each for so many steps: the bound, halfway, and any that is lower
+    /// than the best plan's. Where there is nothing between bound and plan, that one alone, to the end.
+    fn probes(&self, switches: Switches, steps: u64) -> Vec<(Option<u64>, Option<u64>)> {
+        if !switches.probe || self.bound + 1 >= self.best {
+            return vec![(None, None)];
+        }
+        let middle = self.bound + (self.best - self.bound) / 2;
+        [Some(self.bound), Some(middle), None].map(|height| (height, Some(steps))).into()
+    }
+
+    /// No plans above `height`, from now on.
+    fn at_most(&mut self, height: u64) {
+        let variable = self.model.height;
+        self.post(predicate![variable <= small(height)]);
+    }
+
+    /// No plans below `height`, from now on.
+    fn at_least(&mut self, height: u64) {
+        let variable = self.model.height;
+        self.post(predicate![variable >= small(height)]);
+    }
+
+    fn post(&mut self, fact: Predicate) {
+        if !self.model.solver.is_inconsistent() {
+            self.model.solver.add_clause([fact], self.model.tag);
         }
     }
 
     /// Looks for a plan, at most `most` high, for at most `steps` steps.
     fn decide(&mut self, run: &mut Run<'_>, most: Option<u64>, steps: Option<u64>) -> Result<Verdict, Halt> {
-        let Self { model, guide, resolver, work } = self;
-        let height = model.height;
-        let assumed: Vec<Predicate> = most.map(|most| predicate![height <= small(most)]).into_iter().collect();
-        let mut watch = Watch { run, halt: None, work: *work, steps };
-        let offsets = &model.offsets;
-        let found = match model.solver.satisfy_under_assumptions(guide, &mut watch, resolver, &assumed) {
+        let (height, offsets) = (self.model.height, &self.model.offsets);
+        let assumed = most.map(|most| predicate![height <= small(most)]);
+        let left = run.remaining();
+        let mut watch = Watch { run, halt: None, work: self.work, steps, left, margin: &mut self.margin };
+        let solver = &mut self.model.solver;
+        let (guide, resolver) = (&mut self.guide, &mut self.resolver);
+        let found = match solver.satisfy_under_assumptions(guide, &mut watch, resolver, assumed.as_slice()) {
             SatisfactionResultUnderAssumptions::Satisfiable(found) => {
                 let solution = found.solution();
-                Some(Some(offsets.iter().map(|&offset| solution.get_integer_value(offset)).collect::<Vec<i32>>()))
+                Some(offsets.iter().map(|&offset| solution.get_integer_value(offset)).collect::<Vec<i32>>())
             }
             SatisfactionResultUnderAssumptions::UnsatisfiableUnderAssumptions(_)
-            | SatisfactionResultUnderAssumptions::Unsatisfiable(_) => Some(None),
-            SatisfactionResultUnderAssumptions::Unknown(_) => None,
+            | SatisfactionResultUnderAssumptions::Unsatisfiable(_) => None,
+            SatisfactionResultUnderAssumptions::Unknown(_) => {
+                return watch.halt.map_or(Ok(Verdict::Unknown), Err);
+            }
         };
-        if let Some(halt) = watch.halt {
-            return Err(halt);
+        let Some(steps) = found else { return Ok(Verdict::None(self.refuted(most))) };
+        let units = steps.into_iter().enumerate().map(|(place, steps)| self.model.units_of(place, steps));
+        Ok(Verdict::Plan(units.collect()))
+    }
+
+    /// The bound once there is no plan up to `most`.
+    fn refuted(&self, most: Option<u64>) -> u64 {
+        match most {
+            Some(most) if !self.model.solver.is_inconsistent() => most + 1,
+            _ => self.best,
         }
-        Ok(match found {
-            Some(Some(steps)) => Verdict::Plan(
-                steps.into_iter().enumerate().map(|(place, steps)| model.units_of(place, steps)).collect(),
-            ),
-            Some(None) => Verdict::None,
-            None => Verdict::Unknown,
-        })
     }
 }
 
-/// Ends the solver where the run says so, or after a number of steps.
+/// Ends the solver where the run says so, or after a number of steps. A step cannot be cut short, so the
+/// last one must not begin too late.
 struct Watch<'r, 'i> {
     run: &'r mut Run<'i>,
     halt: Option<Halt>,
     work: u64,
     steps: Option<u64>,
+    /// The time that was left at the last step.
+    left: Option<Duration>,
+    margin: &'r mut (Duration, Duration),
+}
+
+impl Watch<'_, '_> {
+    fn look(&mut self) -> Result<(), Halt> {
+        self.run.tick(self.work)?;
+        let Some((before, left)) = self.left.zip(self.run.remaining()) else { return Ok(()) };
+        let (last, longest) = self.margin;
+        *longest = before.saturating_sub(left).max(*longest);
+        self.left = Some(left);
+        if left < *last + *longest { Err(Halt::Stop(Stop::Deadline)) } else { Ok(()) }
+    }
 }
 
 impl TerminationCondition for Watch<'_, '_> {
@@ -153,15 +198,21 @@ impl TerminationCondition for Watch<'_, '_> {
             }
             *steps -= 1;
         }
-        self.halt = self.halt.take().or_else(|| self.run.tick(self.work).err());
+        if self.halt.is_none() {
+            self.halt = self.look().err();
+        }
         self.halt.is_some()
     }
 }
 
-type Backup = IndependentVariableValueBrancher<DomainId, Smallest<DomainId, InOrderTieBreaker<DomainId, i32>>, InDomainMin>;
+type Backup = IndependentVariableValueBrancher<
+    DomainId,
+    Smallest<DomainId, InOrderTieBreaker<DomainId, i32>>,
+    InDomainMin,
+>;
 
 /// What is decided next: at first the plan to start from; then what conflicts speak of, as it was in the
-/// best plan; where they are silent, the lowest offset.
+/// best plan; where they are silent, the buffer that can lie lowest (ties: the larger, then the lower id), there.
 #[derive(Debug)]
 struct Guide {
     warm: Option<WarmStart<DomainId>>,
@@ -173,7 +224,9 @@ impl Guide {
         let starts: Vec<i32> =
             draft.places.iter().enumerate().map(|(at, place)| model.steps_of(at, place.start)).collect();
         let warm = switches.start.then(|| WarmStart::new(&model.offsets, &starts));
-        let mut variables = model.offsets.clone();
+        let mut order: Vec<usize> = (0..draft.places.len()).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(draft.places[at].size));
+        let mut variables: Vec<DomainId> = order.into_iter().map(|at| model.offsets[at]).collect();
         variables.push(model.height);
         let backup = IndependentVariableValueBrancher::new(Smallest::new(&variables), InDomainMin);
         Self { warm, search: AutonomousSearch::new(backup) }

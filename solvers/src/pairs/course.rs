@@ -30,11 +30,19 @@ pub(crate) fn follow<'i>(
     Ok(())
 }
 
-/// Offers the best plan of the skyline and of every order and rule. The best alone, so that it is verified
-/// at once: [`Run::best`] does not know of plans that wait for the verifier.
+/// Offers the best plan of the skyline and of every order and rule, or of as many as time allows. The best
+/// alone, so that it is verified at once: [`Run::best`] does not know of plans that wait for the verifier.
 fn offer_greedy_plan(run: &mut Run<'_>) -> Result<(), Halt> {
-    let instance = run.instance();
     let mut plans = Vec::new();
+    let ended = greedy_plans(run, &mut plans);
+    if let Some(best) = plans.into_iter().min_by_key(|plan| plan.height(run.instance())) {
+        run.offer(best)?;
+    }
+    ended
+}
+
+fn greedy_plans(run: &mut Run<'_>, plans: &mut Vec<Plan>) -> Result<(), Halt> {
+    let instance = run.instance();
     if BestFit.descriptor().honours.refuses(instance).is_none() {
         plans.push(best_fit(run)?);
     }
@@ -44,8 +52,7 @@ fn offer_greedy_plan(run: &mut Run<'_>) -> Result<(), Halt> {
             plans.extend(place_in_order(run, &ids, rule)?);
         }
     }
-    let best = plans.into_iter().min_by_key(|plan| plan.height(instance));
-    best.map_or(Ok(()), |plan| run.offer(plan))
+    Ok(())
 }
 
 /// The plan so far, in which each part is as low as it could be made.
@@ -119,7 +126,12 @@ impl Course {
 
     /// Takes the offsets, in units, of a draft's places over where they make its part lower; offers the
     /// plan. The height of the part afterwards, in whole units.
-    pub(crate) fn improve(&mut self, run: &mut Run<'_>, draft: &Draft<'_>, units: &[u64]) -> Result<u64, Halt> {
+    pub(crate) fn improve(
+        &mut self,
+        run: &mut Run<'_>,
+        draft: &Draft<'_>,
+        units: &[u64],
+    ) -> Result<u64, Halt> {
         let instance = run.instance();
         let ids: Vec<BufferId> = draft.places.iter().map(|place| place.id).collect();
         let mut said = self.offsets.clone();

@@ -93,8 +93,7 @@ impl<'i> Draft<'i> {
         let instance = run.instance();
         let end = |id: &BufferId| offsets[id.index()].get() + instance.buffer(*id).size.get();
         let ceiling = ids.iter().map(end).max().unwrap_or(0) / unit;
-        let place =
-            |&id: &BufferId| Place::new(instance.buffer(id), id, offsets[id.index()], unit, ceiling);
+        let place = |&id: &BufferId| Place::new(instance.buffer(id), id, offsets[id.index()], unit, ceiling);
         let places = ids.iter().map(place).collect();
         let floor = (floor / unit).min(ceiling);
         let mut draft =

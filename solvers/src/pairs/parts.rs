@@ -88,9 +88,10 @@ impl<'i> Peeling<'i> {
     fn new(instance: &'i Instance, floor: u64, neighbours: Vec<Vec<usize>>) -> Self {
         let buffers = instance.buffers();
         let free = buffers.iter().map(|buffer| free(buffer, floor)).collect();
-        let all = buffers.iter().zip(&neighbours).map(|(buffer, others)| {
-            others.iter().map(|&other| blocked(buffer, &buffers[other])).sum()
-        });
+        let all = buffers
+            .iter()
+            .zip(&neighbours)
+            .map(|(buffer, others)| others.iter().map(|&other| blocked(buffer, &buffers[other])).sum());
         let blocked = all.collect();
         let is_peeled = vec![false; instance.len()];
         Self { instance, neighbours, free, blocked, is_peeled, peeled: Vec::new() }
@@ -166,7 +167,8 @@ mod tests {
 
     impl<F: Fn(u64, Parts) + Send + Sync> Planner for Taken<F> {
         fn descriptor(&self) -> Descriptor {
-            let all = Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
+            let all =
+                Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
             Descriptor {
                 key: "taken".into(),
                 summary: "takes an instance apart".into(),

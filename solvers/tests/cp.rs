@@ -1,0 +1,165 @@
+//! The constraint planner proves what can be proved, with every switch on and off, and stops when told.
+#![cfg(feature = "cp")]
+
+use std::time::{Duration, Instant};
+
+use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, corpus, exhaustive, instances};
+use planlab_dsa::{
+    Budget, Buffer, Bytes, CancelToken, Evidence, Instance, LiveRange, Outcome, Planner, Scope, Stop, execute,
+};
+use planlab_solvers::cp::{CpPumpkin, Switches};
+use proptest::prelude::*;
+
+fn run<'i>(planner: &dyn Planner, instance: &'i Instance) -> Outcome<'i> {
+    let wall = Some(Duration::from_secs(60));
+    execute(planner, instance, Budget { wall, ..Budget::default() }, 0)
+}
+
+fn above_load(most: usize) -> impl Iterator<Item = Case> {
+    let plain = move |case: &Case| case.instance.in_place().is_empty() && case.instance.len() <= most;
+    let above = |case: &Case| case.optimum.is_some_and(|optimum| optimum > case.instance.load().bytes);
+    corpus().into_iter().filter(move |case| case.name.starts_with("above-load") && plain(case) && above(case))
+}
+
+/// All on, all off, all but one, one alone.
+fn variants() -> Vec<(String, Switches)> {
+    type Set = fn(Switches, bool) -> Switches;
+    let switches: [(&str, Set); 8] = [
+        ("load", Switches::with_load),
+        ("drop", Switches::with_drop_settled),
+        ("peel", Switches::with_peel),
+        ("split", Switches::with_split),
+        ("symmetry", Switches::with_symmetry),
+        ("sections", Switches::with_sections),
+        ("start", Switches::with_start),
+        ("probe", Switches::with_probe),
+    ];
+    let mut all = vec![("all".to_owned(), Switches::all(true)), ("none".to_owned(), Switches::all(false))];
+    for (name, set) in switches {
+        all.push((format!("all but {name}"), set(Switches::all(true), false)));
+        all.push((format!("{name} alone"), set(Switches::all(false), true)));
+    }
+    all
+}
+
+/// Buffers of a little generator: `count` of them, up to `width` steps long.
+fn made(count: u32, width: u64, seed: u64) -> Instance {
+    let mut state = seed;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        u32::try_from((state >> 33) % below).expect("small")
+    };
+    let buffers = (0..count).map(|_| {
+        let (size, start, width) = (1 + next(100), next(u64::from(count)), 1 + next(width));
+        Buffer::new(Bytes::new(size.into()), LiveRange::new(start, start + width).expect("not empty"))
+    });
+    Instance::from_buffers(buffers.collect()).expect("valid")
+}
+
+#[test]
+fn it_proves_every_optimum_above_the_load() {
+    let cases: Vec<Case> = above_load(20).collect();
+    assert!(cases.len() >= 20);
+    for case in &cases {
+        let outcome = run(&CpPumpkin::default(), &case.instance);
+        let claim = outcome.bound.of(Scope::NoHandOver);
+        assert_eq!((outcome.height(), claim.evidence), (case.optimum, Evidence::Cp), "{}", case.name);
+        assert!(outcome.is_optimal(), "{}", case.name);
+    }
+}
+
+#[test]
+fn no_switch_changes_the_optimum() {
+    for case in above_load(12) {
+        for (name, switches) in variants() {
+            let outcome = run(&CpPumpkin::default().with_switches(switches), &case.instance);
+            assert_eq!(outcome.height(), case.optimum, "{name}, {}", case.name);
+            assert!(outcome.is_optimal(), "{name}, {}", case.name);
+        }
+    }
+}
+
+#[test]
+fn it_equals_an_exhaustive_search_of_fourteen_buffers() {
+    let mut proved = 0;
+    for seed in 0..40 {
+        let instance = made(14, 8, seed);
+        let Some(optimum) = exhaustive(&instance, 3_000_000) else { continue };
+        let outcome = run(&CpPumpkin::default(), &instance);
+        assert_eq!(outcome.height(), Some(optimum), "seed {seed}");
+        assert!(outcome.is_optimal(), "seed {seed}");
+        proved += 1;
+    }
+    assert!(proved >= 20, "only {proved} were searched to the end");
+}
+
+#[test]
+fn a_hundred_milliseconds_are_a_hundred_milliseconds_for_400_buffers() {
+    let instance = made(400, 300, 5);
+    let wall = Duration::from_millis(100);
+    let started = Instant::now();
+    let outcome =
+        execute(&CpPumpkin::default(), &instance, Budget { wall: Some(wall), ..Budget::default() }, 0);
+    // A second more for a machine that runs other tests at once.
+    assert!(started.elapsed() < Duration::from_millis(155 + 1_000), "{:?}", started.elapsed());
+    assert_eq!(outcome.end, Ok(Stop::Deadline));
+    assert!(outcome.height().is_some());
+}
+
+#[test]
+fn a_cancelled_run_ends_with_its_plan() {
+    let instance = made(300, 200, 3);
+    let cancel = CancelToken::default();
+    let outcome = std::thread::scope(|scope| {
+        let other = cancel.clone();
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            other.cancel();
+        });
+        execute(&CpPumpkin::default(), &instance, Budget { cancel, ..Budget::default() }, 0)
+    });
+    assert_eq!(outcome.end, Ok(Stop::Cancelled));
+    assert!(outcome.height().is_some());
+}
+
+#[test]
+fn the_same_work_gives_the_same_plan() {
+    let instance = made(60, 40, 9);
+    let plan = || {
+        let budget = Budget { work: Some(400_000), ..Budget::default() };
+        let outcome = execute(&CpPumpkin::default(), &instance, budget, 0);
+        outcome.best.map(|best| best.offsets().to_vec())
+    };
+    assert_eq!(plan(), plan());
+}
+
+#[test]
+fn sizes_that_its_numbers_do_not_hold_are_a_plain_error() {
+    // Optimum 34 at load 33, times a prime near 2^40 and one byte more.
+    let case = above_load(20).max_by_key(|case| case.instance.len()).expect("there are some");
+    let enlarge = |size: Bytes| Bytes::new(size.get() * 1_099_511_627_689 + 1);
+    let buffers = case.instance.buffers().iter().map(|b| Buffer::new(enlarge(b.size), b.live));
+    let instance = Instance::from_buffers(buffers.collect()).expect("valid");
+    let outcome = run(&CpPumpkin::default(), &instance);
+    let why = outcome.end.expect_err("its offsets are numbers of 32 bits").to_string();
+    assert!(why.contains("units"), "{why}");
+    assert!(outcome.best.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn it_equals_brute_force(
+        instance in instances(
+            Shape::everything().with_arenas(false).with_in_place(false).with_max_buffers(6).with_max_steps(6),
+        ),
+        variant in 0..18_usize,
+    ) {
+        let optimum = brute_force_without_hand_over(&instance);
+        let (name, switches) = variants().swap_remove(variant);
+        let outcome = run(&CpPumpkin::default().with_switches(switches), &instance);
+        prop_assert_eq!(outcome.height(), optimum, "{}: {:?}", name, outcome.end);
+        prop_assert!(outcome.is_optimal(), "{}: {:?}", name, outcome.end);
+    }
+}
