@@ -29,13 +29,14 @@ const ARROWS: [(&str, &[&str]); 8] = [
 ];
 
 /// Dependencies that belong to few crates.
-const HOMES: [(&str, &[&str]); 8] = [
+const HOMES: [(&str, &[&str]); 9] = [
     ("polars", &["planlab-results", "planlab-reports"]),
     ("polars-io", &["planlab-results", "planlab-reports"]),
     ("plotters", &["planlab-reports"]),
     ("good_lp", &["planlab-solvers"]),
     ("coin_cbc", &["planlab-solvers"]),
     ("highs", &["planlab-solvers"]),
+    ("pumpkin-core", &["planlab-solvers"]),
     ("cudarc", &["planlab-replay"]),
     ("anyhow", &["planlab"]),
 ];
