@@ -3,6 +3,7 @@
 pub mod baseline;
 pub(crate) mod columns;
 mod demands;
+pub mod exact;
 pub mod greedy;
 mod occupancy;
 mod order;

@@ -1,0 +1,123 @@
+//! Restarts of the search: whether there is a plan of at most a given height.
+
+use planlab_dsa::Halt;
+
+pub(crate) use super::problem::Problem;
+use super::pruning::Pruning;
+use super::rank::{Preference, Random, Ranking};
+use super::search::{Cut, Search};
+
+/// What is known of a capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A plan that fits: the offset of every buffer, in bytes.
+    Feasible(Vec<u64>),
+    /// No plan without hand-overs fits.
+    Infeasible,
+    /// The node limit came first.
+    Unknown,
+}
+
+/// Nodes of the shortest restart, for each item.
+const NODES_PER_ITEM: u64 = 8;
+
+/// A search that starts again and again, each time with other preferences, and remembers what failed.
+pub(crate) struct Restarts<'p> {
+    problem: &'p Problem,
+    search: Search<'p>,
+    random: Random,
+    round: u64,
+}
+
+impl<'p> Restarts<'p> {
+    pub(crate) fn new(problem: &'p Problem, pruning: Pruning, seed: u64) -> Self {
+        let search = Search::new(problem, pruning, Preference::plain(Ranking::ALL[0]));
+        Self { problem, search, random: Random(seed), round: 0 }
+    }
+
+    /// Skips the first preferences, so that two searches of one problem do not do the same.
+    pub(crate) fn from_round(mut self, round: u64) -> Self {
+        self.round = round;
+        self
+    }
+
+    /// One restart: `capacity` in bytes, at most `nodes` nodes (`None`: as many as its turn has).
+    ///
+    /// # Errors
+    ///
+    /// What `tick` returns.
+    pub(crate) fn step(
+        &mut self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<Verdict, Halt> {
+        let kinds = Ranking::ALL.len() as u64;
+        let ranking = Ranking::ALL[usize::try_from(self.round % kinds).unwrap_or(0)];
+        let preference = if self.round < kinds {
+            Preference::plain(ranking)
+        } else {
+            Preference::blurred(ranking, self.problem, &mut self.random)
+        };
+        self.search.prefer(preference);
+        let turn = luby(self.round / kinds + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
+        self.round += 1;
+        match self.search.run(capacity / self.problem.unit(), turn.min(nodes), tick) {
+            Ok(true) => Ok(Verdict::Feasible(self.search.plan())),
+            Ok(false) => Ok(Verdict::Infeasible),
+            Err(Cut::Nodes) => Ok(Verdict::Unknown),
+            Err(Cut::Halt(halt)) => Err(halt),
+        }
+    }
+
+    /// Nodes that the last restart took.
+    pub(crate) fn nodes(&self) -> u64 {
+        self.search.nodes
+    }
+
+    /// Restarts until something is known, or `nodes` nodes in all.
+    pub(crate) fn decide(
+        &mut self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<Verdict, Halt> {
+        let mut left = nodes;
+        while left > 0 {
+            let verdict = self.step(capacity, left, tick)?;
+            if verdict != Verdict::Unknown {
+                return Ok(verdict);
+            }
+            left = left.saturating_sub(self.nodes());
+        }
+        Ok(Verdict::Unknown)
+    }
+}
+
+impl Problem {
+    /// Whether a plan fits `capacity` bytes, by at most `nodes` search nodes. `tick` is told of the work.
+    ///
+    /// # Errors
+    ///
+    /// What `tick` returns.
+    pub(crate) fn decide(
+        &self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<Verdict, Halt> {
+        Restarts::new(self, Pruning::default(), 0).decide(capacity, nodes, tick)
+    }
+}
+
+/// Luby's sequence 1 1 2 1 1 2 4 1 ..., from 1 on.
+fn luby(index: u64) -> u64 {
+    let mut index = index;
+    loop {
+        let bits = u64::BITS - index.leading_zeros();
+        if index + 1 == 1 << bits {
+            return 1 << (bits - 1);
+        }
+        index = index + 1 - (1 << (bits - 1));
+    }
+}

@@ -1,0 +1,80 @@
+//! States that are known to fail.
+//!
+//! What can still become of a partial plan depends on nothing but the items left, the lowest offset that
+//! each may take, and whether that is one at which it would rest on something placed. Two ways to one
+//! such state fail together, in whatever order their items were placed and ranked; and what fails at one
+//! capacity fails at every lower one.
+//!
+//! A state is known by 128 bits of a hash: a proof that uses the table is sound but for a chance of
+//! about `n^2 / 2^128` in n states. Certificates do without it.
+
+/// Hash of a state: the sum, bit by bit without carries, of its items' hashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State(u64, u64);
+
+impl State {
+    /// Adds an item whose lowest offset is `low`.
+    pub(super) fn add(&mut self, item: usize, low: u64, rests: bool) {
+        let word = low << 1 | u64::from(rests);
+        let first = fold(word ^ 0x9E37_79B9_7F4A_7C15, (item as u64) ^ 0xD6E8_FEB8_6659_FD93);
+        let second = fold(first ^ word, 0xE703_7ED1_A0B4_28DB);
+        self.0 ^= fold(second ^ item as u64, 0x5899_65CC_7537_4CC3);
+        self.1 ^= second;
+    }
+}
+
+/// Both halves of a product, joined.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b | 1);
+    let high = u64::try_from(product >> 64).unwrap_or(0);
+    let low = u64::try_from(product & u128::from(u64::MAX)).unwrap_or(0);
+    high ^ low ^ a.rotate_left(32)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    state: State,
+    capacity: u64,
+}
+
+/// Failed states, each with the capacity at which it failed. A newer state takes an older one's place.
+#[derive(Clone, Debug)]
+pub(super) struct Memo {
+    entries: Vec<Entry>,
+    kept: usize,
+}
+
+impl Memo {
+    const LEAST: usize = 1 << 10;
+    const MOST: usize = 1 << 20;
+
+    pub(super) fn new() -> Self {
+        Self { entries: vec![Entry::default(); Self::LEAST], kept: 0 }
+    }
+
+    fn slot(&self, state: State) -> usize {
+        usize::try_from(state.0 & (self.entries.len() as u64 - 1)).unwrap_or(0)
+    }
+
+    /// Whether the state is known to fail at `capacity`.
+    pub(super) fn knows(&self, state: State, capacity: u64) -> bool {
+        let entry = &self.entries[self.slot(state)];
+        entry.state == state && entry.capacity >= capacity
+    }
+
+    pub(super) fn keep(&mut self, state: State, capacity: u64) {
+        if self.kept > self.entries.len() / 2 && self.entries.len() < Self::MOST {
+            let old = std::mem::replace(&mut self.entries, Vec::new());
+            self.entries = vec![Entry::default(); 4 * old.len()];
+            for entry in old.into_iter().filter(|entry| entry.capacity > 0) {
+                let slot = self.slot(entry.state);
+                self.entries[slot] = entry;
+            }
+        }
+        let slot = self.slot(state);
+        if self.entries[slot].capacity == 0 {
+            self.kept += 1;
+        }
+        self.entries[slot] = Entry { state, capacity };
+    }
+}

@@ -1,0 +1,16 @@
+//! Exact search.
+
+mod certificate;
+pub(crate) mod kernel;
+mod memo;
+pub(crate) mod minimise;
+mod planner;
+mod precedence;
+mod problem;
+mod pruning;
+mod rank;
+mod search;
+
+pub use certificate::Step;
+pub use planner::Exact;
+pub use pruning::Pruning;

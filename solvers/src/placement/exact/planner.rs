@@ -1,0 +1,82 @@
+//! Exact search as a planner.
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
+
+use super::kernel::Problem;
+use super::minimise::minimise;
+use super::precedence;
+use super::pruning::Pruning;
+use crate::bounds::{self, Effort};
+use crate::placement::Order;
+use crate::placement::greedy::FirstFit;
+
+/// Branch and bound by [lowest offsets](super), with both bounds at every moment.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::exact::Exact;
+///
+/// // A load of 3, but no plan of height 3.
+/// let rows = [(1, 0, 2), (2, 1, 3), (1, 2, 4), (1, 2, 5), (2, 4, 6), (1, 0, 1), (1, 4, 7)];
+/// let buffer = |(size, start, end)| Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?));
+/// let instance = Instance::from_buffers(rows.into_iter().filter_map(buffer).collect())?;
+/// let outcome = execute(&Exact::default(), &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), planlab_dsa::InstanceError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exact {
+    pruning: Pruning,
+}
+
+/// Orders whose first fit is the start.
+const START: [Order; 4] = [Order::Size, Order::Width, Order::Area, Order::Load];
+
+impl Exact {
+    /// With a choice of pruning rules. Default: all of them.
+    #[must_use]
+    pub const fn new(pruning: Pruning) -> Self {
+        Self { pruning }
+    }
+}
+
+impl Planner for Exact {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "exact".into(),
+            summary: "branch and bound by lowest offsets, with proofs; precedences where hand-overs or windows ask for it".into(),
+            guarantee: Guarantee::Exact,
+            honours: Honours {
+                in_place: true,
+                pins: true,
+                pauses: true,
+                alignment: true,
+                apart: true,
+                work_limit: true,
+                threads: true,
+                ..Honours::default()
+            },
+            randomized: true,
+            reference: "M. D. Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023",
+            complexity: "exponential; n log n + n times sections a node",
+            practical: Some(2_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        for order in START {
+            FirstFit::new(order).plan(run)?;
+        }
+        search(run, self.pruning)
+    }
+}
+
+/// Searches from the incumbent that the run has.
+pub(crate) fn search(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
+    bounds::raise(run, Effort::Quick)?;
+    let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
+    match Problem::new(run.instance(), &[]) {
+        Some(problem) if !hands_over => minimise(run, &problem, pruning),
+        _ => precedence::minimise(run),
+    }
+}

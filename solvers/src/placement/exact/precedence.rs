@@ -1,0 +1,246 @@
+//! Branch and bound over which of two buffers lies below the other: everything that an instance may ask
+//! for, on small instances.
+//!
+//! Two buffers that are in use together rule out some differences of their offsets; what is left are
+//! intervals, two of them (one below the other) or, with windows, more. A node has one interval for some
+//! of the pairs, and the lowest offsets that satisfy these. Where they satisfy all pairs, they are a plan,
+//! and no plan of the node is lower; else the node branches on a pair that they break. Hand-overs are
+//! chosen before anything else: each set of permissions that may be used together is a problem of its own,
+//! in which an output lies inside its input and begins a step later.
+//!
+//! # Complexity
+//!
+//! Exponential: a binary choice for every pair, for every set of hand-overs. Some 15 buffers.
+
+use planlab_dsa::{BufferId, Bytes, Evidence, Halt, InPlace, Instance, Offset, Plan, Run, Scope};
+
+/// Differences from the first value to the second, both allowed.
+type Interval = (i128, i128);
+
+/// Beyond every offset.
+const FAR: i128 = 1 << 80;
+
+/// Finds the lowest plan and proves it, hand-overs and all.
+pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
+    let instance = run.instance();
+    let grain = i128::from(instance.granularity());
+    let mut best: Option<i128> = run.best().map(|best| i128::from(best.height().get()) / grain);
+    let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
+    let mut sets = HandOvers { permissions, chosen: Vec::new() };
+    sets.each(0, &mut |chosen| {
+        let mut search = Search::new(instance, chosen, grain, best);
+        let ended = search.branch(run);
+        best = search.best;
+        ended
+    })?;
+    // Pins that only a hand-over could excuse leave no plan, and no height to speak of.
+    let Some(best) = best else { return Ok(()) };
+    let height = u64::try_from(best * grain).unwrap_or(u64::MAX);
+    run.raise_bound(Bytes::new(height), run.scope(), Evidence::Search)
+}
+
+/// All sets of permissions that may be used together.
+struct HandOvers<'i> {
+    permissions: &'i [InPlace],
+    chosen: Vec<InPlace>,
+}
+
+impl HandOvers<'_> {
+    fn each(
+        &mut self,
+        from: usize,
+        visit: &mut dyn FnMut(&[InPlace]) -> Result<(), Halt>,
+    ) -> Result<(), Halt> {
+        let Some(&pair) = self.permissions.get(from) else { return visit(&self.chosen) };
+        if self.allows(pair) {
+            self.chosen.push(pair);
+            self.each(from + 1, visit)?;
+            self.chosen.pop();
+        }
+        self.each(from + 1, visit)
+    }
+
+    fn allows(&self, new: InPlace) -> bool {
+        let is_free = |old: &InPlace| old.input != new.input && old.output != new.output;
+        self.chosen.iter().all(is_free) && !self.leads(new.output, new.input)
+    }
+
+    fn leads(&self, from: BufferId, to: BufferId) -> bool {
+        let next = self.chosen.iter().find(|pair| pair.input == from);
+        next.is_some_and(|pair| pair.output == to || self.leads(pair.output, to))
+    }
+}
+
+/// A lower bound on one offset: that of `from`, plus `more`.
+#[derive(Clone, Copy)]
+struct Above {
+    offset: usize,
+    from: usize,
+    more: i128,
+}
+
+struct Search<'i> {
+    instance: &'i Instance,
+    hand_overs: Vec<InPlace>,
+    grain: i128,
+    size: Vec<i128>,
+    align: Vec<i128>,
+    pin: Vec<Option<i128>>,
+    /// For pairs (i, j) with i < j: the differences, offset of j less that of i, that are allowed.
+    pairs: Vec<(usize, usize, Vec<Interval>)>,
+    above: Vec<Above>,
+    /// The height to beat.
+    best: Option<i128>,
+}
+
+impl<'i> Search<'i> {
+    fn new(instance: &'i Instance, hand_overs: &[InPlace], grain: i128, best: Option<i128>) -> Self {
+        let units = |bytes: u64| i128::from(bytes) / grain;
+        let buffers = instance.buffers();
+        let mut search = Self {
+            instance,
+            hand_overs: hand_overs.to_vec(),
+            grain,
+            size: buffers.iter().map(|b| units(b.size.get())).collect(),
+            align: buffers.iter().map(|b| units(b.align.get()).max(1)).collect(),
+            pin: buffers.iter().map(|b| b.pin.map(|pin| units(pin.get()))).collect(),
+            pairs: Vec::new(),
+            above: Vec::new(),
+            best,
+        };
+        for j in 0..buffers.len() {
+            for i in 0..j {
+                let allowed = allowed(search.ruled_out(i, j));
+                if allowed.len() > 1 {
+                    search.pairs.push((i, j, allowed));
+                }
+            }
+        }
+        for pair in hand_overs {
+            let (input, output) = (pair.input.index(), pair.output.index());
+            search.above.push(Above { offset: output, from: input, more: 0 });
+            let more = search.size[output] - search.size[input];
+            search.above.push(Above { offset: input, from: output, more });
+        }
+        search
+    }
+
+    fn first_step(&self, buffer: usize) -> u32 {
+        let is_late = self.hand_overs.iter().any(|pair| pair.output.index() == buffer);
+        self.instance.buffers()[buffer].live.start().get() + u32::from(is_late)
+    }
+
+    /// Differences that two buffers rule out, each an interval without its ends.
+    fn ruled_out(&self, i: usize, j: usize) -> Vec<Interval> {
+        let (first, second) = (&self.instance.buffers()[i], &self.instance.buffers()[j]);
+        if first.arena != second.arena {
+            return Vec::new();
+        }
+        let from = self.first_step(i).max(self.first_step(j));
+        let mut out = Vec::new();
+        for p in first.pieces() {
+            for q in second.pieces() {
+                let start = p.steps.start().get().max(q.steps.start().get()).max(from);
+                if start < p.steps.end().get().min(q.steps.end().get()) {
+                    let units = |bytes: Bytes| i128::from(bytes.get()) / self.grain;
+                    out.push((
+                        units(p.window.start) - units(q.window.end),
+                        units(p.window.end) - units(q.window.start),
+                    ));
+                }
+            }
+        }
+        let is_pair = |a: BufferId, b: BufferId| (a.index(), b.index()) == (i, j);
+        if self.instance.apart().iter().any(|p| is_pair(p.first, p.second) || is_pair(p.second, p.first)) {
+            out.push((-self.size[j], self.size[i]));
+        }
+        out
+    }
+
+    fn branch(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        run.tick(1 + self.pairs.len() as u64)?;
+        let Some(low) = self.lowest() else { return Ok(()) };
+        let Some((i, j, allowed)) = self.broken(&low) else {
+            self.best = Some(self.height(&low));
+            return run.offer(self.plan(&low));
+        };
+        for (least, most) in allowed {
+            let known = self.above.len();
+            if least > -FAR {
+                self.above.push(Above { offset: j, from: i, more: least });
+            }
+            if most < FAR {
+                self.above.push(Above { offset: i, from: j, more: -most });
+            }
+            let ended = self.branch(run);
+            self.above.truncate(known);
+            ended?;
+        }
+        Ok(())
+    }
+
+    fn height(&self, low: &[i128]) -> i128 {
+        low.iter().zip(&self.size).map(|(low, size)| low + size).max().unwrap_or(0)
+    }
+
+    /// The lowest offsets that satisfy what was chosen; `None` where they are not lower than the best, or
+    /// there are none.
+    fn lowest(&self) -> Option<Vec<i128>> {
+        let mut low: Vec<i128> = self.pin.iter().map(|pin| pin.unwrap_or(0)).collect();
+        loop {
+            let mut rose = false;
+            for above in &self.above {
+                let align = self.align[above.offset];
+                let least = low[above.from] + above.more;
+                let least = (least + align - 1).div_euclid(align) * align;
+                if low[above.offset] < least {
+                    if self.pin[above.offset].is_some() || !self.is_better(least + self.size[above.offset]) {
+                        return None;
+                    }
+                    low[above.offset] = least;
+                    rose = true;
+                }
+            }
+            if !rose {
+                return self.is_better(self.height(&low)).then_some(low);
+            }
+        }
+    }
+
+    fn is_better(&self, height: i128) -> bool {
+        self.best.map_or(height < FAR, |best| height < best)
+    }
+
+    /// The broken pair with the fewest ways out; of those the one that costs the most.
+    fn broken(&self, low: &[i128]) -> Option<(usize, usize, Vec<Interval>)> {
+        let is_broken = |(i, j, allowed): &&(usize, usize, Vec<Interval>)| {
+            let difference = low[*j] - low[*i];
+            !allowed.iter().any(|&(least, most)| least <= difference && difference <= most)
+        };
+        let worth = |(i, j, allowed): &&(usize, usize, Vec<Interval>)| {
+            (std::cmp::Reverse(allowed.len()), self.size[*i].min(self.size[*j]))
+        };
+        self.pairs.iter().filter(is_broken).max_by_key(worth).cloned()
+    }
+
+    fn plan(&self, low: &[i128]) -> Plan {
+        let bytes = |units: &i128| Offset::new(u64::try_from(units * self.grain).unwrap_or(u64::MAX));
+        Plan { offsets: low.iter().map(bytes).collect(), in_place: self.hand_overs.clone() }
+    }
+}
+
+/// What is left where intervals without their ends are ruled out.
+fn allowed(mut ruled_out: Vec<Interval>) -> Vec<Interval> {
+    ruled_out.retain(|(from, to)| to - from > 1);
+    ruled_out.sort_unstable();
+    let mut allowed = Vec::new();
+    let mut least = -FAR;
+    for (from, to) in ruled_out {
+        if least <= from {
+            allowed.push((least, from));
+        }
+        least = least.max(to);
+    }
+    allowed.push((least, FAR));
+    allowed
+}

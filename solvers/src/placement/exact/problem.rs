@@ -1,0 +1,334 @@
+//! A placement problem as the search sees it: sizes in units, time in sections.
+
+use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset};
+
+use crate::placement::columns::Columns;
+
+/// Bits of a list key that hold a rank; the rest holds an offset.
+pub(super) const RANK_BITS: u32 = 20;
+/// The most units that an offset may reach.
+const MOST_UNITS: u64 = 1 << (62 - RANK_BITS);
+
+/// A run of sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Span {
+    pub(super) const fn overlaps(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
+    pub(super) const fn sections(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn join(self, other: Self) -> Self {
+        if self.start == self.end {
+            return other;
+        }
+        if other.start == other.end {
+            return self;
+        }
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// One buffer that takes part.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// The buffer's index in the instance.
+    pub(super) buffer: usize,
+    /// Units.
+    pub(super) size: u64,
+    /// Units.
+    pub(super) align: u64,
+    /// Steps of its live range.
+    pub(super) width: u64,
+    /// Where it has to lie, in units.
+    pub(super) pin: Option<u64>,
+    /// From its first section to its last.
+    pub(super) hull: Span,
+    /// The sections in which it is active, where they are not the whole hull.
+    spans: Box<[Span]>,
+    /// Items that it is kept apart from.
+    apart: Box<[u32]>,
+    /// Offsets, in units, that pinned items rule out: ascending, half-open.
+    holes: Box<[(u64, u64)]>,
+    /// The next item that is alike in everything.
+    pub(super) twin: Option<u32>,
+    /// The sections that have to stay in one part while it is not placed.
+    pub(super) link: Span,
+}
+
+impl Item {
+    /// The sections in which it is active.
+    pub(super) fn spans(&self) -> &[Span] {
+        if self.spans.is_empty() { std::slice::from_ref(&self.hull) } else { &self.spans }
+    }
+
+    /// The lowest multiple of the alignment that is not below `offset`.
+    pub(super) const fn round_up(&self, offset: u64) -> u64 {
+        if self.align == 1 { offset } else { offset.next_multiple_of(self.align) }
+    }
+
+    /// The lowest offset, not below `offset`, that pinned items leave free.
+    pub(super) fn lift(&self, offset: u64) -> u64 {
+        let mut offset = offset;
+        for &(low, high) in &self.holes {
+            if low <= offset && offset < high {
+                offset = self.round_up(high);
+            }
+        }
+        offset
+    }
+
+    fn is_alike(&self, other: &Self) -> bool {
+        let kind = |item: &Self| (item.hull, item.size, item.align, item.pin);
+        let is_plain = |item: &Self| item.pin.is_none() && item.apart.is_empty();
+        kind(self) == kind(other) && is_plain(self) && is_plain(other) && self.spans == other.spans
+    }
+}
+
+/// A placement problem without hand-overs: some buffers to place, some at fixed offsets.
+///
+/// Sizes, alignments and fixed offsets are divided by their common divisor, the unit. Time is cut into
+/// sections: the steps between which nothing ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    unit: u64,
+    pub(super) items: Vec<Item>,
+    pub(super) sections: usize,
+    /// Whether fixed items overlap, so that there is no plan.
+    pub(super) contradictory: bool,
+    /// Offsets, in bytes, of buffers that are fixed or never active.
+    offsets: Vec<u64>,
+    /// The highest end among these, in bytes.
+    top: u64,
+}
+
+impl Problem {
+    /// The problem of placing every buffer that is neither pinned nor has an offset, in bytes, in `fixed`
+    /// (one entry for each buffer; or none at all).
+    ///
+    /// `None` where the search cannot see all of it: pauses that leave windows in use, several arenas, a
+    /// pair kept apart of which one is never active, more than a million buffers, or numbers too large even
+    /// in units. In-place permissions are left unused.
+    pub(crate) fn new(instance: &Instance, fixed: &[Option<u64>]) -> Option<Self> {
+        let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
+        if windows || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
+            return None;
+        }
+        let place = |at: usize, buffer: &Buffer| {
+            fixed.get(at).copied().flatten().or_else(|| buffer.pin.map(Offset::get))
+        };
+        let buffers: Vec<(usize, &Buffer, Option<u64>)> =
+            instance.buffers().iter().enumerate().map(|(at, b)| (at, b, place(at, b))).collect();
+        let mut is_apart = vec![false; instance.len()];
+        for pair in instance.apart() {
+            (is_apart[pair.first.index()], is_apart[pair.second.index()]) = (true, true);
+        }
+        let never_active = |b: &Buffer| b.pieces().next().is_none();
+        if buffers.iter().any(|&(at, b, pin)| is_apart[at] && pin.is_none() && never_active(b)) {
+            return None;
+        }
+        let unit = common_divisor(&buffers);
+        let mut offsets = vec![0; instance.len()];
+        let mut top = 0;
+        for &(at, buffer, pin) in &buffers {
+            if pin.is_some() || never_active(buffer) {
+                offsets[at] = pin.unwrap_or(0);
+                top = top.max(offsets[at] + buffer.size.get());
+            }
+        }
+        let free = buffers.iter().filter(|(.., pin)| pin.is_none());
+        let columns = Columns::new(free.flat_map(|(_, b, _)| b.pieces()).map(|p| p.steps.into()));
+        let items: Vec<Item> = buffers
+            .iter()
+            .filter_map(|&(at, b, pin)| item((at, b, pin), unit, &columns, is_apart[at]))
+            .collect();
+        let reach: u64 = items.iter().map(|item| item.size.next_multiple_of(item.align)).sum();
+        let highest = items.iter().filter_map(|item| Some(item.pin? + item.size)).max().unwrap_or(0);
+        if reach.saturating_add(highest) >= MOST_UNITS {
+            return None;
+        }
+        let mut problem =
+            Self { unit, items, sections: columns.len(), contradictory: false, offsets, top };
+        problem.contradictory = problem.pins_overlap(instance);
+        problem.keep_apart(instance);
+        problem.make_holes();
+        problem.find_twins();
+        Some(problem)
+    }
+
+    /// Bytes in a unit.
+    pub(crate) const fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// The lowest height, in bytes, that fixed buffers leave possible.
+    pub(crate) const fn floor(&self) -> Bytes {
+        Bytes::new(self.top)
+    }
+
+    /// How many buffers are free to move.
+    pub(crate) fn movable(&self) -> usize {
+        self.items.iter().filter(|item| item.pin.is_none()).count()
+    }
+
+    /// Offsets of all buffers, in bytes, where `offsets` has the items' in units.
+    pub(super) fn in_bytes(&self, offsets: &[u64]) -> Vec<u64> {
+        let mut all = self.offsets.clone();
+        for (item, offset) in self.items.iter().zip(offsets).filter(|(item, _)| item.pin.is_none()) {
+            all[item.buffer] = offset * self.unit;
+        }
+        all
+    }
+
+    /// Whether two items may not share an address.
+    pub(super) fn conflict(&self, a: usize, b: usize) -> bool {
+        let (first, second) = (&self.items[a], &self.items[b]);
+        if first.spans.is_empty() && second.spans.is_empty() && first.apart.is_empty() {
+            return first.hull.overlaps(second.hull);
+        }
+        let meet = |span: &Span| second.spans().iter().any(|other| span.overlaps(*other));
+        first.spans().iter().any(meet) || first.apart.iter().any(|&other| other as usize == b)
+    }
+
+    fn pins_overlap(&self, instance: &Instance) -> bool {
+        let pinned: Vec<&Buffer> = instance.buffers().iter().filter(|b| b.pin.is_some()).collect();
+        let span = |buffer: &Buffer| {
+            let low = buffer.pin.map_or(0, Offset::get);
+            (low, low + buffer.size.get())
+        };
+        let overlap = |a: &Buffer, b: &Buffer| {
+            let ((low, high), (other_low, other_high)) = (span(a), span(b));
+            let together = || a.pieces().any(|p| b.pieces().any(|q| p.steps.overlaps(q.steps)));
+            low < other_high && other_low < high && together()
+        };
+        // An instance accepts pins that overlap only where a hand-over could explain it.
+        !instance.in_place().is_empty()
+            && pinned.iter().enumerate().any(|(at, a)| pinned[..at].iter().any(|b| overlap(a, b)))
+    }
+
+    fn keep_apart(&mut self, instance: &Instance) {
+        let mut item_of = vec![None; instance.len()];
+        for (at, item) in self.items.iter().enumerate() {
+            item_of[item.buffer] = Some(at);
+        }
+        let mut apart: Vec<Vec<u32>> = vec![Vec::new(); self.items.len()];
+        for pair in instance.apart() {
+            let (Some(a), Some(b)) = (item_of[pair.first.index()], item_of[pair.second.index()]) else {
+                continue;
+            };
+            apart[a].push(to_u32(b));
+            apart[b].push(to_u32(a));
+            let link = self.items[a].link.join(self.items[b].link);
+            (self.items[a].link, self.items[b].link) = (link, link);
+        }
+        for (item, apart) in self.items.iter_mut().zip(apart) {
+            item.apart = apart.into();
+        }
+    }
+
+    fn make_holes(&mut self) {
+        let pinned: Vec<(usize, u64)> =
+            self.items.iter().enumerate().filter_map(|(at, item)| Some((at, item.pin?))).collect();
+        if pinned.is_empty() {
+            return;
+        }
+        for at in 0..self.items.len() {
+            if self.items[at].pin.is_some() {
+                continue;
+            }
+            let mut holes: Vec<(u64, u64)> = Vec::new();
+            let mut blocked: Vec<(u64, u64)> = pinned
+                .iter()
+                .filter(|&&(other, _)| self.conflict(at, other))
+                .map(|&(other, pin)| (pin, pin + self.items[other].size))
+                .collect();
+            blocked.sort_unstable();
+            for (low, high) in blocked {
+                match holes.last_mut() {
+                    // What lies between the two is too narrow.
+                    Some(last) if low < last.1 + self.items[at].size => last.1 = last.1.max(high),
+                    _ => holes.push((low, high)),
+                }
+            }
+            let size = self.items[at].size;
+            let ruled_out = |&(low, high): &(u64, u64)| ((low + 1).saturating_sub(size), high);
+            self.items[at].holes = holes.iter().map(ruled_out).collect();
+        }
+    }
+
+    fn find_twins(&mut self) {
+        let mut order: Vec<usize> = (0..self.items.len()).collect();
+        order.sort_by_key(|&at| (self.items[at].hull, self.items[at].size, self.items[at].align, at));
+        for pair in order.windows(2) {
+            if self.items[pair[0]].is_alike(&self.items[pair[1]]) {
+                self.items[pair[0]].twin = Some(to_u32(pair[1]));
+            }
+        }
+    }
+}
+
+pub(super) fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).expect("there are at most a million items")
+}
+
+fn common_divisor(buffers: &[(usize, &Buffer, Option<u64>)]) -> u64 {
+    let mut divisor =
+        buffers.iter().fold(0, |divisor, (_, b, pin)| gcd(gcd(divisor, b.size.get()), pin.unwrap_or(0)));
+    divisor = divisor.max(1);
+    loop {
+        let is_misfit = |align: &u64| !divisor.is_multiple_of(*align) && !align.is_multiple_of(divisor);
+        match buffers.iter().map(|(_, b, _)| b.align.get()).find(is_misfit) {
+            Some(align) => divisor = gcd(divisor, align),
+            None => return divisor,
+        }
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// `None` for a buffer that meets none that is free to move.
+fn item(
+    (at, buffer, pin): (usize, &Buffer, Option<u64>),
+    unit: u64,
+    columns: &Columns,
+    is_apart: bool,
+) -> Option<Item> {
+    let span = |steps: LiveRange| {
+        let range = columns.of(steps);
+        Span { start: to_u32(range.start), end: to_u32(range.end) }
+    };
+    let mut spans: Vec<Span> = Vec::new();
+    for span in buffer.pieces().map(|piece| span(piece.steps)).filter(|span| span.start < span.end) {
+        match spans.last_mut() {
+            Some(last) if last.end == span.start => last.end = span.end,
+            _ => spans.push(span),
+        }
+    }
+    let hull = match (spans.first(), spans.last()) {
+        (Some(first), Some(last)) => first.join(*last),
+        _ if is_apart => Span { start: 0, end: 0 },
+        _ => return None,
+    };
+    Some(Item {
+        buffer: at,
+        size: buffer.size.get() / unit,
+        align: (buffer.align.get() / unit).max(1),
+        width: u64::from(buffer.live.width()),
+        pin: pin.map(|offset| offset / unit),
+        hull,
+        spans: if spans.len() <= 1 { Box::default() } else { spans.into() },
+        apart: Box::default(),
+        holes: Box::default(),
+        twin: None,
+        link: hull,
+    })
+}

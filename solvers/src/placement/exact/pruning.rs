@@ -1,0 +1,56 @@
+//! What the search leaves out, each thing a switch.
+
+/// The ways in which the exact search prunes; all on by default, all sound: none changes what it proves.
+#[expect(clippy::struct_excessive_bools, reason = "a table of independent switches")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruning {
+    /// A section has to hold, above every offset, what may not start below it.
+    pub sections: bool,
+    /// An item whose skip would overfill a section is placed first.
+    pub forced: bool,
+    /// An item that pushes nothing up is placed without a second branch.
+    pub settled: bool,
+    /// Skipped items rise all at once with what they have to rest on, not only the lowest.
+    pub floating: bool,
+    /// Items that are alike lie in the order of their ids.
+    pub twins: bool,
+    /// Sections that no unplaced item links are searched one after the other.
+    pub parts: bool,
+    /// A part that splits off is ranked anew.
+    pub ranks: bool,
+    /// States that failed are not searched again.
+    pub memo: bool,
+}
+
+impl Default for Pruning {
+    fn default() -> Self {
+        Self::all(true)
+    }
+}
+
+impl Pruning {
+    /// How many switches there are.
+    pub const COUNT: u32 = 8;
+
+    /// Everything on, or everything off: plain search.
+    #[must_use]
+    pub const fn all(on: bool) -> Self {
+        Self { sections: on, forced: on, settled: on, floating: on, twins: on, parts: on, ranks: on, memo: on }
+    }
+
+    /// The combination whose bits are those of `bits`, lowest first in the order of the fields.
+    #[must_use]
+    pub fn from_bits(bits: u32) -> Self {
+        let on = |at: u32| bits >> at & 1 == 1;
+        Self {
+            sections: on(0),
+            forced: on(1),
+            settled: on(2),
+            floating: on(3),
+            twins: on(4),
+            parts: on(5),
+            ranks: on(6),
+            memo: on(7),
+        }
+    }
+}

@@ -1,0 +1,668 @@
+//! Depth-first search for a plan of at most a given height.
+//!
+//! Every item has a lowest offset, `low`, that it may still take, and `rest`, the highest end of what is
+//! placed below it (rounded up to its alignment). In a plan whose offsets have the least sum every item
+//! lies at 0, or rests on another. So an item at whose `low` nothing unplaced fits below it either lies
+//! there, or rests on something that is not placed yet: then `low` rises to the lowest end that any of
+//! its unplaced neighbours can have. These are the two branches, *place* and *skip*; the state is the
+//! offsets `low` and `rest` of what is unplaced, nothing else.
+//!
+//! What prunes, each a switch of [`Pruning`]:
+//!
+//! - *sections*: in each section, what may not start below an offset has to fit above it, for every offset
+//!   at once (all `low` in descending order, one addition for each item and section);
+//! - *forced*: an item whose skip would overfill a section is placed first, without a second branch;
+//! - *settled*: placing an item that pushes nothing up costs nothing: no second branch;
+//! - *floating*: an item that was skipped rises with the neighbours that it has to rest on;
+//! - *twins*: items that are alike lie in the order of their ids;
+//! - *parts*: where no unplaced item crosses from one section to the next, the two sides are searched one
+//!   after the other, and ranked anew (*ranks*);
+//! - *memo*: states that failed before are not searched again.
+
+use planlab_dsa::Halt;
+
+use super::certificate::Step;
+use super::memo::{Memo, State};
+use super::problem::{Problem, RANK_BITS, Span, to_u32};
+use super::pruning::Pruning;
+use super::rank::Preference;
+
+/// More than any offset.
+const NEVER: u64 = 1 << 62;
+const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
+
+/// How a search ended early.
+pub(super) enum Cut {
+    /// The node limit.
+    Nodes,
+    /// The run is over.
+    Halt(Halt),
+}
+
+impl From<Halt> for Cut {
+    fn from(halt: Halt) -> Self {
+        Self::Halt(halt)
+    }
+}
+
+/// What an item was before a change.
+#[derive(Clone, Copy)]
+struct Before {
+    item: u32,
+    low: u64,
+    rest: u64,
+}
+
+/// Part of a search node: the items from `from` on in the stack of lists, in these sections.
+#[derive(Clone, Copy)]
+struct Part {
+    from: usize,
+    hull: Span,
+}
+
+/// The state of a search.
+pub(super) struct Search<'p> {
+    problem: &'p Problem,
+    pruning: Pruning,
+    capacity: u64,
+    preference: Preference,
+    low: Vec<u64>,
+    rest: Vec<u64>,
+    rank_of: Vec<u32>,
+    item_at: Vec<u32>,
+    /// Unplaced items as keys (offset, rank), ascending; the lists of all nodes on the path, in one stack.
+    lists: Vec<u64>,
+    trail: Vec<Before>,
+    /// Unplaced units in each section, without pinned items.
+    unplaced: Vec<u64>,
+    /// Unplaced items that link each section to the next.
+    links: Vec<u32>,
+    offsets: Vec<u64>,
+    pub(super) memo: Memo,
+    pub(super) nodes: u64,
+    node_limit: u64,
+    /// The steps of a proof, where one is wanted.
+    pub(super) proof: Option<Vec<Step>>,
+    fill: Vec<u64>,
+    firsts: Firsts,
+}
+
+/// Of each section, the two lowest offsets of its items, and whose the first is.
+#[derive(Default)]
+struct Firsts {
+    item: Vec<u32>,
+    low: Vec<u64>,
+    second: Vec<u64>,
+    /// Sections without a first, and without a second.
+    open: [Vec<u64>; 2],
+}
+
+impl<'p> Search<'p> {
+    pub(super) fn new(problem: &'p Problem, pruning: Pruning, preference: Preference) -> Self {
+        let (items, sections) = (problem.items.len(), problem.sections);
+        Self {
+            problem,
+            pruning,
+            capacity: 0,
+            preference,
+            low: vec![0; items],
+            rest: vec![0; items],
+            rank_of: vec![0; items],
+            item_at: (0..to_u32(items)).collect(),
+            lists: Vec::new(),
+            trail: Vec::new(),
+            unplaced: vec![0; sections],
+            links: vec![0; sections],
+            offsets: vec![0; items],
+            memo: Memo::new(),
+            nodes: 0,
+            node_limit: 0,
+            proof: None,
+            fill: vec![0; sections],
+            firsts: Firsts {
+                item: vec![0; sections],
+                low: vec![0; sections],
+                second: vec![0; sections],
+                open: [vec![0; sections.div_ceil(64)], vec![0; sections.div_ceil(64)]],
+            },
+        }
+    }
+
+    pub(super) fn prefer(&mut self, preference: Preference) {
+        self.preference = preference;
+    }
+
+    /// Whether there is a plan of at most `capacity` units; [`Self::plan`] then has it.
+    pub(super) fn run(
+        &mut self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<bool, Cut> {
+        self.capacity = capacity;
+        (self.nodes, self.node_limit) = (0, nodes);
+        if self.problem.contradictory {
+            return Ok(false);
+        }
+        self.start();
+        let all = Part { from: 0, hull: Span { start: 0, end: to_u32(self.problem.sections) } };
+        if !self.fits(all) {
+            self.note(Step::Over);
+            return Ok(false);
+        }
+        let mut cuts: Vec<u32> = (1..all.hull.end).filter(|&at| self.links[at as usize - 1] == 0).collect();
+        if !self.pruning.parts {
+            cuts.clear();
+        }
+        let found = self.search_parts(all, &cuts, tick);
+        self.lists.clear();
+        found
+    }
+
+    /// Offsets, in bytes, of all buffers of the instance.
+    pub(super) fn plan(&self) -> Vec<u64> {
+        self.problem.in_bytes(&self.offsets)
+    }
+
+    fn note(&mut self, step: Step) {
+        if let Some(proof) = &mut self.proof {
+            proof.push(step);
+        }
+    }
+
+    fn start(&mut self) {
+        self.unplaced.fill(0);
+        self.links.fill(0);
+        self.trail.clear();
+        for (at, item) in self.problem.items.iter().enumerate() {
+            self.rest[at] = item.lift(0);
+            self.low[at] = self.rest[at];
+            if let Some(pin) = item.pin {
+                (self.low[at], self.rest[at]) = (pin, pin);
+                continue;
+            }
+            for span in item.spans() {
+                self.unplaced[span.sections()].iter_mut().for_each(|units| *units += item.size);
+            }
+            let link = item.link.start as usize..item.link.end as usize - 1;
+            self.links[link].iter_mut().for_each(|links| *links += 1);
+        }
+        for at in 0..self.problem.items.len() {
+            self.push_twins(at);
+        }
+        let mut order: Vec<u32> = (0..to_u32(self.low.len())).collect();
+        self.preference.sort(self.problem, &self.unplaced, &mut order);
+        for (rank, &item) in order.iter().enumerate() {
+            self.rank_of[item as usize] = to_u32(rank);
+        }
+        self.item_at = order;
+        self.lists.clear();
+        self.lists.extend((0..self.low.len()).map(|at| key(self.low[at], self.rank_of[at])));
+        self.lists.sort_unstable();
+    }
+
+    fn item(&self, key: u64) -> usize {
+        self.item_at[usize::try_from(key & RANK_MASK).unwrap_or(0)] as usize
+    }
+
+    fn is_pinned(&self, item: usize) -> bool {
+        self.problem.items[item].pin.is_some()
+    }
+
+    /// Whether every section holds what is left, above its lowest offsets.
+    fn fits(&mut self, part: Part) -> bool {
+        let (from, to) = (part.hull.start as usize, part.hull.end as usize);
+        self.fill[from..to].fill(0);
+        // The highest bit is set once a number went below zero.
+        let mut over = 0_u64;
+        for at in (part.from..self.lists.len()).rev() {
+            let (low, item) = (self.lists[at] >> RANK_BITS, self.item(self.lists[at]));
+            let item = &self.problem.items[item];
+            let Some(above) = self.capacity.checked_sub(low).filter(|&above| item.size <= above) else {
+                return false;
+            };
+            if !self.pruning.sections {
+                continue;
+            }
+            for span in item.spans() {
+                let span = (span.start as usize).max(from)..(span.end as usize).min(to);
+                for fill in self.fill.get_mut(span).unwrap_or_default() {
+                    *fill += item.size;
+                    over |= above.wrapping_sub(*fill);
+                }
+            }
+            if over >> 63 == 1 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The lowest end that a neighbour above `low` can have: what `item` may come to rest on. With it,
+    /// whether that is a pinned one.
+    fn lowest_support(&self, part: Part, item: usize) -> (u64, bool) {
+        let (low, mut best) = (self.low[item], (NEVER, false));
+        for &other in &self.lists[part.from..] {
+            let other_low = other >> RANK_BITS;
+            if other_low >= best.0 {
+                break;
+            }
+            let at = self.item(other);
+            if at == item || !self.problem.conflict(item, at) {
+                continue;
+            }
+            let end = other_low + self.problem.items[at].size;
+            if self.is_pinned(at) {
+                if end > low && end <= best.0 {
+                    best = (end, true);
+                }
+            } else if end < best.0 {
+                best = (end, false);
+            }
+        }
+        best
+    }
+
+    fn remember(&mut self, item: usize) {
+        self.trail.push(Before { item: to_u32(item), low: self.low[item], rest: self.rest[item] });
+    }
+
+    fn undo(&mut self, to: usize) {
+        while self.trail.len() > to {
+            if let Some(Before { item, low, rest }) = self.trail.pop() {
+                (self.low[item as usize], self.rest[item as usize]) = (low, rest);
+            }
+        }
+    }
+
+    /// Raises `low` to rest on `support`.
+    fn raise(&mut self, item: usize, support: u64, is_pin: bool) {
+        self.remember(item);
+        let it = &self.problem.items[item];
+        let rounded = it.round_up(support);
+        let low = it.lift(rounded);
+        self.low[item] = low;
+        if is_pin || low > rounded {
+            self.rest[item] = low;
+        }
+        self.push_twins(item);
+    }
+
+    /// Keeps the items that are alike `item` above it.
+    fn push_twins(&mut self, item: usize) {
+        let mut at = item;
+        while let (true, Some(next)) = (self.pruning.twins, self.problem.items[at].twin) {
+            let next = next as usize;
+            let it = &self.problem.items[next];
+            let low = it.round_up(self.low[at] + it.size);
+            if low <= self.low[next] {
+                break;
+            }
+            self.remember(next);
+            self.low[next] = it.lift(low);
+            if self.low[next] > low {
+                self.rest[next] = self.low[next];
+            }
+            at = next;
+        }
+    }
+
+    /// Writes the offsets of a part's list anew and sorts it.
+    fn refresh(&mut self, part: Part) {
+        for at in part.from..self.lists.len() {
+            let item = self.item(self.lists[at]);
+            self.lists[at] = key(self.low[item], self.rank_of[item]);
+        }
+        self.lists[part.from..].sort_unstable();
+    }
+
+    /// Lets items that were skipped rise with what they have to rest on. False where something no longer
+    /// fits.
+    fn float(&mut self, part: Part) -> bool {
+        loop {
+            let mut rose = false;
+            let lowest = self.lowest_movable(part);
+            for at in part.from..self.lists.len() {
+                let item = self.item(self.lists[at]);
+                if !self.pruning.floating && Some(item) != lowest {
+                    continue;
+                }
+                let low = self.lists[at] >> RANK_BITS;
+                // A raise earlier in this sweep leaves keys behind that are too low, never too high.
+                if low <= self.rest[item] || self.is_pinned(item) || self.low[item] != low {
+                    continue;
+                }
+                let (support, is_pin) = self.lowest_support(part, item);
+                if support <= low {
+                    continue;
+                }
+                if support >= NEVER {
+                    self.note(Step::Raise(self.problem.items[item].buffer));
+                    self.note(Step::Over);
+                    return false;
+                }
+                self.note(Step::Raise(self.problem.items[item].buffer));
+                self.raise(item, support, is_pin);
+                rose = true;
+                // A checker of the proof sees no keys that are too low.
+                if self.proof.is_some() {
+                    break;
+                }
+            }
+            if !rose {
+                return true;
+            }
+            self.refresh(part);
+            if !self.fits(part) {
+                self.note(Step::Over);
+                return false;
+            }
+        }
+    }
+
+    /// An item that has to be placed, lest a section overflow.
+    fn forced(&mut self, part: Part) -> Option<usize> {
+        self.find_firsts(part);
+        for section in part.hull.sections() {
+            let (second, units) = (self.firsts.second[section], self.unplaced[section]);
+            if units == 0 || self.firsts.low[section] >= NEVER || second.saturating_add(units) <= self.capacity {
+                continue;
+            }
+            let item = self.firsts.item[section] as usize;
+            if self.low[item] > self.rest[item] {
+                continue;
+            }
+            let (support, _) = self.lowest_support(part, item);
+            let raised = if support >= NEVER { NEVER } else { self.problem.items[item].round_up(support) };
+            if support > self.low[item] && second.min(raised).saturating_add(units) > self.capacity {
+                return Some(item);
+            }
+        }
+        None
+    }
+
+    fn find_firsts(&mut self, part: Part) {
+        let (from, to) = (part.hull.start as usize, part.hull.end as usize);
+        self.firsts.low[from..to].fill(NEVER);
+        self.firsts.second[from..to].fill(NEVER);
+        for open in &mut self.firsts.open {
+            set_range(open, from, to);
+        }
+        for at in part.from..self.lists.len() {
+            let (low, item) = (self.lists[at] >> RANK_BITS, self.item(self.lists[at]));
+            if self.is_pinned(item) {
+                continue;
+            }
+            for span in self.problem.items[item].spans() {
+                self.firsts.take(*span, to_u32(item), low);
+            }
+        }
+    }
+
+    fn search_parts(
+        &mut self,
+        part: Part,
+        cuts: &[u32],
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<bool, Cut> {
+        if cuts.is_empty() {
+            return self.search(part, tick);
+        }
+        let (from, to) = (part.from, self.lists.len());
+        let mut start = part.hull.start;
+        for &end in cuts.iter().chain([&part.hull.end]) {
+            let hull = Span { start, end };
+            start = end;
+            let before = self.proof.as_ref().map_or(0, Vec::len);
+            let sub = Part { from: self.lists.len(), hull };
+            for at in from..to {
+                if self.problem.items[self.item(self.lists[at])].link.overlaps(hull) {
+                    self.lists.push(self.lists[at]);
+                }
+            }
+            let found = self.search_ranked(sub, tick);
+            self.lists.truncate(to);
+            if !found? {
+                return Ok(false);
+            }
+            if let Some(proof) = &mut self.proof {
+                proof.truncate(before);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Searches a part that split off, with its items ranked among themselves.
+    fn search_ranked(
+        &mut self,
+        part: Part,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<bool, Cut> {
+        if !self.pruning.ranks || self.lists.len() < part.from + 3 {
+            return self.search(part, tick);
+        }
+        let items: Vec<u32> = self.lists[part.from..].iter().map(|&key| to_u32(self.item(key))).collect();
+        let before: Vec<u32> = items.iter().map(|&item| self.rank_of[item as usize]).collect();
+        let mut ranks = before.clone();
+        ranks.sort_unstable();
+        let mut sorted = items.clone();
+        self.preference.sort(self.problem, &self.unplaced, &mut sorted);
+        self.rank(&sorted, &ranks);
+        for (at, &item) in (part.from..).zip(&items) {
+            self.lists[at] = key(self.low[item as usize], self.rank_of[item as usize]);
+        }
+        self.lists[part.from..].sort_unstable();
+        let found = self.search(part, tick);
+        self.rank(&items, &before);
+        found
+    }
+
+    fn rank(&mut self, items: &[u32], ranks: &[u32]) {
+        for (&item, &rank) in items.iter().zip(ranks) {
+            self.rank_of[item as usize] = rank;
+            self.item_at[rank as usize] = item;
+        }
+    }
+
+    /// The state of a part.
+    fn state(&self, part: Part) -> State {
+        let mut state = State::default();
+        for &key in &self.lists[part.from..] {
+            let item = self.item(key);
+            if !self.is_pinned(item) {
+                state.add(item, self.low[item], self.low[item] == self.rest[item]);
+            }
+        }
+        state
+    }
+
+    fn search(
+        &mut self,
+        part: Part,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<bool, Cut> {
+        self.nodes += 1;
+        if self.nodes > self.node_limit {
+            return Err(Cut::Nodes);
+        }
+        tick(1 + (self.lists.len() - part.from) as u64 / 16)?;
+        let state = self.pruning.memo.then(|| self.state(part));
+        if state.is_some_and(|state| self.memo.knows(state, self.capacity)) {
+            return Ok(false);
+        }
+        let (nodes, trail) = (self.nodes, self.trail.len());
+        let found = self.branch(part, tick);
+        self.undo(trail);
+        if let (Ok(false), Some(state), true) = (&found, state, self.nodes > nodes) {
+            self.memo.keep(state, self.capacity);
+        }
+        found
+    }
+
+    fn branch(
+        &mut self,
+        part: Part,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<bool, Cut> {
+        loop {
+            if !self.float(part) {
+                return Ok(false);
+            }
+            let Some(lowest) = self.lowest_movable(part) else { return Ok(true) };
+            let forced = if self.pruning.forced { self.forced(part) } else { None };
+            let item = forced.unwrap_or(lowest);
+            let (found, pushes) = self.place(part, item, tick)?;
+            if found {
+                return Ok(true);
+            }
+            if self.pruning.settled && !pushes {
+                return Ok(false);
+            }
+            let buffer = self.problem.items[item].buffer;
+            self.note(Step::Skip(buffer));
+            let (support, is_pin) = self.lowest_support(part, item);
+            if support >= NEVER {
+                self.note(Step::Over);
+                return Ok(false);
+            }
+            self.raise(item, support, is_pin);
+            self.refresh(part);
+            if !self.fits(part) {
+                self.note(Step::Over);
+                return Ok(false);
+            }
+        }
+    }
+
+    fn lowest_movable(&self, part: Part) -> Option<usize> {
+        self.lists[part.from..].iter().map(|&key| self.item(key)).find(|&item| !self.is_pinned(item))
+    }
+
+    /// The branch in which `item` lies at its lowest offset. With it, whether that pushes another one up.
+    fn place(
+        &mut self,
+        part: Part,
+        item: usize,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<(bool, bool), Cut> {
+        let trail = self.trail.len();
+        let end = self.lists.len();
+        let child = Part { from: end, hull: part.hull };
+        let pushes = self.push_up(part, item);
+        let buffer = self.problem.items[item].buffer;
+        self.note(if self.pruning.settled && !pushes { Step::Settle(buffer) } else { Step::Place(buffer) });
+        self.offsets[item] = self.low[item];
+        let fits = !pushes || self.fits(child);
+        let found = if fits {
+            let cuts = self.take_out(item);
+            let found = self.search_parts(child, &cuts, tick);
+            self.put_back(item);
+            found
+        } else {
+            self.note(Step::Over);
+            Ok(false)
+        };
+        self.lists.truncate(end);
+        self.undo(trail);
+        Ok((found?, pushes))
+    }
+
+    /// Lays the list without `item` on the stack, its neighbours pushed above it.
+    fn push_up(&mut self, part: Part, item: usize) -> bool {
+        let end = self.lists.len();
+        let top = self.low[item] + self.problem.items[item].size;
+        let mut pushes = false;
+        for at in part.from..end {
+            let key = self.lists[at];
+            let other = self.item(key);
+            if other == item {
+                continue;
+            }
+            self.lists.push(key);
+            if self.is_pinned(other) || self.rest[other] >= top || !self.problem.conflict(item, other) {
+                continue;
+            }
+            let it = &self.problem.items[other];
+            let rest = it.lift(it.round_up(top));
+            self.remember(other);
+            self.rest[other] = rest;
+            if rest > self.low[other] {
+                self.low[other] = rest;
+                pushes = true;
+                self.push_twins(other);
+            }
+        }
+        if pushes {
+            self.refresh(Part { from: end, hull: part.hull });
+        }
+        pushes
+    }
+
+    /// Takes an item out of the sections' counts; the sections before which the part now falls apart.
+    fn take_out(&mut self, item: usize) -> Vec<u32> {
+        let it = &self.problem.items[item];
+        for span in it.spans() {
+            self.unplaced[span.sections()].iter_mut().for_each(|units| *units -= it.size);
+        }
+        let mut cuts = Vec::new();
+        for section in it.link.start..it.link.end - 1 {
+            let links = &mut self.links[section as usize];
+            *links -= 1;
+            if *links == 0 && self.pruning.parts {
+                cuts.push(section + 1);
+            }
+        }
+        cuts
+    }
+
+    fn put_back(&mut self, item: usize) {
+        let it = &self.problem.items[item];
+        for span in it.spans() {
+            self.unplaced[span.sections()].iter_mut().for_each(|units| *units += it.size);
+        }
+        self.links[it.link.start as usize..it.link.end as usize - 1].iter_mut().for_each(|links| *links += 1);
+    }
+}
+
+impl Firsts {
+    fn take(&mut self, span: Span, item: u32, low: u64) {
+        let [first, second] = &mut self.open;
+        for word in span.start as usize / 64..(span.end as usize).div_ceil(64) {
+            if second[word] == 0 {
+                continue;
+            }
+            let mask = range_mask(span, word);
+            let mut new = first[word] & mask;
+            let mut seconds = second[word] & mask & !new;
+            first[word] &= !new;
+            second[word] &= !seconds;
+            while new != 0 {
+                let section = word * 64 + new.trailing_zeros() as usize;
+                (self.item[section], self.low[section]) = (item, low);
+                new &= new - 1;
+            }
+            while seconds != 0 {
+                self.second[word * 64 + seconds.trailing_zeros() as usize] = low;
+                seconds &= seconds - 1;
+            }
+        }
+    }
+}
+
+/// The bits of a word that lie in the span.
+fn range_mask(span: Span, word: usize) -> u64 {
+    let from = (span.start as usize).saturating_sub(word * 64).min(63);
+    let to = (span.end as usize - word * 64).min(64);
+    let upto = if to == 64 { u64::MAX } else { (1 << to) - 1 };
+    upto & (u64::MAX << from)
+}
+
+fn set_range(words: &mut [u64], from: usize, to: usize) {
+    for (word, bits) in words.iter_mut().enumerate().take(to.div_ceil(64)).skip(from / 64) {
+        *bits = range_mask(Span { start: to_u32(from), end: to_u32(to) }, word);
+    }
+}
+
+fn key(low: u64, rank: u32) -> u64 {
+    low << RANK_BITS | u64::from(rank)
+}
