@@ -27,6 +27,21 @@ bench-and-report SUITE OUT PAGES *ARGS:
     if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
     just report {{OUT}} {{PAGES}}; exit "$code"
 
+# Hours with all of it; it resumes by itself. What PLANNERS (docs/external-planners.md) and CORPUS do not give is "not run".
+
+# ours beside MiniMalloc, idealloc and CP-SAT in one run, then the tables of ratios
+bench-exact PLANNERS=env("PLANLAB_PLANNERS", "") CORPUS=env("PLANLAB_CORPUS", "") OUT=(store + "-exact") *ARGS="": build
+    code=0; {{planlab}} bench --suite exact --out {{OUT}} \
+        {{ if PLANNERS != "" { "--planners " + PLANNERS } else { "" } }} \
+        {{ if CORPUS != "" { "--corpus " + CORPUS } else { "" } }} {{ARGS}} || code=$?; \
+    if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
+    just ratios {{OUT}}; exit "$code"
+
+# write the tables of bench-exact: our times over theirs, heights and bounds
+ratios RESULTS=(store + "-exact") OUT=(pages + "-exact"):
+    {{planlab}} ratios {{RESULTS}} --of portfolio --of exact --over external/minimalloc --over external/cp-sat-fit \
+        --over external/minimalloc-minimise --over external/idealloc --over external/cp-sat -o {{OUT}}
+
 # write the report of what was measured so far
 report RESULTS=store OUT=pages:
     {{planlab}} report {{RESULTS}} -o {{OUT}}

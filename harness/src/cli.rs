@@ -20,8 +20,8 @@ pub(crate) struct Cli {
     pub(crate) json: bool,
 
     /// External planners [default: planners.toml in this folder, where there is one]
-    #[arg(long, global = true, env = external::VARIABLE, value_name = "FILE")]
-    pub(crate) planners: Option<PathBuf>,
+    #[arg(long = "planners", global = true, env = external::VARIABLE, value_name = "FILE")]
+    pub(crate) planners_file: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -51,7 +51,7 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 fn run(cli: Cli) -> Verdict {
     let output = Output { json: cli.json };
     if cli.verb.needs_planners() {
-        external::load(cli.planners.as_deref())?;
+        external::load(cli.planners_file.as_deref())?;
     }
     match cli.verb {
         Verb::List(args) => verbs::list::run(&args, output),

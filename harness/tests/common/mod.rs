@@ -10,7 +10,11 @@ use serde_json::Value;
 /// The binary, in a folder, without the caller's environment variables of planlab.
 pub(crate) fn planlab(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("planlab").expect("the binary is built");
-    command.current_dir(folder).env_remove("PLANLAB_CORPUS").env_remove("PLANLAB_PLANNERS").env_remove("PLANLAB_SABOTEURS");
+    command
+        .current_dir(folder)
+        .env_remove("PLANLAB_CORPUS")
+        .env_remove("PLANLAB_PLANNERS")
+        .env_remove("PLANLAB_SABOTEURS");
     command
 }
 

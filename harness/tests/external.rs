@@ -1,0 +1,245 @@
+//! External planners: honest, lying, hanging, crashing and missing ones; each is a row, and none harms another.
+
+mod common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::{json, json_lines, planlab, run, write};
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\nd,0,9,16\n";
+
+/// Stacks the buffers of a MiniMalloc or idealloc file: `id,lower,upper,size`.
+const STACK: &str =
+    "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"";
+
+fn planner(key: &str, script: &str, more: &str) -> String {
+    format!(
+        "[[planner]]\nkey = \"external/{key}\"\ninstance = \"minimalloc\"\n\
+         command = [\"sh\", \"{script}\", \"{{instance}}\", \"{{output}}\", \"{{capacity}}\", \"{{threads}}\"]\n{more}\n"
+    )
+}
+
+/// A folder with a trace, scripts and a `planners.toml`.
+fn folder() -> TempDir {
+    let folder = tempdir().expect("a folder");
+    let mut file = String::new();
+    for (key, script, more) in [
+        (
+            "stack",
+            format!("{STACK}\necho 'took 1.25 s, bound: 176'\n"),
+            "time_after = \"took\"\nbound_after = \"bound:\"",
+        ),
+        (
+            "overlap",
+            "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",0\" }' \"$1\" > \"$2\"\n"
+                .to_owned(),
+            "",
+        ),
+        ("hang", "sleep 1000 & echo $! > sleeper; wait\n".to_owned(), ""),
+        ("hang-with-plan", format!("{STACK}\nsleep 1000\n"), ""),
+        ("anytime", format!("{STACK}\nexec sleep 1000\n"), "anytime = true"),
+        ("crash", "echo 'out of luck' >&2\nkill -SEGV $$\n".to_owned(), ""),
+        ("exit", "echo 'gave up here' >&2\nexit 7\n".to_owned(), ""),
+        ("nonsense", "echo 'id,offset' > \"$2\"; echo '0,minus' >> \"$2\"\n".to_owned(), ""),
+        ("silent", "exit 0\n".to_owned(), ""),
+        ("no", "echo 'NO PLAN'; exit 1\n".to_owned(), "no_plan = [\"NO PLAN\"]"),
+        ("late", "echo 'TOO LATE'; exit 1\n".to_owned(), "out_of_time = [\"TOO LATE\"]"),
+        ("liar", format!("{STACK}\necho 'bound: 999999'\n"), "bound_after = \"bound:\""),
+        ("tell", format!("{STACK}\necho \"$3 $4\" > told\n"), "honours = [\"threads\"]"),
+    ] {
+        write(folder.path(), &format!("{key}.sh"), script);
+        file += &planner(key, &format!("{key}.sh"), more);
+    }
+    file += &planner("missing", "x", "").replace("\"sh\"", "\"./no/such/program\"");
+    write(folder.path(), "planners.toml", file);
+    write(folder.path(), "trace.csv", TRACE);
+    folder
+}
+
+fn plan(folder: &Path, key: &str, more: &[&str], code: i32) -> Value {
+    let key = format!("external/{key}");
+    let mut all = vec!["plan", "trace.csv", "--planner", &key];
+    all.extend(more);
+    json(folder, &all, code)
+}
+
+#[test]
+fn a_plan_is_verified_and_times_are_the_process_s() {
+    let folder = folder();
+    for more in [&[][..], &["--in-process"]] {
+        let row = plan(folder.path(), "stack", more, 0);
+        assert_eq!((row["height"].as_u64(), row["load"].as_u64()), (Some(176), Some(112)), "{row}");
+        // Its bound equals its height, and proves nothing.
+        assert_eq!((row["status"].as_str(), row["bound"].as_u64()), (Some("feasible"), Some(112)), "{row}");
+        assert_eq!(row["reported_seconds"].as_f64(), Some(1.25));
+        let seconds = row["seconds"].as_f64().expect("a time");
+        assert!(seconds > 0.0005 && seconds < 1.0, "{seconds}");
+    }
+    run(folder.path(), &["plan", "trace.csv", "--planner", "external/stack", "-o", "plan.csv"], 0);
+    run(folder.path(), &["verify", "trace.csv", "plan.csv"], 0);
+}
+
+#[test]
+fn every_misdeed_is_a_row() {
+    let folder = folder();
+    for (key, code, detail, reason) in [
+        ("overlap", 4, "invalid-overlap", "overlap"),
+        ("crash", 3, "crashed", "signal: 11"),
+        ("exit", 3, "crashed", "gave up here"),
+        ("nonsense", 3, "bad-output", "minus"),
+        ("silent", 3, "bad-output", "wrote no plan"),
+        ("no", 3, "unknown", "proves nothing"),
+        ("late", 3, "timeout", "before there was a plan"),
+        ("liar", 4, "bound-refuted", "999999"),
+    ] {
+        let row = plan(folder.path(), key, &[], code);
+        assert_eq!(row["detail"], detail, "{row}");
+        assert!(row["reason"].as_str().is_some_and(|text| text.contains(reason)), "{reason}: {row}");
+    }
+}
+
+#[test]
+fn a_hanging_program_ends_with_the_limit_and_so_does_what_it_started() {
+    let folder = folder();
+    let before = Instant::now();
+    let row = plan(folder.path(), "hang", &["--time-limit", "500ms"], 3);
+    assert_eq!(row["detail"], "timeout", "{row}");
+    let row = plan(folder.path(), "hang-with-plan", &["--time-limit", "500ms"], 0);
+    assert_eq!((row["height"].as_u64(), row["status"].as_str()), (Some(176), Some("feasible")), "{row}");
+    assert!(before.elapsed() < Duration::from_secs(20), "{:?}", before.elapsed());
+    let sleeper = std::fs::read_to_string(folder.path().join("sleeper")).expect("it began");
+    wait_for("the sleeper's end", || has_ended(sleeper.trim()));
+}
+
+fn has_ended(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+    status.map_or(true, |text| text.contains("State:\tZ"))
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < patience, "waited 20 s for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_program_does_not_outlive_a_killed_bench() {
+    let folder = folder();
+    write(folder.path(), "hang.sh", "echo $$ > sleeper.part; mv sleeper.part sleeper; exec sleep 1000\n");
+    let mut bench = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"))
+        .current_dir(folder.path())
+        .env_remove("PLANLAB_PLANNERS")
+        .args(["plan", "trace.csv", "--planner", "external/hang", "--time-limit", "60s"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let file = folder.path().join("sleeper");
+    wait_for("the program", || file.exists());
+    bench.kill().expect("killed");
+    bench.wait().expect("reaped");
+    let pid = std::fs::read_to_string(file).expect("written");
+    wait_for("the program's end", || has_ended(pid.trim()));
+}
+
+#[test]
+fn capacity_and_threads_are_told() {
+    let folder = folder();
+    let told = || std::fs::read_to_string(folder.path().join("told")).expect("told").trim().to_owned();
+    plan(folder.path(), "tell", &[], 0);
+    // Without a capacity, what our own quick planners reach: here the load.
+    assert_eq!(told(), "112 1");
+    let row = plan(folder.path(), "tell", &["--capacity", "200", "--threads", "2"], 0);
+    assert_eq!(told(), "200 2");
+    assert_eq!((row["stop"].as_str(), row["threads"].as_u64()), (Some("target-reached"), Some(2)), "{row}");
+    // A plan that does not fit is no answer; a capacity below the load needs no program.
+    assert_eq!(plan(folder.path(), "tell", &["--capacity", "150"], 3)["status"], "unknown");
+    assert_eq!(plan(folder.path(), "tell", &["--capacity", "100"], 3)["status"], "infeasible");
+}
+
+#[test]
+fn what_it_does_not_honour_is_refused() {
+    let folder = folder();
+    write(folder.path(), "trace.csv", "id,lower,upper,size,alignment\na,0,4,64,64\n");
+    assert_eq!(plan(folder.path(), "stack", &[], 3)["detail"], "unsupported");
+}
+
+#[test]
+fn a_missing_program_is_listed_and_not_run() {
+    let folder = folder();
+    let listed = json(folder.path(), &["list", "planners"], 0);
+    let find = |key: &str| {
+        let mut all = listed.as_array().expect("a list").iter();
+        all.find(|entry| entry["key"] == key).unwrap_or_else(|| panic!("no {key}")).clone()
+    };
+    assert!(find("external/missing")["absent"].as_str().is_some_and(|reason| reason.contains("no/such")));
+    assert_eq!(find("external/stack")["external"], true);
+    let (_, stderr) = run(folder.path(), &["plan", "trace.csv", "--planner", "external/missing"], 2);
+    assert!(stderr.contains("no/such/program"), "{stderr}");
+    let suite = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
+                 planners = [\"bump\", \"external/missing\"]\ncapacities = [1, 100000000]\n";
+    write(folder.path(), "suite.toml", suite);
+    let arguments = ["bench", "--suite", "./suite.toml", "--out", "store", "--json"];
+    let output = planlab(folder.path()).args(arguments).output().expect("the binary runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("`external/missing` is not given"), "{stderr}");
+    let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+    let mut ends: Vec<_> = rows.iter().map(|row| (row["capacity"].as_u64(), row["status"].clone())).collect();
+    ends.sort_by_key(|(capacity, _)| *capacity);
+    assert_eq!(ends, [(Some(1), "infeasible".into()), (Some(100_000_000), "feasible".into())]);
+}
+
+#[test]
+fn without_a_file_there_are_none() {
+    let folder = tempdir().expect("a folder");
+    let (_, stderr) = run(folder.path(), &["plan", "chainer/alexnet/infer/b1", "--planner", "external/x"], 2);
+    assert!(stderr.contains("docs/external-planners.md"), "{stderr}");
+    let (_, stderr) = run(folder.path(), &["list", "--planners", "nowhere.toml"], 2);
+    assert!(stderr.contains("nowhere.toml"), "{stderr}");
+}
+
+#[test]
+fn another_program_is_another_cell_and_ratios_compare() {
+    let folder = folder();
+    let bench = |planner: &str, code: i32| {
+        let arguments = ["bench", "--workload", "synthetic/uniform/n40/s1", "--planner", planner, "--json"];
+        let limits = ["--out", "store", "--capacity", "1GiB", "--reps", "3", "--time-limit", "10s"];
+        let mut command = planlab(folder.path());
+        let output = command.args(arguments).args(limits).output().expect("the binary runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        (stderr.contains(" 3 run now"), json_lines(&String::from_utf8_lossy(&output.stdout)).len())
+    };
+    assert_eq!(bench("external/stack", 0), (true, 3));
+    assert_eq!(bench("external/stack", 0), (false, 3));
+    write(folder.path(), "stack.sh", format!("{STACK}\necho 'took 2 s'\n"));
+    assert_eq!(bench("external/stack", 0), (true, 3));
+    assert_eq!(bench("first-fit/size", 0), (true, 3));
+    assert_eq!(bench("external/crash", 3), (true, 3));
+    let arguments =
+        ["ratios", "store", "--of", "first-fit/size", "--over", "external/*", "--over", "external/none"];
+    run(folder.path(), &[&arguments[..], &["-o", "tables"]].concat(), 0);
+    let page = std::fs::read_to_string(folder.path().join("tables/ratios.md")).expect("written");
+    for words in [
+        "first-fit/size over external/stack",
+        "external/none`: not run",
+        "crashed",
+        "2.000 s",
+        "** over 1 instances",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let csv = std::fs::read_to_string(folder.path().join("tables/capacity.csv")).expect("written");
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    let row = csv.lines().find(|line| line.contains("external/stack")).expect("a row");
+    let cells: Vec<&str> = row.split(',').collect();
+    let number = |at: usize| cells[at].parse::<f64>().unwrap_or_else(|_| panic!("{row}"));
+    assert!((number(12) - number(5) / number(8)).abs() < 0.05 * number(12), "{row}");
+    assert!((number(13) - number(5) / 2.0).abs() < 1e-5, "{row}");
+}
