@@ -12,8 +12,8 @@ use pumpkin_propagators::disjunctive::ArgDisjunctiveTask;
 use super::Switches;
 use crate::pairs::{Below, Draft, Relation};
 
-/// The greatest height in units. The solver adds and subtracts a few heights in 32 bits.
-const MOST_UNITS: u64 = 1 << 28;
+/// The greatest height in units. The solver adds and subtracts up to three heights in 32 bits.
+pub(super) const MOST_UNITS: u64 = 1 << 29;
 /// The most relations of a model: each is two propagators, about a kilobyte.
 const MOST_RELATIONS: usize = 200_000;
 
@@ -33,13 +33,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// What [`Run::tick`] says; [`PlanError::Failed`] for a model that is too large to build or whose
-    /// numbers do not fit the solver's.
+    /// What [`Run::tick`] says; [`PlanError::Failed`] for a model that is too large to build.
     pub(super) fn new(run: &mut Run<'_>, draft: &Draft<'_>, switches: Switches) -> Result<Self, Halt> {
-        if draft.ceiling > MOST_UNITS {
-            let why = format!("{} units are more than {MOST_UNITS}", draft.ceiling);
-            return Err(PlanError::Failed(why).into());
-        }
         if draft.relations.len() > MOST_RELATIONS {
             let why = format!("the model has more than {MOST_RELATIONS} pairs of buffers");
             return Err(PlanError::Failed(why).into());

@@ -60,8 +60,6 @@ impl Planner for CpPumpkin {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        follow(run, self.switches.reductions(), |run, course, draft| {
-            solve(run, course, &draft, self.switches)
-        })
+        follow(run, self.switches.reductions(), |run, course, draft| solve(run, course, draft, self.switches))
     }
 }

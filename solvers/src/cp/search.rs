@@ -18,7 +18,7 @@ use pumpkin_core::termination::TerminationCondition;
 use pumpkin_core::variables::DomainId;
 
 use super::Switches;
-use super::model::{Model, small};
+use super::model::{MOST_UNITS, Model, small};
 use crate::pairs::{Course, Draft, prove};
 
 /// Steps of each probe of the first round; twice as many in the next.
@@ -30,34 +30,37 @@ const MOST_ROUNDS: u32 = 40;
 pub(super) fn solve(
     run: &mut Run<'_>,
     course: &mut Course,
-    draft: &Draft<'_>,
+    draft: Draft<'_>,
     switches: Switches,
 ) -> Result<(), Halt> {
+    let draft = &draft.coarse(MOST_UNITS);
     let mut search = Search::new(run, draft, switches)?;
     if switches.start {
         search.begin(run)?;
     }
     search.at_most(search.best - 1);
-    let mut round = 0;
-    while search.bound < search.best {
-        for (height, steps) in search.probes(switches, PATIENCE << round) {
-            match search.decide(run, height, steps)? {
-                Verdict::Plan(units) => {
-                    search.best = search.best.min(course.improve(run, draft, &units)?);
-                    search.at_most(search.best - 1);
-                }
-                Verdict::None(bound) => {
-                    search.bound = bound;
-                    prove(run, (draft.unit, bound), Evidence::Cp)?;
-                    search.at_least(bound);
-                }
-                Verdict::Unknown => continue,
+    for round in 0.. {
+        for height in [Height::Bound, Height::Halfway, Height::Lower] {
+            if search.bound >= search.best {
+                return Ok(());
             }
-            break;
+            let steps = PATIENCE << u32::min(round, MOST_ROUNDS);
+            let (height, steps) = search.probe(height, steps, switches);
+            search.look(run, course, draft, height, steps)?;
         }
-        round = (round + 1).min(MOST_ROUNDS);
     }
     Ok(())
+}
+
+/// The height of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Height {
+    /// The bound: a plan there is optimal.
+    Bound,
+    /// Halfway between the bound and the best plan.
+    Halfway,
+    /// Any that is lower than the best plan's.
+    Lower,
 }
 
 /// What a look for a plan came to.
@@ -106,14 +109,44 @@ impl Search {
         }
     }
 
-    /// The heights to try in a round, each for so many steps: the bound, halfway, and any that is lower
-    /// than the best plan's. Where there is nothing between bound and plan, that one alone, to the end.
-    fn probes(&self, switches: Switches, steps: u64) -> Vec<(Option<u64>, Option<u64>)> {
+    /// The greatest height of a probe, and its steps. Where there is nothing between bound and plan, or
+    /// nothing is to be probed, all that is lower, to the end.
+    fn probe(&self, height: Height, steps: u64, switches: Switches) -> (Option<u64>, Option<u64>) {
         if !switches.probe || self.bound + 1 >= self.best {
-            return vec![(None, None)];
+            return (None, None);
         }
-        let middle = self.bound + (self.best - self.bound) / 2;
-        [Some(self.bound), Some(middle), None].map(|height| (height, Some(steps))).into()
+        match height {
+            Height::Bound => (Some(self.bound), Some(steps)),
+            Height::Halfway => (Some(self.bound + (self.best - self.bound) / 2), Some(steps)),
+            Height::Lower => (None, Some(steps)),
+        }
+    }
+
+    /// Looks for a plan, at most `most` high, and takes over what is found or proved.
+    fn look(
+        &mut self,
+        run: &mut Run<'_>,
+        course: &mut Course,
+        draft: &Draft<'_>,
+        most: Option<u64>,
+        steps: Option<u64>,
+    ) -> Result<(), Halt> {
+        match self.decide(run, most, steps)? {
+            Verdict::Plan(units) => {
+                // Of a coarse plan the order may come to more than it says; it is not looked for again.
+                let said = draft.places.iter().zip(&units).map(|(place, offset)| offset + place.size);
+                let said = said.max().unwrap_or(0);
+                self.best = self.best.min(said).min(course.improve(run, draft, &units)?);
+                self.at_most(self.best - 1);
+            }
+            Verdict::None(bound) => {
+                self.bound = bound;
+                prove(run, (draft.unit, bound), Evidence::Cp)?;
+                self.at_least(bound);
+            }
+            Verdict::Unknown => {}
+        }
+        Ok(())
     }
 
     /// No plans above `height`, from now on.

@@ -125,7 +125,7 @@ impl Course {
     }
 
     /// Takes the offsets, in units, of a draft's places over where they make its part lower; offers the
-    /// plan. The height of the part afterwards, in whole units.
+    /// plan. The height of the part afterwards, in whole units, rounded down.
     pub(crate) fn improve(
         &mut self,
         run: &mut Run<'_>,
@@ -147,7 +147,7 @@ impl Course {
                 run.offer(plan)?;
             }
         }
-        Ok(top(instance, &ids, &self.offsets).div_ceil(draft.unit))
+        Ok(top(instance, &ids, &self.offsets) / draft.unit)
     }
 }
 

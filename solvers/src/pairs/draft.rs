@@ -108,6 +108,35 @@ impl<'i> Draft<'i> {
         self.chosen = symmetry::fix(self);
     }
 
+    /// The same in units so large that there are at most `most`, every size, height and offset rounded down:
+    /// as `floor(a) + floor(b) <= floor(a + b)`, every plan of this draft is one of the other. What is
+    /// proved of the other therefore holds here; a plan of the other is no more than an order.
+    pub(crate) fn coarse(mut self, most: u64) -> Self {
+        let factor = self.ceiling.div_ceil(most).max(1);
+        self.unit = self.unit.saturating_mul(factor);
+        self.ceiling /= factor;
+        self.floor /= factor;
+        for place in &mut self.places {
+            place.size /= factor;
+            let is_fixed = place.is_fixed();
+            place.low /= factor;
+            place.high = if is_fixed { place.low } else { self.ceiling - place.size };
+            place.step = if place.step.is_multiple_of(factor) { place.step / factor } else { 1 };
+            place.start /= factor;
+        }
+        let shrunk = |(low, high): Window| (low.div_ceil(factor), high / factor);
+        let (mut relations, mut chosen) = (Vec::new(), Vec::new());
+        for (index, relation) in self.relations.iter().enumerate() {
+            let windows = (shrunk(relation.windows.0), shrunk(relation.windows.1));
+            if windows.0.0 < windows.0.1 && windows.1.0 < windows.1.1 {
+                relations.push(Relation { windows, ..*relation });
+                chosen.push(self.chosen(index));
+            }
+        }
+        (self.relations, self.chosen) = (relations, chosen);
+        self
+    }
+
     pub(crate) fn buffer(&self, place: usize) -> &Buffer {
         self.instance.buffer(self.places[place].id)
     }
@@ -146,8 +175,9 @@ impl<'i> Draft<'i> {
         self.relations.extend(found);
     }
 
+    /// The whole units of a window; those of a draft that is not coarse are all.
     fn in_units(&self, window: &Range<planlab_dsa::Bytes>) -> Window {
-        (window.start.get() / self.unit, window.end.get() / self.unit)
+        (window.start.get().div_ceil(self.unit), window.end.get() / self.unit)
     }
 
     /// Adds the kept-apart pairs; they are related whether or not they meet in time.
@@ -200,7 +230,10 @@ impl<'i> Draft<'i> {
         let mut parts: Vec<(LiveRange, Part)> = Vec::new();
         for (index, place) in self.places.iter().enumerate() {
             for piece in self.instance.buffer(place.id).pieces() {
-                parts.push((piece.steps, (index, self.in_units(&piece.window))));
+                let window = self.in_units(&piece.window);
+                if window.0 < window.1 {
+                    parts.push((piece.steps, (index, window)));
+                }
             }
         }
         let columns = Columns::new(parts.iter().map(|(steps, _)| (*steps).into()));
