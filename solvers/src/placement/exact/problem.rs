@@ -143,8 +143,8 @@ impl Problem {
                 top = top.max(offsets[at] + buffer.size.get());
             }
         }
-        let free = buffers.iter().filter(|(.., pin)| pin.is_none());
-        let columns = Columns::new(free.flat_map(|(_, b, _)| b.pieces()).map(|p| p.steps.into()));
+        // The fixed ones, too: one that meets a part of a free one may lie between its columns.
+        let columns = Columns::new(buffers.iter().flat_map(|(_, b, _)| b.pieces()).map(|p| p.steps.into()));
         let items: Vec<Item> = buffers
             .iter()
             .filter_map(|&(at, b, pin)| item((at, b, pin), unit, &columns, is_apart[at]))
