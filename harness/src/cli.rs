@@ -263,6 +263,9 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct BoundArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
+    /// Time for all arguments together [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) time_limit: Option<Duration>,
     #[command(flatten)]
     pub(crate) reading: Reading,
 }

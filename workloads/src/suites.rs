@@ -389,7 +389,9 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
     })?;
     let RawSuite { name, analysis, include, limits, group: mut groups, mut expect } = raw;
     let place = |what: &str| text.find(what).unwrap_or(0);
-    for group in groups.iter().filter(|group| group.time_limit.is_some() && !group.time_limits.is_empty()) {
+    if let Some(group) =
+        groups.iter().find(|group| group.time_limit.is_some() && !group.time_limits.is_empty())
+    {
         let planners = group.planners.join(", ");
         return Err(bad(
             place("time_limits"),

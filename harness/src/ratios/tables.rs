@@ -73,7 +73,9 @@ impl<'f> Pair<'f> {
         let mut ours_missing = 0;
         let mut ratios = Vec::new();
         for line in &self.lines {
-            let (Some(of), Some(theirs)) = (line.of, line.over.and_then(|over| clock.of(over))) else { continue };
+            let (Some(of), Some(theirs)) = (line.of, line.over.and_then(|over| clock.of(over))) else {
+                continue;
+            };
             let ours = of.seconds().or_else(|| {
                 ours_missing += 1;
                 of.limit_seconds()

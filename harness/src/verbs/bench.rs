@@ -17,6 +17,7 @@ use crate::selection::{suite, tasks};
 use crate::{quantity, view};
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
+    let cancel = cancel_on_interrupt()?;
     let catalog = Catalog::new(args.corpus.corpus.clone());
     let suite = suite(args)?;
     let tasks = tasks(args, suite.as_ref(), &catalog)?;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     }
     let mut store = open_store(&args.out, &note)?;
     let limits = suite.as_ref().map(|suite| suite.limits.clone()).unwrap_or_default();
-    let runner = Runner::new(cancel_on_interrupt()?, Samples::new(limits.samples, limits.single_above))?;
+    let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
     let print = |row: &Record| {
         if output.json {
             // A closed pipe is found out at the end, when the bench has its rows.

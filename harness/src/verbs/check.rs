@@ -1,15 +1,18 @@
 //! `verify` and `bound`.
 
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use planlab_dsa::{
-    Bound, BufferId, Evidence, Instance, Scope, VerifiedPlan, Violation, alignment_bound, fragmentation,
-    initial_bound, pin_bound,
+    Bound, Budget, BufferId, Descriptor, Evidence, Guarantee, Halt, Honours, Instance, Planner, Run, Scope,
+    Stop, VerifiedPlan, Violation, alignment_bound, execute, fragmentation, pin_bound,
 };
+use planlab_solvers::bounds;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::{read_plan, unmatched};
 use serde_json::{Value, json};
 
+use crate::bench::cancel_on_interrupt;
 use crate::cli::{BoundArgs, VerifyArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
@@ -91,18 +94,74 @@ fn name(trace: &Trace, id: BufferId) -> &str {
     trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str())
 }
 
+/// Time for the arguments where none is said.
+const DEFAULT_WALL: Duration = Duration::from_secs(10);
+
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
+    let cancel = cancel_on_interrupt()?;
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    let before = Instant::now();
-    let best = initial_bound(&trace.instance);
-    let seconds = before.elapsed().as_secs_f64();
-    let rows = arguments(&trace.instance);
+    let mut rows = arguments(&trace.instance);
+    let prover = Prover::default();
+    let wall = Some(args.time_limit.unwrap_or(DEFAULT_WALL));
+    let outcome = execute(&prover, &trace.instance, Budget { wall, cancel, ..Budget::default() }, 0);
+    rows.extend(prover.steps.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().map(row_of));
+    let seconds = outcome.elapsed.as_secs_f64();
+    let best = outcome.bound;
     output
         .put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &bound_text(&rows, best))?;
-    Ok(Exit::Complete)
+    match outcome.end {
+        Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
+        Ok(Stop::Deadline) => {
+            note("the time was up before every argument had been tried");
+            Ok(Exit::Complete)
+        }
+        Ok(_) => Ok(Exit::Complete),
+        Err(error) => Err(Failure::new(Exit::Invalid, error)),
+    }
+}
+
+/// A planner that plans nothing and proves what it can.
+#[derive(Default)]
+struct Prover {
+    steps: Mutex<Vec<bounds::Step>>,
+}
+
+impl Planner for Prover {
+    fn descriptor(&self) -> Descriptor {
+        let honours = Honours {
+            in_place: true,
+            pins: true,
+            pauses: true,
+            alignment: true,
+            arenas: true,
+            apart: true,
+            ..Honours::default()
+        };
+        Descriptor {
+            key: "bounds".into(),
+            summary: "lower bounds alone".into(),
+            guarantee: Guarantee::Heuristic,
+            honours,
+            randomized: false,
+            reference: "planlab_solvers::bounds",
+            complexity: "that of each argument",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        bounds::prove(run, bounds::Effort::Thorough, &mut |step| {
+            self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        })
+    }
+}
+
+fn row_of(step: bounds::Step) -> Argument {
+    let bounds::Step { evidence, scope, value, how, seconds, .. } = step;
+    Argument { evidence, scope, value: value.get(), how, seconds }
 }
 
 /// One way to a bound, and what it gives.

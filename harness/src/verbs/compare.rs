@@ -14,12 +14,13 @@ use crate::runner::{Runner, Samples, Subject, now_ns, record};
 use crate::{planners, view};
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
+    let cancel = cancel_on_interrupt()?;
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
-    let runner = Runner::new(cancel_on_interrupt()?, Samples::ONCE)?;
+    let runner = Runner::new(cancel, Samples::ONCE)?;
     let mut rows = Vec::new();
     for planner in chosen(args, trace.instance.len())? {
         if runner.cancel().is_cancelled() {

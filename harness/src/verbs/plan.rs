@@ -20,6 +20,7 @@ use crate::{planners, provenance, view};
 const DEFAULT_WALL: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
+    let cancel = cancel_on_interrupt()?;
     planners::find(&args.planner)?;
     if output.json && args.output.as_deref() == Some("-") {
         return Err(Failure::usage("the plan and the JSON cannot both go to stdout: name a file by -o"));
@@ -30,7 +31,6 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     trace.notices.iter().for_each(|notice| note(notice));
     let cell = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
     let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
-    let cancel = cancel_on_interrupt()?;
     let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
     let started_ns = now_ns();
     let judgement = if args.in_process {
