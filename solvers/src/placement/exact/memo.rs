@@ -34,7 +34,8 @@ fn fold(a: u64, b: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     state: State,
-    capacity: u64,
+    /// One more than the capacity at which it failed; 0: no entry.
+    below: u64,
 }
 
 /// Failed states, each with the capacity at which it failed. A newer state takes an older one's place.
@@ -59,22 +60,22 @@ impl Memo {
     /// Whether the state is known to fail at `capacity`.
     pub(super) fn knows(&self, state: State, capacity: u64) -> bool {
         let entry = &self.entries[self.slot(state)];
-        entry.state == state && entry.capacity >= capacity
+        entry.state == state && capacity < entry.below
     }
 
     pub(super) fn keep(&mut self, state: State, capacity: u64) {
         if self.kept > self.entries.len() / 2 && self.entries.len() < Self::MOST {
             let old = std::mem::replace(&mut self.entries, Vec::new());
             self.entries = vec![Entry::default(); 4 * old.len()];
-            for entry in old.into_iter().filter(|entry| entry.capacity > 0) {
+            for entry in old.into_iter().filter(|entry| entry.below > 0) {
                 let slot = self.slot(entry.state);
                 self.entries[slot] = entry;
             }
         }
         let slot = self.slot(state);
-        if self.entries[slot].capacity == 0 {
+        if self.entries[slot].below == 0 {
             self.kept += 1;
         }
-        self.entries[slot] = Entry { state, capacity };
+        self.entries[slot] = Entry { state, below: capacity + 1 };
     }
 }

@@ -22,6 +22,7 @@ const STACK_PER_ITEM: usize = 4 << 10;
 
 /// Searches until the gap is closed or the run is over, by as many threads as the run may use.
 pub(crate) fn minimise(run: &mut Run<'_>, problem: &Problem, pruning: Pruning) -> Result<(), Halt> {
+    run.raise_bound(problem.floor(), Scope::NoHandOver, Evidence::Load)?;
     let threads = run.threads();
     minimise_on(run, problem, pruning, threads)
 }
@@ -104,7 +105,7 @@ impl Worker<'_, '_> {
     /// The capacity of a restart in bytes; `None` where no plan can be better than the incumbent.
     fn capacity(&self, turn: usize, own_best: Option<u64>) -> Option<u64> {
         let unit = self.problem.unit();
-        let bound = self.run.bound().of(Scope::NoHandOver).value.get().max(self.problem.floor().get());
+        let bound = self.run.bound().of(Scope::NoHandOver).value.get();
         let least = bound.div_ceil(unit);
         let incumbent = self.run.best().map(|best| best.height().get()).into_iter().chain(own_best).min();
         let below = incumbent.map(|height| height.div_ceil(unit).saturating_sub(1));

@@ -10,6 +10,8 @@ mod problem;
 mod pruning;
 mod rank;
 mod search;
+#[cfg(test)]
+mod tests;
 
 pub use certificate::Step;
 pub use planner::Exact;

@@ -24,19 +24,32 @@ const FAR: i128 = 1 << 80;
 pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let grain = i128::from(instance.granularity());
-    let mut best: Option<i128> = run.best().map(|best| i128::from(best.height().get()) / grain);
+    let known = run.best().map(|best| best.height().get());
+    let mut best = known.map_or_else(|| enough(instance, grain), |height| i128::from(height) / grain);
+    let mut is_met = known.is_some();
     let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
     let mut sets = HandOvers { permissions, chosen: Vec::new() };
     sets.each(0, &mut |chosen| {
         let mut search = Search::new(instance, chosen, grain, best);
         let ended = search.branch(run);
+        is_met |= search.best < best;
         best = search.best;
         ended
     })?;
     // Pins that only a hand-over could excuse leave no plan, and no height to speak of.
-    let Some(best) = best else { return Ok(()) };
+    if !is_met {
+        return Ok(());
+    }
     let height = u64::try_from(best * grain).unwrap_or(u64::MAX);
     run.raise_bound(Bytes::new(height), run.scope(), Evidence::Search)
+}
+
+/// One unit more than a height, in units, that is enough for everything above the highest pin.
+fn enough(instance: &Instance, grain: i128) -> i128 {
+    let buffers = instance.buffers();
+    let pins = buffers.iter().filter_map(|b| Some(b.pin?.get() + b.size.get())).max().unwrap_or(0);
+    let needs = buffers.iter().map(|b| i128::from(b.size.get()) + i128::from(b.align.get()));
+    (i128::from(pins) + needs.sum::<i128>()) / grain + 2
 }
 
 /// All sets of permissions that may be used together.
@@ -90,11 +103,11 @@ struct Search<'i> {
     pairs: Vec<(usize, usize, Vec<Interval>)>,
     above: Vec<Above>,
     /// The height to beat.
-    best: Option<i128>,
+    best: i128,
 }
 
 impl<'i> Search<'i> {
-    fn new(instance: &'i Instance, hand_overs: &[InPlace], grain: i128, best: Option<i128>) -> Self {
+    fn new(instance: &'i Instance, hand_overs: &[InPlace], grain: i128, best: i128) -> Self {
         let units = |bytes: u64| i128::from(bytes) / grain;
         let buffers = instance.buffers();
         let mut search = Self {
@@ -161,7 +174,7 @@ impl<'i> Search<'i> {
         run.tick(1 + self.pairs.len() as u64)?;
         let Some(low) = self.lowest() else { return Ok(()) };
         let Some((i, j, allowed)) = self.broken(&low) else {
-            self.best = Some(self.height(&low));
+            self.best = self.height(&low);
             return run.offer(self.plan(&low));
         };
         for (least, most) in allowed {
@@ -208,7 +221,7 @@ impl<'i> Search<'i> {
     }
 
     fn is_better(&self, height: i128) -> bool {
-        self.best.map_or(height < FAR, |best| height < best)
+        height < self.best
     }
 
     /// The broken pair with the fewest ways out; of those the one that costs the most.

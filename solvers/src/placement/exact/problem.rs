@@ -168,7 +168,7 @@ impl Problem {
         self.unit
     }
 
-    /// The lowest height, in bytes, that fixed buffers leave possible.
+    /// The highest end, in bytes, of what is fixed or never active: no plan is lower.
     pub(crate) const fn floor(&self) -> Bytes {
         Bytes::new(self.top)
     }
