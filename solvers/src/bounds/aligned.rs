@@ -38,6 +38,10 @@ impl Argument for Aligned {
         Evidence::Alignment
     }
 
+    fn failure(&self) -> &'static str {
+        "sizes rounded up to their alignments give no more"
+    }
+
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let mut best: Option<(u64, u64)> = None;
         for align in alignments(arena) {

@@ -11,11 +11,10 @@
 //! | load of rounded sizes, for each alignment | alignment | `aligned.rs` |
 //! | heights that sums of sizes can reach | normal-pattern | `patterns.rs` |
 //! | what can lie below each buffer in all sections | section | `section.rs` |
-//! | a window of steps has no plan within a capacity | search | `window.rs`, `cells.rs` |
+//! | a window of steps has no plan within a capacity | search | `window.rs` |
 
 mod aligned;
 mod bits;
-mod cells;
 mod patterns;
 mod section;
 #[cfg(test)]
@@ -51,7 +50,9 @@ pub struct Step {
     pub seconds: f64,
     /// Units of work that it took.
     pub work: u64,
-    /// The argument in a few words; empty where it found nothing above what was known.
+    /// Whether it is more than what was known before.
+    pub raised: bool,
+    /// The argument in a few words.
     pub how: String,
 }
 
@@ -69,21 +70,28 @@ struct Found {
 trait Argument: Sync {
     fn evidence(&self) -> Evidence;
 
+    /// What to say where nothing was found.
+    fn failure(&self) -> &'static str;
+
     /// A bound above `known` bytes, which is one itself, if the argument has one.
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt>;
 }
 
 fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {
-    let (probing, nodes) = match effort {
-        Effort::Quick => (1 << 18, 1_000),
-        Effort::Thorough => (1 << 26, 1_000_000),
-    };
-    vec![
+    let mut all: Vec<Box<dyn Argument>> = vec![
         Box::new(aligned::Aligned),
         Box::new(patterns::Patterns),
-        Box::new(section::Tight { probing }),
-        Box::new(window::Windows { nodes }),
-    ]
+        Box::new(window::Windows { nodes: 1_000, buffers: 64 }),
+        Box::new(section::Tight { probing: 1 << 20 }),
+        Box::new(patterns::Patterns),
+    ];
+    if effort == Effort::Thorough {
+        all.push(Box::new(window::Windows { nodes: 100_000, buffers: 400 }));
+        all.push(Box::new(section::Tight { probing: 1 << 25 }));
+        all.push(Box::new(window::Windows { nodes: 1_000_000, buffers: 400 }));
+        all.push(Box::new(patterns::Patterns));
+    }
+    all
 }
 
 /// Proves what it can and raises the bounds of the run.
@@ -106,16 +114,20 @@ pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) ->
     let mut tracks: Vec<Track<'_>> = views(instance).into_iter().map(Track::new).collect();
     for argument in arguments(effort) {
         for track in &mut tracks {
+            if !track.is_worth(&*argument) {
+                continue;
+            }
             let before = Instant::now();
             let mut work = 0;
             let raised = track.apply(&*argument, &mut |units| {
                 work += units;
                 run.tick(units)
             })?;
-            let (value, how) = (Bytes::new(track.total()), raised.unwrap_or_default());
-            let is_new = !how.is_empty();
-            let (evidence, scope) = (argument.evidence(), track.view.scope);
-            report(Step { evidence, value, scope, seconds: before.elapsed().as_secs_f64(), work, how });
+            let (evidence, scope, value) = (argument.evidence(), track.view.scope, Bytes::new(track.total()));
+            let is_new = raised.is_some();
+            let how = raised.unwrap_or_else(|| argument.failure().to_owned());
+            let seconds = before.elapsed().as_secs_f64();
+            report(Step { evidence, value, scope, seconds, work, raised: is_new, how });
             if is_new {
                 run.raise_bound(value, scope, evidence)?;
             }
@@ -128,17 +140,29 @@ pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) ->
 struct Track<'i> {
     view: View<'i>,
     known: Vec<u64>,
+    /// What was known when sums of sizes were last looked at.
+    rounded: Option<Vec<u64>>,
 }
 
 impl<'i> Track<'i> {
     fn new(view: View<'i>) -> Self {
         let known = |arena: &Instance| planlab_dsa::initial_bound(arena).of(Scope::NoHandOver).value.get();
         let known = view.arenas.iter().map(|arena| known(arena)).collect();
-        Self { view, known }
+        Self { view, known, rounded: None }
     }
 
     fn total(&self) -> u64 {
         self.known.iter().sum()
+    }
+
+    /// Whether the argument could say anything new: sums of sizes come again only where something rose.
+    fn is_worth(&mut self, argument: &dyn Argument) -> bool {
+        let is_rounding = argument.evidence() == Evidence::NormalPattern;
+        let is_old = self.rounded.as_ref() == Some(&self.known);
+        if is_rounding && !is_old {
+            self.rounded = Some(self.known.clone());
+        }
+        !(is_rounding && is_old)
     }
 
     /// What the argument says, where it raises anything.

@@ -6,6 +6,9 @@
 //! pin's end plus the sizes of some distinct buffers, and they all belong to one *component* (buffers tied
 //! together by conflicts). The least such sum that is not below what is known is a bound.
 //!
+//! Where nothing is pinned or aligned, the load is such a sum itself: that of what is live at the peak. Then
+//! the argument says nothing alone, but rounds up what others have raised above the load.
+//!
 //! ```text
 //!          |  c  |            height = size(a) + size(b) + size(c),
 //!       +--+--+--+            though a and c are never in use together
@@ -47,6 +50,10 @@ pub(super) struct Patterns;
 impl Argument for Patterns {
     fn evidence(&self) -> Evidence {
         Evidence::NormalPattern
+    }
+
+    fn failure(&self) -> &'static str {
+        "sums of sizes reach what was known"
     }
 
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
@@ -116,6 +123,8 @@ struct Stack {
     pinned_ends: Vec<u64>,
     align: u64,
     load: u64,
+    /// Whether the load is a sum of sizes: that of what is live at the peak.
+    load_is_sum: bool,
 }
 
 impl Stack {
@@ -127,8 +136,9 @@ impl Stack {
         let end = |buffer: &&&Buffer| Some((buffer.pin?.get() + buffer.size.get()) / grain);
         let pinned_ends: Vec<u64> = component.iter().filter_map(|buffer| end(&buffer)).collect();
         let load = load(component) / grain;
+        let load_is_sum = pinned_ends.is_empty() && align == 1;
         let load = load.max(pinned_ends.iter().copied().max().unwrap_or(0));
-        Self { sizes, pinned_ends, align, load }
+        Self { sizes, pinned_ends, align, load, load_is_sum }
     }
 
     fn rounded(&self, number: u64) -> u64 {
@@ -140,7 +150,7 @@ impl Stack {
     fn least_top(&self, from: u64, work: &mut u64, tick: &mut Tick<'_>) -> Result<Option<u64>, Halt> {
         let pinned = self.pinned_ends.iter().copied().filter(|&end| end >= from).min().unwrap_or(u64::MAX);
         let Some(&largest) = self.sizes.last() else { return Ok(Some(pinned)) };
-        if pinned == from {
+        if pinned == from || (self.load_is_sum && from == self.load) {
             return Ok(Some(from));
         }
         // Stacking everything passes `from` by at most one buffer, or does not reach it.

@@ -54,7 +54,7 @@ const MOST_FILL: u64 = 1 << 21;
 
 /// Which of the rules are used; the first three are always.
 pub(super) struct Tight {
-    /// Machine words that probing may look at, at each capacity.
+    /// Machine words that probing may look at.
     pub(super) probing: u64,
 }
 
@@ -63,23 +63,33 @@ impl Argument for Tight {
         Evidence::Section
     }
 
+    fn failure(&self) -> &'static str {
+        "what can lie below each buffer, in all sections at once, leaves room"
+    }
+
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let grain = arena.granularity();
         let Some(shape) = Shape::new(arena, grain) else { return Ok(None) };
-        let mut capacity = known.div_ceil(grain);
-        let first = capacity;
-        while capacity < MOST_GRANULES && shape.refutes(capacity, self.probing, tick)? {
-            capacity += 1;
-        }
-        let value = capacity * grain;
-        let how = format!(
-            "{} refuted by what can lie below each buffer in all sections",
-            match capacity - first {
-                1 => format!("a capacity of {}", first * grain),
-                count => format!("{count} capacities from {} on", first * grain),
+        let heights = shape.heights(known.div_ceil(grain));
+        let (mut at, mut stride, mut probing) = (0, 1, self.probing);
+        // Capacities in growing strides: what does not fit the greater does not fit the smaller.
+        while let Some(&capacity) = heights.get(at + stride - 1) {
+            if shape.refutes(capacity, &mut probing, tick)? {
+                at += stride;
+                stride *= 2;
+            } else if stride == 1 {
+                break;
+            } else {
+                stride = 1;
             }
+        }
+        let Some(&last) = at.checked_sub(1).and_then(|before| heights.get(before)) else { return Ok(None) };
+        let value = (heights.get(at).copied().unwrap_or(last + 1) as u64).saturating_mul(grain);
+        let refuted = last as u64 * grain;
+        let how = format!(
+            "what can lie below each buffer, in all sections at once, leaves no plan within {refuted}"
         );
-        Ok((capacity > first).then_some(Found { value, how }))
+        Ok((value > known).then_some(Found { value, how }))
     }
 }
 
@@ -148,9 +158,24 @@ impl Shape {
         }
     }
 
+    /// The heights from `known` on that a lowest plan can have: sums of sizes, where nothing is pinned or
+    /// aligned.
+    fn heights(&self, known: u64) -> Vec<usize> {
+        let most = usize::try_from(MOST_GRANULES).unwrap_or(usize::MAX);
+        let known = usize::try_from(known).unwrap_or(usize::MAX);
+        let is_free = self.aligns.iter().all(|&align| align == 1) && self.pins.iter().all(Option::is_none);
+        if !is_free {
+            return (known..most).collect();
+        }
+        let mut sums = Bits::none(most);
+        sums.insert(0);
+        self.sizes.iter().for_each(|&size| sums.or_shifted(size));
+        sums.clear(0, known);
+        sums.iter().collect()
+    }
+
     /// Whether no plan fits a capacity, as far as the rules see.
-    fn refutes(&self, capacity: u64, probing: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
-        let Ok(capacity) = usize::try_from(capacity) else { return Ok(false) };
+    fn refutes(&self, capacity: usize, probing: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
         if self.loads.iter().chain(&self.sizes).any(|&load| load > capacity) {
             return Ok(true);
         }
@@ -324,7 +349,7 @@ impl Rules<'_> {
 
     /// Strikes out offsets that lead nowhere, until nothing changes or the work is spent; false when a buffer
     /// has no offset left.
-    fn probe(&self, offsets: &mut [Bits], mut work: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
+    fn probe(&self, offsets: &mut [Bits], work: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
         let words = offsets.iter().map(Bits::words).sum::<u64>().max(1);
         let pass = words * (1 + self.shape.sections.len() as u64);
         let mut order: Vec<usize> = (0..offsets.len()).collect();
@@ -335,7 +360,7 @@ impl Rules<'_> {
                 let places: Vec<usize> = offsets[row].iter().collect();
                 for place in places {
                     let Some(left) = work.checked_sub(pass) else { return Ok(true) };
-                    work = left;
+                    *work = left;
                     tick(words / 8 + 1)?;
                     if self.leads_on(row, place, offsets, tick)? {
                         continue;

@@ -133,6 +133,27 @@ pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>>
     Some(all)
 }
 
+/// A step of each section, ascending, and the bytes in use then.
+pub(super) fn crests(instance: &Instance) -> Vec<(u32, u64)> {
+    let mut events = Vec::with_capacity(2 * instance.len());
+    for piece in instance.buffers().iter().flat_map(|buffer| buffer.pieces()) {
+        events.push((piece.steps.start().get(), true, piece.bytes()));
+        events.push((piece.steps.end().get(), false, piece.bytes()));
+    }
+    events.sort_unstable();
+    let (mut all, mut load, mut grew) = (Vec::new(), 0, None);
+    for (step, begins, bytes) in events {
+        if begins {
+            load += bytes;
+            grew = Some(step);
+        } else {
+            all.extend(grew.take().map(|since| (since, load)));
+            load -= bytes;
+        }
+    }
+    all
+}
+
 /// Buffers that are in use together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {

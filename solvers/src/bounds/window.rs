@@ -4,7 +4,7 @@
 //! a few neighbouring sections fits nowhere. A window around a peak is searched for a plan within the
 //! capacity; if there is none, the height is at least the next multiple of the granularity, and the next
 //! capacity is tried. Windows grow as long as the work allows; one that has a plan is left, one that is not
-//! decided comes again with ten times the nodes.
+//! decided comes again with ten times the nodes. The search is that of the planner `exact`.
 //!
 //! In a window most buffers are usually live from its first step to its last. One of those is in conflict
 //! with all others, so in any plan of the window everything below it can move up by its size and it can go
@@ -22,26 +22,24 @@
 //! 1. M. Maas, U. Beaugnon, A. Chauhan, B. Ilbeyi: *TelaMalloc: Efficient On-Chip Memory Allocation for
 //!    Production Machine Learning Accelerators*. ASPLOS 2022. doi:10.1145/3567955.3567961
 //! 2. M. D. Moffitt: *MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
-//!    Learning*. ASPLOS 2023. doi:10.1145/3623278.3624752 (sections; the search order of `cells.rs`)
+//!    Learning*. ASPLOS 2023. doi:10.1145/3623278.3624752 (sections)
 //!
 //! # Complexity
 //!
 //! Exponential in the buffers of a window; cut off at a fixed number of nodes.
 
+use std::collections::BTreeSet;
+
 use planlab_dsa::{Buffer, Evidence, Halt, Instance, LiveRange};
 
-use super::cells::{Answer, Cells};
-use super::view::{Section, clip, sections};
+use super::view::{clip, crests};
 use super::{Argument, Found, Tick};
+use crate::placement::exact::kernel::{Problem, Verdict};
 
-/// The most members of all sections together.
-const MOST_MEMBERS: usize = 1 << 22;
 /// Windows grow around so many peaks.
 const PEAKS: usize = 4;
 /// Sections in the smallest window.
 const SMALLEST: usize = 4;
-/// The most buffers that are searched in one window.
-const MOST_BUFFERS: usize = 400;
 /// Nodes in the first round, for each window.
 const FIRST_NODES: u64 = 1_000;
 
@@ -49,6 +47,8 @@ const FIRST_NODES: u64 = 1_000;
 pub(super) struct Windows {
     /// Nodes for each window in the last round.
     pub(super) nodes: u64,
+    /// The most buffers that are searched in one window.
+    pub(super) buffers: usize,
 }
 
 impl Argument for Windows {
@@ -56,15 +56,13 @@ impl Argument for Windows {
         Evidence::Search
     }
 
+    fn failure(&self) -> &'static str {
+        "no window of steps was shown to be too full"
+    }
+
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
-        let Some(sections) = sections(arena, MOST_MEMBERS) else { return Ok(None) };
         let mut ladder = Ladder { grain: arena.granularity(), known, found: None };
-        let mut open: Vec<Window> = Vec::new();
-        for (first, last) in spans(arena, &sections) {
-            tick(arena.len() as u64 / 16 + 1)?;
-            let steps = LiveRange::new(sections[first].step, sections[last].step + 1);
-            open.extend(steps.ok().and_then(|steps| Window::new(arena, steps)));
-        }
+        let mut open = self.windows(arena, tick)?;
         let mut nodes = FIRST_NODES;
         while nodes <= self.nodes && !open.is_empty() {
             let mut left = Vec::new();
@@ -80,45 +78,73 @@ impl Argument for Windows {
     }
 }
 
-/// First and last section of each window, the small ones first.
-fn spans(arena: &Instance, sections: &[Section]) -> Vec<(usize, usize)> {
-    let size = |&row: &u32| arena.buffers()[row as usize].size.get();
-    let loads: Vec<u64> = sections.iter().map(|section| section.members.iter().map(size).sum()).collect();
-    let mut order: Vec<usize> = (0..sections.len()).collect();
-    order.sort_by_key(|&number| (std::cmp::Reverse(loads[number]), number));
+impl Windows {
+    /// Windows around the highest peaks, the small ones first.
+    fn windows(&self, arena: &Instance, tick: &mut Tick<'_>) -> Result<Vec<Window>, Halt> {
+        let crests = crests(arena);
+        let mut peaks = peaks(&crests);
+        let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut width = SMALLEST;
+        while !peaks.is_empty() {
+            let mut growing = Vec::new();
+            for peak in peaks {
+                tick(arena.len() as u64 / 16 + 1)?;
+                let first = peak.saturating_sub(width / 2);
+                let end = (first + width).min(crests.len());
+                let Ok(steps) = LiveRange::new(crests[first].0, crests[end - 1].0 + 1) else { continue };
+                if (first, end) != (0, crests.len()) {
+                    growing.push(peak);
+                }
+                if seen.insert((first, end)) {
+                    match Window::new(arena, steps, self.buffers) {
+                        Kept::Some(window) => all.push(window),
+                        Kept::None => {}
+                        Kept::TooMany => growing.retain(|&other| other != peak),
+                    }
+                }
+            }
+            peaks = growing;
+            width += width.div_ceil(2);
+        }
+        Ok(all)
+    }
+}
+
+/// The sections with the most bytes, none beside another.
+fn peaks(crests: &[(u32, u64)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..crests.len()).collect();
+    order.sort_by_key(|&number| (std::cmp::Reverse(crests[number].1), number));
     let mut peaks: Vec<usize> = Vec::new();
     for number in order {
-        if peaks.len() < PEAKS && peaks.iter().all(|peak| peak.abs_diff(number) > SMALLEST) {
+        if peaks.iter().all(|peak| peak.abs_diff(number) > SMALLEST) {
             peaks.push(number);
         }
-    }
-    let mut spans = Vec::new();
-    let mut width = SMALLEST;
-    while width < 2 * sections.len().max(SMALLEST) {
-        for peak in &peaks {
-            let first = peak.saturating_sub(width / 2);
-            spans.push((first, (first + width).min(sections.len()) - 1));
+        if peaks.len() == PEAKS {
+            break;
         }
-        width += width.div_ceil(2);
     }
-    spans.push((0, sections.len().saturating_sub(1)));
-    spans.retain(|&(first, last)| last < sections.len() && last + 1 >= first + SMALLEST.min(sections.len()));
-    let mut seen = std::collections::BTreeSet::new();
-    spans.retain(|&span| seen.insert(span));
-    spans
+    peaks
+}
+
+/// What is left of a window.
+enum Kept {
+    Some(Window),
+    /// Every buffer was taken out, or the search cannot see the rest.
+    None,
+    TooMany,
 }
 
 /// A window without the buffers that are live in all of it.
 struct Window {
-    cells: Cells,
+    problem: Problem,
+    buffers: usize,
     steps: LiveRange,
     /// Bytes of the buffers taken out.
     taken: u64,
 }
 
 impl Window {
-    /// `None` where nothing is left to search, or too much.
-    fn new(arena: &Instance, steps: LiveRange) -> Option<Self> {
+    fn new(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
         // One that is paused all the time is in nobody's way, not even that of the others taken out.
         let inside =
             |buffer| clip(buffer, steps).map(without_windows).filter(|b| b.pieces().next().is_some());
@@ -135,9 +161,15 @@ impl Window {
                 !goes
             });
         }
-        let is_small = (1..=MOST_BUFFERS).contains(&kept.len());
-        let inner = is_small.then(|| Instance::from_buffers(kept).ok()).flatten()?;
-        Some(Self { cells: Cells::new(&inner), steps, taken })
+        if kept.len() > most {
+            return Kept::TooMany;
+        }
+        let buffers = kept.len();
+        let inner = Instance::from_buffers(kept).ok().filter(|inner| !inner.is_empty());
+        match inner.and_then(|inner| Problem::new(&inner, &[])) {
+            Some(problem) => Kept::Some(Self { problem, buffers, steps, taken }),
+            None => Kept::None,
+        }
     }
 }
 
@@ -161,23 +193,23 @@ impl Ladder {
         loop {
             let capacity = (self.known.div_ceil(self.grain) + stride - 1).saturating_mul(self.grain);
             let answer = match capacity.checked_sub(window.taken) {
-                Some(inside) => window.cells.decide(inside, nodes, tick)?,
-                None => Answer::None,
+                Some(inside) => window.problem.decide(inside, nodes, tick)?,
+                None => Verdict::Infeasible,
             };
             match answer {
-                Answer::None => {
+                Verdict::Infeasible => {
                     self.known = capacity + self.grain;
                     self.found = Some(format!(
                         "no plan of steps {} to {} ({} buffers once {} bytes that stay are set aside) fits {capacity}",
                         window.steps.start(),
                         window.steps.end(),
-                        window.cells.len(),
+                        window.buffers,
                         window.taken,
                     ));
                     stride *= 2;
                 }
-                Answer::Some if stride == 1 => return Ok(true),
-                Answer::Unknown if stride == 1 => return Ok(false),
+                Verdict::Feasible(_) if stride == 1 => return Ok(true),
+                Verdict::Unknown if stride == 1 => return Ok(false),
                 _ => stride = 1,
             }
         }
