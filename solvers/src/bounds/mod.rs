@@ -15,6 +15,7 @@
 
 mod aligned;
 mod bits;
+mod cores;
 mod patterns;
 mod section;
 #[cfg(test)]
@@ -82,12 +83,12 @@ fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {
         Box::new(aligned::Aligned),
         Box::new(patterns::Patterns),
         Box::new(window::Windows { nodes: 1_000, buffers: 64 }),
-        Box::new(section::Tight { probing: 1 << 20 }),
+        Box::new(section::Tight { probing: 1 << 20, windows: 0 }),
         Box::new(patterns::Patterns),
     ];
     if effort == Effort::Thorough {
         all.push(Box::new(window::Windows { nodes: 100_000, buffers: 400 }));
-        all.push(Box::new(section::Tight { probing: 1 << 25 }));
+        all.push(Box::new(section::Tight { probing: 1 << 25, windows: 6 }));
         all.push(Box::new(window::Windows { nodes: 1_000_000, buffers: 400 }));
         all.push(Box::new(patterns::Patterns));
     }

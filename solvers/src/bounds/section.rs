@@ -37,11 +37,12 @@
 //!
 //! For s sections of m buffers and H granules: O(s m^2 H / 64) for the fill, and O(n H) probes of
 //! O((n d + s m log H) H / 64) for d conflicts a buffer, until nothing changes; cut off at a fixed amount of
-//! work. At most 2^12 granules and 400 buffers.
+//! work. At most 2^12 granules and 400 buffers; of more buffers, windows with at most so many are looked at.
 
 use planlab_dsa::{Evidence, Halt, Instance};
 
 use super::bits::Bits;
+use super::cores::cores;
 use super::view::{Section, sections};
 use super::{Argument, Found, Tick};
 
@@ -56,6 +57,8 @@ const MOST_FILL: u64 = 1 << 21;
 pub(super) struct Tight {
     /// Machine words that probing may look at.
     pub(super) probing: u64,
+    /// Windows that are tried where the arena has too many buffers, the largest.
+    pub(super) windows: usize,
 }
 
 impl Argument for Tight {
@@ -68,6 +71,26 @@ impl Argument for Tight {
     }
 
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+        if arena.len() <= MOST_BUFFERS || self.windows == 0 {
+            return self.refute(arena, known, tick);
+        }
+        let mut found: Option<Found> = None;
+        let cores = cores(arena, MOST_BUFFERS, tick)?;
+        for core in cores.iter().rev().take(self.windows) {
+            let known = found.as_ref().map_or(known, |found| found.value);
+            if let Some(inner) = self.refute(&core.inner, known.saturating_sub(core.taken), tick)? {
+                let value = (inner.value + core.taken).next_multiple_of(arena.granularity());
+                let how = format!("in steps {} to {}: {}", core.steps.start(), core.steps.end(), inner.how);
+                found = Some(Found { value, how });
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Tight {
+    /// A bound above `known` on the height of one whole instance.
+    fn refute(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let grain = arena.granularity();
         let Some(shape) = Shape::new(arena, grain) else { return Ok(None) };
         let heights = shape.heights(known.div_ceil(grain));

@@ -6,17 +6,6 @@
 //! capacity is tried. Windows grow as long as the work allows; one that has a plan is left, one that is not
 //! decided comes again with ten times the nodes. The search is that of the planner `exact`.
 //!
-//! In a window most buffers are usually live from its first step to its last. One of those is in conflict
-//! with all others, so in any plan of the window everything below it can move up by its size and it can go
-//! to the bottom. So it is taken out, and the capacity is less by its size; what stays is often small.
-//!
-//! ```text
-//!      |  window   |
-//!    --+-----------+--           +-----------+
-//!      | all of it |     ==>     | +--+ +--+ |   capacity - size
-//!    --+-+--+-+--+-+--           +-+--+-+--+-+
-//! ```
-//!
 //! # References
 //!
 //! 1. M. Maas, U. Beaugnon, A. Chauhan, B. Ilbeyi: *TelaMalloc: Efficient On-Chip Memory Allocation for
@@ -28,18 +17,12 @@
 //!
 //! Exponential in the buffers of a window; cut off at a fixed number of nodes.
 
-use std::collections::BTreeSet;
+use planlab_dsa::{Evidence, Halt, Instance};
 
-use planlab_dsa::{Buffer, Evidence, Halt, Instance, LiveRange};
-
-use super::view::{clip, crests};
+use super::cores::{Core, cores};
 use super::{Argument, Found, Tick};
 use crate::placement::exact::kernel::{Problem, Verdict};
 
-/// Windows grow around so many peaks.
-const PEAKS: usize = 4;
-/// Sections in the smallest window.
-const SMALLEST: usize = 4;
 /// Nodes in the first round, for each window.
 const FIRST_NODES: u64 = 1_000;
 
@@ -62,7 +45,10 @@ impl Argument for Windows {
 
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let mut ladder = Ladder { grain: arena.granularity(), known, found: None };
-        let mut open = self.windows(arena, tick)?;
+        let mut open: Vec<Window> = Vec::new();
+        for core in cores(arena, self.buffers, tick)? {
+            open.extend(Problem::new(&core.inner, &[]).map(|problem| Window { core, problem }));
+        }
         let mut nodes = FIRST_NODES;
         while nodes <= self.nodes && !open.is_empty() {
             let mut left = Vec::new();
@@ -78,105 +64,10 @@ impl Argument for Windows {
     }
 }
 
-impl Windows {
-    /// Windows around the highest peaks, the small ones first.
-    fn windows(&self, arena: &Instance, tick: &mut Tick<'_>) -> Result<Vec<Window>, Halt> {
-        let crests = crests(arena);
-        let mut peaks = peaks(&crests);
-        let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut width = SMALLEST;
-        while !peaks.is_empty() {
-            let mut growing = Vec::new();
-            for peak in peaks {
-                tick(arena.len() as u64 / 16 + 1)?;
-                let first = peak.saturating_sub(width / 2);
-                let end = (first + width).min(crests.len());
-                let Ok(steps) = LiveRange::new(crests[first].0, crests[end - 1].0 + 1) else { continue };
-                if (first, end) != (0, crests.len()) {
-                    growing.push(peak);
-                }
-                if seen.insert((first, end)) {
-                    match Window::new(arena, steps, self.buffers) {
-                        Kept::Some(window) => all.push(window),
-                        Kept::None => {}
-                        Kept::TooMany => growing.retain(|&other| other != peak),
-                    }
-                }
-            }
-            peaks = growing;
-            width += width.div_ceil(2);
-        }
-        Ok(all)
-    }
-}
-
-/// The sections with the most bytes, none beside another.
-fn peaks(crests: &[(u32, u64)]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..crests.len()).collect();
-    order.sort_by_key(|&number| (std::cmp::Reverse(crests[number].1), number));
-    let mut peaks: Vec<usize> = Vec::new();
-    for number in order {
-        if peaks.iter().all(|peak| peak.abs_diff(number) > SMALLEST) {
-            peaks.push(number);
-        }
-        if peaks.len() == PEAKS {
-            break;
-        }
-    }
-    peaks
-}
-
-/// What is left of a window.
-enum Kept {
-    Some(Window),
-    /// Every buffer was taken out, or the search cannot see the rest.
-    None,
-    TooMany,
-}
-
-/// A window without the buffers that are live in all of it.
+/// A core, ready to be searched.
 struct Window {
+    core: Core,
     problem: Problem,
-    buffers: usize,
-    steps: LiveRange,
-    /// Bytes of the buffers taken out.
-    taken: u64,
-}
-
-impl Window {
-    fn new(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
-        // One that is paused all the time is in nobody's way, not even that of the others taken out.
-        let inside =
-            |buffer| clip(buffer, steps).map(without_windows).filter(|b| b.pieces().next().is_some());
-        let mut kept: Vec<Buffer> = arena.buffers().iter().filter_map(inside).collect();
-        let common = kept.iter().fold(1, |most, buffer| most.max(buffer.align.get()));
-        let is_free =
-            kept.iter().all(|buffer| buffer.pin.is_none() && common.is_multiple_of(buffer.align.get()));
-        let mut taken = 0;
-        if is_free {
-            kept.retain(|buffer| {
-                let through = buffer.live == steps && buffer.pauses.is_empty();
-                let goes = through && buffer.size.get().is_multiple_of(common);
-                taken += if goes { buffer.size.get() } else { 0 };
-                !goes
-            });
-        }
-        if kept.len() > most {
-            return Kept::TooMany;
-        }
-        let buffers = kept.len();
-        let inner = Instance::from_buffers(kept).ok().filter(|inner| !inner.is_empty());
-        match inner.and_then(|inner| Problem::new(&inner, &[])) {
-            Some(problem) => Kept::Some(Self { problem, buffers, steps, taken }),
-            None => Kept::None,
-        }
-    }
-}
-
-/// The buffer with nothing in use in its pauses.
-fn without_windows(mut buffer: Buffer) -> Buffer {
-    buffer.pauses.iter_mut().for_each(|pause| pause.window = None);
-    buffer
 }
 
 /// The bound as it rises.
@@ -192,7 +83,7 @@ impl Ladder {
         let mut stride = 1;
         loop {
             let capacity = (self.known.div_ceil(self.grain) + stride - 1).saturating_mul(self.grain);
-            let answer = match capacity.checked_sub(window.taken) {
+            let answer = match capacity.checked_sub(window.core.taken) {
                 Some(inside) => window.problem.decide(inside, nodes, tick)?,
                 None => Verdict::Infeasible,
             };
@@ -201,10 +92,10 @@ impl Ladder {
                     self.known = capacity + self.grain;
                     self.found = Some(format!(
                         "no plan of steps {} to {} ({} buffers once {} bytes that stay are set aside) fits {capacity}",
-                        window.steps.start(),
-                        window.steps.end(),
-                        window.buffers,
-                        window.taken,
+                        window.core.steps.start(),
+                        window.core.steps.end(),
+                        window.core.inner.len(),
+                        window.core.taken,
                     ));
                     stride *= 2;
                 }
