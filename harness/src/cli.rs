@@ -298,6 +298,8 @@ pub(crate) enum ExportFormat {
     Lab,
     /// MiniMalloc's CSV
     Minimalloc,
+    /// idealloc's CSV, both ends exclusive, steps doubled
+    Idealloc,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

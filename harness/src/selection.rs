@@ -106,7 +106,8 @@ fn of_suite(
         if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
     let selection = suite.select(catalog, &planners::keys())?;
     selection.notices.iter().for_each(|notice| note(notice));
-    let keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
+    let mut keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
+    keys.dedup();
     for pattern in &args.workloads {
         if !keys.iter().any(|key| glob(pattern, key)) {
             return Err(no_workload(pattern, &format!(" in suite `{}`", suite.name), &keys));

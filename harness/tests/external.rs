@@ -169,6 +169,33 @@ fn what_it_does_not_honour_is_refused() {
     assert_eq!(plan(folder.path(), "stack", &[], 3)["detail"], "unsupported");
 }
 
+/// The CP-SAT script, where OR-Tools is there: `harness/external/setup-cp-sat` puts it there, or the variable
+/// `PLANLAB_CP_SAT_PYTHON` names a Python that has it.
+#[test]
+fn cp_sat_reaches_a_small_optimum_with_pins_and_alignment() {
+    let external = Path::new(env!("CARGO_MANIFEST_DIR")).join("external");
+    let python = std::env::var("PLANLAB_CP_SAT_PYTHON").map_or(external.join("venv/bin/python"), Into::into);
+    if !python.is_file() {
+        eprintln!("skipped: no OR-Tools, run harness/external/setup-cp-sat");
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    let file = std::fs::read_to_string(external.join("planners.example.toml")).expect("it is there");
+    let script = external.join("cp_sat.py").display().to_string();
+    let file = file.replace("venv/bin/python", &python.display().to_string()).replace("cp_sat.py", &script);
+    write(folder.path(), "planners.toml", file);
+    // Beside the pin at 96 there are 96 bytes below: either `a` or `c` lies there, and `a` at a multiple of 64.
+    let trace =
+        "id,lower,upper,size,alignment,offset\np,0,9,32,1,96\na,0,4,80,64,\nb,4,9,96,1,\nc,0,4,64,1,\n";
+    write(folder.path(), "trace.csv", trace);
+    let row = plan(folder.path(), "cp-sat", &["--threads", "2"], 0);
+    assert_eq!((row["height"].as_u64(), row["threads"].as_u64()), (Some(192), Some(2)), "{row}");
+    let row = plan(folder.path(), "cp-sat-fit", &["--capacity", "192"], 0);
+    assert_eq!(row["stop"], "target-reached", "{row}");
+    let row = plan(folder.path(), "cp-sat-fit", &["--capacity", "191"], 3);
+    assert!(row["height"].is_null() && row["status"] != "feasible", "{row}");
+}
+
 #[test]
 fn a_missing_program_is_listed_and_not_run() {
     let folder = folder();

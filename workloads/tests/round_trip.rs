@@ -191,3 +191,26 @@ fn recorded_nets_come_back() {
         assert_eq!(without_lines(&again), without_lines(&trace), "{key}");
     }
 }
+
+#[test]
+fn idealloc_files_keep_every_conflict() {
+    let text = "id,lower,upper,size\nz,7,9,4\na,0,1,8\nb,1,3,16\nc,2,8,32\nd,3,7,64\n";
+    let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+    let written = planlab_workloads::formats::write_idealloc(&trace).expect("can be said");
+    let lines: Vec<&[u8]> = written.split(|&byte| byte == b'\n').collect();
+    assert_eq!(lines[..3], [&b"id,lower,upper,size"[..], b"0,14,18,4", b"1,0,2,8"]);
+    let options = ReadOptions::default().with_dialect(planlab_workloads::Dialect::Open);
+    let back = read_trace("i.csv", &written, &options).expect("valid");
+    assert_eq!(back.instance.load().bytes, trace.instance.load().bytes);
+    let conflicts = |instance: &planlab_dsa::Instance| -> Vec<bool> {
+        let all = instance.buffers();
+        let meet = |a: &planlab_dsa::Buffer, b: &planlab_dsa::Buffer| {
+            a.live.start() < b.live.end() && b.live.start() < a.live.end()
+        };
+        all.iter().flat_map(|a| all.iter().map(move |b| meet(a, b))).collect()
+    };
+    assert_eq!(conflicts(&back.instance), conflicts(&trace.instance));
+    let pinned = read_trace("p.csv", b"id,lower,upper,size,offset\na,0,1,8,0\n", &ReadOptions::default());
+    let error = planlab_workloads::formats::write_idealloc(&pinned.expect("valid")).expect_err("a pin");
+    assert!(error.to_string().contains("pinned"), "{error}");
+}

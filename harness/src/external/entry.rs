@@ -318,6 +318,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_is_valid() {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("external/planners.example.toml");
+        let entries = read(&example).map_err(|failure| failure.error).expect("valid");
+        let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert!(keys.contains(&"external/minimalloc") && keys.contains(&"external/cp-sat"), "{keys:?}");
+    }
+
+    #[test]
     fn a_version_follows_program_and_command_line() {
         let version = |text: &str| parse(text).expect("valid")[0].version().to_owned();
         assert_eq!(version(GOOD), version(GOOD));

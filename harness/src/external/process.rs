@@ -13,7 +13,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::launch;
 
-/// How often limits are looked at, and memory and new plans.
+/// How often limits are looked at, and memory and new plans: after this time first, then less and less often.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+/// The longest time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 /// What is kept of the end of each stream, in bytes.
 const TAIL: usize = 64 << 10;
@@ -57,12 +59,14 @@ pub(crate) fn follow(
     let ends = wait(child);
     let mut peak = None;
     let mut halt = None;
+    let mut patience = FIRST_LOOK;
     let ended = loop {
-        match ends.recv_timeout(LOOK) {
+        match ends.recv_timeout(patience) {
             Ok(ended) => break Some(ended),
             Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) => {}
         }
+        patience = (patience * 2).min(LOOK);
         peak = peak.max(crate::isolation::child::peak_rss_of(pid));
         let told = run.tick(WORK_OF_A_LOOK).and_then(|()| look(run));
         let patient =

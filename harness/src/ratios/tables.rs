@@ -87,8 +87,18 @@ impl<'f> Pair<'f> {
     }
 
     fn markdown(&self) -> String {
-        let header =
-            ["instance", "capacity", "ours", "ends", "theirs", "ends", "ratio", "own clock", "ratio"];
+        let header = [
+            "instance",
+            "capacity",
+            "limit",
+            "ours",
+            "ends",
+            "theirs",
+            "ends",
+            "ratio",
+            "own clock",
+            "ratio",
+        ];
         let rows: Vec<Vec<String>> = self.lines.iter().map(Line::cells).collect();
         let (wall, own) = (self.mean(Clock::Wall), self.mean(Clock::Own));
         format!(
@@ -152,6 +162,7 @@ impl Line<'_> {
         vec![
             self.subject.workload.clone(),
             number(self.subject.capacity),
+            shown(self.subject.wall_ns.map(as_seconds)),
             time(self.of),
             word(self.of),
             time(self.over),
@@ -271,14 +282,13 @@ pub(crate) fn page(
 ) -> String {
     let mut text = format!("# Planners side by side\n\nMade by `{command}`.\n{machine}\n\n{WHAT}\n");
     let at_capacity = field.figures.keys().any(|subject| subject.capacity.is_some());
+    text += &absent(field, &[of, over].concat());
     if at_capacity {
         let _ = write!(text, "## At a capacity\n\n{}", summary(pairs));
-        text += &absent(field, &[of, over].concat(), true);
         pairs.iter().for_each(|pair| text += &pair.markdown());
     }
     if field.figures.keys().any(|subject| subject.capacity.is_none()) {
         text += "## Minimised\n\n";
-        text += &absent(field, &[of, over].concat(), false);
         text += &minimised(field);
     }
     text
@@ -318,9 +328,12 @@ fn summary(pairs: &[Pair<'_>]) -> String {
 }
 
 /// A line for each name that has no rows.
-fn absent(field: &Field<'_>, globs: &[String], at_capacity: bool) -> String {
-    let there = field.variants(&["*".to_owned()], at_capacity);
-    let missing = globs.iter().filter(|pattern| !there.iter().any(|variant| glob(pattern, &variant.planner)));
+fn absent(field: &Field<'_>, globs: &[String]) -> String {
+    let is_there = |pattern: &str| {
+        let mut all = field.figures.values().flat_map(std::collections::BTreeMap::keys);
+        all.any(|variant| glob(pattern, &variant.planner))
+    };
+    let missing = globs.iter().filter(|pattern| !is_there(pattern));
     let lines: String = missing.map(|pattern| format!("`{pattern}`: not run.\n")).collect();
     if lines.is_empty() { lines } else { format!("{lines}\n") }
 }

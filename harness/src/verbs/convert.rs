@@ -1,7 +1,9 @@
 //! `generate`, `import` and `export`.
 
 use planlab_dsa::{Instance, Plan};
-use planlab_workloads::formats::{Dialect, read_trace, write_minimalloc, write_plan, write_trace};
+use planlab_workloads::formats::{
+    Dialect, read_trace, write_idealloc, write_minimalloc, write_plan, write_trace,
+};
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::json;
 
@@ -53,6 +55,10 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         (ExportFormat::Lab, None) => write_trace(&trace),
         (ExportFormat::Lab, Some(plan)) => write_plan(&trace, plan),
         (ExportFormat::Minimalloc, None) => write_minimalloc(&trace)?,
+        (ExportFormat::Idealloc, None) => write_idealloc(&trace)?,
+        (ExportFormat::Idealloc, Some(_)) => {
+            return Err(Failure::usage("idealloc's CSV has no place for the offsets of a plan"));
+        }
         (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
     };
     written(&args.output, &bytes, &trace, output)

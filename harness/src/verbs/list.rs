@@ -151,7 +151,7 @@ fn format_entries() -> Vec<Entry> {
     let rows = [
         ("lab", "the lab's trace CSV, buffers or events (import, export, with a plan too)"),
         ("minimalloc", "MiniMalloc's CSV (import, export)"),
-        ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import)"),
+        ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import, export)"),
     ];
     let entry = |(key, description): (&str, &str)| Entry {
         key: key.to_owned(),
