@@ -28,5 +28,6 @@ pub mod milp;
 mod pairs;
 pub mod placement;
 mod registry;
+mod team;
 
 pub use registry::{SOURCE_DIGEST, keys, planner, registry};

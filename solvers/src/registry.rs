@@ -6,10 +6,11 @@ use planlab_dsa::Planner;
 use crate::cp::CpPumpkin;
 #[cfg(feature = "mip")]
 use crate::milp::{MipCbc, MipHighs};
-use crate::placement::Order;
+use crate::placement::exact::Exact;
+use crate::placement::{Order, Portfolio};
 use crate::placement::baseline::Bump;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
-use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Tabu};
+use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::skyline::{BestFit, BestFitReference};
 
 /// A digest of the sources of this crate and of the contract: the version of every planner here. 64
@@ -35,6 +36,9 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(HillClimbVela::default()));
     all.push(Box::new(Annealing::default()));
     all.push(Box::new(Tabu));
+    all.push(Box::new(Lns));
+    all.push(Box::new(Exact::default()));
+    all.push(Box::new(Portfolio));
     #[cfg(feature = "mip")]
     all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
     #[cfg(feature = "cp")]

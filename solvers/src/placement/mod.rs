@@ -7,8 +7,10 @@ pub mod exact;
 pub mod greedy;
 mod occupancy;
 mod order;
+mod portfolio;
 mod range_max;
 pub mod search;
 pub mod skyline;
 
 pub use order::Order;
+pub use portfolio::Portfolio;

@@ -41,7 +41,7 @@ impl<'p> Restarts<'p> {
         self
     }
 
-    /// One restart: `capacity` in bytes, at most `nodes` nodes (`None`: as many as its turn has).
+    /// One restart with the next preferences: `capacity` in bytes, at most `nodes` nodes.
     ///
     /// # Errors
     ///
@@ -62,7 +62,31 @@ impl<'p> Restarts<'p> {
         self.search.prefer(preference);
         let turn = luby(self.round / kinds + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
         self.round += 1;
-        match self.search.run(capacity / self.problem.unit(), turn.min(nodes), tick) {
+        self.run(capacity, turn.min(nodes), tick)
+    }
+
+    /// A first look, with the first preferences.
+    ///
+    /// # Errors
+    ///
+    /// What `tick` returns.
+    pub(crate) fn look(
+        &mut self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<Verdict, Halt> {
+        self.search.prefer(Preference::plain(Ranking::ALL[0]));
+        self.run(capacity, nodes, tick)
+    }
+
+    fn run(
+        &mut self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
+    ) -> Result<Verdict, Halt> {
+        match self.search.run(capacity / self.problem.unit(), nodes, tick) {
             Ok(true) => Ok(Verdict::Feasible(self.search.plan())),
             Ok(false) => Ok(Verdict::Infeasible),
             Err(Cut::Nodes) => Ok(Verdict::Unknown),

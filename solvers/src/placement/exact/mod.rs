@@ -4,7 +4,7 @@ mod certificate;
 pub(crate) mod kernel;
 mod memo;
 pub(crate) mod minimise;
-mod planner;
+pub(crate) mod planner;
 mod precedence;
 mod problem;
 mod pruning;

@@ -100,6 +100,12 @@ impl Item {
 pub(crate) struct Problem {
     unit: u64,
     pub(super) items: Vec<Item>,
+    /// The items' hulls and sizes once more, close together.
+    hulls: Vec<Span>,
+    pub(super) sizes: Vec<u64>,
+    /// Whether every item is active from its first section to its last and kept apart from none.
+    is_plain: bool,
+    pub(super) has_pins: bool,
     pub(super) sections: usize,
     /// Whether fixed items overlap, so that there is no plan.
     pub(super) contradictory: bool,
@@ -154,8 +160,18 @@ impl Problem {
         if reach.saturating_add(highest) >= MOST_UNITS {
             return None;
         }
-        let mut problem =
-            Self { unit, items, sections: columns.len(), contradictory: false, offsets, top };
+        let mut problem = Self {
+            unit,
+            hulls: items.iter().map(|item| item.hull).collect(),
+            sizes: items.iter().map(|item| item.size).collect(),
+            is_plain: items.iter().all(|item| item.spans.is_empty()) && instance.apart().is_empty(),
+            has_pins: items.iter().any(|item| item.pin.is_some()),
+            items,
+            sections: columns.len(),
+            contradictory: false,
+            offsets,
+            top,
+        };
         problem.contradictory = problem.pins_overlap(instance);
         problem.keep_apart(instance);
         problem.make_holes();
@@ -188,11 +204,13 @@ impl Problem {
     }
 
     /// Whether two items may not share an address.
+    #[inline]
     pub(super) fn conflict(&self, a: usize, b: usize) -> bool {
+        if self.is_plain { self.hulls[a].overlaps(self.hulls[b]) } else { self.conflict_in_parts(a, b) }
+    }
+
+    fn conflict_in_parts(&self, a: usize, b: usize) -> bool {
         let (first, second) = (&self.items[a], &self.items[b]);
-        if first.spans.is_empty() && second.spans.is_empty() && first.apart.is_empty() {
-            return first.hull.overlaps(second.hull);
-        }
         let meet = |span: &Span| second.spans().iter().any(|other| span.overlaps(*other));
         first.spans().iter().any(meet) || first.apart.iter().any(|&other| other as usize == b)
     }

@@ -35,7 +35,16 @@ impl Pruning {
     /// Everything on, or everything off: plain search.
     #[must_use]
     pub const fn all(on: bool) -> Self {
-        Self { sections: on, forced: on, settled: on, floating: on, twins: on, parts: on, ranks: on, memo: on }
+        Self {
+            sections: on,
+            forced: on,
+            settled: on,
+            floating: on,
+            twins: on,
+            parts: on,
+            ranks: on,
+            memo: on,
+        }
     }
 
     /// The combination whose bits are those of `bits`, lowest first in the order of the fields.

@@ -201,12 +201,14 @@ impl<'p> Search<'p> {
         self.lists.sort_unstable();
     }
 
+    #[inline]
     fn item(&self, key: u64) -> usize {
         self.item_at[usize::try_from(key & RANK_MASK).unwrap_or(0)] as usize
     }
 
+    #[inline]
     fn is_pinned(&self, item: usize) -> bool {
-        self.problem.items[item].pin.is_some()
+        self.problem.has_pins && self.problem.items[item].pin.is_some()
     }
 
     /// Whether every section holds what is left, above its lowest offsets.
@@ -251,7 +253,7 @@ impl<'p> Search<'p> {
             if at == item || !self.problem.conflict(item, at) {
                 continue;
             }
-            let end = other_low + self.problem.items[at].size;
+            let end = other_low + self.problem.sizes[at];
             if self.is_pinned(at) {
                 if end > low && end <= best.0 {
                     best = (end, true);
@@ -365,7 +367,10 @@ impl<'p> Search<'p> {
         self.find_firsts(part);
         for section in part.hull.sections() {
             let (second, units) = (self.firsts.second[section], self.unplaced[section]);
-            if units == 0 || self.firsts.low[section] >= NEVER || second.saturating_add(units) <= self.capacity {
+            if units == 0
+                || self.firsts.low[section] >= NEVER
+                || second.saturating_add(units) <= self.capacity
+            {
                 continue;
             }
             let item = self.firsts.item[section] as usize;
@@ -476,11 +481,7 @@ impl<'p> Search<'p> {
         state
     }
 
-    fn search(
-        &mut self,
-        part: Part,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<bool, Cut> {
+    fn search(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
         self.nodes += 1;
         if self.nodes > self.node_limit {
             return Err(Cut::Nodes);
@@ -499,11 +500,7 @@ impl<'p> Search<'p> {
         found
     }
 
-    fn branch(
-        &mut self,
-        part: Part,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<bool, Cut> {
+    fn branch(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
         loop {
             if !self.float(part) {
                 return Ok(false);

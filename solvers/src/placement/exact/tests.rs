@@ -1,6 +1,8 @@
 //! The search alone, without a start and without other bounds, against brute force.
 
-use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, corpus, exhaustive, instances};
+use planlab_dsa::testing::{
+    Shape, brute_force, brute_force_without_hand_over, corpus, exhaustive, instances,
+};
 use planlab_dsa::{Budget, Descriptor, Halt, Honours, Instance, Planner, Run, Stop, execute};
 use proptest::prelude::*;
 
@@ -15,7 +17,10 @@ struct Bare(Pruning);
 struct BarePrecedence;
 
 fn all(planner: &Exact) -> Descriptor {
-    Descriptor { honours: Honours { in_place: false, ..planner.descriptor().honours }, ..planner.descriptor() }
+    Descriptor {
+        honours: Honours { in_place: false, ..planner.descriptor().honours },
+        ..planner.descriptor()
+    }
 }
 
 impl Planner for Bare {

@@ -6,28 +6,43 @@
 //! | [`HillClimbVela`] | swaps two buffers of those that hold the top up |
 //! | [`Annealing`] | a change below what sticks out above the ceiling, accepted by its heat |
 //! | [`Tabu`] | the best of ten such changes; what was moved rests |
+//! | [`Lns`] | frees a few buffers and places them by an exact search |
 //!
-//! They share a decoder that after a change places only those buffers again that it may touch. All but
-//! the first go on until the run ends: give them a limit. The first plan is there at once, the best of the
+//! All but the last share a decoder that after a change places only those buffers again that it may touch. All
+//! but the first go on until the run ends: give them a limit. The first plan is there at once, the best of the
 //! greedy orders (with the hill climbs: the order of the original).
 //!
-//! A search is also a value that goes on from where it stood, for planners made of several.
+//! A search is also a value that goes on from where it stood (`walk::Search`), for planners made of
+//! several: each on a fork of one run, they share a model, learn of each other's heights, and stay
+//! repeatable as long as they take turns on one thread.
 
-mod annealing;
+pub(crate) mod annealing;
 mod decoder;
-mod hill_climb_tvm;
-mod hill_climb_vela;
-mod model;
+pub(crate) mod hill_climb_tvm;
+pub(crate) mod hill_climb_vela;
+pub(crate) mod lns;
+pub(crate) mod model;
 mod moves;
 mod neighbours;
-mod start;
-mod tabu;
-mod walk;
+mod probe;
+pub(crate) mod start;
+pub(crate) mod tabu;
+#[cfg(test)]
+mod tests;
+pub(crate) mod walk;
+mod window;
 
 pub use annealing::Annealing;
 pub use hill_climb_tvm::HillClimbTvm;
 pub use hill_climb_vela::HillClimbVela;
+pub use lns::Lns;
+pub(crate) use lns::LnsSearch;
+pub(crate) use model::Model;
+#[doc(hidden)]
+pub use probe::DecoderProbe;
+pub(crate) use start::from_incumbent;
 pub use tabu::Tabu;
+pub(crate) use walk::Search;
 
 use planlab_dsa::Honours;
 

@@ -1,0 +1,159 @@
+//! Everything at once: greedy orders, bounds, then exact and local search side by side.
+//!
+//! 1. Every greedy planner, the best ones first, so that within moments no greedy is better.
+//! 2. The quick [bounds](crate::bounds).
+//! 3. [Exact search](super::exact) and [large neighbourhood search](super::search) in turns, on every
+//!    thread: one turn in four is the neighbourhoods', on odd threads one in two. All share one incumbent and one bound,
+//!    and whoever closes the gap ends the run.
+//!
+//! # References
+//!
+//! 1. B. A. Huberman, R. M. Lukose and T. Hogg, *An economics approach to hard computational problems*,
+//!    Science 275, 1997, doi:10.1126/science.275.5296.51 (portfolios).
+//!
+//! # Complexity
+//!
+//! Anytime; 2 to 20 s for the greedy planners on 1,000,000 buffers.
+
+use std::sync::Arc;
+
+use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
+
+use super::Order;
+use super::exact::kernel::Problem;
+use super::exact::minimise::{Minimiser, stack};
+use super::exact::{Exact, Pruning};
+use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
+use super::search::{LnsSearch, Model, Search, from_incumbent};
+use super::skyline::BestFit;
+use crate::bounds::{self, Effort};
+use crate::team::{Over, team};
+
+/// The default planner: all others' incumbents and bounds in one; key `portfolio`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::Portfolio;
+///
+/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// assert!(execute(&Portfolio, &instance, Budget::default(), 0).is_optimal());
+/// # Ok::<(), planlab_dsa::InstanceError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Portfolio;
+
+/// The most buffers that exact search of the whole instance is tried on.
+const MOST_EXACT: usize = 20_000;
+
+impl Planner for Portfolio {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "portfolio".into(),
+            summary: "greedy orders, bounds, then exact and local search, with one incumbent and one bound"
+                .into(),
+            guarantee: Guarantee::Exact,
+            honours: Honours { threads: true, work_limit: true, ..Exact::default().descriptor().honours },
+            randomized: true,
+            reference: "B. A. Huberman, R. M. Lukose and T. Hogg, An economics approach to hard computational problems, Science 275, 1997",
+            complexity: "anytime",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        for (at, planner) in greedy().iter().enumerate() {
+            planner.plan(run)?;
+            if at == 1 {
+                bounds::raise(run, Effort::Quick)?;
+            }
+        }
+        if run.scope() == Scope::Any && !run.instance().in_place().is_empty() {
+            return super::exact::planner::search(run, Pruning::default());
+        }
+        let problem = Problem::new(run.instance(), &[]).filter(|problem| problem.movable() <= MOST_EXACT);
+        let stack = problem.as_ref().map_or(0, stack);
+        team(run, stack, |run, number, over| work(run, problem.as_ref(), number, over))
+    }
+}
+
+/// Every greedy planner, those first that are best on nets.
+fn greedy() -> Vec<Box<dyn Planner>> {
+    let first = [Order::Size, Order::Width, Order::Area, Order::Load];
+    let rest = Order::ALL.into_iter().filter(|order| !first.contains(order));
+    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(FirstFit::new(Order::Size)), Box::new(BestFit)];
+    all.extend([Box::new(GreedyBySize) as Box<dyn Planner>, Box::new(GreedyByBreadth)]);
+    for order in first.into_iter().chain(rest) {
+        all.push(Box::new(BestFitGap::new(order)));
+        if order != Order::Size {
+            all.push(Box::new(FirstFit::new(order)));
+        }
+    }
+    all
+}
+
+fn work(run: &mut Run<'_>, problem: Option<&Problem>, number: usize, over: &Over<'_>) -> Result<(), Halt> {
+    let mut exact = match problem {
+        Some(problem) => Some(Minimiser::new(run, problem, Pruning::default(), number)?),
+        None => None,
+    };
+    let mut local = Local::new(run)?;
+    for turn in 1_u64.. {
+        over.check()?;
+        let is_local = turn.is_multiple_of(if number % 2 == 1 { 2 } else { 4 });
+        let goes_on = match (&mut exact, &mut local) {
+            (None, None) => return Ok(()),
+            (_, Some(local)) if is_local => local.turn(run, over)?,
+            (Some(exact), _) => exact.turn(run, over)?,
+            (None, Some(local)) => local.turn(run, over)?,
+        };
+        if !goes_on {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Steps of one turn of local search.
+const STEPS: usize = 16;
+
+/// Local search that goes on from whatever incumbent there is.
+struct Local {
+    model: Arc<Model>,
+    search: LnsSearch,
+    /// The incumbent that it began with, or has found since.
+    known: Bytes,
+}
+
+impl Local {
+    /// `None` where there is no plan to begin with.
+    fn new(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
+        let Some(start) = from_incumbent(run)? else { return Ok(None) };
+        let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(None) };
+        let model = Arc::new(model);
+        let search = LnsSearch::new(run, Arc::clone(&model), &start);
+        Ok(Some(Self { model, search, known: height(run) }))
+    }
+
+    fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
+        if height(run) < self.known
+            && let Some(start) = from_incumbent(run)?
+        {
+            self.search = LnsSearch::new(run, Arc::clone(&self.model), &start);
+        }
+        for _ in 0..STEPS {
+            over.check()?;
+            if !self.search.step(run)? {
+                return Ok(false);
+            }
+        }
+        self.known = height(run);
+        Ok(true)
+    }
+}
+
+fn height(run: &Run<'_>) -> Bytes {
+    run.best().map_or(Bytes::new(u64::MAX), |best| best.height())
+}

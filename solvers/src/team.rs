@@ -1,0 +1,61 @@
+//! Several threads on one run.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use planlab_dsa::{Halt, PlanError, Run, Stop};
+
+/// Tells a worker that another one has ended the run.
+pub(crate) struct Over<'o>(&'o AtomicBool);
+
+impl Over<'_> {
+    /// # Errors
+    ///
+    /// [`Stop::Cancelled`] once the run is over.
+    pub(crate) fn check(&self) -> Result<(), Halt> {
+        if self.0.load(Ordering::Relaxed) { Err(Halt::Stop(Stop::Cancelled)) } else { Ok(()) }
+    }
+}
+
+/// Stack that any worker has, in bytes.
+const STACK: usize = 8 << 20;
+
+/// Lets `work` run on as many threads as the run may use, each with a fork of it and its number. The first
+/// that ends ends all; what it came to is the result.
+///
+/// `stack` is what each worker needs beyond the usual, in bytes.
+///
+/// # Errors
+///
+/// What the first worker to end came to; [`PlanError::Failed`] where there is no thread to be had.
+pub(crate) fn team(
+    run: &mut Run<'_>,
+    stack: usize,
+    work: impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync,
+) -> Result<(), Halt> {
+    let over = AtomicBool::new(false);
+    let forks: Vec<Run<'_>> = (0..run.threads().get()).map(|_| run.fork()).collect();
+    let ends = thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for (number, mut fork) in forks.into_iter().enumerate() {
+            let (over, work) = (&over, &work);
+            let body = move || {
+                let ended = work(&mut fork, number, &Over(over));
+                (over.swap(true, Ordering::Relaxed), ended)
+            };
+            let worker = thread::Builder::new().stack_size(STACK + stack).spawn_scoped(scope, body);
+            workers.push(worker.map_err(|error| {
+                over.store(true, Ordering::Relaxed);
+                PlanError::Failed(format!("no thread: {error}"))
+            })?);
+        }
+        let join = |worker: thread::ScopedJoinHandle<'_, (bool, Result<(), Halt>)>| {
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        Ok::<_, PlanError>(workers.into_iter().map(join).collect::<Vec<_>>())
+    })?;
+    let error = ends.iter().find(|(_, ended)| matches!(ended, Err(Halt::Error(_))));
+    let first = error.or(ends.iter().find(|(is_late, _)| !is_late));
+    first.map_or(Ok(()), |(_, ended)| ended.clone())
+}
