@@ -23,15 +23,10 @@ pub(super) fn whole_units(dual: f64, ceiling: u64) -> u64 {
     as_whole((dual - tolerance).ceil())
 }
 
-/// Units as a coefficient. Sizes above 2^53 units lose their last digits; [`is_exact`] tells.
-#[expect(clippy::cast_precision_loss, reason = "callers ask is_exact first")]
+/// Units as a coefficient.
+#[expect(clippy::cast_precision_loss, reason = "a model has few enough units")]
 pub(super) const fn as_float(units: u64) -> f64 {
     units as f64
-}
-
-/// Whether a number of units is the same as a coefficient.
-pub(super) const fn is_exact(units: u64) -> bool {
-    units <= 1 << f64::MANTISSA_DIGITS
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, below 2^53")]

@@ -1,10 +1,9 @@
 //! The model: columns and rows in units.
 
 use good_lp::{Constraint, Expression, ProblemVariables, SolverModel, Variable, variable};
-use planlab_dsa::{Halt, PlanError};
 
 use super::Strengthening;
-use super::bound::{as_float, is_exact};
+use super::bound::as_float;
 use super::rows::Rows;
 use crate::pairs::{Below, Draft, Place, Relation};
 
@@ -20,15 +19,7 @@ pub(super) struct Formulation {
 impl Formulation {
     /// The model of what a better plan of a draft would have to be. Its first column is the height; then
     /// come the offsets, in steps of the places.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::Failed`] for a model whose numbers have no place in a floating point number.
-    pub(super) fn new(draft: &Draft<'_>, switches: Strengthening) -> Result<Self, Halt> {
-        if !is_exact(draft.ceiling) {
-            let why = format!("{} units are more than a solver can count", draft.ceiling);
-            return Err(PlanError::Failed(why).into());
-        }
+    pub(super) fn new(draft: &Draft<'_>, switches: Strengthening) -> Self {
         let mut columns = Columns::default();
         let floor = if switches.load { draft.floor } else { 0 };
         let height = columns.add(floor, draft.ceiling, switches.whole_height, draft.ceiling);
@@ -41,7 +32,7 @@ impl Formulation {
         let orders = orders.collect();
         let rows = Rows { draft, switches, height, offsets, orders }.all();
         let start = switches.start.then_some(columns.start);
-        Ok(Self { start, variables: columns.variables, height, rows })
+        Self { start, variables: columns.variables, height, rows }
     }
 
     /// The model in a solver's own form.
@@ -66,8 +57,9 @@ pub(super) fn big_m(draft: &Draft<'_>, relation: &Relation, is_tight: bool) -> (
     }
     let (a, b) = (&draft.places[relation.pair.0], &draft.places[relation.pair.1]);
     let ((a_low, a_high), (b_low, b_high)) = relation.windows;
-    let most =
-        |upper: &Place, high: u64, lower: &Place, low: u64| (upper.high + high).saturating_sub(lower.low + low);
+    let most = |upper: &Place, high: u64, lower: &Place, low: u64| {
+        (upper.high + high).saturating_sub(lower.low + low)
+    };
     (most(a, a_high, b, b_low), most(b, b_high, a, a_low))
 }
 

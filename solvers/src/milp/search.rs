@@ -35,13 +35,18 @@ pub(super) enum End {
 /// A solver for a model, within a time limit.
 pub(super) type Solver = fn(Formulation, Option<Duration>) -> Result<Answer, PlanError>;
 
+/// The greatest height in units. Where a solver takes 1e-6 for nothing, a big M of more units lets buffers
+/// overlap by tens of them; and from about a billion on, solvers have been seen to prove bounds that a
+/// verified plan refutes.
+const MOST_UNITS: u64 = 1 << 24;
 /// Part of the time left, and a time, that are kept back for what comes after the solver.
 const MARGIN: (u32, Duration) = (33, Duration::from_millis(20));
 
 /// Plans with a solver.
 pub(super) fn plan_with(run: &mut Run<'_>, switches: Strengthening, solve: Solver) -> Result<(), Halt> {
     follow(run, switches.reductions(), |run, course, draft| {
-        let model = Formulation::new(&draft, switches)?;
+        let draft = draft.coarse(MOST_UNITS);
+        let model = Formulation::new(&draft, switches);
         let answer = solve(model, time_left(run)?)?;
         take(run, course, &draft, &answer)
     })
