@@ -88,7 +88,7 @@ impl Planner for Annealing {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
         let mut search = AnnealingSearch::new(walk, *self);
-        while search.step(run)? {}
+        while search.slice(run, u64::MAX)? {}
         Ok(())
     }
 }
@@ -133,6 +133,9 @@ impl Search for AnnealingSearch {
     fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         self.walk.tick(run, 1)?;
         self.walk.aim_below_incumbent(run);
+        if self.walk.decoder.tall().is_empty() {
+            return Ok(false); // The ceiling is the bound.
+        }
         let Some(change) = self.moves.draw(&self.walk.decoder, run.rng()) else {
             self.idle += 1;
             return Ok(self.idle < super::IDLE);

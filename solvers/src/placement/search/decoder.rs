@@ -149,10 +149,6 @@ impl Decoder {
         self.spots[id as usize].position
     }
 
-    pub(crate) fn offset(&self, id: u32) -> u64 {
-        self.spots[id as usize].offset
-    }
-
     pub(crate) fn end(&self, id: u32) -> u64 {
         self.spots[id as usize].end
     }
@@ -173,7 +169,6 @@ impl Decoder {
     }
 
     /// How often a buffer was placed.
-    #[cfg(test)]
     pub(crate) const fn placed(&self) -> u64 {
         self.placed
     }

@@ -74,7 +74,7 @@ impl Planner for HillClimbTvm {
         let start = start::in_order(run, start::by_size_and_overlaps(run.instance()))?;
         let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
         let mut climb = Climb::new(walk);
-        while climb.step(run)? {}
+        while climb.slice(run, u64::MAX)? {}
         Ok(())
     }
 }

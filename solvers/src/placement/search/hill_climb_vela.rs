@@ -91,7 +91,7 @@ impl Planner for HillClimbVela {
         let start = start::in_order(run, start::by_urgency(run.instance()))?;
         let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
         let mut climb = Climb::new(walk, self.tries.unwrap_or(u64::MAX));
-        while climb.step(run)? {}
+        while climb.slice(run, u64::MAX)? {}
         Ok(())
     }
 }

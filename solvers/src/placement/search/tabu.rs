@@ -65,7 +65,7 @@ impl Planner for Tabu {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
         let mut search = TabuSearch::new(walk);
-        while search.step(run)? {}
+        while search.slice(run, u64::MAX)? {}
         Ok(())
     }
 }
@@ -148,6 +148,9 @@ impl Search for TabuSearch {
         self.walk.tick(run, 1)?;
         if self.walk.aim_below_incumbent(run) {
             self.best.set_ceiling(self.walk.decoder.ceiling());
+        }
+        if self.walk.decoder.tall().is_empty() {
+            return Ok(false); // The ceiling is the bound.
         }
         let Some(change) = self.choose(run)? else {
             self.idle += 1;

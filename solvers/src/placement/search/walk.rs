@@ -53,13 +53,13 @@ impl Walk {
     /// What the run says.
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let model = Model::new(run.instance(), &mut |work| run.tick(work))?;
-        Ok(model.map(|model| Self::with_model(run, Arc::new(model), start)))
+        Ok(model.map(|model| Self::with_model(run, &Arc::new(model), start)))
     }
 
     /// As [`Walk::new`] with a model that is there already.
-    pub(crate) fn with_model(run: &Run<'_>, model: Arc<Model>, start: &Start) -> Self {
+    pub(crate) fn with_model(run: &Run<'_>, model: &Arc<Model>, start: &Start) -> Self {
         let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / model.grain).collect();
-        let mut decoder = Decoder::decoded(Arc::clone(&model), &start.order, &offsets);
+        let mut decoder = Decoder::decoded(Arc::clone(model), &start.order, &offsets);
         let best = decoder.height();
         decoder.set_ceiling(model.ceiling(run, best));
         Self { decoder, best, work: 0 }
@@ -132,10 +132,7 @@ impl Walk {
     /// Lowers the ceiling where somebody else has found a lower plan; whether it did.
     pub(crate) fn aim_below_incumbent(&mut self, run: &Run<'_>) -> bool {
         let model = Arc::clone(self.decoder.model());
-        if run.improves(Bytes::new(self.best.saturating_sub(1) * model.grain)) {
-            return false;
-        }
-        let known = run.best().map_or(self.best, |best| best.height().get().div_ceil(model.grain));
+        let known = model.incumbent(run, self.best);
         if known >= self.best {
             return false;
         }

@@ -1,0 +1,369 @@
+//! Large neighbourhood search: a few buffers are taken out and put back by an exact search.
+//!
+//! The state is a set of offsets below which a *ceiling* lies a little lower than the best height. A step
+//! takes a buffer that sticks out, frees it and others that are live with it, leaves all else where it
+//! is, and asks an exact search (see the module `window`) for places of the freed ones below the ceiling.
+//! Any answer is taken, so that the plan also drifts where nothing sticks out. When nothing sticks out at
+//! all, the buffers are placed once more by first fit in the order of their offsets, and the plan is
+//! offered.
+//!
+//! Three kinds of neighbourhoods take turns at random: what is live nearest to a step, neighbours in
+//! time at random, neighbours in time nearest in address. Their size adapts: a proof that there is no
+//! room makes them larger, a search that was cut short smaller. The ceiling adapts, too: each success
+//! doubles its distance below the best height, a long row of failures halves it.
+//!
+//! # References
+//!
+//! 1. P. Shaw, *Using constraint programming and local search methods to solve vehicle routing problems*,
+//!    CP 1998, doi:10.1007/3-540-49481-2_30 (large neighbourhood search).
+//! 2. D. Pisinger and S. Ropke, *Large neighborhood search*, Handbook of Metaheuristics, 2010,
+//!    doi:10.1007/978-1-4419-1665-5_13.
+//!
+//! # Complexity
+//!
+//! Anytime. A step with k neighbours of a buffer takes O(k log k), and a search over at most 512
+//! freed buffers of ten nodes each.
+
+use std::sync::Arc;
+
+use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Planner, Run};
+use rand::RngExt;
+
+use super::HONOURS;
+use super::model::Model;
+use super::moves::below;
+use super::start::{self, Start};
+use super::walk::Search;
+use super::window::{self, Answer, Block, Piece};
+
+/// Nodes of one search for each freed buffer.
+const NODES_PER_BUFFER: u64 = 10;
+/// The ceiling begins below the best height by this part of it.
+const AMBITION: u64 = 64;
+/// The fewest buffers of a neighbourhood, and how many the first has.
+const FEWEST: usize = 6;
+const FIRST: usize = 16;
+/// The most: past it, even to state the problem takes long.
+const MOST: usize = 512;
+/// Steps without a smaller excess before the ceiling rises.
+const PATIENCE: u64 = 300;
+
+/// Frees a few buffers and places them exactly; key `lns`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::search::Lns;
+///
+/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&Lns, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lns;
+
+impl Planner for Lns {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "lns".into(),
+            summary: "frees a few buffers below what sticks out and places them by an exact search".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: true,
+            reference: "Shaw 1998, doi:10.1007/3-540-49481-2_30",
+            complexity: "anytime",
+            practical: Some(super::PRACTICAL),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let Some(start) = start::best(run)? else { return Ok(()) };
+        let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(()) };
+        let mut search = LnsSearch::new(run, Arc::new(model), &start);
+        while search.slice(run, u64::MAX)? {}
+        Ok(())
+    }
+}
+
+/// A large neighbourhood search that goes on from where it stood.
+#[derive(Clone, Debug)]
+pub(crate) struct LnsSearch {
+    model: Arc<Model>,
+    lives: Vec<(u32, u32)>,
+    /// Buffers that may be freed.
+    is_free: Vec<bool>,
+    offsets: Vec<u64>,
+    best: u64,
+    best_offsets: Vec<u64>,
+    ceiling: u64,
+    /// How far below the best height the ceiling lies.
+    ambition: u64,
+    /// The buffers that end above the ceiling.
+    tall: Vec<u32>,
+    least_excess: u128,
+    failures: u64,
+    size: usize,
+    work: u64,
+    idle: u32,
+    /// The step in which each buffer was last looked at.
+    seen: Vec<u64>,
+    generation: u64,
+}
+
+impl LnsSearch {
+    pub(crate) fn new(run: &Run<'_>, model: Arc<Model>, start: &Start) -> Self {
+        let instance = run.instance();
+        let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
+        let mut is_free: Vec<bool> = instance
+            .buffers()
+            .iter()
+            .map(|buffer| buffer.pin.is_none() && buffer.pauses.is_empty())
+            .collect();
+        for pair in instance.apart() {
+            is_free[pair.first.index()] = false;
+            is_free[pair.second.index()] = false;
+        }
+        let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / model.grain).collect();
+        let best = height(&model, &offsets);
+        let mut this = Self {
+            lives,
+            is_free,
+            best_offsets: offsets.clone(),
+            offsets,
+            best,
+            ceiling: 0,
+            ambition: (best / AMBITION).max(1),
+            tall: Vec::new(),
+            least_excess: 0,
+            failures: 0,
+            size: FIRST,
+            work: 0,
+            idle: 0,
+            seen: vec![0; model.len()],
+            generation: 0,
+            model,
+        };
+        this.set_ceiling(run);
+        this
+    }
+
+    fn set_ceiling(&mut self, run: &Run<'_>) {
+        let lowest = self.model.bound(run);
+        let target = run.target().map_or(u64::MAX, |target| target.get() / self.model.grain);
+        let wanted = self.best.saturating_sub(self.ambition).max(lowest);
+        self.ceiling = wanted.min(target.max(lowest));
+        self.failures = 0;
+        self.find_tall();
+        self.least_excess = self.excess();
+    }
+
+    fn end(&self, id: u32) -> u64 {
+        self.offsets[id as usize] + self.model.sizes[id as usize]
+    }
+
+    fn find_tall(&mut self) {
+        let count = u32::try_from(self.offsets.len()).expect("fewer than 2^32 buffers");
+        self.tall = (0..count).filter(|&id| self.end(id) > self.ceiling).collect();
+    }
+
+    fn excess(&self) -> u128 {
+        self.tall.iter().map(|&id| u128::from(self.end(id) - self.ceiling)).sum()
+    }
+
+    /// A buffer that sticks out, or now and then any, and what is freed with it.
+    fn choose(&mut self, run: &mut Run<'_>) -> Option<Vec<u32>> {
+        let is_any = run.rng().random_range(0_u8..5) == 0;
+        let seed = if is_any {
+            u32::try_from(below(run.rng(), self.offsets.len())?).ok()?
+        } else {
+            self.tall[below(run.rng(), self.tall.len())?]
+        };
+        if !self.is_free[seed as usize] {
+            return None;
+        }
+        let mut scratch = Vec::new();
+        let near = self.model.neighbours.of(seed, &mut scratch);
+        self.work += 1 + near.len() as u64;
+        let (start, end) = self.lives[seed as usize];
+        let step = run.rng().random_range(start..end);
+        let kind = run.rng().random_range(0_u8..3);
+        let mut keyed: Vec<(u64, u32, u32)> = near
+            .iter()
+            .filter(|&&id| self.is_free[id as usize])
+            .map(|&id| (self.distance(kind, id, seed, step), run.rng().random(), id))
+            .collect();
+        keyed.sort_unstable();
+        keyed.truncate(self.size - 1);
+        Some(std::iter::once(seed).chain(keyed.into_iter().map(|(_, _, id)| id)).collect())
+    }
+
+    fn distance(&self, kind: u8, id: u32, seed: u32, step: u32) -> u64 {
+        let (start, end) = self.lives[id as usize];
+        match kind {
+            0 => u64::from(start.saturating_sub(step).max((step + 1).saturating_sub(end))),
+            1 => 0,
+            _ => {
+                let (low, high) = (self.offsets[seed as usize], self.end(seed));
+                self.offsets[id as usize].saturating_sub(high).max(low.saturating_sub(self.end(id)))
+            }
+        }
+    }
+
+    /// What the buffers that stay take from the freed ones, below the ceiling.
+    fn blocks(&mut self, freed: &[u32], pieces: &[Piece]) -> Vec<Block> {
+        self.generation += 1;
+        for &id in freed {
+            self.seen[id as usize] = self.generation;
+        }
+        let mut stays: Vec<Block> = Vec::new();
+        let mut scratch = Vec::new();
+        for &id in freed {
+            for &other in self.model.neighbours.of(id, &mut scratch) {
+                if std::mem::replace(&mut self.seen[other as usize], self.generation) != self.generation {
+                    self.push_blocks(other, &mut stays);
+                }
+            }
+        }
+        window::merge(&stays, pieces, self.ceiling)
+    }
+
+    fn push_blocks(&self, id: u32, blocks: &mut Vec<Block>) {
+        let offset = self.offsets[id as usize];
+        let block = |start, end, low, high| Block { start, end, low: offset + low, high: offset + high };
+        match self.model.parts.get(id as usize) {
+            Some(parts) => {
+                blocks.extend(parts.iter().map(|part| block(part.start, part.end, part.low, part.high)));
+            }
+            None => {
+                let (start, end) = self.lives[id as usize];
+                blocks.push(block(start, end, 0, self.model.sizes[id as usize]));
+            }
+        }
+    }
+
+    fn pieces(&self, freed: &[u32]) -> Vec<Piece> {
+        let piece = |&id: &u32| {
+            let ((start, end), at) = (self.lives[id as usize], id as usize);
+            let size = self.model.sizes[at];
+            Piece { start, end, size, align: self.model.aligns[at] }
+        };
+        freed.iter().map(piece).collect()
+    }
+
+    fn take(&mut self, run: &mut Run<'_>, freed: &[u32], places: &[u64]) -> Result<(), Halt> {
+        for (&id, &offset) in freed.iter().zip(places) {
+            self.offsets[id as usize] = offset;
+        }
+        self.find_tall();
+        if self.tall.is_empty() {
+            return self.reach(run);
+        }
+        if height(&self.model, &self.offsets) < self.best {
+            self.remember(run)?;
+        }
+        let excess = self.excess();
+        if excess < self.least_excess {
+            (self.least_excess, self.failures) = (excess, 0);
+        }
+        Ok(())
+    }
+
+    /// Nothing sticks out: offers the plan, and aims lower.
+    fn reach(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let mut order: Vec<u32> = (0..).take(self.offsets.len()).collect();
+        order.sort_by_key(|&id| self.offsets[id as usize]);
+        let grain = self.model.grain;
+        let work = &mut self.work;
+        let packed = start::first_fit(run.instance(), &order, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })?;
+        let packed: Vec<u64> = packed.into_iter().map(|offset| offset / grain).collect();
+        if height(&self.model, &packed) <= height(&self.model, &self.offsets) {
+            self.offsets = packed;
+        }
+        self.remember(run)?;
+        self.ambition = self.ambition.saturating_mul(2);
+        self.set_ceiling(run);
+        Ok(())
+    }
+
+    fn remember(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        self.best = height(&self.model, &self.offsets);
+        self.best_offsets.clone_from(&self.offsets);
+        if run.improves(Bytes::new(self.best * self.model.grain)) {
+            run.offer(self.model.plan(self.offsets.iter().copied()))?;
+        }
+        Ok(())
+    }
+
+    /// Lowers the ceiling where somebody else has found a lower plan.
+    fn aim_below_incumbent(&mut self, run: &Run<'_>) {
+        let known = self.model.incumbent(run, self.best);
+        if known < self.best {
+            self.best = known;
+            self.set_ceiling(run);
+        }
+    }
+
+    /// Nothing has become better for long: aims less low, from the best plan.
+    fn relent(&mut self, run: &Run<'_>) {
+        self.ambition = (self.ambition / 2).max(1);
+        self.offsets.clone_from(&self.best_offsets);
+        self.set_ceiling(run);
+    }
+
+    fn resize(&mut self, answer: &Answer) {
+        match answer {
+            Answer::Placed(_) => {}
+            Answer::Full => self.size = (self.size + self.size / 4 + 1).min(self.offsets.len().min(MOST)),
+            Answer::Unknown => self.size = (self.size - self.size / 10 - 1).max(FEWEST),
+        }
+    }
+}
+
+fn height(model: &Model, offsets: &[u64]) -> u64 {
+    offsets.iter().zip(&model.sizes).map(|(offset, size)| offset + size).max().unwrap_or(0)
+}
+
+impl Search for LnsSearch {
+    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.work += 1;
+        run.tick(1 + self.offsets.len() as u64 / 64)?;
+        self.aim_below_incumbent(run);
+        if self.tall.is_empty() {
+            return Ok(false); // The ceiling is the bound.
+        }
+        let Some(freed) = self.choose(run) else {
+            self.idle += 1;
+            return Ok(self.idle < super::IDLE);
+        };
+        self.idle = 0;
+        let pieces = self.pieces(&freed);
+        let blocks = self.blocks(&freed, &pieces);
+        run.tick((blocks.len() + 1) as u64 * freed.len() as u64 / 64)?;
+        let nodes = NODES_PER_BUFFER * freed.len() as u64;
+        let seed = run.rng().random();
+        let work = &mut self.work;
+        let answer = window::search((&pieces, &blocks), self.ceiling, (nodes, seed), &mut |units| {
+            *work += units;
+            run.tick(units)
+        })?;
+        self.resize(&answer);
+        self.failures += 1;
+        if let Answer::Placed(places) = &answer {
+            self.take(run, &freed, places)?;
+        }
+        if self.failures > PATIENCE {
+            self.relent(run);
+        }
+        Ok(true)
+    }
+
+    fn work(&self) -> u64 {
+        self.work
+    }
+}

@@ -1,0 +1,54 @@
+//! A door to the decoder for the benchmark `decoder`.
+
+use std::sync::Arc;
+
+use planlab_dsa::Instance;
+
+use super::decoder::{Change, Decoder};
+use super::model::Model;
+use crate::placement::Order;
+
+/// Random exchanges in the order of an instance, decoded as searches do it or from scratch.
+#[derive(Clone, Debug)]
+pub struct DecoderProbe {
+    decoder: Decoder,
+    state: u64,
+}
+
+impl DecoderProbe {
+    /// First fit in the order of size. `None` where no plan without hand-overs exists.
+    #[must_use]
+    pub fn new(instance: &Instance) -> Option<Self> {
+        let model = Model::new(instance, &mut |_| Ok(())).ok()??;
+        let order: Vec<u32> = Order::Size.of(instance).iter().map(|id| id.get()).collect();
+        let decoder = Decoder::new(Arc::new(model), &order, &mut |_| Ok(())).ok()?;
+        Some(Self { decoder, state: 1 })
+    }
+
+    /// Exchanges two random buffers and places again what that touches; how many placements it took.
+    pub fn exchange(&mut self) -> u64 {
+        let before = self.decoder.placed();
+        let ids = [self.draw(), self.draw()];
+        let changed = self.decoder.change(Change::Swap(ids[0], ids[1]), &mut |_| Ok(()));
+        debug_assert!(changed.is_ok(), "there is no limit");
+        self.decoder.keep();
+        self.decoder.placed() - before
+    }
+
+    /// Decodes the order as it stands from scratch; the height in granules.
+    #[must_use]
+    pub fn from_scratch(&self) -> u64 {
+        let order = self.decoder.order().to_vec();
+        let decoder = Decoder::new(Arc::clone(self.decoder.model()), &order, &mut |_| Ok(()));
+        decoder.map_or(0, |decoder| decoder.height())
+    }
+
+    /// The id of a buffer that is not pinned.
+    fn draw(&mut self) -> u32 {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let free = &self.decoder.order()[self.decoder.pinned() as usize..];
+        let at = usize::try_from(self.state >> 33).unwrap_or(0) % free.len();
+        free[at]
+    }
+}

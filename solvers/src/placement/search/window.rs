@@ -1,0 +1,189 @@
+//! A few buffers among fixed ones: where can they go below a ceiling?
+//!
+//! ```text
+//!   ceiling - - - - - - - - - - - - -
+//!            |fixed|        | fixed |      freed buffers go into the room that the fixed ones leave
+//!     +---+  +-----+   ?    +-------+
+//!     | ? |    +-------+
+//!     +---+----+   ?   |
+//!     | fixed |+-------+
+//! ```
+//!
+//! The question goes to the exact search, as an instance of its own in which what is fixed is pinned.
+
+use planlab_dsa::{Alignment, Buffer, Bytes, Halt, Instance, LiveRange, Offset};
+
+use super::neighbours::Tick;
+use crate::placement::exact::Pruning;
+use crate::placement::exact::kernel::{Problem, Restarts, Verdict};
+
+/// A buffer to be placed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) size: u64,
+    pub(crate) align: u64,
+}
+
+/// Steps `[start, end)` and granules `[low, high)` that are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// What a search has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The offset of each piece.
+    Placed(Vec<u64>),
+    /// There is no room.
+    Full,
+    /// The limit on the nodes was reached.
+    Unknown,
+}
+
+/// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes.
+/// The blocks must not overlap. Another `seed`, another answer among several.
+///
+/// # Errors
+///
+/// What `tick` says.
+pub(crate) fn search(
+    (pieces, blocks): (&[Piece], &[Block]),
+    ceiling: u64,
+    (nodes, seed): (u64, u64),
+    tick: &mut Tick<'_>,
+) -> Result<Answer, Halt> {
+    let Some(problem) = problem(pieces, blocks) else { return Ok(Answer::Unknown) };
+    let mut restarts = Restarts::new(&problem, Pruning::default(), seed).from_round(seed % ROUNDS);
+    Ok(match restarts.decide(ceiling, nodes, tick)? {
+        Verdict::Feasible(offsets) => Answer::Placed(offsets[..pieces.len()].to_vec()),
+        Verdict::Infeasible => Answer::Full,
+        Verdict::Unknown => Answer::Unknown,
+    })
+}
+
+/// Rounds of restarts to begin at: some with plain preferences, some with blurred ones.
+const ROUNDS: u64 = 16;
+
+/// `None` where the search cannot take it: it holds too large a number.
+fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
+    let buffer = |start: u32, end: u32, size: u64| {
+        Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?))
+    };
+    let mut buffers = Vec::with_capacity(pieces.len() + blocks.len());
+    for piece in pieces {
+        let align = Alignment::new(piece.align)?;
+        buffers.push(buffer(piece.start, piece.end, piece.size)?.with_align(align));
+    }
+    for block in blocks {
+        let pinned = buffer(block.start, block.end, block.high - block.low)?;
+        buffers.push(pinned.with_pin(Offset::new(block.low)));
+    }
+    Problem::new(&Instance::from_buffers(buffers).ok()?, &[])
+}
+
+/// The same room for the pieces in fewer blocks: what lies on each other is one, gaps that are too narrow
+/// for every piece are closed, and nothing reaches above the ceiling. The blocks do not overlap.
+pub(crate) fn merge(blocks: &[Block], pieces: &[Piece], ceiling: u64) -> Vec<Block> {
+    let mut times: Vec<u32> = pieces.iter().flat_map(|piece| [piece.start, piece.end]).collect();
+    times.sort_unstable();
+    times.dedup();
+    let mut done: Vec<Block> = Vec::new();
+    let mut open: Vec<Block> = Vec::new();
+    for section in times.windows(2) {
+        let (start, end) = (section[0], section[1]);
+        let live = pieces.iter().filter(|piece| piece.start < end && start < piece.end);
+        let narrowest = live.map(|piece| piece.size).min();
+        let there = blocks.iter().filter(|block| block.start < end && start < block.end);
+        let spans = narrowest.map_or_else(Vec::new, |least| close(there, least, ceiling));
+        let new = spans.into_iter().map(|(low, high)| {
+            let earlier = open.iter().find(|block| (block.low, block.high, block.end) == (low, high, start));
+            Block { start: earlier.map_or(start, |block| block.start), end, low, high }
+        });
+        let new: Vec<Block> = new.collect();
+        let goes_on = |block: &Block| new.iter().any(|b| (b.low, b.start) == (block.low, block.start));
+        done.extend(open.iter().filter(|block| !goes_on(block)));
+        open = new;
+    }
+    done.extend(open);
+    done
+}
+
+/// The addresses of blocks as ascending ranges, at least `least` apart and below `ceiling`.
+fn close<'b>(blocks: impl Iterator<Item = &'b Block>, least: u64, ceiling: u64) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = blocks.map(|block| (block.low, block.high.min(ceiling))).collect();
+    all.retain(|&(low, high)| low < high);
+    all.sort_unstable();
+    let mut closed: Vec<(u64, u64)> = Vec::new();
+    for (low, high) in all {
+        match closed.last_mut() {
+            Some(last) if low < last.1 + least => last.1 = last.1.max(high),
+            None if low < least => closed.push((0, high)),
+            _ => closed.push((low, high)),
+        }
+    }
+    if let Some(last) = closed.last_mut().filter(|last| ceiling < last.1 + least) {
+        last.1 = ceiling;
+    }
+    closed
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::brute_force_without_hand_over;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn live(start: u32, width: u32) -> LiveRange {
+        LiveRange::new(start, start + width).expect("not empty")
+    }
+
+    proptest! {
+        #[test]
+        fn it_finds_a_place_exactly_if_there_is_one(
+            rows in prop::collection::vec((0_u32..8, 1_u32..5, 1_u64..7, 1_u64..3), 1..7),
+            blocks in prop::collection::vec((0_u32..3, 1_u32..3, 0_u64..6, 1_u64..4), 0..3),
+            ceiling in 3_u64..18,
+            seed in any::<u64>(),
+        ) {
+            let pieces: Vec<Piece> = rows.iter().map(|&(start, width, size, align)| {
+                Piece { start, end: start + width, size, align }
+            }).collect();
+            // One block every three steps: they never overlap.
+            let blocks: Vec<Block> = blocks.iter().zip(0_u32..).map(|(&(start, width, low, size), at)| {
+                Block { start: 5 * at + start, end: 5 * at + start + width, low, high: low + size }
+            }).collect();
+            let mut buffers: Vec<Buffer> = rows.iter().map(|&(start, width, size, align)| {
+                let buffer = Buffer::new(Bytes::new(size), live(start, width));
+                buffer.with_align(Alignment::new(align).expect("positive"))
+            }).collect();
+            buffers.extend(blocks.iter().map(|block| {
+                let buffer = Buffer::new(Bytes::new(block.high - block.low), live(block.start, block.end - block.start));
+                buffer.with_pin(Offset::new(block.low))
+            }));
+            let instance = Instance::from_buffers(buffers).expect("valid");
+            prop_assume!(blocks.iter().all(|block| block.high <= ceiling));
+            let fits = brute_force_without_hand_over(&instance).is_some_and(|least| least.get() <= ceiling);
+            let merged = merge(&blocks, &pieces, ceiling);
+            match search((&pieces, &merged), ceiling, (u64::MAX, seed), &mut |_| Ok(())).expect("no limit") {
+                Answer::Placed(offsets) => {
+                    prop_assert!(fits);
+                    let pins = blocks.iter().map(|block| block.low);
+                    let plan = planlab_dsa::Plan::from_offsets(
+                        offsets.into_iter().chain(pins).map(Offset::new).collect::<Vec<_>>(),
+                    );
+                    let verified = instance.verify(plan);
+                    prop_assert!(verified.is_ok_and(|plan| plan.height().get() <= ceiling));
+                }
+                Answer::Full => prop_assert!(!fits),
+                Answer::Unknown => prop_assert!(false, "there was no limit"),
+            }
+        }
+    }
+}
