@@ -81,6 +81,8 @@ impl Verb {
 pub(crate) struct ExecArgs {
     /// The process that starts it
     pub(crate) parent: u32,
+    /// The file that takes the time at which the program begins
+    pub(crate) stamp: PathBuf,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,

@@ -6,6 +6,8 @@ use planlab_results::{Point, Status};
 use crate::isolation::protocol::{Answer, ComplaintKind};
 use crate::isolation::{CellEnd, Death};
 
+const INTERRUPTED: &str = "ended from outside; this is what it had";
+
 /// What a cell came to.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement<'i> {
@@ -79,7 +81,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     }
     if interrupted && judgement.stop == Some(Stop::Cancelled) {
         judgement.status = Status::Interrupted;
-        "interrupted".clone_into(&mut judgement.reason);
+        INTERRUPTED.clone_into(&mut judgement.reason);
     }
     if let Some(violation) = violation {
         judgement.status = status_of(ComplaintKind::of(&violation));
@@ -173,7 +175,7 @@ impl Judgement<'_> {
                 (Status::Crashed, format!("ended with exit code {code}"))
             }
             Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
-            Death::Interrupted => (Status::Interrupted, "interrupted".to_owned()),
+            Death::Interrupted => (Status::Interrupted, INTERRUPTED.to_owned()),
         };
         (self.status, self.reason) = (status, reason);
     }

@@ -1,8 +1,12 @@
-//! The hidden verb `exec-external`: binds itself to its parent's life, then becomes the program.
+//! The hidden verb `exec-external`: binds itself to its parent's life, writes down the time, then becomes the
+//! program.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::cli::ExecArgs;
 use crate::exit::{Exit, Failure, Verdict};
@@ -11,12 +15,23 @@ use crate::isolation::child::die_with_parent;
 /// The verb's name.
 pub(crate) const VERB: &str = "exec-external";
 
-/// A command that runs `program` in a process group of its own, and that the kernel kills when the calling
-/// thread ends.
-pub(crate) fn command(words: &[OsString]) -> std::io::Result<Command> {
+/// A command that runs a program in a process group of its own, and that the kernel kills when the calling
+/// thread ends. `stamp` is the file that takes the time at which the program begins.
+pub(crate) fn command(words: &[OsString], stamp: &Path) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(VERB).arg(std::process::id().to_string()).args(words).process_group(0);
+    command.arg(VERB).arg(std::process::id().to_string()).arg(stamp).args(words).process_group(0);
     Ok(command)
+}
+
+/// When the program began, on the clock of [`now`]; `None` where it did not.
+pub(crate) fn began(stamp: &Path) -> Option<Duration> {
+    fs::read_to_string(stamp).ok()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// The time on a clock that all processes share.
+pub(crate) fn now() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
 }
 
 /// Becomes the program; returns only where that cannot be.
@@ -25,6 +40,7 @@ pub(crate) fn run(args: &ExecArgs) -> Verdict {
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::usage("no program"));
     };
+    fs::write(&args.stamp, now().as_nanos().to_string())?;
     let error = Command::new(program).args(arguments).exec();
     Err(Failure::new(Exit::Usage, format!("{}: {error}", program.display())))
 }

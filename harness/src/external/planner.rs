@@ -77,7 +77,7 @@ impl Planner for External {
             .map_err(|error| failed(format!("{}: {error}", files.instance.display())))?;
         let words = words(self.entry, run, &files);
         let mut watch = Watch { entry: self.entry, trace: &trace, output: &files.output, seen: None };
-        let ended = follow(&words, run, &mut |run| watch.look(run))
+        let ended = follow(&words, &files.stamp, run, &mut |run| watch.look(run))
             .map_err(|error| failed(format!("{}: {error}", self.entry.command[0])))?;
         let (fate, answer) = self.judge(run, &ended, &watch);
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Report {
@@ -198,11 +198,16 @@ fn last_words(text: &str) -> String {
 struct Files {
     instance: PathBuf,
     output: PathBuf,
+    stamp: PathBuf,
 }
 
 impl Files {
     fn new(folder: &Path) -> Self {
-        Self { instance: folder.join("instance.csv"), output: folder.join("plan.csv") }
+        Self {
+            instance: folder.join("instance.csv"),
+            output: folder.join("plan.csv"),
+            stamp: folder.join("began"),
+        }
     }
 }
 

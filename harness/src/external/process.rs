@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
@@ -30,7 +31,7 @@ pub(crate) struct Ended {
     pub(crate) status: Option<ExitStatus>,
     /// Why it was killed.
     pub(crate) halt: Option<Halt>,
-    /// From the start of the process to its end.
+    /// From the moment at which the process becomes the program to its end.
     pub(crate) wall: Duration,
     pub(crate) peak_rss_bytes: Option<u64>,
     /// What it wrote, the ends of long texts.
@@ -46,12 +47,13 @@ pub(crate) struct Ended {
 /// Where the program cannot be started.
 pub(crate) fn follow(
     words: &[OsString],
+    stamp: &Path,
     run: &mut Run<'_>,
     look: &mut dyn FnMut(&mut Run<'_>) -> Result<(), Halt>,
 ) -> io::Result<Ended> {
     let before = Instant::now();
     let past = run.remaining().map(|left| before + left + left / 25 + LOOK);
-    let mut command = launch::command(words)?;
+    let mut command = launch::command(words, stamp)?;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (stdout, stderr) = (tail(child.stdout.take()), tail(child.stderr.take()));
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -81,25 +83,27 @@ pub(crate) fn follow(
     };
     // Whatever the program itself started ends with it.
     signal(group, Signal::KILL);
-    let (status, at) = ended.map_or((None, Instant::now()), |(status, at)| (status, at));
+    let (status, end) = ended.unwrap_or_else(|| (None, launch::now()));
+    let wall = launch::began(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
     Ok(Ended {
         status,
         halt,
-        wall: at - before,
+        wall,
         peak_rss_bytes: peak,
         stdout: stdout.join().unwrap_or_default(),
         stderr: stderr.join().unwrap_or_default(),
     })
 }
 
-type End = (Option<ExitStatus>, Instant);
+/// How the program ended, and when.
+type End = (Option<ExitStatus>, Duration);
 
 fn wait(mut child: Child) -> Receiver<End> {
     let (sender, ends) = mpsc::channel();
     thread::spawn(move || {
         let status = child.wait().ok();
         // Nobody listens any more where the program was killed.
-        let _ = sender.send((status, Instant::now()));
+        let _ = sender.send((status, launch::now()));
     });
     ends
 }
