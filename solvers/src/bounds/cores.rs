@@ -53,7 +53,7 @@ pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Resul
                 growing.push(peak);
             }
             if seen.insert((first, end)) {
-                match Core::new(arena, steps, most) {
+                match Core::cut(arena, steps, most) {
                     Kept::Some(core) => all.push(core),
                     Kept::None => {}
                     Kept::TooMany => growing.retain(|&other| other != peak),
@@ -91,7 +91,8 @@ enum Kept {
 }
 
 impl Core {
-    fn new(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
+    /// Cuts a window out.
+    fn cut(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
         // One that is paused all the time is in nobody's way, not even that of the others taken out.
         let inside =
             |buffer| clip(buffer, steps).map(without_windows).filter(|b| b.pieces().next().is_some());

@@ -222,14 +222,13 @@ mod tests {
     #[test]
     fn sums_that_can_be_reached() {
         let three = [buffer(4, 0, 2), buffer(6, 1, 3), buffer(9, 2, 4)];
-        // 4, 6, 9, 10, 13, 15, 19
-        for (known, expected) in [(9, Some(15)), (15, None), (16, Some(19))] {
+        // 4, 6, 9, 10, 13, 15, 19; the load is 15.
+        for (known, expected) in [(15, None), (16, Some(19)), (19, None)] {
             assert_eq!(above(&three, known), expected, "{known}");
         }
         let apart = [buffer(4, 0, 2), buffer(6, 2, 4)];
-        assert_eq!(above(&apart, 5), Some(6));
         // Nothing can be higher than everything on top of each other: then nothing is said.
-        assert_eq!(above(&apart, 11), None);
+        assert_eq!(above(&apart, 7), None);
     }
 
     #[test]

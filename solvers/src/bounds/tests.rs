@@ -3,7 +3,7 @@
 use planlab_dsa::testing::{
     Shape, brute_force, brute_force_without_hand_over, corpus, exhaustive, instances,
 };
-use planlab_dsa::{Budget, Bytes, Descriptor, Guarantee, Honours, Planner, execute};
+use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, LiveRange, Planner, execute};
 use proptest::prelude::*;
 use std::sync::Mutex;
 
@@ -113,15 +113,90 @@ fn never_above_the_optimum_of_the_corpus() {
     }
 }
 
+/// Instances, and their optima where they are known.
+type Group = Vec<(Instance, Option<Bytes>)>;
+
+/// Eight buffers whose load is 20 and whose optimum is 21, from step 100 on.
+fn hard() -> Vec<Buffer> {
+    let cases = corpus().into_iter();
+    let mut plain = cases.filter(|case| case.name == "above-load-8-0");
+    let case = plain.next().expect("in the corpus");
+    assert_eq!((case.instance.load().bytes.get(), case.optimum), (20, Some(Bytes::new(21))));
+    let later = |buffer: &Buffer| {
+        let live = buffer.live;
+        Buffer::new(buffer.size, range(live.start().get() + 100, live.end().get() + 100))
+    };
+    case.instance.buffers().iter().map(later).collect()
+}
+
+fn range(start: u32, end: u32) -> LiveRange {
+    LiveRange::new(start, end).expect("not empty")
+}
+
+/// The hard ones, small ones beside them in time, and one of 100 bytes that is always live.
+fn hidden(beside: u32) -> Instance {
+    let mut buffers = hard();
+    buffers.push(Buffer::new(Bytes::new(100), range(0, 1000)));
+    let small = |number: u32| Buffer::new(Bytes::new(1), range(200 + number, 202 + number));
+    buffers.extend((0..beside).map(small));
+    Instance::from_buffers(buffers).expect("valid")
+}
+
+fn alone(argument: &dyn Argument, instance: &Instance) -> Option<u64> {
+    let found = argument.prove(instance, instance.load().bytes.get(), &mut |_| Ok(()));
+    found.expect("no limit").map(|found| found.value)
+}
+
+#[test]
+fn search_and_section_find_a_hard_core_among_others() {
+    for beside in [0, 30, 600] {
+        let instance = hidden(beside);
+        assert_eq!(instance.load().bytes, Bytes::new(120));
+        assert_eq!(alone(&window::Windows { nodes: 1_000, buffers: 64 }, &instance), Some(121), "{beside}");
+        let tight = section::Tight { probing: 1 << 25, windows: 6 };
+        assert_eq!(alone(&tight, &instance), Some(121), "{beside}");
+    }
+}
+
+#[test]
+fn pins_and_several_arenas_are_added_up() {
+    let arena = |number| planlab_dsa::ArenaId::new(number);
+    let second = hard().into_iter().map(|buffer| buffer.in_arena(arena(1)));
+    let pinned = Buffer::new(Bytes::new(3), range(0, 9)).with_pin(planlab_dsa::Offset::new(30));
+    let instance = Instance::builder()
+        .buffers(hard())
+        .buffers(second)
+        .buffers([pinned.in_arena(arena(2))])
+        .arenas([planlab_dsa::Arena::default(), planlab_dsa::Arena::default(), planlab_dsa::Arena::default()])
+        .build()
+        .expect("valid");
+    let best = steps(&instance, Effort::Quick).iter().map(|step| step.value).max();
+    assert_eq!(best, Some(Bytes::new(21 + 21 + 33)));
+}
+
+#[test]
+fn limits_end_the_arguments_and_the_work_is_the_same_each_time() {
+    let instance = level(30, 24, 30, &mut rand::SeedableRng::seed_from_u64(3));
+    let run = |work| {
+        let prover = Prover { effort: Effort::Thorough, steps: Mutex::default() };
+        let outcome = execute(&prover, &instance, Budget { work, ..Budget::default() }, 0);
+        let steps = prover.steps.into_inner().expect("not poisoned");
+        (outcome.end, outcome.bound, steps.iter().map(|step| (step.value, step.work)).collect::<Vec<_>>())
+    };
+    let first = run(Some(20_000));
+    assert_eq!(first.0, Ok(planlab_dsa::Stop::WorkLimit));
+    assert_eq!(first, run(Some(20_000)));
+}
+
 /// Prints what each argument alone adds to the load where the optimum is above it. `cargo test --release
 /// -p planlab-solvers --no-default-features --lib bounds_table -- --ignored --nocapture`
 #[test]
 #[ignore = "prints a table; takes minutes"]
 fn bounds_table() {
     use rand::SeedableRng;
-    let known = corpus().into_iter().filter_map(|case| Some((case.instance, case.optimum)));
+    let known = corpus().into_iter().map(|case| (case.instance, case.optimum));
     let above = known.filter(|(i, o)| o.is_some_and(|o| o > i.load().bytes) && i.in_place().is_empty());
-    let mut groups: Vec<(String, Vec<(Instance, Option<Bytes>)>)> = vec![("corpus".into(), above.collect())];
+    let mut groups: Vec<(String, Group)> = vec![("corpus".into(), above.collect())];
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
     for (count, steps, most) in [(5_u32, 7_u32, 9_u64), (6, 8, 9), (7, 8, 30), (7, 8, 1000)] {
         let mut found = Vec::new();
