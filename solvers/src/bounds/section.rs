@@ -16,9 +16,9 @@
 //! When a buffer has no offset left, no plan fits C, and the bound is the next height after C.
 //!
 //! ```text
-//!   section 1   section 2     slack 0 in both: below b lie 3 or 5 or 8, and 4 or 6 or 10,
-//!   | b |  8    | b |  8      or nothing: b lies at 0 or, by symmetry, at the top
-//!   | 3 | 5     | 4 | 6
+//!   section 1    section 2     capacity 18, slack 0 in both: below b lie 0, 3, 7 or 10, and 0, 4, 6 or 10;
+//!   | b | 8      | b | 8       so b lies at 0 or at 10
+//!   | 3 | 7      | 4 | 6
 //! ```
 //!
 //! One, two or three sections of buffers that are free to lie anywhere never ask for more than the load:
