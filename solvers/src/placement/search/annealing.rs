@@ -111,6 +111,11 @@ impl AnnealingSearch {
         Self { walk, moves: Moves::default(), config, at: 0, round, idle: 0 }
     }
 
+    /// What it walks with.
+    pub(crate) const fn walk(&mut self) -> &mut Walk {
+        &mut self.walk
+    }
+
     /// The heat of the next change, in granules.
     #[expect(clippy::cast_precision_loss, reason = "a temperature needs no exact counts")]
     fn heat(&mut self) -> f64 {

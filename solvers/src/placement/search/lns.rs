@@ -10,7 +10,11 @@
 //! Three kinds of neighbourhoods take turns at random: what is live nearest to a step, neighbours in
 //! time at random, neighbours in time nearest in address. Their size adapts: a proof that there is no
 //! room makes them larger, a search that was cut short smaller. The ceiling adapts, too: each success
-//! doubles its distance below the best height, a long row of failures halves it.
+//! doubles its distance below the best height, a long row of failures halves it, and
+//! when it is least sets it back to its first value.
+//!
+//! It takes turns with annealing (see the module `annealing`), which gets out of where no window gives
+//! room; each goes on from the other's lower plan.
 //!
 //! # References
 //!
@@ -22,7 +26,7 @@
 //! # Complexity
 //!
 //! Anytime. A step with k neighbours of a buffer takes O(k log k), and a search over at most 512
-//! freed buffers of ten nodes each.
+//! freed buffers with up to 80 nodes for each.
 
 use std::sync::Arc;
 
@@ -30,14 +34,20 @@ use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
 use super::HONOURS;
+use super::annealing::{Annealing, AnnealingSearch};
 use super::model::Model;
 use super::moves::below;
 use super::start::{self, Start};
-use super::walk::Search;
+use super::walk::{Search, Walk};
 use super::window::{self, Answer, Block, Piece};
 
-/// Nodes of one search for each freed buffer.
-const NODES_PER_BUFFER: u64 = 10;
+/// Nodes of one search for each freed buffer: this, doubled at random up to so many times.
+const NODES_PER_BUFFER: u64 = 5;
+const DOUBLINGS: u32 = 5;
+/// Units of work before annealing takes its turn, and the other way round.
+const TURN: u64 = 5_000_000;
+/// Units of work of one unit of the exact search: a node looks at every buffer of the window.
+const WORK_PER_UNIT: u64 = 16;
 /// The ceiling begins below the best height by this part of it.
 const AMBITION: u64 = 64;
 /// The fewest buffers of a neighbourhood, and how many the first has.
@@ -69,7 +79,7 @@ impl Planner for Lns {
     fn descriptor(&self) -> Descriptor {
         Descriptor {
             key: "lns".into(),
-            summary: "frees a few buffers below what sticks out and places them by an exact search".into(),
+            summary: "frees a few buffers and places them by an exact search, in turns with annealing".into(),
             guarantee: Guarantee::Heuristic,
             honours: HONOURS,
             randomized: true,
@@ -81,9 +91,25 @@ impl Planner for Lns {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let Some(start) = start::best(run)? else { return Ok(()) };
-        let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(()) };
-        let mut search = LnsSearch::new(run, Arc::new(model), &start);
-        while search.slice(run, u64::MAX)? {}
+        let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
+        let mut lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), &start);
+        let mut annealing = AnnealingSearch::new(walk, Annealing::default());
+        loop {
+            let mut height = lns.best;
+            if !annealing.slice(run, TURN)? {
+                break;
+            }
+            if annealing.walk().best() < height {
+                lns.adopt(run, annealing.walk().best_offsets());
+                height = lns.best;
+            }
+            if !lns.slice(run, TURN)? {
+                break;
+            }
+            if lns.best < height {
+                annealing.walk().adopt(run, &lns.best_offsets)?;
+            }
+        }
         Ok(())
     }
 }
@@ -309,10 +335,23 @@ impl LnsSearch {
         }
     }
 
-    /// Nothing has become better for long: aims less low, from the best plan.
-    fn relent(&mut self, run: &Run<'_>) {
-        self.ambition = (self.ambition / 2).max(1);
-        self.offsets.clone_from(&self.best_offsets);
+    /// Goes on from another plan, of offsets in granules.
+    pub(crate) fn adopt(&mut self, run: &Run<'_>, offsets: &[u64]) {
+        self.offsets.clear();
+        self.offsets.extend_from_slice(offsets);
+        self.best_offsets.clone_from(&self.offsets);
+        self.best = height(&self.model, offsets);
+        self.ambition = (self.best / AMBITION).max(1);
+        self.set_ceiling(run);
+    }
+
+    /// Nothing has become better for long: aims less low, and in the end much lower again; from the best
+    /// plan or from where it stands.
+    fn relent(&mut self, run: &mut Run<'_>) {
+        self.ambition = if self.ambition > 1 { self.ambition / 2 } else { (self.best / AMBITION).max(1) };
+        if run.rng().random() {
+            self.offsets.clone_from(&self.best_offsets);
+        }
         self.set_ceiling(run);
     }
 
@@ -344,13 +383,15 @@ impl Search for LnsSearch {
         self.idle = 0;
         let pieces = self.pieces(&freed);
         let blocks = self.blocks(&freed, &pieces);
-        run.tick((blocks.len() + 1) as u64 * freed.len() as u64 / 64)?;
-        let nodes = NODES_PER_BUFFER * freed.len() as u64;
+        let stated = (blocks.len() + freed.len()) as u64 * freed.len() as u64 / 4;
+        self.work += stated;
+        run.tick(stated)?;
+        let nodes = (NODES_PER_BUFFER << run.rng().random_range(0..DOUBLINGS)) * freed.len() as u64;
         let seed = run.rng().random();
         let work = &mut self.work;
         let answer = window::search((&pieces, &blocks), self.ceiling, (nodes, seed), &mut |units| {
-            *work += units;
-            run.tick(units)
+            *work += WORK_PER_UNIT * units;
+            run.tick(WORK_PER_UNIT * units)
         })?;
         self.resize(&answer);
         self.failures += 1;

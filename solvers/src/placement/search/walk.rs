@@ -42,6 +42,7 @@ pub(crate) struct Walk {
     pub(crate) decoder: Decoder,
     /// The height of the lowest plan that this walk knows of, in granules.
     best: u64,
+    best_offsets: Vec<u64>,
     work: u64,
 }
 
@@ -62,7 +63,7 @@ impl Walk {
         let mut decoder = Decoder::decoded(Arc::clone(model), &start.order, &offsets);
         let best = decoder.height();
         decoder.set_ceiling(model.ceiling(run, best));
-        Self { decoder, best, work: 0 }
+        Self { decoder, best, best_offsets: offsets, work: 0 }
     }
 
     /// Begins at the best of the greedy orders.
@@ -85,6 +86,32 @@ impl Walk {
     /// The height of the lowest plan that this walk knows of, in granules.
     pub(crate) const fn best(&self) -> u64 {
         self.best
+    }
+
+    /// The offsets, in granules, of the lowest plan that this walk has found or begun with.
+    pub(crate) fn best_offsets(&self) -> &[u64] {
+        &self.best_offsets
+    }
+
+    /// Goes on from another plan: from first fit in the order of its offsets.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn adopt(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
+        let model = Arc::clone(self.decoder.model());
+        let mut order: Vec<u32> = self.decoder.ids().collect();
+        order.sort_by_key(|&id| offsets[id as usize]);
+        let ceiling = self.decoder.ceiling();
+        let work = &mut self.work;
+        self.decoder = Decoder::new(model, &order, &mut |units| {
+            *work += units;
+            run.tick(units)
+        })?;
+        self.decoder.set_ceiling(ceiling);
+        self.aim_below_incumbent(run);
+        self.offer(run)?;
+        Ok(())
     }
 
     /// Makes a change.
@@ -121,6 +148,8 @@ impl Walk {
             return Ok(false);
         }
         self.best = height;
+        self.best_offsets.clear();
+        self.best_offsets.extend(self.decoder.offsets());
         let model = Arc::clone(self.decoder.model());
         if run.improves(Bytes::new(height * model.grain)) {
             run.offer(model.plan(self.decoder.offsets()))?;

@@ -59,16 +59,13 @@ pub(crate) fn search(
     tick: &mut Tick<'_>,
 ) -> Result<Answer, Halt> {
     let Some(problem) = problem(pieces, blocks) else { return Ok(Answer::Unknown) };
-    let mut restarts = Restarts::new(&problem, Pruning::default(), seed).from_round(seed % ROUNDS);
+    let mut restarts = Restarts::new(&problem, Pruning::default(), seed);
     Ok(match restarts.decide(ceiling, nodes, tick)? {
         Verdict::Feasible(offsets) => Answer::Placed(offsets[..pieces.len()].to_vec()),
         Verdict::Infeasible => Answer::Full,
         Verdict::Unknown => Answer::Unknown,
     })
 }
-
-/// Rounds of restarts to begin at: some with plain preferences, some with blurred ones.
-const ROUNDS: u64 = 16;
 
 /// `None` where the search cannot take it: it holds too large a number.
 fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
