@@ -116,8 +116,8 @@ fn work(run: &mut Run<'_>, problem: Option<&Problem>, number: usize, over: &Over
     Ok(())
 }
 
-/// Steps of one turn of local search.
-const STEPS: usize = 16;
+/// Units of work of one turn of local search.
+const TURN: u64 = 50_000;
 
 /// Local search that goes on from whatever incumbent there is.
 struct Local {
@@ -143,7 +143,8 @@ impl Local {
         {
             self.search = LnsSearch::new(run, Arc::clone(&self.model), &start);
         }
-        for _ in 0..STEPS {
+        let end = self.search.work() + TURN;
+        while self.search.work() < end {
             over.check()?;
             if !self.search.step(run)? {
                 return Ok(false);

@@ -26,22 +26,41 @@ pub(crate) struct Restarts<'p> {
     problem: &'p Problem,
     search: Search<'p>,
     random: Random,
-    round: u64,
+    first: u64,
+}
+
+/// How a restart goes about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// Which ranking; they take turns.
+    pub(crate) ranking: u64,
+    /// Whether its measures are blurred.
+    pub(crate) is_blurred: bool,
+    /// The place in Luby's sequence of its node limit, from 0 on.
+    pub(crate) length: u64,
+}
+
+impl Turn {
+    /// The turn of that number: each ranking once as it is, then blurred.
+    pub(crate) const fn of(round: u64) -> Self {
+        let kinds = Ranking::ALL.len() as u64;
+        Self { ranking: round, is_blurred: round >= kinds, length: round / kinds }
+    }
 }
 
 impl<'p> Restarts<'p> {
     pub(crate) fn new(problem: &'p Problem, pruning: Pruning, seed: u64) -> Self {
         let search = Search::new(problem, pruning, Preference::plain(Ranking::ALL[0]));
-        Self { problem, search, random: Random(seed), round: 0 }
+        Self { problem, search, random: Random(seed), first: 0 }
     }
 
-    /// Skips the first preferences, so that two searches of one problem do not do the same.
+    /// Begins [`Self::decide`] at another round, so that two searches of one problem do not do the same.
     pub(crate) fn from_round(mut self, round: u64) -> Self {
-        self.round = round;
+        self.first = round;
         self
     }
 
-    /// One restart with the next preferences: `capacity` in bytes, at most `nodes` nodes.
+    /// One restart: `capacity` in bytes, at most `nodes` nodes.
     ///
     /// # Errors
     ///
@@ -49,35 +68,19 @@ impl<'p> Restarts<'p> {
     pub(crate) fn step(
         &mut self,
         capacity: u64,
+        turn: Turn,
         nodes: u64,
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<Verdict, Halt> {
         let kinds = Ranking::ALL.len() as u64;
-        let ranking = Ranking::ALL[usize::try_from(self.round % kinds).unwrap_or(0)];
-        let preference = if self.round < kinds {
-            Preference::plain(ranking)
-        } else {
+        let ranking = Ranking::ALL[usize::try_from(turn.ranking % kinds).unwrap_or(0)];
+        self.search.prefer(if turn.is_blurred {
             Preference::blurred(ranking, self.problem, &mut self.random)
-        };
-        self.search.prefer(preference);
-        let turn = luby(self.round / kinds + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
-        self.round += 1;
-        self.run(capacity, turn.min(nodes), tick)
-    }
-
-    /// A first look, with the first preferences.
-    ///
-    /// # Errors
-    ///
-    /// What `tick` returns.
-    pub(crate) fn look(
-        &mut self,
-        capacity: u64,
-        nodes: u64,
-        tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
-    ) -> Result<Verdict, Halt> {
-        self.search.prefer(Preference::plain(Ranking::ALL[0]));
-        self.run(capacity, nodes, tick)
+        } else {
+            Preference::plain(ranking)
+        });
+        let most = luby(turn.length + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
+        self.run(capacity, most.min(nodes), tick)
     }
 
     fn run(
@@ -107,12 +110,12 @@ impl<'p> Restarts<'p> {
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<Verdict, Halt> {
         let mut left = nodes;
-        while left > 0 {
-            let verdict = self.step(capacity, left, tick)?;
-            if verdict != Verdict::Unknown {
+        for round in self.first.. {
+            let verdict = self.step(capacity, Turn::of(round), left, tick)?;
+            left = left.saturating_sub(self.nodes());
+            if verdict != Verdict::Unknown || left == 0 {
                 return Ok(verdict);
             }
-            left = left.saturating_sub(self.nodes());
         }
         Ok(Verdict::Unknown)
     }

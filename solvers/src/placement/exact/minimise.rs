@@ -1,23 +1,25 @@
 //! Minimisation: restarts at capacities between the bound and the incumbent.
 //!
 //! Each restart has a capacity of its own. A plan lowers the incumbent, a refutation raises the bound,
-//! and both are those of the run, which all workers share. Many restarts try the bound itself: where it
-//! can be reached, the search that has no byte to waste is often the fastest, and a capacity that is
-//! generous is then met on the way.
+//! and both are those of the run, which all workers share. Every other restart tries the bound itself:
+//! where it can be reached, the search that has no byte to waste is often the fastest, and a capacity that
+//! is generous is met on the way. The others spread evenly over what lies between bound and incumbent: how
+//! hard a capacity is changes from one to the next as it does from one preference to the next, and a
+//! success far down saves all the steps to it.
 
 use planlab_dsa::{Bytes, Evidence, Halt, Offset, Plan, Run, Scope};
 use rand::RngExt;
 
-use super::kernel::{Problem, Restarts, Verdict};
+use super::kernel::{Problem, Restarts, Turn, Verdict};
 use super::pruning::Pruning;
 use crate::team::{Over, team};
 
-/// Where between the bound (0) and just below the incumbent (8) restarts look, in turn.
-const EIGHTHS: [u64; 10] = [0, 0, 0, 8, 0, 4, 8, 0, 2, 6];
 /// Stack that each item adds, in bytes: the search goes as deep as there are items.
 const STACK_PER_ITEM: usize = 4 << 10;
 /// Nodes for each item of a first look at a capacity that was asked for.
 const FIRST_LOOK: u64 = 2;
+/// Capacities that are tried with each ranking as it is before any is blurred.
+const PLAIN_CAPACITIES: u64 = 8;
 
 /// Searches until the gap is closed or the run is over, by as many threads as the run may use.
 pub(crate) fn minimise(run: &mut Run<'_>, problem: &Problem, pruning: Pruning) -> Result<(), Halt> {
@@ -37,8 +39,13 @@ pub(crate) fn stack(problem: &Problem) -> usize {
 pub(crate) struct Minimiser<'p> {
     problem: &'p Problem,
     restarts: Restarts<'p>,
-    number: usize,
-    turns: usize,
+    number: u64,
+    turns: u64,
+    /// Restarts at the bound.
+    low: u64,
+    /// Restarts above it, and those of them since the last plan.
+    high: u64,
+    since: u64,
     best: Option<u64>,
 }
 
@@ -55,8 +62,9 @@ impl<'p> Minimiser<'p> {
         number: usize,
     ) -> Result<Self, Halt> {
         run.raise_bound(problem.floor(), Scope::NoHandOver, Evidence::Load)?;
-        let restarts = Restarts::new(problem, pruning, run.rng().random()).from_round(2 * number as u64);
-        Ok(Self { problem, restarts, number, turns: 0, best: None })
+        let restarts = Restarts::new(problem, pruning, run.rng().random());
+        let number = number as u64;
+        Ok(Self { problem, restarts, number, turns: 0, low: 0, high: 0, since: 0, best: None })
     }
 
     /// One restart; false where nothing is left to find.
@@ -66,25 +74,37 @@ impl<'p> Minimiser<'p> {
     /// What the run says.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
-        let (turn, has_target) = (self.turns, run.target().is_some() && self.number == 0);
+        let is_first = self.turns == 0 && self.number == 0;
         self.turns += 1;
+        let (capacity, turn, nodes) = if is_first && run.target().is_some() {
+            (most, Turn::of(0), FIRST_LOOK * self.problem.items.len() as u64 + 64)
+        } else if least == most || self.turns % 2 == 1 || self.low < 3 {
+            self.low += 1;
+            (least, Turn::of(self.low - 1 + 2 * self.number), u64::MAX)
+        } else {
+            let (part, turn) = self.next_high();
+            (least + (most - least) / 4096 * part + (most - least) % 4096 * part / 4096, turn, u64::MAX)
+        };
         let mut tick = |work| {
             run.tick(work)?;
             over.check()
         };
-        let (capacity, verdict) = match turn {
-            0 if has_target => {
-                let nodes = FIRST_LOOK * self.problem.items.len() as u64 + 64;
-                (most, self.restarts.look(most * self.problem.unit(), nodes, &mut tick)?)
-            }
-            _ => {
-                let eighth = EIGHTHS[(turn + 3 * self.number) % EIGHTHS.len()];
-                let capacity = least + (most - least) * eighth / 8;
-                (capacity, self.restarts.step(capacity * self.problem.unit(), u64::MAX, &mut tick)?)
-            }
-        };
+        let verdict = self.restarts.step(capacity * self.problem.unit(), turn, nodes, &mut tick)?;
         self.take(run, capacity, verdict)?;
         Ok(true)
+    }
+
+    /// Where to look between bound and incumbent, in parts of 4096, and how.
+    fn next_high(&mut self) -> (u64, Turn) {
+        // The digits of a count, reversed, fill an interval evenly.
+        let step = self.high / 3 * 2 + self.number % 2 + 1;
+        let part = (step % 4096).reverse_bits() >> 52;
+        let is_blurred = self.high >= 3 * PLAIN_CAPACITIES;
+        let length = if is_blurred { self.since / 3 } else { 0 };
+        let turn = Turn { ranking: self.high, is_blurred, length };
+        self.high += 1;
+        self.since += 1;
+        (part, turn)
     }
 
     fn take(&mut self, run: &mut Run<'_>, capacity: u64, verdict: Verdict) -> Result<(), Halt> {
@@ -92,6 +112,7 @@ impl<'p> Minimiser<'p> {
             Verdict::Unknown => Ok(()),
             Verdict::Feasible(offsets) => {
                 let plan = Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>());
+                self.since = 0;
                 self.best = plan.height(run.instance()).map(Bytes::get).or(self.best);
                 run.offer(plan)
             }
