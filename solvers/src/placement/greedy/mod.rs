@@ -10,7 +10,6 @@ pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub use by_size::GreedyBySize;
 pub use first_fit::FirstFit;
-#[cfg(any(feature = "cp", feature = "mip"))]
 pub(crate) use placer::{Rule, place_in_order};
 
 use planlab_dsa::Honours;

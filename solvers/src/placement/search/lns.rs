@@ -25,7 +25,7 @@
 //!
 //! # Complexity
 //!
-//! Anytime. A step with k neighbours of a buffer takes O(k log k), and a search over at most 512
+//! Anytime. A step with k neighbours of a buffer takes O(k log k), and a search over at most 384
 //! freed buffers with up to 80 nodes for each.
 
 use std::sync::Arc;
@@ -53,8 +53,8 @@ const AMBITION: u64 = 64;
 /// The fewest buffers of a neighbourhood, and how many the first has.
 const FEWEST: usize = 6;
 const FIRST: usize = 16;
-/// The most: past it, even to state the problem takes long.
-const MOST: usize = 512;
+/// The most.
+const MOST: usize = 384;
 /// Steps without a smaller excess before the ceiling rises.
 const PATIENCE: u64 = 300;
 

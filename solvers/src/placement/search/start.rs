@@ -2,14 +2,16 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{BufferId, Bytes, Halt, Instance, Run, Scope};
+use planlab_dsa::{BufferId, Bytes, Halt, Instance, Plan, Run, Scope};
 
 use super::model::can_stand;
 use super::neighbours::Tick;
 use crate::placement::Order;
 use crate::placement::columns::Columns;
+use crate::placement::greedy::{Rule, place_in_order};
 use crate::placement::occupancy::{Blocked, Occupancy, Span};
 use crate::placement::order::{Overlaps, Peaks, by};
+use crate::placement::skyline::best_fit;
 
 /// Past so many buffers only [`QUICK`] orders are tried: first fit takes seconds then.
 const MANY: usize = 20_000;
@@ -31,8 +33,8 @@ impl Start {
     }
 }
 
-/// The best start, offered: first fit in the greedy orders, and in the order of the offsets of the best
-/// plan that the run knows. `None` where no plan without hand-overs exists.
+/// The best start, offered: first fit in the greedy orders, in the orders of the offsets that best fit
+/// gives in them, of those of the skyline, and of those of the best plan that the run knows. `None` where no plan without hand-overs exists.
 ///
 /// # Errors
 ///
@@ -44,13 +46,34 @@ pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     }
     let orders: &[Order] = if instance.len() > MANY { &QUICK } else { &Order::ALL };
     let mut best = from_incumbent(run)?;
-    for order in orders {
-        let start = in_order(run, numbers(order.of(instance)))?;
-        if best.as_ref().is_none_or(|best| start.height < best.height) {
-            best = Some(start);
+    for &order in orders {
+        let ids = order.of(instance);
+        keep_lower(&mut best, in_order(run, numbers(ids.clone()))?);
+        // Hand-overs would be lost, and what they save with them.
+        if run.scope() == Scope::NoHandOver
+            && let Some(plan) = place_in_order(run, &ids, Rule::BestFit)?
+        {
+            keep_lower(&mut best, in_order(run, by_offset(&plan))?);
+            run.offer(plan)?;
         }
     }
+    if instance.buffers().iter().all(|buffer| buffer.pin.is_none()) && instance.apart().is_empty() {
+        let plan = best_fit(run)?;
+        keep_lower(&mut best, in_order(run, by_offset(&plan))?);
+    }
     Ok(best)
+}
+
+fn keep_lower(best: &mut Option<Start>, new: Start) {
+    if best.as_ref().is_none_or(|best| new.height < best.height) {
+        *best = Some(new);
+    }
+}
+
+fn by_offset(plan: &Plan) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(plan.offsets.len()).collect();
+    order.sort_by_key(|&id| plan.offsets[id as usize]);
+    order
 }
 
 /// First fit in the order of the offsets of the run's best plan, where there is one without hand-overs.
@@ -63,9 +86,7 @@ pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let Some(incumbent) = run.best().filter(|best| best.scope() == Scope::NoHandOver) else {
         return Ok(None);
     };
-    let mut order: Vec<u32> = run.instance().ids().map(planlab_dsa::BufferId::get).collect();
-    order.sort_by_key(|&id| incumbent.offsets()[id as usize]);
-    in_order(run, order).map(Some)
+    in_order(run, by_offset(incumbent.as_plan())).map(Some)
 }
 
 /// The buffers by size, then by the number of overlapping live ranges, most first.
@@ -98,7 +119,7 @@ pub(crate) fn in_order(run: &mut Run<'_>, order: Vec<u32>) -> Result<Start, Halt
     let start = Start::new(instance, order, offsets);
     if run.improves(Bytes::new(start.height)) {
         let offsets: Vec<_> = start.offsets.iter().copied().map(planlab_dsa::Offset::new).collect();
-        run.offer(planlab_dsa::Plan::from_offsets(offsets))?;
+        run.offer(Plan::from_offsets(offsets))?;
     }
     Ok(start)
 }

@@ -35,6 +35,9 @@ pub(crate) struct Block {
     pub(crate) high: u64,
 }
 
+/// The most pieces and blocks: past it, a single node takes too long for a time limit to hold.
+const MOST: usize = 384;
+
 /// What a search has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -58,6 +61,9 @@ pub(crate) fn search(
     (nodes, seed): (u64, u64),
     tick: &mut Tick<'_>,
 ) -> Result<Answer, Halt> {
+    if pieces.len() + blocks.len() > MOST {
+        return Ok(Answer::Unknown);
+    }
     let Some(problem) = problem(pieces, blocks) else { return Ok(Answer::Unknown) };
     let mut restarts = Restarts::new(&problem, Pruning::default(), seed);
     Ok(match restarts.decide(ceiling, nodes, tick)? {

@@ -5,6 +5,5 @@ mod best_fit_reference;
 mod longest_within;
 
 pub use best_fit::BestFit;
-#[cfg(any(feature = "cp", feature = "mip"))]
 pub(crate) use best_fit::best_fit;
 pub use best_fit_reference::BestFitReference;
