@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::Bytes;
+use crate::{Bytes, Offset};
 
 /// What a run may use.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,18 @@ pub struct Budget {
     pub cancel: CancelToken,
     /// Threads that the planner may use. Default: 1.
     pub threads: Option<NonZeroUsize>,
+    /// Offsets suggested as a start, one entry for each buffer by id, in bytes: an old plan, say. They
+    /// need not be a valid plan, nor complete; planners that do not honour hints plan without. Default:
+    /// none.
+    ///
+    /// ```
+    /// use planlab_dsa::{Budget, Offset};
+    ///
+    /// let old_plan = [Some(Offset::new(0)), None, Some(Offset::new(64))];
+    /// let budget = Budget { hints: Some(old_plan.into()), ..Budget::default() };
+    /// assert!(budget.hints.is_some());
+    /// ```
+    pub hints: Option<Arc<[Option<Offset>]>>,
 }
 
 /// A flag that ends a run from outside; clones share it.

@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::bound::initial_bound;
 use crate::{
-    Bound, Budget, Bytes, Claim, Event, Evidence, Halt, Instance, Mark, Outcome, Plan, PlanError, Planner,
-    Scope, Stop, VerifiedPlan,
+    Bound, Budget, Bytes, Claim, Event, Evidence, Halt, Instance, Mark, Offset, Outcome, Plan, PlanError,
+    Planner, Scope, Stop, VerifiedPlan,
 };
 
 /// Part of the wall time that verification may take while the planner is still working.
@@ -123,6 +123,13 @@ impl<'i> Run<'i> {
         self.shared.budget.target
     }
 
+    /// Offsets suggested as a start, by buffer. Nothing says that they are a valid plan. `None` where there
+    /// are none, or not as many as buffers.
+    #[must_use]
+    pub fn hints(&self) -> Option<&[Option<Offset>]> {
+        self.shared.budget.hints.as_deref().filter(|hints| hints.len() == self.shared.instance.len())
+    }
+
     /// Whether plans with hand-overs count in this run.
     #[must_use]
     pub fn scope(&self) -> Scope {
@@ -133,6 +140,14 @@ impl<'i> Run<'i> {
     #[must_use]
     pub fn best(&self) -> Option<Arc<VerifiedPlan<'i>>> {
         self.shared.state().best.clone()
+    }
+
+    /// The height of the lowest plan that was kept, whether it is verified already or waits for that: what
+    /// a plan has to be lower than. Unlike [`Run::best`] it does not depend on how long verification took.
+    #[must_use]
+    pub fn height_to_beat(&self) -> Option<Bytes> {
+        let below = self.shared.below.load(Ordering::Relaxed);
+        (below != u64::MAX).then(|| Bytes::new(below)).or_else(|| self.best().map(|best| best.height()))
     }
 
     /// The best proven bounds so far.
@@ -414,7 +429,7 @@ fn run<'i>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Buffer, Descriptor, Feature, Guarantee, Honours, InPlace, LiveRange, Offset, Violation};
+    use crate::{Buffer, Descriptor, Feature, Guarantee, Honours, InPlace, LiveRange, Violation};
 
     /// Does what the test says.
     struct Scripted<F>(F, Honours);
@@ -550,6 +565,25 @@ mod tests {
         assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(4))));
         let without = execute(&scripted(script), &instance, Budget::default(), 0);
         assert_eq!((without.end.clone(), without.height()), (Ok(Stop::Proved), Some(Bytes::new(8))));
+    }
+
+    #[test]
+    fn hints_are_there_where_every_buffer_has_an_entry() {
+        let instance = instance();
+        let hinted = |count: usize| {
+            let hints: Vec<_> = (0..).map(|at| Some(Offset::new(at))).take(count).collect();
+            let script = move |run: &mut Run<'_>| {
+                assert_eq!(run.hints().map(<[_]>::len), (count == 3).then_some(3));
+                let fork = run.fork();
+                assert_eq!(run.hints(), fork.hints());
+                Ok(())
+            };
+            let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
+            execute(&scripted(script), &instance, budget, 0).end
+        };
+        for count in 0..5 {
+            assert_eq!(hinted(count), Ok(Stop::Finished));
+        }
     }
 
     #[test]

@@ -149,6 +149,7 @@ fn once<'i>(
         target: asked.target.map(Bytes::new),
         cancel: cancel.clone(),
         threads: std::num::NonZeroUsize::new(asked.threads),
+        ..Budget::default()
     };
     execute_observed(planner, instance, budget, asked.seed, move |event| {
         if let Some(kept) = kept {

@@ -30,6 +30,21 @@ fn encloses(input: &Buffer, output: &Buffer) -> bool {
     matches!((span(input), span(output)), (Some((a, a_end)), Some((b, b_end))) if a <= b && b_end <= a_end)
 }
 
+/// The hand-overs that offsets need: an output that lies within its input takes its place.
+pub(crate) fn hand_overs_at(instance: &Instance, offsets: &[Offset]) -> Vec<InPlace> {
+    let span = |id: BufferId| {
+        let offset = offsets[id.index()];
+        Some((offset.get(), offset.end(instance.buffer(id).size)?.get()))
+    };
+    let lies_within = |pair: &&InPlace| match (span(pair.input), span(pair.output)) {
+        (Some((a, a_end)), Some((b, b_end))) => a <= b && b_end <= a_end,
+        _ => false,
+    };
+    let mut chains = Chains::new(instance.len());
+    instance.in_place().iter().filter(lies_within).for_each(|&pair| chains.take(pair));
+    chains.hand_overs()
+}
+
 /// Hand-overs in which each buffer is at most once an input, at most once an output, and none comes back
 /// to where its chain began.
 struct Chains {

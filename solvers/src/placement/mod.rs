@@ -11,6 +11,7 @@ mod portfolio;
 mod range_max;
 pub mod search;
 pub mod skyline;
+mod start_from_hints;
 
 pub use order::Order;
 pub use portfolio::Portfolio;

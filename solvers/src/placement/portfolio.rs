@@ -1,6 +1,7 @@
 //! Everything at once: greedy orders, bounds, then exact and local search side by side.
 //!
-//! 1. Every greedy planner, the best ones first, so that within moments no greedy is better.
+//! 1. The hints, where there are any; then every greedy planner, the best ones first, so that within
+//!    moments no greedy is better.
 //! 2. The quick [bounds](crate::bounds).
 //! 3. [Exact search](super::exact) and [large neighbourhood search](super::search) in turns, on every
 //!    thread: one turn in four is the neighbourhoods', on odd threads one in two. All share one incumbent and one bound,
@@ -26,6 +27,7 @@ use super::exact::{Exact, Pruning};
 use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use super::search::{LnsSearch, Model, Search, from_incumbent};
 use super::skyline::BestFit;
+use super::start_from_hints::offer_hints;
 use crate::bounds::{self, Effort};
 use crate::team::{Over, team};
 
@@ -64,6 +66,7 @@ impl Planner for Portfolio {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        offer_hints(run)?;
         for (at, planner) in greedy().iter().enumerate() {
             planner.plan(run)?;
             if at == 1 {

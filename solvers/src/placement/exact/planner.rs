@@ -9,6 +9,7 @@ use super::pruning::Pruning;
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
+use crate::placement::start_from_hints::offer_hints;
 
 /// Branch and bound by [lowest offsets](super), with both bounds at every moment.
 ///
@@ -52,6 +53,7 @@ impl Planner for Exact {
                 pauses: true,
                 alignment: true,
                 apart: true,
+                hint: true,
                 work_limit: true,
                 threads: true,
                 ..Honours::default()
@@ -64,6 +66,7 @@ impl Planner for Exact {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        offer_hints(run)?;
         for order in START {
             FirstFit::new(order).plan(run)?;
         }

@@ -30,7 +30,7 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Honours, Planner, Run};
 use rand::RngExt;
 
 use super::HONOURS;
@@ -40,6 +40,7 @@ use super::moves::below;
 use super::start::{self, Start};
 use super::walk::{Search, Walk};
 use super::window::{self, Answer, Block, Piece};
+use crate::placement::start_from_hints::offer_hints;
 
 /// Nodes of one search for each freed buffer: this, doubled at random up to so many times.
 const NODES_PER_BUFFER: u64 = 5;
@@ -81,7 +82,7 @@ impl Planner for Lns {
             key: "lns".into(),
             summary: "frees a few buffers and places them by an exact search, in turns with annealing".into(),
             guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
+            honours: Honours { hint: true, ..HONOURS },
             randomized: true,
             reference: "Shaw 1998, doi:10.1007/3-540-49481-2_30",
             complexity: "anytime",
@@ -90,6 +91,7 @@ impl Planner for Lns {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        offer_hints(run)?;
         let Some(start) = start::best(run)? else { return Ok(()) };
         let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
         let mut lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), &start);

@@ -1,0 +1,167 @@
+//! The plan that a run's hints suggest: where a search begins that was given an old plan.
+//!
+//! - Where every buffer has a hint or a pin and these offsets are a valid plan, it is offered as it is,
+//!   with the hand-overs that it needs where the run counts them.
+//! - Else first fit: pinned buffers, then those with a hint from the lowest hint up, then the others from
+//!   the largest down. As first fit in the order of a plan's offsets lifts nothing above that plan (where
+//!   there are no pauses, alignments or hand-overs), what is still good in the hints is kept.
+//!
+//! # Complexity
+//!
+//! One verification, or one first fit.
+
+use planlab_dsa::{BufferId, Halt, Instance, Offset, Plan, Run, Scope};
+
+use super::Order;
+use super::demands::hand_overs_at;
+use super::greedy::{Rule, place_in_order};
+
+/// Offers what the run's hints suggest. Does nothing where there are none.
+///
+/// # Errors
+///
+/// What the run says.
+pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
+    let Some(hints) = run.hints().filter(|hints| hints.iter().any(Option::is_some)) else {
+        return Ok(());
+    };
+    let instance = run.instance();
+    let of = |(buffer, hint): (&planlab_dsa::Buffer, &Option<Offset>)| buffer.pin.or(*hint);
+    let offsets: Vec<Option<Offset>> = instance.buffers().iter().zip(hints).map(of).collect();
+    match as_they_are(instance, &offsets, run.scope()) {
+        Some(plan) => run.offer(plan)?,
+        None => {
+            if let Some(plan) = place_in_order(run, &order(instance, &offsets), Rule::FirstFit)? {
+                run.offer(plan)?;
+            }
+        }
+    }
+    run.tick(instance.len() as u64)
+}
+
+/// The plan that the offsets are, where they are a valid one.
+fn as_they_are(instance: &Instance, offsets: &[Option<Offset>], scope: Scope) -> Option<Plan> {
+    let offsets: Vec<Offset> = offsets.iter().copied().collect::<Option<_>>()?;
+    let in_place = if scope == Scope::Any { hand_overs_at(instance, &offsets) } else { Vec::new() };
+    let plan = Plan { offsets, in_place };
+    // An invalid hint is nobody's fault, an invalid offer would be the planner's.
+    instance.verify(plan.clone()).is_ok().then_some(plan)
+}
+
+/// Those with an offset from the lowest up, then the others from the largest down.
+fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
+    let mut ids = Order::Size.of(instance);
+    ids.sort_by_key(|id| match offsets[id.index()] {
+        Some(offset) => (false, offset, id.get()),
+        None => (true, Offset::new(0), 0),
+    });
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{
+        Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, InPlace, LiveRange, Outcome, Planner, execute,
+    };
+
+    use super::*;
+
+    /// Offers the hints and leaves it at that.
+    struct HintsAlone {
+        in_place: bool,
+    }
+
+    impl Planner for HintsAlone {
+        fn descriptor(&self) -> Descriptor {
+            Descriptor {
+                key: "hints".into(),
+                summary: "the hints alone".into(),
+                guarantee: Guarantee::Heuristic,
+                honours: Honours {
+                    in_place: self.in_place,
+                    pins: true,
+                    alignment: true,
+                    ..Honours::default()
+                },
+                randomized: false,
+                reference: "none",
+                complexity: "n log n",
+                practical: None,
+            }
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            offer_hints(run)
+        }
+    }
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {
+        let hints: Vec<_> = hints.iter().map(|hint| hint.map(Offset::new)).collect();
+        let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
+        let outcome = execute(&HintsAlone { in_place }, instance, budget, 0);
+        assert!(outcome.end.is_ok(), "{:?}", outcome.end);
+        outcome
+    }
+
+    fn offsets(outcome: &Outcome<'_>) -> Option<Vec<u64>> {
+        outcome.best.as_ref().map(|best| best.offsets().iter().map(|offset| offset.get()).collect())
+    }
+
+    /// All live at once.
+    fn three() -> Instance {
+        Instance::from_buffers(vec![buffer(2, 0, 2), buffer(4, 0, 2), buffer(8, 0, 2)]).expect("valid")
+    }
+
+    #[test]
+    fn a_valid_hint_is_taken_as_it_is() {
+        let outcome = offsets(&hinted(&three(), &[Some(12), Some(20), Some(0)], false));
+        assert_eq!(outcome, Some(vec![12, 20, 0]));
+    }
+
+    #[test]
+    fn no_hint_at_all_offers_nothing() {
+        assert_eq!(offsets(&hinted(&three(), &[None, None, None], false)), None);
+        assert_eq!(offsets(&hinted(&three(), &[Some(0)], false)), None);
+    }
+
+    #[test]
+    fn hints_that_overlap_or_are_missing_become_an_order() {
+        let none = None;
+        // Overlapping: 1 below 0 below 2.
+        assert_eq!(offsets(&hinted(&three(), &[Some(3), Some(0), Some(4)], false)), Some(vec![4, 0, 6]));
+        // Equal: by id.
+        assert_eq!(offsets(&hinted(&three(), &[Some(7), Some(7), Some(7)], false)), Some(vec![0, 2, 6]));
+        // The others by size, largest first.
+        assert_eq!(offsets(&hinted(&three(), &[Some(9), none, none], false)), Some(vec![0, 10, 2]));
+        // Past the last address there is.
+        let far = [Some(u64::MAX), Some(0), Some(u64::MAX - 1)];
+        assert_eq!(offsets(&hinted(&three(), &far, false)), Some(vec![12, 0, 4]));
+    }
+
+    #[test]
+    fn a_pin_is_its_buffers_hint() {
+        let pinned = buffer(4, 0, 2).with_pin(Offset::new(4));
+        let instance = Instance::from_buffers(vec![buffer(2, 0, 2), pinned]).expect("valid");
+        for wrong in [None, Some(0)] {
+            assert_eq!(offsets(&hinted(&instance, &[Some(9), wrong], false)), Some(vec![9, 4]));
+        }
+    }
+
+    #[test]
+    fn hand_overs_are_found_where_the_run_counts_them() {
+        let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+        let instance = Instance::builder()
+            .buffers([buffer(4, 0, 2), buffer(4, 1, 3)])
+            .in_place([permission])
+            .build()
+            .expect("valid");
+        let both = [Some(0), Some(0)];
+        let with = hinted(&instance, &both, true);
+        assert_eq!(with.best.as_ref().map(|best| best.in_place().to_vec()), Some(vec![permission]));
+        assert_eq!(offsets(&hinted(&instance, &both, false)), Some(vec![0, 4]));
+    }
+}
