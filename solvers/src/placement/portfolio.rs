@@ -18,14 +18,13 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
+use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Plan, Planner, Run, Scope};
 
 use super::Order;
-use super::exact::kernel::Problem;
-use super::exact::minimise::{Minimiser, stack};
+use super::exact::minimise::{Minimiser, Task};
 use super::exact::{Exact, Pruning};
 use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
-use super::search::{LnsSearch, Model, Search, from_incumbent};
+use super::search::{LnsSearch, Model, Search, from_incumbent, from_plan};
 use super::skyline::BestFit;
 use super::start_from_hints::offer_hints;
 use crate::bounds::{self, Effort};
@@ -47,7 +46,7 @@ use crate::team::{Over, team};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Portfolio;
 
-/// The most buffers that exact search of the whole instance is tried on.
+/// The most buffers that exact search is tried on, without those that can be set aside.
 const MOST_EXACT: usize = 20_000;
 
 impl Planner for Portfolio {
@@ -67,7 +66,10 @@ impl Planner for Portfolio {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
-        for (at, planner) in greedy().iter().enumerate() {
+        let instance = run.instance();
+        let mut greedy = greedy();
+        greedy.retain(|planner| planner.descriptor().honours.refuses(instance).is_none());
+        for (at, planner) in greedy.iter().enumerate() {
             planner.plan(run)?;
             if at == 1 {
                 bounds::raise(run, Effort::Quick)?;
@@ -76,9 +78,9 @@ impl Planner for Portfolio {
         if run.scope() == Scope::Any && !run.instance().in_place().is_empty() {
             return super::exact::planner::search(run, Pruning::default());
         }
-        let problem = Problem::new(run.instance(), &[]).filter(|problem| problem.movable() <= MOST_EXACT);
-        let stack = problem.as_ref().map_or(0, stack);
-        team(run, stack, |run, number, over| work(run, problem.as_ref(), number, over))
+        let task = Task::new(run, Pruning::default()).filter(|task| task.movable() <= MOST_EXACT);
+        let stack = task.as_ref().map_or(0, Task::stack);
+        team(run, stack, |run, number, over| work(run, task.as_ref(), number, over))
     }
 }
 
@@ -97,9 +99,11 @@ fn greedy() -> Vec<Box<dyn Planner>> {
     all
 }
 
-fn work(run: &mut Run<'_>, problem: Option<&Problem>, number: usize, over: &Over<'_>) -> Result<(), Halt> {
-    let mut exact = match problem {
-        Some(problem) => Some(Minimiser::new(run, problem, Pruning::default(), number)?),
+fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) -> Result<(), Halt> {
+    // What waits for verification is verified now, so that the start does not depend on the clock.
+    run.raise_bound(Bytes::ZERO, Scope::Any, Evidence::Load)?;
+    let mut exact = match task {
+        Some(task) => Some(Minimiser::new(run, task, number)?),
         None => None,
     };
     let mut local = Local::new(run)?;
@@ -108,9 +112,15 @@ fn work(run: &mut Run<'_>, problem: Option<&Problem>, number: usize, over: &Over
         let is_local = turn.is_multiple_of(if number % 2 == 1 { 2 } else { 4 });
         let goes_on = match (&mut exact, &mut local) {
             (None, None) => return Ok(()),
-            (_, Some(local)) if is_local => local.turn(run, over)?,
-            (Some(exact), _) => exact.turn(run, over)?,
-            (None, Some(local)) => local.turn(run, over)?,
+            (Some(exact), Some(local)) if !is_local => {
+                let goes_on = exact.turn(run, over)?;
+                if let Some(plan) = exact.take_plan() {
+                    local.go_on_from(run, &plan)?;
+                }
+                goes_on
+            }
+            (Some(exact), None) => exact.turn(run, over)?,
+            (_, Some(local)) => local.turn(run, over)?,
         };
         if !goes_on {
             return Ok(());
@@ -126,8 +136,8 @@ const TURN: u64 = 50_000;
 struct Local {
     model: Arc<Model>,
     search: LnsSearch,
-    /// The incumbent that it began with, or has found since.
-    known: Bytes,
+    /// The height to beat when it last looked.
+    known: Option<Bytes>,
 }
 
 impl Local {
@@ -137,11 +147,19 @@ impl Local {
         let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(None) };
         let model = Arc::new(model);
         let search = LnsSearch::new(run, Arc::clone(&model), &start);
-        Ok(Some(Self { model, search, known: height(run) }))
+        Ok(Some(Self { model, search, known: run.height_to_beat() }))
+    }
+
+    fn go_on_from(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), Halt> {
+        let start = from_plan(run, plan)?;
+        self.search = LnsSearch::new(run, Arc::clone(&self.model), &start);
+        self.known = run.height_to_beat();
+        Ok(())
     }
 
     fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
-        if height(run) < self.known
+        // Another thread has found a lower one.
+        if run.height_to_beat() < self.known
             && let Some(start) = from_incumbent(run)?
         {
             self.search = LnsSearch::new(run, Arc::clone(&self.model), &start);
@@ -153,11 +171,7 @@ impl Local {
                 return Ok(false);
             }
         }
-        self.known = height(run);
+        self.known = run.height_to_beat();
         Ok(true)
     }
-}
-
-fn height(run: &Run<'_>) -> Bytes {
-    run.best().map_or(Bytes::new(u64::MAX), |best| best.height())
 }

@@ -26,7 +26,6 @@ pub(crate) struct Restarts<'p> {
     problem: &'p Problem,
     search: Search<'p>,
     random: Random,
-    first: u64,
 }
 
 /// How a restart goes about it.
@@ -51,13 +50,7 @@ impl Turn {
 impl<'p> Restarts<'p> {
     pub(crate) fn new(problem: &'p Problem, pruning: Pruning, seed: u64) -> Self {
         let search = Search::new(problem, pruning, Preference::plain(Ranking::ALL[0]));
-        Self { problem, search, random: Random(seed), first: 0 }
-    }
-
-    /// Begins [`Self::decide`] at another round, so that two searches of one problem do not do the same.
-    pub(crate) fn from_round(mut self, round: u64) -> Self {
-        self.first = round;
-        self
+        Self { problem, search, random: Random(seed) }
     }
 
     /// One restart: `capacity` in bytes, at most `nodes` nodes.
@@ -110,7 +103,7 @@ impl<'p> Restarts<'p> {
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<Verdict, Halt> {
         let mut left = nodes;
-        for round in self.first.. {
+        for round in 0.. {
             let verdict = self.step(capacity, Turn::of(round), left, tick)?;
             left = left.saturating_sub(self.nodes());
             if verdict != Verdict::Unknown || left == 0 {

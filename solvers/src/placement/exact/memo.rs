@@ -65,7 +65,7 @@ impl Memo {
 
     pub(super) fn keep(&mut self, state: State, capacity: u64) {
         if self.kept > self.entries.len() / 2 && self.entries.len() < Self::MOST {
-            let old = std::mem::replace(&mut self.entries, Vec::new());
+            let old = std::mem::take(&mut self.entries);
             self.entries = vec![Entry::default(); 4 * old.len()];
             for entry in old.into_iter().filter(|entry| entry.below > 0) {
                 let slot = self.slot(entry.state);

@@ -12,6 +12,7 @@ use rand::RngExt;
 
 use super::kernel::{Problem, Restarts, Turn, Verdict};
 use super::pruning::Pruning;
+use crate::placement::search::first_fit;
 use crate::team::{Over, team};
 
 /// Stack that each item adds, in bytes: the search goes as deep as there are items.
@@ -21,10 +22,39 @@ const FIRST_LOOK: u64 = 2;
 /// Capacities that are tried with each ranking as it is before any is blurred.
 const PLAIN_CAPACITIES: u64 = 8;
 
+/// A problem, and what was set aside of it.
+pub(crate) struct Task {
+    problem: Problem,
+    pruning: Pruning,
+    /// The buffers that are put back by first fit, in this order.
+    aside: Vec<u32>,
+}
+
+impl Task {
+    /// `None` where the search cannot see all of the instance (see [`Problem::new`]).
+    pub(crate) fn new(run: &Run<'_>, pruning: Pruning) -> Option<Self> {
+        let problem = Problem::new(run.instance(), &[])?;
+        let bound = run.bound().of(Scope::NoHandOver).value.get().max(problem.floor().get());
+        let (problem, aside) =
+            if pruning.peel { problem.peeled(run.instance(), bound) } else { (problem, Vec::new()) };
+        Some(Self { problem, pruning, aside })
+    }
+
+    /// Stack that the search needs, in bytes.
+    pub(crate) fn stack(&self) -> usize {
+        stack(&self.problem)
+    }
+
+    /// How many buffers are searched for a place.
+    pub(crate) fn movable(&self) -> usize {
+        self.problem.movable()
+    }
+}
+
 /// Searches until the gap is closed or the run is over, by as many threads as the run may use.
-pub(crate) fn minimise(run: &mut Run<'_>, problem: &Problem, pruning: Pruning) -> Result<(), Halt> {
-    team(run, stack(problem), |run, number, over| {
-        let mut minimiser = Minimiser::new(run, problem, pruning, number)?;
+pub(crate) fn minimise(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
+    team(run, task.stack(), |run, number, over| {
+        let mut minimiser = Minimiser::new(run, task, number)?;
         while minimiser.turn(run, over)? {}
         Ok(())
     })
@@ -37,7 +67,7 @@ pub(crate) fn stack(problem: &Problem) -> usize {
 
 /// One worker's share of a minimisation.
 pub(crate) struct Minimiser<'p> {
-    problem: &'p Problem,
+    task: &'p Task,
     restarts: Restarts<'p>,
     number: u64,
     turns: u64,
@@ -46,7 +76,8 @@ pub(crate) struct Minimiser<'p> {
     /// Restarts above it, and those of them since the last plan.
     high: u64,
     since: u64,
-    best: Option<u64>,
+    /// The last plan that it has found.
+    best: Option<Plan>,
 }
 
 impl<'p> Minimiser<'p> {
@@ -55,16 +86,16 @@ impl<'p> Minimiser<'p> {
     /// # Errors
     ///
     /// What the run says to the end of what is fixed, which is a bound.
-    pub(crate) fn new(
-        run: &mut Run<'_>,
-        problem: &'p Problem,
-        pruning: Pruning,
-        number: usize,
-    ) -> Result<Self, Halt> {
-        run.raise_bound(problem.floor(), Scope::NoHandOver, Evidence::Load)?;
-        let restarts = Restarts::new(problem, pruning, run.rng().random());
+    pub(crate) fn new(run: &mut Run<'_>, task: &'p Task, number: usize) -> Result<Self, Halt> {
+        run.raise_bound(task.problem.floor(), Scope::NoHandOver, Evidence::Load)?;
+        let restarts = Restarts::new(&task.problem, task.pruning, run.rng().random());
         let number = number as u64;
-        Ok(Self { problem, restarts, number, turns: 0, low: 0, high: 0, since: 0, best: None })
+        Ok(Self { task, restarts, number, turns: 0, low: 0, high: 0, since: 0, best: None })
+    }
+
+    /// The last plan that it has found, once.
+    pub(crate) fn take_plan(&mut self) -> Option<Plan> {
+        self.best.take()
     }
 
     /// One restart; false where nothing is left to find.
@@ -77,7 +108,7 @@ impl<'p> Minimiser<'p> {
         let is_first = self.turns == 0 && self.number == 0;
         self.turns += 1;
         let (capacity, turn, nodes) = if is_first && run.target().is_some() {
-            (most, Turn::of(0), FIRST_LOOK * self.problem.items.len() as u64 + 64)
+            (most, Turn::of(0), FIRST_LOOK * self.task.problem.items.len() as u64 + 64)
         } else if least == most || self.turns % 2 == 1 || self.low < 3 {
             self.low += 1;
             (least, Turn::of(self.low - 1 + 2 * self.number), u64::MAX)
@@ -89,7 +120,7 @@ impl<'p> Minimiser<'p> {
             run.tick(work)?;
             over.check()
         };
-        let verdict = self.restarts.step(capacity * self.problem.unit(), turn, nodes, &mut tick)?;
+        let verdict = self.restarts.step(capacity * self.task.problem.unit(), turn, nodes, &mut tick)?;
         self.take(run, capacity, verdict)?;
         Ok(true)
     }
@@ -111,25 +142,39 @@ impl<'p> Minimiser<'p> {
         match verdict {
             Verdict::Unknown => Ok(()),
             Verdict::Feasible(offsets) => {
-                let plan = Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>());
                 self.since = 0;
-                self.best = plan.height(run.instance()).map(Bytes::get).or(self.best);
+                let plan = self.complete(run, offsets)?;
+                self.best = Some(plan.clone());
                 run.offer(plan)
             }
             Verdict::Infeasible => {
-                let next = Bytes::new((capacity + 1) * self.problem.unit());
+                let next = Bytes::new((capacity + 1) * self.task.problem.unit());
                 run.raise_bound(next, Scope::NoHandOver, Evidence::Search)
             }
         }
     }
 
+    /// The plan with what was set aside put back.
+    fn complete(&self, run: &mut Run<'_>, offsets: Vec<u64>) -> Result<Plan, Halt> {
+        let mut offsets = offsets;
+        if !self.task.aside.is_empty() {
+            let mut is_aside = vec![false; offsets.len()];
+            self.task.aside.iter().for_each(|&id| is_aside[id as usize] = true);
+            let mut order: Vec<u32> =
+                (0..).take(offsets.len()).filter(|&id: &u32| !is_aside[id as usize]).collect();
+            order.sort_by_key(|&id| offsets[id as usize]);
+            order.extend(&self.task.aside);
+            offsets = first_fit(run.instance(), &order, &mut |work| run.tick(work))?;
+        }
+        Ok(Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>()))
+    }
+
     /// The least and the most capacity, in units, that is worth a look; `None` where no plan can be better
     /// than the incumbent.
     fn units(&self, run: &Run<'_>) -> Option<(u64, u64)> {
-        let unit = self.problem.unit();
+        let unit = self.task.problem.unit();
         let least = run.bound().of(Scope::NoHandOver).value.get().div_ceil(unit);
-        let incumbent = run.best().map(|best| best.height().get()).into_iter().chain(self.best).min();
-        let below = incumbent.map(|height| height.div_ceil(unit).saturating_sub(1));
+        let below = run.height_to_beat().map(|height| height.get().div_ceil(unit).saturating_sub(1));
         let target = run.target().map(|target| target.get() / unit);
         let most = below.into_iter().chain(target).min().unwrap_or(2 * least);
         (least <= most).then_some((least, most))

@@ -2,8 +2,7 @@
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 
-use super::kernel::Problem;
-use super::minimise::minimise;
+use super::minimise::{Task, minimise};
 use super::precedence;
 use super::pruning::Pruning;
 use crate::bounds::{self, Effort};
@@ -78,8 +77,8 @@ impl Planner for Exact {
 pub(crate) fn search(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     bounds::raise(run, Effort::Quick)?;
     let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
-    match Problem::new(run.instance(), &[]) {
-        Some(problem) if !hands_over => minimise(run, &problem, pruning),
+    match Task::new(run, pruning) {
+        Some(task) if !hands_over => minimise(run, &task),
         _ => precedence::minimise(run),
     }
 }

@@ -2,6 +2,7 @@
 
 use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset};
 
+use super::peel::peel;
 use crate::placement::columns::Columns;
 
 /// Bits of a list key that hold a rank; the rest holds an offset.
@@ -85,6 +86,11 @@ impl Item {
         offset
     }
 
+    /// Whether it is plain enough to be set aside.
+    pub(super) fn can_be_peeled(&self) -> bool {
+        self.pin.is_none() && self.apart.is_empty() && self.spans.is_empty()
+    }
+
     fn is_alike(&self, other: &Self) -> bool {
         let kind = |item: &Self| (item.hull, item.size, item.align, item.pin);
         let is_plain = |item: &Self| item.pin.is_none() && item.apart.is_empty();
@@ -123,6 +129,11 @@ impl Problem {
     /// pair kept apart of which one is never active, more than a million buffers, or numbers too large even
     /// in units. In-place permissions are left unused.
     pub(crate) fn new(instance: &Instance, fixed: &[Option<u64>]) -> Option<Self> {
+        Self::without(instance, fixed, &[])
+    }
+
+    /// As [`Problem::new`], as if there were no buffer that `is_aside`.
+    fn without(instance: &Instance, fixed: &[Option<u64>], is_aside: &[bool]) -> Option<Self> {
         let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
         if windows || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
             return None;
@@ -130,8 +141,9 @@ impl Problem {
         let place = |at: usize, buffer: &Buffer| {
             fixed.get(at).copied().flatten().or_else(|| buffer.pin.map(Offset::get))
         };
-        let buffers: Vec<(usize, &Buffer, Option<u64>)> =
+        let mut buffers: Vec<(usize, &Buffer, Option<u64>)> =
             instance.buffers().iter().enumerate().map(|(at, b)| (at, b, place(at, b))).collect();
+        buffers.retain(|(at, ..)| !is_aside.get(*at).copied().unwrap_or(false));
         let mut is_apart = vec![false; instance.len()];
         for pair in instance.apart() {
             (is_apart[pair.first.index()], is_apart[pair.second.index()]) = (true, true);
@@ -177,6 +189,20 @@ impl Problem {
         problem.make_holes();
         problem.find_twins();
         Some(problem)
+    }
+
+    /// The same problem without the buffers that have a place whatever the others do, at any capacity from
+    /// `capacity` bytes on. What is set aside is put back by first fit, in the order returned.
+    pub(crate) fn peeled(self, instance: &Instance, capacity: u64) -> (Self, Vec<u32>) {
+        let mut aside = peel(&self.items, self.sections, capacity / self.unit);
+        aside.reverse();
+        let aside: Vec<u32> = aside.iter().map(|&at| to_u32(self.items[at].buffer)).collect();
+        let mut is_aside = vec![false; instance.len()];
+        aside.iter().for_each(|&buffer| is_aside[buffer as usize] = true);
+        match Self::without(instance, &[], &is_aside) {
+            Some(problem) if !aside.is_empty() => (problem, aside),
+            _ => (self, Vec::new()),
+        }
     }
 
     /// Bytes in a unit.

@@ -20,6 +20,8 @@ pub struct Pruning {
     pub ranks: bool,
     /// States that failed are not searched again.
     pub memo: bool,
+    /// Items that have a place whatever the others do are set aside.
+    pub peel: bool,
 }
 
 impl Default for Pruning {
@@ -30,7 +32,7 @@ impl Default for Pruning {
 
 impl Pruning {
     /// How many switches there are.
-    pub const COUNT: u32 = 8;
+    pub const COUNT: u32 = 9;
 
     /// Everything on, or everything off: plain search.
     #[must_use]
@@ -44,6 +46,7 @@ impl Pruning {
             parts: on,
             ranks: on,
             memo: on,
+            peel: on,
         }
     }
 
@@ -60,6 +63,7 @@ impl Pruning {
             parts: on(5),
             ranks: on(6),
             memo: on(7),
+            peel: on(8),
         }
     }
 }

@@ -17,7 +17,8 @@
 //! - *twins*: items that are alike lie in the order of their ids;
 //! - *parts*: where no unplaced item crosses from one section to the next, the two sides are searched one
 //!   after the other, and ranked anew (*ranks*);
-//! - *memo*: states that failed before are not searched again.
+//! - *memo*: states that failed before are not searched again;
+//! - *peel*: items that have a place whatever the others do are left out (see the module `peel`).
 
 use planlab_dsa::Halt;
 
@@ -139,7 +140,8 @@ impl<'p> Search<'p> {
         nodes: u64,
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<bool, Cut> {
-        self.capacity = capacity;
+        // More than there can be of units, and few enough that a difference tells its sign.
+        self.capacity = capacity.min(NEVER);
         (self.nodes, self.node_limit) = (0, nodes);
         if self.problem.contradictory {
             return Ok(false);

@@ -7,7 +7,7 @@ use planlab_dsa::{Budget, Descriptor, Halt, Honours, Instance, Planner, Run, Sto
 use proptest::prelude::*;
 
 use super::kernel::Problem;
-use super::minimise::minimise;
+use super::minimise::{Task, minimise};
 use super::{Exact, Pruning, precedence};
 
 /// The search and nothing else.
@@ -29,8 +29,8 @@ impl Planner for Bare {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        match Problem::new(run.instance(), &[]) {
-            Some(problem) => minimise(run, &problem, self.0),
+        match Task::new(run, self.0) {
+            Some(task) => minimise(run, &task),
             None => Ok(()),
         }
     }

@@ -40,7 +40,7 @@ pub(crate) use lns::LnsSearch;
 pub(crate) use model::Model;
 #[doc(hidden)]
 pub use probe::DecoderProbe;
-pub(crate) use start::from_incumbent;
+pub(crate) use start::{first_fit, from_incumbent, from_plan};
 pub use tabu::Tabu;
 pub(crate) use walk::Search;
 

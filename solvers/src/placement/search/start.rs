@@ -89,6 +89,15 @@ pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     in_order(run, by_offset(incumbent.as_plan())).map(Some)
 }
 
+/// First fit in the order of the offsets of a plan.
+///
+/// # Errors
+///
+/// What the run says.
+pub(crate) fn from_plan(run: &mut Run<'_>, plan: &Plan) -> Result<Start, Halt> {
+    in_order(run, by_offset(plan))
+}
+
 /// The buffers by size, then by the number of overlapping live ranges, most first.
 pub(crate) fn by_size_and_overlaps(instance: &Instance) -> Vec<u32> {
     let overlaps = Overlaps::new(instance);

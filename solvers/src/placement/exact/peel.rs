@@ -1,0 +1,91 @@
+//! Items that can be set aside: whatever the others do, there is room for them.
+//!
+//! A neighbour of size w rules out at most `w + z - 1` offsets for an item of size z. Where all its
+//! neighbours together rule out fewer than a capacity offers, the item has a place in every plan of the
+//! others; it is left out of the search, and so it may make others free. In a net most of the small
+//! buffers away from the peak go this way.
+//!
+//! # Complexity
+//!
+//! O(n log n) for each of a few passes: sums over neighbours are differences of two prefix sums, of what
+//! begins before an item ends and of what ended before it begins.
+
+use super::problem::Item;
+
+/// Passes over all items; each can free more.
+const PASSES: usize = 8;
+
+/// The indices of items that can be set aside at every capacity from `capacity` units on, in the order in
+/// which they go: to be put back in reverse.
+pub(super) fn peel(items: &[Item], sections: usize, capacity: u64) -> Vec<usize> {
+    let mut sums = Sums::new(sections);
+    for item in items {
+        sums.add(item, 1);
+    }
+    let mut is_left = vec![true; items.len()];
+    let mut peeled = Vec::new();
+    for _ in 0..PASSES {
+        let before = peeled.len();
+        for (at, item) in items.iter().enumerate() {
+            if is_left[at] && item.can_be_peeled() && sums.has_room(item, capacity) {
+                is_left[at] = false;
+                sums.add(item, -1);
+                peeled.push(at);
+            }
+        }
+        if peeled.len() == before {
+            break;
+        }
+    }
+    peeled
+}
+
+/// Units and numbers of items by first section, and by the section after the last.
+struct Sums {
+    starts: Vec<(i128, i128)>,
+    ends: Vec<(i128, i128)>,
+}
+
+impl Sums {
+    fn new(sections: usize) -> Self {
+        Self { starts: vec![(0, 0); sections + 2], ends: vec![(0, 0); sections + 2] }
+    }
+
+    fn add(&mut self, item: &Item, sign: i128) {
+        let change = (sign * i128::from(item.size), sign);
+        add(&mut self.starts, item.hull.start as usize, change);
+        add(&mut self.ends, item.hull.end as usize, change);
+    }
+
+    /// Whether the neighbours of an item leave it a place.
+    fn has_room(&self, item: &Item, capacity: u64) -> bool {
+        let Some(highest) = capacity.checked_sub(item.size) else { return false };
+        let begun = prefix(&self.starts, item.hull.end as usize);
+        let over = prefix(&self.ends, item.hull.start as usize + 1);
+        let (size, align) = (i128::from(item.size), i128::from(item.align));
+        // Less the item itself.
+        let (units, count) = (begun.0 - over.0 - size, begun.1 - over.1 - 1);
+        let ruled_out = (units + count * (size - 1)) / align + count;
+        let offered = i128::from(highest) / align + 1;
+        if align == 1 { units + count * (size - 1) < offered } else { ruled_out < offered }
+    }
+}
+
+fn add(tree: &mut [(i128, i128)], index: usize, change: (i128, i128)) {
+    let mut at = index + 1;
+    while at < tree.len() {
+        tree[at].0 += change.0;
+        tree[at].1 += change.1;
+        at += at & at.wrapping_neg();
+    }
+}
+
+/// The sum over all indices below `end`.
+fn prefix(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
+    let (mut at, mut sum) = (end, (0, 0));
+    while at > 0 {
+        sum = (sum.0 + tree[at].0, sum.1 + tree[at].1);
+        at -= at & at.wrapping_neg();
+    }
+    sum
+}
