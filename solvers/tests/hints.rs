@@ -42,18 +42,6 @@ fn a_hint_that_is_the_optimum_ends_the_run_at_once() {
     }
 }
 
-#[test]
-fn part_of_an_optimum_is_a_good_start() {
-    let (instance, plan) = guillotine(2_000, Bytes::new(1 << 20), 5);
-    let planner = planner("exact").expect("registered");
-    // Below the middle all hints are kept, above there are none.
-    let part = |offset: &Offset| Some(*offset).filter(|offset| offset.get() < 1 << 19);
-    let hints: Hints = plan.offsets.iter().map(part).collect();
-    let work = 4_000_000;
-    let (with, without) = (run(&planner, &instance, Some(hints), work), run(&planner, &instance, None, work));
-    assert!(with.height() <= without.height(), "{:?} > {:?}", with.height(), without.height());
-}
-
 /// Hints of every kind: a plan, part of one, nonsense.
 fn with_hints(shape: Shape) -> impl Strategy<Value = (Instance, Hints)> {
     instances(shape).prop_flat_map(|instance| {

@@ -60,6 +60,7 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::testing::guillotine;
     use planlab_dsa::{
         Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, InPlace, LiveRange, Outcome, Planner, execute,
     };
@@ -140,6 +141,17 @@ mod tests {
         // Past the last address there is.
         let far = [Some(u64::MAX), Some(0), Some(u64::MAX - 1)];
         assert_eq!(offsets(&hinted(&three(), &far, false)), Some(vec![12, 0, 4]));
+    }
+
+    #[test]
+    fn part_of_a_plan_is_not_lifted() {
+        let (instance, plan) = guillotine(500, Bytes::new(1 << 20), 5);
+        let hints: Vec<_> =
+            plan.offsets.iter().map(|offset| Some(offset.get()).filter(|at| at % 3 > 0)).collect();
+        let planned = offsets(&hinted(&instance, &hints, false)).expect("a plan");
+        let lifted = planned.iter().zip(&hints).filter(|&(&at, hint)| hint.is_some_and(|hint| at > hint));
+        assert_eq!(lifted.count(), 0);
+        assert!(hints.contains(&None));
     }
 
     #[test]
