@@ -1,11 +1,12 @@
 //! Depth-first search for a plan of at most a given height.
 //!
-//! Every item has a lowest offset, `low`, that it may still take, and `rest`, the highest end of what is
-//! placed below it (rounded up to its alignment). In a plan whose offsets have the least sum every item
-//! lies at 0, or rests on another. So an item at whose `low` nothing unplaced fits below it either lies
-//! there, or rests on something that is not placed yet: then `low` rises to the lowest end that any of
-//! its unplaced neighbours can have. These are the two branches, *place* and *skip*; the state is the
-//! offsets `low` and `rest` of what is unplaced, nothing else.
+//! Every item has a lowest offset, `low`, that it may still take, and `rest`, the lowest offset above all
+//! that is placed below it (a multiple of its alignment, clear of pinned items). In a plan whose offsets
+//! have the least sum no item can be moved down into free room. So an item at whose `low` nothing unplaced
+//! fits below it either lies there, or something that is not placed yet lies in its way there, and below
+//! it: then `low` rises to the lowest end that any of its unplaced neighbours can have. These are the two
+//! branches, *place* and *skip*; the state is the offsets `low` and `rest` of what is unplaced, nothing
+//! else.
 //!
 //! What prunes, each a switch of [`Pruning`]:
 //!
@@ -13,7 +14,7 @@
 //!   at once (all `low` in descending order, one addition for each item and section);
 //! - *forced*: an item whose skip would overfill a section is placed first, without a second branch;
 //! - *settled*: placing an item that pushes nothing up costs nothing: no second branch;
-//! - *floating*: an item that was skipped rises with the neighbours that it has to rest on;
+//! - *floating*: an item that was skipped rises with the neighbours that it has to lie above;
 //! - *twins*: items that are alike lie in the order of their ids;
 //! - *parts*: where no unplaced item crosses from one section to the next, the two sides are searched one
 //!   after the other, and ranked anew (*ranks*);
@@ -242,26 +243,17 @@ impl<'p> Search<'p> {
         true
     }
 
-    /// The lowest end that a neighbour above `low` can have: what `item` may come to rest on. With it,
-    /// whether that is a pinned one.
-    fn lowest_support(&self, part: Part, item: usize) -> (u64, bool) {
-        let (low, mut best) = (self.low[item], (NEVER, false));
+    /// The lowest end that an unplaced neighbour can have: what `item` may come to lie above.
+    fn lowest_support(&self, part: Part, item: usize) -> u64 {
+        let mut best = NEVER;
         for &other in &self.lists[part.from..] {
-            let other_low = other >> RANK_BITS;
-            if other_low >= best.0 {
+            let low = other >> RANK_BITS;
+            if low >= best {
                 break;
             }
             let at = self.item(other);
-            if at == item || !self.problem.conflict(item, at) {
-                continue;
-            }
-            let end = other_low + self.problem.sizes[at];
-            if self.is_pinned(at) {
-                if end > low && end <= best.0 {
-                    best = (end, true);
-                }
-            } else if end < best.0 {
-                best = (end, false);
+            if at != item && !self.is_pinned(at) && self.problem.conflict(item, at) {
+                best = best.min(low + self.problem.sizes[at]);
             }
         }
         best
@@ -279,16 +271,11 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// Raises `low` to rest on `support`.
-    fn raise(&mut self, item: usize, support: u64, is_pin: bool) {
+    /// Raises `low` to lie above `support`.
+    fn raise(&mut self, item: usize, support: u64) {
         self.remember(item);
         let it = &self.problem.items[item];
-        let rounded = it.round_up(support);
-        let low = it.lift(rounded);
-        self.low[item] = low;
-        if is_pin || low > rounded {
-            self.rest[item] = low;
-        }
+        self.low[item] = it.lift(it.round_up(support));
         self.push_twins(item);
     }
 
@@ -304,9 +291,6 @@ impl<'p> Search<'p> {
             }
             self.remember(next);
             self.low[next] = it.lift(low);
-            if self.low[next] > low {
-                self.rest[next] = self.low[next];
-            }
             at = next;
         }
     }
@@ -320,7 +304,7 @@ impl<'p> Search<'p> {
         self.lists[part.from..].sort_unstable();
     }
 
-    /// Lets items that were skipped rise with what they have to rest on. False where something no longer
+    /// Lets items that were skipped rise with what they have to lie above. False where something no longer
     /// fits.
     fn float(&mut self, part: Part) -> bool {
         loop {
@@ -336,7 +320,7 @@ impl<'p> Search<'p> {
                 if low <= self.rest[item] || self.is_pinned(item) || self.low[item] != low {
                     continue;
                 }
-                let (support, is_pin) = self.lowest_support(part, item);
+                let support = self.lowest_support(part, item);
                 if support <= low {
                     continue;
                 }
@@ -346,7 +330,7 @@ impl<'p> Search<'p> {
                     return false;
                 }
                 self.note(Step::Raise(self.problem.items[item].buffer));
-                self.raise(item, support, is_pin);
+                self.raise(item, support);
                 rose = true;
                 // A checker of the proof sees no keys that are too low.
                 if self.proof.is_some() {
@@ -379,7 +363,7 @@ impl<'p> Search<'p> {
             if self.low[item] > self.rest[item] {
                 continue;
             }
-            let (support, _) = self.lowest_support(part, item);
+            let support = self.lowest_support(part, item);
             let raised = if support >= NEVER { NEVER } else { self.problem.items[item].round_up(support) };
             if support > self.low[item] && second.min(raised).saturating_add(units) > self.capacity {
                 return Some(item);
@@ -519,12 +503,12 @@ impl<'p> Search<'p> {
             }
             let buffer = self.problem.items[item].buffer;
             self.note(Step::Skip(buffer));
-            let (support, is_pin) = self.lowest_support(part, item);
+            let support = self.lowest_support(part, item);
             if support >= NEVER {
                 self.note(Step::Over);
                 return Ok(false);
             }
-            self.raise(item, support, is_pin);
+            self.raise(item, support);
             self.refresh(part);
             if !self.fits(part) {
                 self.note(Step::Over);

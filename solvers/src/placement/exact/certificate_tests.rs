@@ -1,0 +1,153 @@
+//! Certificates: the search writes them, the checker accepts them, and nothing else.
+
+use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, instances};
+use planlab_dsa::{Bytes, Instance, Scope, initial_bound};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::problem::Problem;
+use super::{Certificate, Refutation, Step, certify};
+
+/// Many more than a random instance takes.
+const NODES: u64 = 2_000_000;
+
+fn attempt(instance: &Instance, capacity: u64) -> Refutation {
+    certify(instance, Bytes::new(capacity), NODES, &mut |_| Ok(())).expect("nothing halts it")
+}
+
+fn proof(instance: &Instance, capacity: u64) -> Certificate {
+    match attempt(instance, capacity) {
+        Refutation::Proved(certificate) => certificate,
+        other => panic!("capacity {capacity}: {other:?}: {instance:?}"),
+    }
+}
+
+fn optimum(instance: &Instance) -> Option<u64> {
+    brute_force_without_hand_over(instance).map(Bytes::get)
+}
+
+/// Everything below the optimum has a certificate, the optimum has none.
+fn check_all(instance: &Instance) {
+    if Problem::new(instance, &[]).is_none() {
+        assert_eq!(attempt(instance, 1), Refutation::Unsupported);
+        return;
+    }
+    let optimum = optimum(instance).unwrap_or(0);
+    assert_eq!(attempt(instance, optimum), Refutation::Feasible, "{instance:?}");
+    for capacity in 0..optimum {
+        let certificate = proof(instance, capacity);
+        let bound = certificate.check(instance).unwrap_or_else(|error| panic!("{error}: {instance:?}"));
+        assert!(capacity < bound.get() && bound.get() <= optimum, "{bound} at {capacity}: {instance:?}");
+        assert!(capacity + 1 < optimum || bound.get() == optimum);
+    }
+}
+
+/// Changes a list of steps at one place.
+fn mutate(steps: &mut Vec<Step>, how: u8, first: usize, second: usize, buffer: usize) {
+    match how % 4 {
+        0 => drop(steps.remove(first)),
+        1 => steps.swap(first, second),
+        2 => steps.insert(first, steps[second]),
+        _ => {
+            let kinds = [
+                Step::Over,
+                Step::Place(buffer),
+                Step::Settle(buffer),
+                Step::Skip(buffer),
+                Step::Raise(buffer),
+            ];
+            steps[first] = kinds[second % kinds.len()];
+        }
+    }
+}
+
+fn mixed() -> Shape {
+    Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn plain_instances(instance in instances(Shape::plain())) {
+        check_all(&instance);
+    }
+
+    #[test]
+    fn alignment_and_pins(instance in instances(Shape::plain().with_alignment(true).with_pins(true))) {
+        check_all(&instance);
+    }
+
+    #[test]
+    fn pauses_and_pairs(instance in instances(mixed())) {
+        check_all(&instance);
+    }
+
+    #[test]
+    fn crowded_instances_with_pins(instance in instances(mixed().with_max_steps(3).with_max_size(8).with_max_buffers(6))) {
+        check_all(&instance);
+    }
+
+    /// What is left of a proof after a change may still be one; of a capacity that some plan fits, never.
+    #[test]
+    fn nothing_false_is_accepted(
+        instance in instances(mixed().with_max_steps(5)),
+        changes in proptest::collection::vec((any::<u8>(), any::<Index>(), any::<Index>(), 0..8_usize), 0..4),
+        part in any::<Index>(),
+    ) {
+        let optimum = optimum(&instance).unwrap_or(0);
+        prop_assume!(optimum > 0 && Problem::new(&instance, &[]).is_some());
+        let mut certificate = proof(&instance, part.index(usize::try_from(optimum).expect("small")) as u64);
+        for (how, first, second, buffer) in changes {
+            let count = certificate.steps.len();
+            if count > 0 {
+                mutate(&mut certificate.steps, how, first.index(count), second.index(count), buffer);
+            }
+        }
+        if let Ok(bound) = certificate.check(&instance) {
+            prop_assert!(bound.get() <= optimum);
+        }
+        certificate.capacity = Bytes::new(optimum);
+        prop_assert!(certificate.check(&instance).is_err());
+    }
+
+    /// No case may be left out.
+    #[test]
+    fn a_proof_without_one_of_its_cases_is_refused(instance in instances(mixed().with_max_steps(5)), at in any::<Index>()) {
+        let optimum = optimum(&instance).unwrap_or(0);
+        prop_assume!(optimum > 0 && Problem::new(&instance, &[]).is_some());
+        let mut certificate = proof(&instance, optimum - 1);
+        let at = at.index(certificate.steps.len());
+        let step = certificate.steps.remove(at);
+        let needed = matches!(step, Step::Over | Step::Place(_) | Step::Skip(_));
+        prop_assert!(!needed || certificate.check(&instance).is_err());
+    }
+}
+
+#[test]
+fn instances_above_their_load_are_certified() {
+    let mut count = 0;
+    for case in
+        corpus().iter().filter(|case| case.name.starts_with("above-load") && case.instance.len() <= 20)
+    {
+        let instance = &case.instance;
+        let optimum = case.without_hand_over.expect("known").get();
+        let load = initial_bound(instance).of(Scope::NoHandOver).value.get();
+        assert!(load < optimum, "{}", case.name);
+        for capacity in [load, optimum - 1] {
+            let bound = proof(instance, capacity).check(instance).expect("accepted");
+            assert!(bound.get() > capacity && bound.get() <= optimum, "{}: {bound}", case.name);
+        }
+        assert_eq!(attempt(instance, optimum), Refutation::Feasible, "{}", case.name);
+        count += 1;
+    }
+    assert!(count >= 5, "only {count} cases");
+}
+
+#[test]
+fn any_capacity_is_understood() {
+    for case in corpus().iter().filter(|case| case.instance.len() <= 12) {
+        let found = attempt(&case.instance, u64::MAX);
+        assert!(matches!(found, Refutation::Feasible | Refutation::Unsupported), "{}: {found:?}", case.name);
+    }
+}

@@ -1,0 +1,445 @@
+//! Checks a [`Certificate`] without the search that made it.
+//!
+//! Nothing here is shared with the search: bytes instead of units, every pair of buffers compared, every
+//! step of time looked at. Whoever believes this file need not believe the rest.
+//!
+//! # Why the rules are sound
+//!
+//! Suppose that some plan without hand-overs fits the capacity. Of all such plans let *P* be one whose
+//! offsets have the least sum: no buffer that is free to move can be moved down into free room.
+//!
+//! The proof is a list of cases about P. The state of a case is, for each free buffer that is not placed,
+//! `low`, an offset below which it does not lie in P, and `base`, the lowest offset at which it would be
+//! above all that is placed and conflicts with it; both are multiples of its alignment and clear of the
+//! pinned buffers that it conflicts with (its pinned *neighbours*), and `base` is not above `low`. What is
+//! placed lies where P has it, below its unplaced neighbours. In the beginning nothing is placed, and both
+//! are the lowest offset that is clear.
+//!
+//! The one idea: let an unplaced buffer b lie above an offset x in P, where x is `base` or, not below it,
+//! `low`. At x it would be clear of what is pinned and above what is placed; but it cannot be moved there.
+//! So an unplaced neighbour is in the way, and as it is not in the way of b where b lies, it ends between x
+//! and b. It ends at its own `low` + size or above. So b does not lie below the lowest such end among its
+//! unplaced neighbours, rounded up and past pinned neighbours; and if there is no such neighbour, nowhere.
+//!
+//! - `Place` b, then a proof, then `Skip` b and a proof: in P, b lies at `low` or above.
+//!   - At `low`: each unplaced neighbour has `low` + size above b's `low` (checked), so it lies above b. Its
+//!     `base` and `low` are no longer below the end of b.
+//!   - Above `low`: then by the one idea, with x = `low`, `low` rises.
+//! - `Settle` b: as `Place`, and no unplaced neighbour has a `low` below the end of b (checked). Then b may
+//!   be moved to its `low` whatever the others do, and P has the least sum: it lies there. No second case.
+//! - `Raise` b: `low` is above `base` (checked); by the one idea, with x = `base`, `low` rises.
+//! - `Over`: the case cannot be. A buffer that is pinned or unplaced ends above the capacity; or two pinned
+//!   buffers overlap; or at some step of time all that is active and may not begin below some offset, which
+//!   needs addresses of its own between that offset and the capacity, is larger than the room there
+//!   (checked). The next step is the `Skip` of the last open `Place`.
+//!
+//! The list is a proof if each step keeps its rule and in the end no case is open: P does not exist.
+//!
+//! The unit is the common divisor of sizes and pins of which each alignment is a divisor or a multiple. In a
+//! plan of the least height whose offsets have the least sum, each free buffer lies at 0 or at the end of
+//! another, rounded up (what is in its way one multiple lower ends there). From below to above, then, all
+//! offsets and ends are multiples of the unit. So is the least height, and the bound is the next multiple
+//! above the capacity.
+//!
+//! # Complexity
+//!
+//! n^2 to begin with; for each step n, for each `Over` n^2 log n at most.
+
+use planlab_dsa::{Buffer, Bytes, Instance, Offset};
+
+use super::certificate::{Certificate, Step};
+
+/// Above every offset.
+const NOWHERE: u128 = 1 << 100;
+
+/// Why a certificate proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// Other rules.
+    #[error("version {version} of certificates is not known")]
+    Version {
+        /// The version that it says.
+        version: u32,
+    },
+    /// It is about another instance.
+    #[error("the certificate is about another instance: digest {found}, not {expected}")]
+    OtherInstance {
+        /// The digest in the certificate.
+        found: planlab_dsa::Digest,
+        /// That of the instance.
+        expected: planlab_dsa::Digest,
+    },
+    /// The rules do not speak of such an instance.
+    #[error("no certificate can be about an instance with {what}")]
+    Unsupported {
+        /// What it has.
+        what: &'static str,
+    },
+    /// Another unit than that of the instance.
+    #[error("the unit is {expected} bytes, not {found}")]
+    Unit {
+        /// The unit in the certificate.
+        found: Bytes,
+        /// That of the instance.
+        expected: Bytes,
+    },
+    /// A step that breaks a rule.
+    #[error("step {number}, `{step}`: {fault}")]
+    WrongStep {
+        /// Which, from 1 on.
+        number: usize,
+        /// The step.
+        step: Step,
+        /// The rule.
+        fault: StepFault,
+    },
+    /// The list ends before all cases do.
+    #[error("after the last step, {number}, cases are still open: {}", open_text(open))]
+    Incomplete {
+        /// How many steps there are.
+        number: usize,
+        /// The buffers that are placed without a skip that follows; empty: the last case does not end.
+        open: Vec<usize>,
+    },
+}
+
+/// The rule that a step breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepFault {
+    /// There is no such buffer.
+    #[error("there are only {count} buffers")]
+    UnknownBuffer {
+        /// How many buffers there are.
+        count: usize,
+    },
+    /// The buffer is pinned, or placed.
+    #[error("the buffer is not free to move here")]
+    NotFree,
+    /// Another one could lie below it.
+    #[error("buffer {other} is not placed and may lie below it")]
+    FitsBelow {
+        /// The other.
+        other: usize,
+    },
+    /// It is settled, but another one may begin below its end.
+    #[error("it pushes up buffer {other}, so it has a second case")]
+    PushesUp {
+        /// The other.
+        other: usize,
+    },
+    /// It is raised, but nothing unplaced has to lie below it.
+    #[error("nothing unplaced has to lie below the buffer")]
+    Rests,
+    /// The case is over.
+    #[error("the case before it is over; only the skip of the buffer placed last can follow")]
+    CaseIsOver,
+    /// A skip where the case is not over, or without its place.
+    #[error("no case of this buffer has just ended")]
+    NothingToSkip,
+    /// All that is left fits, as far as the checker sees.
+    #[error("nothing is over the capacity")]
+    NothingOver,
+}
+
+fn open_text(open: &[usize]) -> String {
+    match open {
+        [] => "the last has no contradiction".to_owned(),
+        _ => format!("no skip of {}", open.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+impl Certificate {
+    /// Follows the proof. The bound, in bytes, that it proves for the height of every plan of the instance
+    /// that hands nothing over.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it; of the steps, the first that is.
+    pub fn check(&self, instance: &Instance) -> Result<Bytes, CertificateError> {
+        self.check_head(instance)?;
+        let facts = Facts::new(instance, self.capacity);
+        let mut replay = Replay::new(&facts);
+        for (number, &step) in (1..).zip(&self.steps) {
+            let wrong = |fault| CertificateError::WrongStep { number, step, fault };
+            replay.step(step).map_err(wrong)?;
+        }
+        if !replay.is_over || !replay.open.is_empty() {
+            let open = replay.open.iter().map(|case| case.buffer).collect();
+            return Err(CertificateError::Incomplete { number: self.steps.len(), open });
+        }
+        let unit = self.unit.get();
+        Ok(Bytes::new((self.capacity.get() / unit).saturating_add(1).saturating_mul(unit)))
+    }
+
+    fn check_head(&self, instance: &Instance) -> Result<(), CertificateError> {
+        let (found, expected) = (self.instance, instance.digest());
+        let has_windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|p| p.window.is_some());
+        let unit = unit_of(instance.buffers());
+        if self.version != Self::VERSION {
+            return Err(CertificateError::Version { version: self.version });
+        }
+        if found != expected {
+            return Err(CertificateError::OtherInstance { found, expected });
+        }
+        if has_windows {
+            return Err(CertificateError::Unsupported { what: "windows that stay in use during a pause" });
+        }
+        if instance.arenas().len() > 1 {
+            return Err(CertificateError::Unsupported { what: "several arenas" });
+        }
+        if self.unit != unit {
+            return Err(CertificateError::Unit { found: self.unit, expected: unit });
+        }
+        Ok(())
+    }
+}
+
+/// The greatest common divisor of all sizes and pins of which each alignment is a divisor or a multiple.
+fn unit_of(buffers: &[Buffer]) -> Bytes {
+    let mut unit = 0;
+    for buffer in buffers {
+        unit = gcd(gcd(unit, buffer.size.get()), buffer.pin.map_or(0, Offset::get));
+    }
+    unit = unit.max(1);
+    let misfit = |unit: u64| {
+        let aligns = buffers.iter().map(|buffer| buffer.align.get());
+        aligns.into_iter().find(|align| !unit.is_multiple_of(*align) && !align.is_multiple_of(unit))
+    };
+    while let Some(align) = misfit(unit) {
+        unit = gcd(unit, align);
+    }
+    Bytes::new(unit)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// What never changes.
+struct Facts {
+    capacity: u128,
+    size: Vec<u128>,
+    align: Vec<u128>,
+    pin: Vec<Option<u128>>,
+    /// The buffers that must not overlap with each.
+    neighbours: Vec<Vec<usize>>,
+    /// What is active at each step at which something begins; each set once.
+    active: Vec<Vec<usize>>,
+    /// Whether two pinned buffers overlap.
+    pins_overlap: bool,
+}
+
+impl Facts {
+    fn new(instance: &Instance, capacity: Bytes) -> Self {
+        let buffers = instance.buffers();
+        let ids = 0..buffers.len();
+        let is_pair = |a: usize, b: usize| {
+            let mut pairs = instance.apart().iter().map(|pair| [pair.first.index(), pair.second.index()]);
+            pairs.any(|pair| pair == [a, b] || pair == [b, a])
+        };
+        let conflict = |a: usize, b: usize| {
+            let meet = || buffers[a].pieces().any(|p| buffers[b].pieces().any(|q| p.steps.overlaps(q.steps)));
+            a != b && (meet() || is_pair(a, b))
+        };
+        let mut facts = Self {
+            capacity: capacity.get().into(),
+            size: buffers.iter().map(|buffer| buffer.size.get().into()).collect(),
+            align: buffers.iter().map(|buffer| buffer.align.get().into()).collect(),
+            pin: buffers.iter().map(|buffer| buffer.pin.map(|pin| pin.get().into())).collect(),
+            neighbours: ids.clone().map(|a| ids.clone().filter(|&b| conflict(a, b)).collect()).collect(),
+            active: active(buffers),
+            pins_overlap: false,
+        };
+        let at_pin =
+            |facts: &Self, a: usize| facts.pin[a].is_some_and(|pin| facts.in_the_way(a, pin).is_some());
+        facts.pins_overlap = ids.into_iter().any(|a| at_pin(&facts, a));
+        facts
+    }
+
+    fn round_up(&self, buffer: usize, offset: u128) -> u128 {
+        offset.div_ceil(self.align[buffer]) * self.align[buffer]
+    }
+
+    /// The end of a pinned neighbour that a buffer at this offset would overlap.
+    fn in_the_way(&self, buffer: usize, offset: u128) -> Option<u128> {
+        self.pinned(buffer).find(|&(pin, end)| offset < end && pin < offset + self.size[buffer]).map(|p| p.1)
+    }
+
+    /// Pin and end of the pinned neighbours.
+    fn pinned(&self, buffer: usize) -> impl Iterator<Item = (u128, u128)> {
+        self.neighbours[buffer].iter().filter_map(|&at| self.pin[at].map(|pin| (pin, pin + self.size[at])))
+    }
+
+    /// The lowest aligned offset from `offset` on that pinned neighbours leave free.
+    fn lift(&self, buffer: usize, offset: u128) -> u128 {
+        let mut offset = self.round_up(buffer, offset);
+        while let Some(end) = self.in_the_way(buffer, offset) {
+            offset = self.round_up(buffer, end);
+        }
+        offset
+    }
+}
+
+fn active(buffers: &[Buffer]) -> Vec<Vec<usize>> {
+    let starts = buffers.iter().flat_map(|buffer| buffer.pieces().map(|piece| piece.steps.start()));
+    let at = |step| {
+        let is_active = |id: &usize| buffers[*id].pieces().any(|piece| piece.steps.contains(step));
+        (0..buffers.len()).filter(is_active).collect()
+    };
+    let mut sets: Vec<Vec<usize>> = starts.map(at).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets
+}
+
+/// What is known in a case.
+#[derive(Clone)]
+struct Known {
+    low: Vec<u128>,
+    base: Vec<u128>,
+    /// Neither pinned nor placed.
+    is_free: Vec<bool>,
+}
+
+/// A case that waits for the other one.
+struct Open {
+    buffer: usize,
+    before: Known,
+}
+
+/// The state between two steps.
+struct Replay<'f> {
+    facts: &'f Facts,
+    known: Known,
+    open: Vec<Open>,
+    /// Whether a contradiction has ended the case.
+    is_over: bool,
+}
+
+impl<'f> Replay<'f> {
+    fn new(facts: &'f Facts) -> Self {
+        let clear = |at: usize| facts.pin[at].unwrap_or_else(|| facts.lift(at, 0));
+        let low: Vec<u128> = (0..facts.size.len()).map(clear).collect();
+        let known =
+            Known { low: low.clone(), base: low, is_free: facts.pin.iter().map(Option::is_none).collect() };
+        Self { facts, known, open: Vec::new(), is_over: false }
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), StepFault> {
+        match (step, self.is_over) {
+            (Step::Skip(buffer), true) => self.skip(buffer),
+            (Step::Skip(_), false) => Err(StepFault::NothingToSkip),
+            (_, true) => Err(StepFault::CaseIsOver),
+            (Step::Place(buffer), false) => self.place(buffer),
+            (Step::Settle(buffer), false) => self.settle(buffer),
+            (Step::Raise(buffer), false) => self.raise(buffer),
+            (Step::Over, false) if self.cannot_be() => {
+                self.is_over = true;
+                Ok(())
+            }
+            (Step::Over, false) => Err(StepFault::NothingOver),
+        }
+    }
+
+    fn free_neighbours(&self, buffer: usize) -> impl Iterator<Item = usize> {
+        self.facts.neighbours[buffer].iter().copied().filter(|&at| self.known.is_free[at])
+    }
+
+    fn check_free(&self, buffer: usize) -> Result<(), StepFault> {
+        match self.known.is_free.get(buffer) {
+            None => Err(StepFault::UnknownBuffer { count: self.known.is_free.len() }),
+            Some(false) => Err(StepFault::NotFree),
+            Some(true) => Ok(()),
+        }
+    }
+
+    fn place(&mut self, buffer: usize) -> Result<(), StepFault> {
+        self.check_free(buffer)?;
+        let low = self.known.low[buffer];
+        let fits_below = |&other: &usize| self.known.low[other] + self.facts.size[other] <= low;
+        if let Some(other) = self.free_neighbours(buffer).find(fits_below) {
+            return Err(StepFault::FitsBelow { other });
+        }
+        self.open.push(Open { buffer, before: self.known.clone() });
+        self.put(buffer);
+        Ok(())
+    }
+
+    fn settle(&mut self, buffer: usize) -> Result<(), StepFault> {
+        self.check_free(buffer)?;
+        let end = self.known.low[buffer] + self.facts.size[buffer];
+        if let Some(other) = self.free_neighbours(buffer).find(|&other| self.known.low[other] < end) {
+            return Err(StepFault::PushesUp { other });
+        }
+        self.put(buffer);
+        Ok(())
+    }
+
+    /// Puts the buffer at its lowest offset, below its unplaced neighbours.
+    fn put(&mut self, buffer: usize) {
+        self.known.is_free[buffer] = false;
+        let end = self.known.low[buffer] + self.facts.size[buffer];
+        for &other in &self.facts.neighbours[buffer] {
+            if self.known.is_free[other] {
+                let base = self.known.base[other].max(self.facts.lift(other, end));
+                self.known.base[other] = base;
+                self.known.low[other] = self.known.low[other].max(base);
+            }
+        }
+    }
+
+    fn skip(&mut self, buffer: usize) -> Result<(), StepFault> {
+        if self.open.last().is_none_or(|case| case.buffer != buffer) {
+            return Err(StepFault::NothingToSkip);
+        }
+        if let Some(case) = self.open.pop() {
+            self.known = case.before;
+        }
+        self.is_over = false;
+        self.lie_above_another(buffer);
+        Ok(())
+    }
+
+    fn raise(&mut self, buffer: usize) -> Result<(), StepFault> {
+        self.check_free(buffer)?;
+        if self.known.low[buffer] <= self.known.base[buffer] {
+            return Err(StepFault::Rests);
+        }
+        self.lie_above_another(buffer);
+        Ok(())
+    }
+
+    /// Raises a buffer that has an unplaced neighbour below it.
+    fn lie_above_another(&mut self, buffer: usize) {
+        let ends = self.free_neighbours(buffer).map(|at| self.known.low[at] + self.facts.size[at]);
+        let low = ends.min().map_or(NOWHERE, |end| self.facts.lift(buffer, end));
+        self.known.low[buffer] = self.known.low[buffer].max(low);
+    }
+
+    /// Whether something does not fit below the capacity.
+    fn cannot_be(&self) -> bool {
+        let ends_above = |&at: &usize| self.known.low[at] + self.facts.size[at] > self.facts.capacity;
+        self.facts.pins_overlap
+            || (0..self.facts.size.len()).filter(|&at| self.is_unplaced(at)).any(|at| ends_above(&at))
+            || self.facts.active.iter().any(|active| self.is_crowded(active))
+    }
+
+    fn is_unplaced(&self, buffer: usize) -> bool {
+        self.known.is_free[buffer] || self.facts.pin[buffer].is_some()
+    }
+
+    /// Whether those of the buffers that may not begin below some offset need more room than is above it.
+    fn is_crowded(&self, active: &[usize]) -> bool {
+        let unplaced = active.iter().filter(|&&at| self.is_unplaced(at));
+        let mut rows: Vec<(u128, u128)> =
+            unplaced.map(|&at| (self.known.low[at], self.facts.size[at])).collect();
+        rows.sort_unstable_by(|a, b| b.cmp(a));
+        let mut sum = 0;
+        rows.iter().any(|&(low, size)| {
+            sum += size;
+            low + sum > self.facts.capacity
+        })
+    }
+}
