@@ -37,7 +37,7 @@ pub(crate) enum Verb {
     Plan(PlanArgs),
     /// Plan one trace with all quick planners
     Compare(CompareArgs),
-    /// Check a plan against its trace; exit code 4 if it is not valid
+    /// Check a plan, or a certificate, against its trace; exit code 4 if it is not valid
     Verify(VerifyArgs),
     /// Lower bounds on the height of any plan, and how each was had
     Bound(BoundArgs),
@@ -230,6 +230,13 @@ pub(crate) struct PlanArgs {
     pub(crate) capacity: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,
+    /// Start from this plan of the same trace (- for stdin), where the planner honours hints; it takes the
+    /// place of the trace's column `hint`
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) start: Option<String>,
+    /// Do not start from the trace's column `hint`
+    #[arg(long, conflicts_with = "start")]
+    pub(crate) no_hints: bool,
     /// Write the plan to this file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "PLAN")]
     pub(crate) output: Option<String>,
@@ -256,7 +263,11 @@ pub(crate) struct VerifyArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
     /// A plan file, or - for stdin
-    pub(crate) plan: String,
+    #[arg(required_unless_present = "certificate")]
+    pub(crate) plan: Option<String>,
+    /// Check this certificate of infeasibility instead (- for stdin)
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    pub(crate) certificate: Option<String>,
     #[command(flatten)]
     pub(crate) reading: Reading,
 }
@@ -268,6 +279,13 @@ pub(crate) struct BoundArgs {
     /// Time for all arguments together [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) time_limit: Option<Duration>,
+    /// Write a proof that no plan fits the capacity to this file, for others to check (- for stdout);
+    /// exit code 3 if there is a plan, or no proof in time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate: Option<String>,
+    /// The capacity that the certificate is about [default: the load]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, requires = "certificate")]
+    pub(crate) capacity: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,
 }

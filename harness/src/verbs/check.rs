@@ -20,15 +20,26 @@ use crate::output::{Output, note};
 use crate::table::Table;
 use crate::view::{JSON_VERSION, percent};
 
+use super::certificate;
+
 pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
-    if args.trace == "-" && args.plan == "-" {
-        return Err(Failure::usage("the trace and the plan cannot both come from stdin"));
+    let given = [&args.plan, &args.certificate].into_iter().flatten();
+    if args.trace == "-" && given.into_iter().any(|file| file == "-") {
+        return Err(Failure::usage("the trace and what is checked cannot both come from stdin"));
     }
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
-    let bytes = input::bytes(&args.plan)?;
-    let name = if args.plan == "-" { "<stdin>" } else { &args.plan };
+    match (&args.plan, &args.certificate) {
+        (_, Some(certificate)) => certificate::verify(&source, certificate, output),
+        (Some(plan), None) => verify_plan(&source, plan, output),
+        (None, None) => Err(Failure::usage("a plan, or --certificate")),
+    }
+}
+
+fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
+    let trace = input::open(source)?;
+    let bytes = input::bytes(file)?;
+    let name = if file == "-" { "<stdin>" } else { file };
     let plan = read_plan(name, &bytes, &trace)?;
     match trace.instance.verify(plan) {
         Ok(plan) => {
@@ -98,15 +109,19 @@ fn name(trace: &Trace, id: BufferId) -> &str {
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
-    let cancel = cancel_on_interrupt()?;
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let wall = args.time_limit.unwrap_or(DEFAULT_WALL);
+    if let Some(file) = &args.certificate {
+        return certificate::write(&source, args.capacity, file, wall, output);
+    }
+    let cancel = cancel_on_interrupt()?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let mut rows = arguments(&trace.instance);
     let prover = Prover::default();
-    let wall = Some(args.time_limit.unwrap_or(DEFAULT_WALL));
-    let outcome = execute(&prover, &trace.instance, Budget { wall, cancel, ..Budget::default() }, 0);
+    let outcome =
+        execute(&prover, &trace.instance, Budget { wall: Some(wall), cancel, ..Budget::default() }, 0);
     rows.extend(prover.steps.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().map(row_of));
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
@@ -125,7 +140,7 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
 
 /// A planner that plans nothing and proves what it can.
 #[derive(Default)]
-struct Prover {
+pub(crate) struct Prover {
     steps: Mutex<Vec<bounds::Step>>,
 }
 

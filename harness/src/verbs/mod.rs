@@ -1,6 +1,7 @@
 //! One file per verb, or per few that are alike.
 
 pub(crate) mod bench;
+pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod convert;

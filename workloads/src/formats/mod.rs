@@ -31,6 +31,7 @@ pub use error::{ExportError, FormatError};
 pub use lab::read_trace;
 pub use plan::{Unmatched, read_plan, unmatched};
 pub use save::{SaveError, compress, save};
+pub use text::decode;
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.

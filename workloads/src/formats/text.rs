@@ -11,8 +11,12 @@ const MOST_DECODED: u64 = 8 << 30;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
-/// Decompresses where it must, checks the encoding, takes the byte order mark off.
-pub(super) fn decode<'a>(file: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>, FormatError> {
+/// The text of a file: decompresses where it must, checks the encoding, takes the byte order mark off.
+///
+/// # Errors
+///
+/// What is wrong, and on which line.
+pub fn decode<'a>(file: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>, FormatError> {
     let bytes = if is_zstd(bytes) {
         Cow::Owned(decompress(file, bytes)?)
     } else if file.ends_with(".zst") {

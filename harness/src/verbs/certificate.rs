@@ -1,0 +1,140 @@
+//! `bound --certificate` and `verify --certificate`.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use planlab_dsa::{Budget, Bytes, Descriptor, Halt, Instance, Planner, Run, Stop, execute};
+use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutation, certify};
+use planlab_workloads::formats::decode;
+use serde_json::{Value, json};
+
+use crate::bench::cancel_on_interrupt;
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::{self, Source};
+use crate::output::{Output, note};
+use crate::view::JSON_VERSION;
+
+use super::check::Prover;
+
+/// Nodes of the search; a proof of so many takes some 100 MB.
+const NODES: u64 = 2_000_000;
+
+/// Proves that a capacity is infeasible and writes the proof; exit code 3 where there is none.
+pub(crate) fn write(
+    source: &Source,
+    capacity: Option<u64>,
+    file: &str,
+    wall: Duration,
+    output: Output,
+) -> Verdict {
+    let cancel = cancel_on_interrupt()?;
+    let trace = input::open(source)?;
+    let instance = &trace.instance;
+    let capacity = capacity.map_or(instance.load().bytes, Bytes::new);
+    let certifier = Certifier { capacity, found: Mutex::default() };
+    let outcome = execute(&certifier, instance, Budget { wall: Some(wall), cancel, ..Budget::default() }, 0);
+    let seconds = outcome.elapsed.as_secs_f64();
+    let found = certifier.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let head = json!({
+        "version": JSON_VERSION, "workload": source.name, "buffers": instance.len(), "capacity": capacity,
+        "seconds": seconds,
+    });
+    if let Some(Refutation::Proved(certificate)) = found {
+        return keep(&certificate, instance, file, head, output);
+    }
+    let (status, text) = match (found, outcome.end) {
+        (Some(Refutation::Feasible), _) => ("feasible", "there is a plan of at most"),
+        (Some(Refutation::Unsupported), _) => {
+            return Err(Failure::usage(
+                "no certificate can be about this trace: windows in use during a pause, several arenas, \
+                 a pair kept apart of which one is never active, more than 10000 buffers, or numbers too large",
+            ));
+        }
+        (_, Err(error)) => return Err(Failure::new(Exit::Invalid, error)),
+        (_, Ok(Stop::Cancelled)) => ("interrupted", "interrupted: no proof yet against"),
+        (_, Ok(Stop::Deadline)) => ("unknown", "the time was up: no proof against"),
+        _ => ("unknown", "the nodes were used up: no proof against"),
+    };
+    output.put(&with(head, &json!({ "status": status })), &format!("{text} {capacity} bytes\n"))?;
+    Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
+}
+
+/// Writes a certificate that the checker accepts.
+fn keep(certificate: &Certificate, instance: &Instance, file: &str, head: Value, output: Output) -> Verdict {
+    let bound = certificate.check(instance).map_err(|error| Failure::new(Exit::Invalid, error))?;
+    let mut text = serde_json::to_string(certificate)?;
+    text.push('\n');
+    input::write(file, text.as_bytes())?;
+    if file == "-" {
+        return Ok(Exit::Complete);
+    }
+    let (capacity, steps) = (certificate.capacity, certificate.steps.len());
+    let object = json!({ "status": "infeasible", "bound": bound, "steps": steps, "certificate": file });
+    let line = format!("no plan of at most {capacity} bytes: bound {bound}, {steps} steps in {file}\n");
+    output.put(&with(head, &object), &line)?;
+    Ok(Exit::Complete)
+}
+
+fn with(mut head: Value, more: &Value) -> Value {
+    if let (Some(head), Some(more)) = (head.as_object_mut(), more.as_object()) {
+        head.extend(more.clone());
+    }
+    head
+}
+
+/// Checks a certificate of a trace; exit code 4 where it proves nothing.
+pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
+    let trace = input::open(source)?;
+    let bytes = input::bytes(file)?;
+    let name = if file == "-" { "<stdin>" } else { file };
+    let text = decode(name, &bytes)?;
+    let certificate: Certificate =
+        serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let (capacity, steps) = (certificate.capacity, certificate.steps.len());
+    let head = json!({ "version": JSON_VERSION, "capacity": capacity, "steps": steps });
+    match certificate.check(&trace.instance) {
+        Ok(bound) => {
+            if !trace.instance.in_place().is_empty() {
+                note("the bound holds for plans that hand nothing over");
+            }
+            let object = json!({ "valid": true, "bound": bound });
+            let line = format!("valid: no plan of at most {capacity} bytes, bound {bound}, {steps} steps\n");
+            output.put(&with(head, &object), &line)?;
+            Ok(Exit::Complete)
+        }
+        Err(error) => {
+            let wrong = match &error {
+                CertificateError::WrongStep { number, .. } => Some(*number),
+                _ => None,
+            };
+            let object = json!({ "valid": false, "step": wrong, "message": error.to_string() });
+            output.put(&with(head, &object), &format!("not valid: {error}\n"))?;
+            Ok(Exit::Invalid)
+        }
+    }
+}
+
+/// A planner that plans nothing and looks for one proof.
+struct Certifier {
+    capacity: Bytes,
+    found: Mutex<Option<Refutation>>,
+}
+
+impl Planner for Certifier {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "certificate".into(),
+            summary: "a proof that a capacity is infeasible".into(),
+            reference: "planlab_solvers::placement::exact",
+            complexity: "exponential",
+            ..Prover::default().descriptor()
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let found = certify(instance, self.capacity, NODES, &mut |work| run.tick(work))?;
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        Ok(())
+    }
+}
