@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
@@ -40,6 +40,8 @@ struct Shared<'i> {
     work: AtomicU64,
     /// The height below which a plan is worth offering; `u64::MAX` at first.
     below: AtomicU64,
+    /// How a plan or a bound ended the run: for all forks, at their next tick.
+    decided: OnceLock<Stop>,
     state: Mutex<State<'i>>,
 }
 
@@ -81,6 +83,7 @@ impl<'i> Run<'i> {
             start: Instant::now(),
             work: AtomicU64::new(0),
             below: AtomicU64::new(u64::MAX),
+            decided: OnceLock::new(),
             state: Mutex::new(state),
         };
         Self { shared: Arc::new(shared), rng: ChaCha8Rng::seed_from_u64(seed), unread: 0 }
@@ -160,7 +163,8 @@ impl<'i> Run<'i> {
     ///
     /// # Errors
     ///
-    /// [`Halt::Stop`] when a limit is reached or the run was cancelled.
+    /// [`Halt::Stop`] when a limit is reached, the run was cancelled, or a plan or bound of another fork has
+    /// ended it.
     pub fn tick(&mut self, work: u64) -> Result<(), Halt> {
         self.unread += work;
         if self.unread < WORK_PER_LOOK && self.shared.budget.work.is_none() {
@@ -171,6 +175,9 @@ impl<'i> Run<'i> {
         self.unread = 0;
         if shared.budget.work.is_some_and(|limit| done >= limit) {
             return Err(Halt::Stop(Stop::WorkLimit));
+        }
+        if let Some(&stop) = shared.decided.get() {
+            return Err(Halt::Stop(stop));
         }
         if shared.budget.cancel.is_cancelled() {
             return Err(Halt::Stop(Stop::Cancelled));
@@ -248,12 +255,17 @@ impl<'i> Run<'i> {
             }
         }
         if height == state.bound.of(self.judged(scope)).value {
-            return Err(Halt::Stop(Stop::Proved));
+            return Err(self.decide(Stop::Proved));
         }
         if self.shared.budget.target.is_some_and(|target| height <= target) {
-            return Err(Halt::Stop(Stop::TargetReached));
+            return Err(self.decide(Stop::TargetReached));
         }
         Ok(())
+    }
+
+    /// Ends the run, for every fork.
+    fn decide(&self, stop: Stop) -> Halt {
+        Halt::Stop(*self.shared.decided.get_or_init(|| stop))
     }
 
     fn mark(&self, state: &mut State<'_>) {
@@ -316,10 +328,10 @@ impl<'i> Run<'i> {
             .as_ref()
             .is_some_and(|best| best.height() == state.bound.of(self.judged(best.scope())).value);
         if closed {
-            return Err(Halt::Stop(Stop::Proved));
+            return Err(self.decide(Stop::Proved));
         }
         match self.shared.budget.target {
-            Some(target) if state.bound.of(Scope::Any).value > target => Err(Halt::Stop(Stop::Infeasible)),
+            Some(target) if state.bound.of(Scope::Any).value > target => Err(self.decide(Stop::Infeasible)),
             _ => Ok(()),
         }
     }

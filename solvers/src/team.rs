@@ -34,15 +34,38 @@ pub(crate) fn team(
     stack: usize,
     work: impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync,
 ) -> Result<(), Halt> {
+    share(run, stack, true, &work)
+}
+
+/// The same, except that a worker that ends with nothing to tell lets the others go on.
+///
+/// # Errors
+///
+/// As [`team`].
+pub(crate) fn all_of_team(
+    run: &mut Run<'_>,
+    stack: usize,
+    work: impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync,
+) -> Result<(), Halt> {
+    share(run, stack, false, &work)
+}
+
+fn share(
+    run: &mut Run<'_>,
+    stack: usize,
+    first_ends_all: bool,
+    work: &(impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync),
+) -> Result<(), Halt> {
     let over = AtomicBool::new(false);
     let forks: Vec<Run<'_>> = (0..run.threads().get()).map(|_| run.fork()).collect();
     let ends = thread::scope(|scope| {
         let mut workers = Vec::new();
         for (number, mut fork) in forks.into_iter().enumerate() {
-            let (over, work) = (&over, &work);
+            let over = &over;
             let body = move || {
                 let ended = work(&mut fork, number, &Over(over));
-                (over.swap(true, Ordering::Relaxed), ended)
+                let ends_all = first_ends_all || ended.is_err();
+                (over.fetch_or(ends_all, Ordering::Relaxed) || !ends_all, ended)
             };
             let worker = thread::Builder::new().stack_size(STACK + stack).spawn_scoped(scope, body);
             workers.push(worker.map_err(|error| {

@@ -17,6 +17,7 @@
 //! Anytime; 2 to 20 s for the greedy planners on 1,000,000 buffers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Plan, Planner, Run, Scope};
 
@@ -28,7 +29,7 @@ use super::search::{LnsSearch, Model, Search, from_incumbent, from_plan};
 use super::skyline::BestFit;
 use super::start_from_hints::offer_hints;
 use crate::bounds::{self, Effort};
-use crate::team::{Over, team};
+use crate::team::{Over, all_of_team, team};
 
 /// The default planner: all others' incumbents and bounds in one; key `portfolio`.
 ///
@@ -46,6 +47,8 @@ use crate::team::{Over, team};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Portfolio;
 
+/// Fewer buffers than this are not worth a thread.
+const FEW: usize = 500;
 /// The most buffers that exact search is tried on, without those that can be set aside.
 const MOST_EXACT: usize = 20_000;
 
@@ -66,15 +69,8 @@ impl Planner for Portfolio {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
-        let instance = run.instance();
-        let mut greedy = greedy();
-        greedy.retain(|planner| planner.descriptor().honours.refuses(instance).is_none());
-        for (at, planner) in greedy.iter().enumerate() {
-            planner.plan(run)?;
-            if at == 1 {
-                bounds::raise(run, Effort::Quick)?;
-            }
-        }
+        try_greedy(run)?;
+        bounds::raise(run, Effort::Quick)?;
         if run.scope() == Scope::Any && !run.instance().in_place().is_empty() {
             return super::exact::planner::search(run, Pruning::default());
         }
@@ -82,6 +78,27 @@ impl Planner for Portfolio {
         let stack = task.as_ref().map_or(0, Task::stack);
         team(run, stack, |run, number, over| work(run, task.as_ref(), number, over))
     }
+}
+
+/// Runs the greedy planners, each on whatever thread is free.
+fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
+    let instance = run.instance();
+    let mut greedy = greedy();
+    greedy.retain(|planner| planner.descriptor().honours.refuses(instance).is_none());
+    let next = AtomicUsize::new(0);
+    let take = |run: &mut Run<'_>| -> Result<(), Halt> {
+        while let Some(planner) = greedy.get(next.fetch_add(1, Ordering::Relaxed)) {
+            planner.plan(run)?;
+        }
+        Ok(())
+    };
+    if run.threads().get() == 1 || instance.len() < FEW {
+        return take(run);
+    }
+    all_of_team(run, 0, |run, _, over| {
+        over.check()?;
+        take(run)
+    })
 }
 
 /// Every greedy planner, those first that are best on nets.
