@@ -144,7 +144,8 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
         }
     };
     let digest = trace.instance.digest();
-    let subject = Subject { source: &task.source, instance: &trace.instance, digest };
+    // Planners are compared on the problem alone: no cell of a bench is given hints.
+    let subject = Subject { source: &task.source, instance: &trace.instance, digest, hints: None };
     let fresh: Vec<Cell> = task.cells.iter().filter(|cell| shared.is_due(cell, &subject)).cloned().collect();
     if !fresh.is_empty() {
         shared.keep_instance(&trace)?;

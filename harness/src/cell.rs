@@ -18,6 +18,8 @@ pub(crate) struct Cell {
     pub(crate) target: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) threads: usize,
+    /// The digest of the hints that the planner is given.
+    pub(crate) hints: Option<Digest>,
     pub(crate) repetition: u32,
 }
 
@@ -50,11 +52,14 @@ impl Cell {
 
     /// Parameters beyond the planner's key that are not at their default, as JSON.
     pub(crate) fn parameters(&self) -> String {
-        if self.threads == 1 {
-            "{}".to_owned()
-        } else {
-            serde_json::json!({ "threads": self.threads }).to_string()
+        let mut parameters = serde_json::Map::new();
+        if self.threads != 1 {
+            parameters.insert("threads".to_owned(), self.threads.into());
         }
+        if let Some(hints) = self.hints {
+            parameters.insert("hints".to_owned(), hints.to_string().into());
+        }
+        serde_json::Value::Object(parameters).to_string()
     }
 }
 
@@ -72,6 +77,7 @@ mod tests {
             target: None,
             seed: 0,
             threads: 1,
+            hints: None,
             repetition: 0,
         };
         let instance = Digest::of_bytes(b"instance");
@@ -85,9 +91,12 @@ mod tests {
             Cell { target: Some(1), ..cell.clone() },
             Cell { seed: 1, ..cell.clone() },
             Cell { threads: 2, ..cell.clone() },
+            Cell { hints: Some(Digest::of_bytes(b"hints")), ..cell.clone() },
+            Cell { hints: Some(Digest::of_bytes(b"other hints")), ..cell.clone() },
         ];
-        for other in others {
+        for (at, other) in others.iter().enumerate() {
             assert_ne!(other.key(instance), key, "{other:?}");
+            assert!(others[..at].iter().all(|one| one.key(instance) != other.key(instance)), "{other:?}");
         }
         assert_ne!(cell.key(Digest::of_bytes(b"another")), key);
     }

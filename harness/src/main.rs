@@ -5,6 +5,7 @@ mod cell;
 mod cli;
 mod exit;
 mod external;
+mod hints;
 mod input;
 mod isolation;
 mod judge;

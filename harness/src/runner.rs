@@ -10,6 +10,7 @@ use planlab_results::{Lane, Provenance, Record, SCHEMA};
 use tempfile::TempDir;
 
 use crate::cell::Cell;
+use crate::hints::Hints;
 use crate::input::Source;
 use crate::isolation::limits::Mechanism;
 use crate::isolation::{self, CellRequest, Request, Watch};
@@ -50,6 +51,8 @@ pub(crate) struct Subject<'i> {
     pub(crate) source: &'i Source,
     pub(crate) instance: &'i Instance,
     pub(crate) digest: Digest,
+    /// What the cells that say so are given to start from.
+    pub(crate) hints: Option<Hints>,
 }
 
 impl Runner {
@@ -86,6 +89,7 @@ impl Runner {
             mailboxes: folder.clone(),
             address_space: None,
             core,
+            hints: subject.hints.as_deref().filter(|_| cells.iter().any(is_hinted)).map(<[_]>::to_vec),
             cells: cells.iter().map(|cell| ask(cell, self.samples)).collect(),
         };
         let memory = cells.first().and_then(|cell| cell.memory);
@@ -97,6 +101,10 @@ impl Runner {
     }
 }
 
+fn is_hinted(cell: &Cell) -> bool {
+    cell.hints.is_some()
+}
+
 /// What a child is asked for a cell.
 pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
     CellRequest {
@@ -106,6 +114,7 @@ pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
         work: None,
         target: cell.target,
         threads: cell.threads,
+        hinted: is_hinted(cell),
         repeats: samples.repeats,
         repeat_below_ns: nanoseconds(samples.single_above),
     }

@@ -32,6 +32,7 @@ pub(crate) fn object(record: &Record) -> Value {
         "stop": record.stop,
         "seconds": record.median_ns().map(|ns| ns as f64 / 1e9),
         "threads": threads(record),
+        "hints": hints(record),
         "capacity": record.target_bytes,
         "reported_seconds": record.reported_ns.map(|ns| ns as f64 / 1e9),
         "peak_rss": record.peak_rss_bytes,
@@ -43,6 +44,12 @@ pub(crate) fn object(record: &Record) -> Value {
 pub(crate) fn threads(record: &Record) -> u64 {
     let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
     parameters["threads"].as_u64().unwrap_or(1)
+}
+
+/// The digest of the hints that the planner was given.
+fn hints(record: &Record) -> Option<String> {
+    let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
+    parameters["hints"].as_str().map(str::to_owned)
 }
 
 /// The planner that broke off left a verified plan behind.
@@ -87,6 +94,9 @@ pub(crate) fn card(record: &Record) -> String {
         ("status", status(record)),
         ("time", record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds)),
     ];
+    if hints(record).is_some() {
+        lines.push(("hints", "given".to_owned()));
+    }
     if let Some(reported) = record.reported_ns {
         lines.push(("its own clock", quantity::seconds(reported)));
     }

@@ -16,6 +16,7 @@ use super::protocol::{Answer, CellRequest, Reply, Request};
 use super::saboteur;
 use crate::exit::{Exit, Verdict};
 use crate::external::{self, External};
+use crate::hints::Hints;
 use crate::planners;
 use crate::quantity::nanoseconds;
 
@@ -37,10 +38,11 @@ pub(crate) fn serve() -> Verdict {
         }
     };
     tell(&mut channel, &Reply::Loaded { digest: trace.instance.digest().to_string() })?;
+    let hints = request.hints.as_deref().map(Hints::from);
     for (cell, asked) in request.cells.iter().enumerate() {
         let mailbox = request.mailboxes.join(cell.to_string());
         let mut begin = || tell(&mut channel, &Reply::Started { cell });
-        let answer = perform(&trace.instance, asked, &mailbox, &cancel, &mut begin)?;
+        let answer = perform(&trace.instance, asked, hints.as_ref(), &mailbox, &cancel, &mut begin)?;
         tell(&mut channel, &Reply::Finished { cell, answer: Box::new(answer) })?;
     }
     Ok(Exit::Complete)
@@ -95,6 +97,7 @@ fn cancel_on_term() -> io::Result<CancelToken> {
 pub(crate) fn perform(
     instance: &Instance,
     asked: &CellRequest,
+    hints: Option<&Hints>,
     mailbox: &Path,
     cancel: &CancelToken,
     begin: &mut dyn FnMut() -> io::Result<()>,
@@ -106,12 +109,13 @@ pub(crate) fn perform(
         (None, Some(ours)) => &**ours,
         (None, None) => return Err(anyhow::anyhow!("no planner `{}`", asked.planner).into()),
     };
+    let budget = budget(asked, hints, cancel);
     let kept = Mailbox::create(mailbox, instance.len(), instance.in_place().len())?;
     let kept = Mutex::new(kept);
     reset_peak_rss();
     begin()?;
     let before = cpu_time();
-    let outcome = once(planner, instance, asked, cancel, Some(&kept));
+    let outcome = once(planner, instance, asked, &budget, Some(&kept));
     let mut answer = Answer::new(&outcome, nanoseconds(cpu_time().saturating_sub(before)), peak_rss());
     drop(outcome);
     if let Some(report) = external.as_ref().and_then(External::take_report) {
@@ -126,7 +130,7 @@ pub(crate) fn perform(
         answer.samples_ns.clear();
         for _ in 0..asked.repeats {
             begin()?;
-            let outcome = once(planner, instance, asked, cancel, None);
+            let outcome = once(planner, instance, asked, &budget, None);
             let report = external.as_ref().and_then(External::take_report);
             let time = report.map_or(outcome.planning, |report| report.wall);
             answer.samples_ns.push(nanoseconds(time));
@@ -136,22 +140,25 @@ pub(crate) fn perform(
     Ok(answer)
 }
 
-fn once<'i>(
-    planner: &dyn Planner,
-    instance: &'i Instance,
-    asked: &CellRequest,
-    cancel: &CancelToken,
-    kept: Option<&'i Mutex<Mailbox>>,
-) -> Outcome<'i> {
-    let budget = Budget {
+fn budget(asked: &CellRequest, hints: Option<&Hints>, cancel: &CancelToken) -> Budget {
+    Budget {
         wall: asked.wall_ns.map(Duration::from_nanos),
         work: asked.work,
         target: asked.target.map(Bytes::new),
         cancel: cancel.clone(),
         threads: std::num::NonZeroUsize::new(asked.threads),
-        ..Budget::default()
-    };
-    execute_observed(planner, instance, budget, asked.seed, move |event| {
+        hints: hints.filter(|_| asked.hinted).cloned(),
+    }
+}
+
+fn once<'i>(
+    planner: &dyn Planner,
+    instance: &'i Instance,
+    asked: &CellRequest,
+    budget: &Budget,
+    kept: Option<&'i Mutex<Mailbox>>,
+) -> Outcome<'i> {
+    execute_observed(planner, instance, budget.clone(), asked.seed, move |event| {
         if let Some(kept) = kept {
             kept.lock().unwrap_or_else(PoisonError::into_inner).take(&event);
         }

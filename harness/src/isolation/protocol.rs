@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use planlab_dsa::{Bound, Outcome, PlanError, Scope, Violation};
+use planlab_dsa::{Bound, Offset, Outcome, PlanError, Scope, Violation};
 use serde::{Deserialize, Serialize};
 
 use crate::external::{Fate, Report};
@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) address_space: Option<u64>,
     /// The core to stay on.
     pub(crate) core: Option<usize>,
+    /// An offset to start from for each buffer, for the cells that are given hints.
+    pub(crate) hints: Option<Vec<Option<Offset>>>,
     pub(crate) cells: Vec<CellRequest>,
 }
 
@@ -33,6 +35,8 @@ pub(crate) struct CellRequest {
     pub(crate) work: Option<u64>,
     pub(crate) target: Option<u64>,
     pub(crate) threads: usize,
+    /// Whether the planner is given the request's hints.
+    pub(crate) hinted: bool,
     /// Timed runs after the first, where that took less than `repeat_below_ns`.
     pub(crate) repeats: u32,
     pub(crate) repeat_below_ns: u64,

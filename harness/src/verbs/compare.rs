@@ -19,7 +19,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
+    let digest = trace.instance.digest();
+    let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };
     let runner = Runner::new(cancel, Samples::ONCE)?;
     let mut rows = Vec::new();
     for planner in chosen(args, trace.instance.len())? {

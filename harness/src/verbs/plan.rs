@@ -9,6 +9,7 @@ use crate::bench::cancel_on_interrupt;
 use crate::cell::Cell;
 use crate::cli::{LimitArgs, PlanArgs};
 use crate::exit::{Exit, Failure, Verdict};
+use crate::hints::{self, Hints};
 use crate::input::{self, Source};
 use crate::isolation::{CellEnd, child, mailbox};
 use crate::judge::{Judgement, judge};
@@ -25,12 +26,21 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     if output.json && args.output.as_deref() == Some("-") {
         return Err(Failure::usage("the plan and the JSON cannot both go to stdout: name a file by -o"));
     }
+    if args.trace == "-" && args.start.as_deref() == Some("-") {
+        return Err(Failure::usage("the trace and the plan to start from cannot both come from stdin"));
+    }
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    let cell = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
-    let subject = Subject { source: &source, instance: &trace.instance, digest: trace.instance.digest() };
+    let given = given_hints(args, &trace)?;
+    let cell = Cell {
+        target: args.capacity,
+        hints: given.as_deref().map(hints::digest),
+        ..cell(&source, &args.planner, &args.limits)
+    };
+    let digest = trace.instance.digest();
+    let subject = Subject { source: &source, instance: &trace.instance, digest, hints: given };
     let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
     let started_ns = now_ns();
     let judgement = if args.in_process {
@@ -55,6 +65,22 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     Ok(exit_of(&row, answer.is_some()))
 }
 
+/// What the planner is given to start from; nothing where it does not honour hints.
+fn given_hints(args: &PlanArgs, trace: &Trace) -> Result<Option<Hints>, Failure> {
+    let honours = planners::descriptor(&args.planner).is_some_and(|descriptor| descriptor.honours.hint);
+    match &args.start {
+        Some(plan) => {
+            let hints = hints::of_plan(plan, trace)?;
+            if !honours {
+                note(&format!("`{}` does not honour hints: it starts from nothing", args.planner));
+            }
+            Ok(Some(hints).filter(|_| honours))
+        }
+        None if args.no_hints || !honours => Ok(None),
+        None => Ok(hints::of_trace(trace)),
+    }
+}
+
 fn no_end() -> Failure {
     Failure::new(Exit::Incomplete, "the child was asked for one cell and has none")
 }
@@ -73,6 +99,7 @@ pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
         target: None,
         seed: limits.seed,
         threads: limits.threads.map_or(1, std::num::NonZeroUsize::get),
+        hints: None,
         repetition: 0,
     }
 }
@@ -104,8 +131,8 @@ fn in_process<'i>(
 ) -> Result<Judgement<'i>, Failure> {
     let path = scratch.join("mailbox");
     let instance = subject.instance;
-    let answer =
-        child::perform(instance, &crate::runner::ask(cell, Samples::ONCE), &path, cancel, &mut || Ok(()))?;
+    let asked = crate::runner::ask(cell, Samples::ONCE);
+    let answer = child::perform(instance, &asked, subject.hints.as_ref(), &path, cancel, &mut || Ok(()))?;
     let (plan, bound) = mailbox::read(&path, instance.len(), instance.in_place().len());
     let end = CellEnd {
         end: Ok(answer),
