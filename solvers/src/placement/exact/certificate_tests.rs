@@ -96,7 +96,9 @@ proptest! {
         part in any::<Index>(),
     ) {
         let optimum = optimum(&instance).unwrap_or(0);
-        prop_assume!(optimum > 0 && Problem::new(&instance, &[]).is_some());
+        if optimum == 0 || Problem::new(&instance, &[]).is_none() {
+            return Ok(());
+        }
         let mut certificate = proof(&instance, part.index(usize::try_from(optimum).expect("small")) as u64);
         for (how, first, second, buffer) in changes {
             let count = certificate.steps.len();
@@ -115,7 +117,9 @@ proptest! {
     #[test]
     fn a_proof_without_one_of_its_cases_is_refused(instance in instances(mixed().with_max_steps(5)), at in any::<Index>()) {
         let optimum = optimum(&instance).unwrap_or(0);
-        prop_assume!(optimum > 0 && Problem::new(&instance, &[]).is_some());
+        if optimum == 0 || Problem::new(&instance, &[]).is_none() {
+            return Ok(());
+        }
         let mut certificate = proof(&instance, optimum - 1);
         let at = at.index(certificate.steps.len());
         let step = certificate.steps.remove(at);
