@@ -1,7 +1,7 @@
 //! Certificates: the search writes them, the checker accepts them, and nothing else.
 
 use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, instances};
-use planlab_dsa::{Bytes, Instance, Scope, initial_bound};
+use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange, Offset, Scope, initial_bound};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -153,5 +153,31 @@ fn any_capacity_is_understood() {
     for case in corpus().iter().filter(|case| case.instance.len() <= 12) {
         let found = attempt(&case.instance, u64::MAX);
         assert!(matches!(found, Refutation::Feasible | Refutation::Unsupported), "{}: {found:?}", case.name);
+    }
+}
+
+/// The pinned end 7 is 8 for an alignment of 4, as the free ends 5 and 6 are.
+#[test]
+fn ends_that_are_rounded_up_to_one_offset() {
+    let rows = [(4, 1, 12, 1), (1, 1, 6, 4), (1, 1, 5, 4), (2, 9, 11, 4), (1, 8, 12, 2), (16, 1, 4, 1)];
+    let buffers = rows.map(|(size, start, end, align)| {
+        let live = LiveRange::new(start, end).expect("not empty");
+        Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align).expect("positive"))
+    });
+    let mut buffers = buffers.to_vec();
+    buffers[4].pin = Some(Offset::new(6));
+    check_all(&Instance::from_buffers(buffers).expect("valid"));
+}
+
+#[test]
+fn a_proof_becomes_text_and_back() {
+    let steps = [Step::Place(3), Step::Settle(0), Step::Skip(12), Step::Raise(7), Step::Over];
+    let text = steps.map(|step| step.to_string());
+    assert_eq!(text, ["p3", "s0", "k12", "r7", "o"]);
+    for (step, text) in steps.into_iter().zip(&text) {
+        assert_eq!(text.parse(), Ok(step));
+    }
+    for bad in ["", "p", "o1", "p-1", "p+1", "x3", "p99999999999999999999", "é1"] {
+        assert!(bad.parse::<Step>().is_err(), "{bad}");
     }
 }
