@@ -7,9 +7,10 @@
 //! hard a capacity is changes from one to the next as it does from one preference to the next, and a
 //! success far down saves all the steps to it.
 
-use planlab_dsa::{Bytes, Evidence, Halt, Offset, Plan, Run, Scope};
+use planlab_dsa::{Bytes, Evidence, Halt, Instance, Offset, Plan, Run, Scope};
 use rand::RngExt;
 
+use super::hand_overs::Merge;
 use super::kernel::{Problem, Restarts, Turn, Verdict};
 use super::pruning::Pruning;
 use crate::placement::search::first_fit;
@@ -28,16 +29,30 @@ pub(crate) struct Task {
     pruning: Pruning,
     /// The buffers that are put back by first fit, in this order.
     aside: Vec<u32>,
+    /// Where the problem is one of several that hand-overs make of an instance.
+    merge: Option<Merge>,
 }
 
 impl Task {
     /// `None` where the search cannot see all of the instance (see [`Problem::new`]).
     pub(crate) fn new(run: &Run<'_>, pruning: Pruning) -> Option<Self> {
-        let problem = Problem::new(run.instance(), &[])?;
-        let bound = run.bound().of(Scope::NoHandOver).value.get().max(problem.floor().get());
-        let (problem, aside) =
-            if pruning.peel { problem.peeled(run.instance(), bound) } else { (problem, Vec::new()) };
-        Some(Self { problem, pruning, aside })
+        let bound = run.bound().of(Scope::NoHandOver).value.get();
+        let (problem, aside) = prepare(run.instance(), bound, pruning)?;
+        Some(Self { problem, pruning, aside, merge: None })
+    }
+
+    /// The task of an instance whose hand-overs are decided. `None` as above.
+    pub(super) fn merged(merge: Merge, pruning: Pruning) -> Option<Self> {
+        let (problem, aside) = prepare(&merge.instance, merge.instance.load().bytes.get(), pruning)?;
+        Some(Self { problem, pruning, aside, merge: Some(merge) })
+    }
+
+    /// What is known of the least height of its plans, in bytes.
+    fn bound(&self, run: &Run<'_>) -> u64 {
+        match &self.merge {
+            None => run.bound().of(Scope::NoHandOver).value.get(),
+            Some(merge) => merge.instance.load().bytes.get().max(run.bound().of(Scope::Any).value.get()),
+        }
     }
 
     /// Stack that the search needs, in bytes.
@@ -49,6 +64,12 @@ impl Task {
     pub(crate) fn movable(&self) -> usize {
         self.problem.movable()
     }
+}
+
+fn prepare(instance: &Instance, bound: u64, pruning: Pruning) -> Option<(Problem, Vec<u32>)> {
+    let problem = Problem::new(instance, &[])?;
+    let bound = bound.max(problem.floor().get());
+    Some(if pruning.peel { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
 }
 
 /// Searches until the gap is closed or the run is over, by as many threads as the run may use.
@@ -76,6 +97,8 @@ pub(crate) struct Minimiser<'p> {
     /// Restarts above it, and those of them since the last plan.
     high: u64,
     since: u64,
+    /// One more than the highest capacity, in units, that has no plan of this task.
+    refuted: u64,
     /// The last plan that it has found.
     best: Option<Plan>,
 }
@@ -87,10 +110,11 @@ impl<'p> Minimiser<'p> {
     ///
     /// What the run says to the end of what is fixed, which is a bound.
     pub(crate) fn new(run: &mut Run<'_>, task: &'p Task, number: usize) -> Result<Self, Halt> {
-        run.raise_bound(task.problem.floor(), Scope::NoHandOver, Evidence::Load)?;
+        // What is fixed or never active ends there in every plan.
+        run.raise_bound(task.problem.floor(), Scope::Any, Evidence::Load)?;
         let restarts = Restarts::new(&task.problem, task.pruning, run.rng().random());
         let number = number as u64;
-        Ok(Self { task, restarts, number, turns: 0, low: 0, high: 0, since: 0, best: None })
+        Ok(Self { task, restarts, number, turns: 0, low: 0, high: 0, since: 0, refuted: 0, best: None })
     }
 
     /// The last plan that it has found, once.
@@ -148,6 +172,10 @@ impl<'p> Minimiser<'p> {
                 run.offer(plan)
             }
             Verdict::Infeasible => {
+                self.refuted = self.refuted.max(capacity + 1);
+                if self.task.merge.is_some() {
+                    return Ok(());
+                }
                 let next = Bytes::new((capacity + 1) * self.task.problem.unit());
                 run.raise_bound(next, Scope::NoHandOver, Evidence::Search)
             }
@@ -156,6 +184,7 @@ impl<'p> Minimiser<'p> {
 
     /// The plan with what was set aside put back.
     fn complete(&self, run: &mut Run<'_>, offsets: Vec<u64>) -> Result<Plan, Halt> {
+        let instance = self.task.merge.as_ref().map_or(run.instance(), |merge| &merge.instance);
         let mut offsets = offsets;
         if !self.task.aside.is_empty() {
             let mut is_aside = vec![false; offsets.len()];
@@ -164,16 +193,20 @@ impl<'p> Minimiser<'p> {
                 (0..).take(offsets.len()).filter(|&id: &u32| !is_aside[id as usize]).collect();
             order.sort_by_key(|&id| offsets[id as usize]);
             order.extend(&self.task.aside);
-            offsets = first_fit(run.instance(), &order, &mut |work| run.tick(work))?;
+            offsets = first_fit(instance, &order, &mut |work| run.tick(work))?;
         }
-        Ok(Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>()))
+        let plan = Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>());
+        Ok(self.task.merge.as_ref().map_or_else(|| plan.clone(), |merge| merge.whole(&plan)))
     }
 
     /// The least and the most capacity, in units, that is worth a look; `None` where no plan can be better
     /// than the incumbent.
     fn units(&self, run: &Run<'_>) -> Option<(u64, u64)> {
         let unit = self.task.problem.unit();
-        let least = run.bound().of(Scope::NoHandOver).value.get().div_ceil(unit);
+        let bound = self.task.bound(run);
+        // What was set aside may be all that the bound speaks of; the rest has a larger unit perhaps.
+        let least = if self.task.aside.is_empty() { bound.div_ceil(unit) } else { bound / unit };
+        let least = least.max(self.refuted);
         let below = run.height_to_beat().map(|height| height.get().div_ceil(unit).saturating_sub(1));
         let target = run.target().map(|target| target.get() / unit);
         let most = below.into_iter().chain(target).min().unwrap_or(2 * least);

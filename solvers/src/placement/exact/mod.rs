@@ -1,9 +1,50 @@
-//! Exact search.
+//! Exact search: the lowest plan, and the proof that there is none lower; key `exact`.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `search.rs` | depth-first search at one capacity: the branching, and every rule that prunes |
+//! | `kernel.rs` | restarts of it, with other preferences each time |
+//! | `minimise.rs` | restarts at capacities between bound and incumbent, on every thread |
+//! | `peel.rs` | what can be left out because it fits in any case |
+//! | `memo.rs`, `rank.rs`, `problem.rs` | failed states; preferences; the instance in units and sections |
+//! | `hand_overs.rs` | larger instances with in-place permissions: some are decided, the rest is searched |
+//! | `precedence.rs` | small instances with hand-overs or windows: branches on which of two lies below |
+//! | `certificate.rs`, `checker.rs` | proofs as lists of steps, and who believes nothing but them |
+//!
+//! The search keeps a lowest offset for each buffer, places one of the lowest or lifts it onto whatever it
+//! could come to rest on, and asks every section, at every height, whether what is left still fits (see
+//! `search.rs`). Nothing but these offsets makes up its state, so that failed states can be kept in a table
+//! whatever the order in which they were reached, across restarts and across lower capacities.
+//!
+//! Minimising, a plan lowers the incumbent and a refuted capacity raises the bound; when the run ends,
+//! both stand. With one thread, equal seeds and work limits give equal plans.
+//!
+//! # References
+//!
+//! 1. M. D. Moffitt, *MiniMalloc: A lightweight memory allocator for hardware-accelerated machine
+//!    learning*, ASPLOS 2023, doi:10.1145/3623278.3624752 (placement at the lowest offset in a canonical
+//!    order, section bounds, decomposition, three static orders in rounds).
+//! 2. J. R. Jackson, *Scheduling a production line to minimize maximum tardiness*, UCLA 1955 (the bound
+//!    from release dates, here offsets).
+//! 3. M. Luby, A. Sinclair and D. Zuckerman, *Optimal speedup of Las Vegas algorithms*, Information
+//!    Processing Letters 47, 1993, doi:10.1016/0020-0190(93)90029-9 (the lengths of restarts).
+//!
+//! # Complexity
+//!
+//! Exponential. A node takes O(k log k + s) for k unplaced buffers that touch s sections in all.
+//!
+//! # Deviations from the paper
+//!
+//! From MiniMalloc: a sibling that was tried and refuted leaves a *raised* lowest offset behind, not only a
+//! place in an order, and what has to rest on it rises too; a section is held against every offset, not its
+//! floor alone; refuted states are kept; restarts blur the orders; ranks are made anew where the problem
+//! falls apart; and a capacity is only one of many that a minimisation asks about.
 
 mod certificate;
 #[cfg(test)]
 mod certificate_tests;
 mod checker;
+mod hand_overs;
 pub(crate) mod kernel;
 mod memo;
 pub(crate) mod minimise;

@@ -3,8 +3,8 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 
 use super::minimise::{Task, minimise};
-use super::precedence;
 use super::pruning::Pruning;
+use super::{hand_overs, precedence};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
@@ -76,9 +76,11 @@ impl Planner for Exact {
 /// Searches from the incumbent that the run has.
 pub(crate) fn search(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     bounds::raise(run, Effort::Quick)?;
-    let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
+    if run.scope() == Scope::Any && !run.instance().in_place().is_empty() {
+        return hand_overs::minimise(run, pruning);
+    }
     match Task::new(run, pruning) {
-        Some(task) if !hands_over => minimise(run, &task),
-        _ => precedence::minimise(run),
+        Some(task) => minimise(run, &task),
+        None => precedence::minimise(run),
     }
 }

@@ -3,7 +3,10 @@
 use planlab_dsa::testing::{
     Shape, brute_force, brute_force_without_hand_over, corpus, exhaustive, instances,
 };
-use planlab_dsa::{Budget, Descriptor, Halt, Honours, Instance, Planner, Run, Stop, execute};
+use planlab_dsa::{
+    Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange, Planner, Run,
+    Stop, execute,
+};
 use proptest::prelude::*;
 
 use super::kernel::Problem;
@@ -114,6 +117,56 @@ proptest! {
         if let Some(known) = exhaustive(&instance, 2_000_000) {
             prop_assert_eq!(optimum(&Bare(Pruning::default()), &instance), Some(known.get()));
         }
+    }
+}
+
+/// A chain of pairs that may each be done in place: as tall as one buffer, or as two.
+#[test]
+fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
+    let buffer = |at: u32| {
+        let live = LiveRange::new(at, at + 2).expect("not empty");
+        Buffer::new(Bytes::new(64), live)
+    };
+    let permission = |at: u32| InPlace { input: BufferId::new(at), output: BufferId::new(at + 1) };
+    let instance = Instance::builder()
+        .buffers((0..40).map(buffer))
+        .in_place((0..39).map(permission))
+        .build()
+        .expect("valid");
+    for planner in [&Exact::default() as &dyn Planner, &crate::placement::Portfolio] {
+        let outcome = execute(planner, &instance, Budget { work: Some(1_000_000), ..Budget::default() }, 7);
+        assert_eq!(outcome.height(), Some(Bytes::new(64)), "{}", planner.descriptor().key);
+        assert!(outcome.is_optimal());
+    }
+}
+
+/// Plans of merged buffers are plans of the whole: nothing invalid is offered, nothing false is proved.
+#[test]
+fn hand_overs_of_larger_instances_are_valid() {
+    let mut random = crate::placement::exact::rank::Random(3);
+    for _ in 0..60 {
+        let buffers: Vec<Buffer> = (0..30)
+            .map(|_| {
+                let start = u32::try_from(random.next() % 12).expect("small");
+                let width = 1 + u32::try_from(random.next() % 5).expect("small");
+                let live = LiveRange::new(start, start + width).expect("not empty");
+                Buffer::new(Bytes::new(4 + 4 * (random.next() % 3)), live)
+            })
+            .collect();
+        let mut builder = Instance::builder();
+        for (input, a) in buffers.iter().enumerate() {
+            for (output, b) in buffers.iter().enumerate() {
+                if input != output && a.live.end().get() == b.live.start().get() + 1 && b.size <= a.size {
+                    let id = BufferId::from_index;
+                    builder = builder.in_place([InPlace { input: id(input), output: id(output) }]);
+                }
+            }
+        }
+        let instance = builder.buffers(buffers).build().expect("valid");
+        let budget = Budget { work: Some(30_000), ..Budget::default() };
+        let outcome = execute(&Exact::default(), &instance, budget, 7);
+        assert!(outcome.end.is_ok(), "{:?}", outcome.end);
+        assert!(outcome.height() >= Some(instance.relaxed_load().bytes));
     }
 }
 
