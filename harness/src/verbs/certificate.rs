@@ -47,7 +47,7 @@ pub(crate) fn write(
         (Some(Refutation::Unsupported), _) => {
             return Err(Failure::usage(
                 "no certificate can be about this trace: windows in use during a pause, several arenas, \
-                 a pair kept apart of which one is never active, more than 10000 buffers, or numbers too large",
+                 a pair kept apart of which one is never active, more than 2000 buffers, or numbers too large",
             ));
         }
         (_, Err(error)) => return Err(Failure::new(Exit::Invalid, error)),

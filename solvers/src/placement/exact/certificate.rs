@@ -18,7 +18,7 @@ use super::rank::{Preference, Ranking};
 use super::search::{Cut, Search};
 
 /// The most buffers of an instance that gets a certificate.
-const MOST_BUFFERS: usize = 10_000;
+const MOST_BUFFERS: usize = 2_000;
 /// Stack that the search has in any case, in bytes.
 const STACK: usize = 2 << 20;
 
@@ -134,7 +134,7 @@ pub enum Refutation {
     /// The node limit came first.
     Unknown,
     /// Windows in use during a pause, several arenas, a pair kept apart of which one is never active, more
-    /// than 10,000 buffers, or numbers too large: there are no certificates for such instances.
+    /// than 2,000 buffers, or numbers too large: there are no certificates for such instances.
     Unsupported,
 }
 

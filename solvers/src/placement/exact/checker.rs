@@ -45,6 +45,8 @@
 //!
 //! n^2 to begin with; for each step n, for each `Over` n^2 log n at most.
 
+use std::collections::BTreeSet;
+
 use planlab_dsa::{Buffer, Bytes, Instance, Offset};
 
 use super::certificate::{Certificate, Step};
@@ -235,20 +237,22 @@ impl Facts {
     fn new(instance: &Instance, capacity: Bytes) -> Self {
         let buffers = instance.buffers();
         let ids = 0..buffers.len();
-        let is_pair = |a: usize, b: usize| {
-            let mut pairs = instance.apart().iter().map(|pair| [pair.first.index(), pair.second.index()]);
-            pairs.any(|pair| pair == [a, b] || pair == [b, a])
-        };
         let conflict = |a: usize, b: usize| {
             let meet = || buffers[a].pieces().any(|p| buffers[b].pieces().any(|q| p.steps.overlaps(q.steps)));
-            a != b && (meet() || is_pair(a, b))
+            a != b && meet()
         };
+        let mut neighbours: Vec<Vec<usize>> =
+            ids.clone().map(|a| ids.clone().filter(|&b| conflict(a, b)).collect()).collect();
+        for pair in instance.apart() {
+            neighbours[pair.first.index()].push(pair.second.index());
+            neighbours[pair.second.index()].push(pair.first.index());
+        }
         let mut facts = Self {
             capacity: capacity.get().into(),
             size: buffers.iter().map(|buffer| buffer.size.get().into()).collect(),
             align: buffers.iter().map(|buffer| buffer.align.get().into()).collect(),
             pin: buffers.iter().map(|buffer| buffer.pin.map(|pin| pin.get().into())).collect(),
-            neighbours: ids.clone().map(|a| ids.clone().filter(|&b| conflict(a, b)).collect()).collect(),
+            neighbours,
             active: active(buffers),
             pins_overlap: false,
         };
@@ -284,11 +288,12 @@ impl Facts {
 
 fn active(buffers: &[Buffer]) -> Vec<Vec<usize>> {
     let starts = buffers.iter().flat_map(|buffer| buffer.pieces().map(|piece| piece.steps.start()));
+    let starts: BTreeSet<_> = starts.collect();
     let at = |step| {
         let is_active = |id: &usize| buffers[*id].pieces().any(|piece| piece.steps.contains(step));
         (0..buffers.len()).filter(is_active).collect()
     };
-    let mut sets: Vec<Vec<usize>> = starts.map(at).collect();
+    let mut sets: Vec<Vec<usize>> = starts.into_iter().map(at).collect();
     sets.sort_unstable();
     sets.dedup();
     sets
