@@ -6,12 +6,12 @@ use planlab_dsa::Planner;
 use crate::cp::CpPumpkin;
 #[cfg(feature = "mip")]
 use crate::milp::{MipCbc, MipHighs};
-use crate::placement::exact::Exact;
-use crate::placement::{Order, Portfolio};
 use crate::placement::baseline::Bump;
+use crate::placement::exact::Exact;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::skyline::{BestFit, BestFitReference};
+use crate::placement::{Order, Portfolio};
 
 /// A digest of the sources of this crate and of the contract: the version of every planner here. 64
 /// hexadecimal digits; the same for the same sources.
