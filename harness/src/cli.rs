@@ -159,7 +159,8 @@ pub(crate) struct LimitArgs {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Threads that a planner may use [default: 1, or what the suite says]
+    /// Threads that a planner may use [default: every core in `plan` and `compare`; in `bench` 1, or what the
+    /// suite says]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
 }
@@ -221,7 +222,7 @@ pub(crate) struct PlanArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
     /// The planner
-    #[arg(long, value_name = "KEY", default_value = "best-fit")]
+    #[arg(long, value_name = "KEY", default_value = "portfolio")]
     pub(crate) planner: String,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,

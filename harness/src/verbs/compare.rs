@@ -54,8 +54,10 @@ fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
         return planners::matching(&args.planners);
     }
+    // A search takes all the time that it is given.
     let is_quick = |descriptor: &planlab_dsa::Descriptor| {
         descriptor.guarantee != planlab_dsa::Guarantee::Exact
+            && !descriptor.randomized
             && descriptor.practical.is_none_or(|most| buffers <= most as usize)
     };
     let quick = planners::descriptors().into_iter().filter(is_quick);

@@ -1,5 +1,7 @@
 //! `plan`: one cell, isolated as `bench` does it.
 
+use std::num::NonZeroUsize;
+
 use planlab_dsa::{CancelToken, VerifiedPlan};
 use planlab_results::{Lane, Record, Status};
 use planlab_workloads::Trace;
@@ -89,6 +91,16 @@ fn write_answer(path: &str, trace: &Trace, plan: &VerifiedPlan<'_>) -> Result<()
     input::write(path, &write_plan(trace, plan.as_plan()))
 }
 
+/// Every core, for a planner that can use them.
+fn default_threads(planner: &str) -> usize {
+    match planners::descriptor(planner) {
+        Some(descriptor) if descriptor.honours.threads => {
+            std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+        }
+        _ => 1,
+    }
+}
+
 /// The cell of a trace with a planner.
 pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
     Cell {
@@ -98,7 +110,7 @@ pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
         memory: Some(limits.memory_limit),
         target: None,
         seed: limits.seed,
-        threads: limits.threads.map_or(1, std::num::NonZeroUsize::get),
+        threads: limits.threads.map_or_else(|| default_threads(planner), NonZeroUsize::get),
         hints: None,
         repetition: 0,
     }
