@@ -173,11 +173,11 @@ impl<'i> Run<'i> {
         let shared = &*self.shared;
         let done = shared.work.fetch_add(self.unread, Ordering::Relaxed) + self.unread;
         self.unread = 0;
-        if shared.budget.work.is_some_and(|limit| done >= limit) {
-            return Err(Halt::Stop(Stop::WorkLimit));
-        }
         if let Some(&stop) = shared.decided.get() {
             return Err(Halt::Stop(stop));
+        }
+        if shared.budget.work.is_some_and(|limit| done >= limit) {
+            return Err(Halt::Stop(Stop::WorkLimit));
         }
         if shared.budget.cancel.is_cancelled() {
             return Err(Halt::Stop(Stop::Cancelled));
@@ -254,6 +254,9 @@ impl<'i> Run<'i> {
                 return Err(PlanError::Refuted { bound, height }.into());
             }
         }
+        if self.is_out_of_reach(state) {
+            return Err(self.decide(Stop::Infeasible));
+        }
         if height == state.bound.of(self.judged(scope)).value {
             return Err(self.decide(Stop::Proved));
         }
@@ -292,6 +295,11 @@ impl<'i> Run<'i> {
     }
 
     fn raise(&mut self, bound: Bound) -> Result<(), Halt> {
+        let mut bound = bound;
+        if self.shared.instance.in_place().is_empty() {
+            // Where nothing may be handed over, these are all plans.
+            bound.raise(bound.of(Scope::NoHandOver), Scope::Any);
+        }
         let mut state = self.shared.state();
         let known = state.bound;
         let pending = state.pending.take();
@@ -323,17 +331,19 @@ impl<'i> Run<'i> {
     }
 
     fn judge(&self, state: &State<'_>) -> Result<(), Halt> {
+        if self.is_out_of_reach(state) {
+            return Err(self.decide(Stop::Infeasible));
+        }
         let closed = state
             .best
             .as_ref()
             .is_some_and(|best| best.height() == state.bound.of(self.judged(best.scope())).value);
-        if closed {
-            return Err(self.decide(Stop::Proved));
-        }
-        match self.shared.budget.target {
-            Some(target) if state.bound.of(Scope::Any).value > target => Err(self.decide(Stop::Infeasible)),
-            _ => Ok(()),
-        }
+        if closed { Err(self.decide(Stop::Proved)) } else { Ok(()) }
+    }
+
+    /// Whether no plan can fit the target.
+    fn is_out_of_reach(&self, state: &State<'_>) -> bool {
+        self.shared.budget.target.is_some_and(|target| state.bound.of(Scope::Any).value > target)
     }
 
     fn finish(self, ended: Result<(), Halt>, in_planner: Duration) -> Outcome<'i> {
@@ -547,6 +557,22 @@ mod tests {
         let outcome = execute(&high, &instance, target(12), 0);
         assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::TargetReached), Some(Bytes::new(12))));
         assert_eq!(execute(&high, &instance, target(7), 0).end, Ok(Stop::Infeasible));
+    }
+
+    #[test]
+    fn a_target_below_a_proven_bound_is_out_of_reach_whatever_the_scope() {
+        let instance = instance();
+        let proof = scripted(|run| {
+            run.offer(plan([0, 4, 8]))?;
+            run.raise_bound(Bytes::new(12), Scope::NoHandOver, Evidence::Search)
+        });
+        let target = |bytes| Budget { target: Some(Bytes::new(bytes)), ..Budget::default() };
+        assert_eq!(execute(&proof, &instance, target(11), 0).end, Ok(Stop::Infeasible));
+        let proof_first = scripted(|run| {
+            run.raise_bound(Bytes::new(9), Scope::NoHandOver, Evidence::Search)?;
+            run.offer(plan([0, 4, 8]))
+        });
+        assert_eq!(execute(&proof_first, &instance, target(8), 0).end, Ok(Stop::Infeasible));
     }
 
     #[test]

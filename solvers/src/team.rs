@@ -82,3 +82,72 @@ fn share(
     let first = error.or(ends.iter().find(|(is_late, _)| !is_late));
     first.map_or(Ok(()), |(_, ended)| ended.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::sync::atomic::AtomicUsize;
+
+    use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Instance, LiveRange, Planner, execute};
+
+    use super::*;
+    use crate::placement::baseline::Bump;
+
+    struct Scripted<F>(F);
+
+    impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
+        fn descriptor(&self) -> Descriptor {
+            Bump.descriptor()
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            (self.0)(run)
+        }
+    }
+
+    /// How a run of three threads ends.
+    fn end(script: impl Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync) -> Result<Stop, PlanError> {
+        let live = LiveRange::new(0, 1).expect("not empty");
+        let instance = Instance::from_buffers(vec![Buffer::new(Bytes::new(4), live)]).expect("valid");
+        let budget = Budget { threads: NonZeroUsize::new(3), ..Budget::default() };
+        execute(&Scripted(script), &instance, budget, 0).end
+    }
+
+    #[test]
+    fn the_first_to_end_ends_all() {
+        let ended = end(|run| {
+            team(run, 0, |_, number, over| match number {
+                1 => Err(Halt::Stop(Stop::WorkLimit)),
+                _ => loop {
+                    over.check()?;
+                    std::thread::yield_now();
+                },
+            })
+        });
+        assert_eq!(ended, Ok(Stop::WorkLimit));
+    }
+
+    #[test]
+    fn where_all_have_to_end_all_do() {
+        let ended = AtomicUsize::new(0);
+        let stop = end(|run| {
+            all_of_team(run, 0, |_, _, over| {
+                over.check()?;
+                ended.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        });
+        assert_eq!((stop, ended.into_inner()), (Ok(Stop::Finished), 3));
+    }
+
+    #[test]
+    fn an_error_outweighs_a_stop() {
+        let ended = end(|run| {
+            team(run, 0, |_, number, _| match number {
+                2 => Err(PlanError::Failed("broken".into()).into()),
+                _ => Err(Halt::Stop(Stop::WorkLimit)),
+            })
+        });
+        assert_eq!(ended, Err(PlanError::Failed("broken".into())));
+    }
+}

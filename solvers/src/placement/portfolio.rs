@@ -69,9 +69,12 @@ impl Planner for Portfolio {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
+        let instance = run.instance();
         try_greedy(run)?;
         bounds::raise(run, Effort::Quick)?;
-        if run.scope() == Scope::Any && !run.instance().in_place().is_empty() {
+        let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
+        let windows = instance.buffers().iter().flat_map(|buffer| &buffer.pauses);
+        if hands_over || windows.into_iter().any(|pause| pause.window.is_some()) {
             return super::exact::planner::search(run, Pruning::default());
         }
         let task = Task::new(run, Pruning::default()).filter(|task| task.movable() <= MOST_EXACT);
@@ -101,11 +104,11 @@ fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     })
 }
 
-/// Every greedy planner, those first that are best on nets.
+/// Every greedy planner: the quickest first, then those that are best on nets.
 fn greedy() -> Vec<Box<dyn Planner>> {
     let first = [Order::Size, Order::Width, Order::Area, Order::Load];
     let rest = Order::ALL.into_iter().filter(|order| !first.contains(order));
-    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(FirstFit::new(Order::Size)), Box::new(BestFit)];
+    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(BestFit), Box::new(FirstFit::new(Order::Size))];
     all.extend([Box::new(GreedyBySize) as Box<dyn Planner>, Box::new(GreedyByBreadth)]);
     for order in first.into_iter().chain(rest) {
         all.push(Box::new(BestFitGap::new(order)));

@@ -1,43 +1,52 @@
-//! Larger instances with in-place permissions: some hand-overs are decided first, then the rest is searched.
+//! Larger instances with in-place permissions or windows: what the search cannot see is decided first.
 //!
 //! A buffer that takes the whole place of another is one with it: the two become a single buffer that
-//! lives as long as both. So a set of hand-overs between buffers of equal size leaves an instance without
-//! permissions, and every plan of that is one of the whole. Three sets take turns: those of the incumbent,
-//! as many as fit together by size, and none at all.
+//! lives as long as both. A buffer of which a window stays in use is taken for one that is in use as a
+//! whole. So a set of hand-overs between buffers of equal size leaves an instance without permissions and
+//! windows, and every plan of that is one of the whole. Three sets take turns: as many hand-overs as fit
+//! together, the largest first; those of the incumbent; and none.
 //!
-//! # Deviations from the paper
+//! What is decided is a guess: a refuted capacity says nothing of other sets, and the bound stays as it
+//! was. Hand-overs into a part of a place, and what windows leave free, are left to the greedy planners and
+//! to the search by precedences.
 //!
-//! Which hand-overs to use is a guess: plans of a set prove nothing of other sets, and the bound stays that
-//! on plans with hand-overs. Hand-overs into part of a place are left to the greedy planners and to the
-//! search by precedences.
+//! # References
+//!
+//! 1. T. Chen, B. Xu, C. Zhang and C. Guestrin, *Training deep nets with sublinear memory cost*, 2016,
+//!    arXiv:1604.06174, section 3 (operations in place).
+//!
+//! # Complexity
+//!
+//! That of the search, for each of three instances.
 
-use planlab_dsa::{Buffer, BufferId, Halt, InPlace, Instance, LiveRange, Plan, Run};
+use planlab_dsa::{Buffer, BufferId, Bytes, Evidence, Halt, InPlace, Instance, LiveRange, Plan, Run, Scope};
 
 use super::minimise::{Minimiser, Task};
 use super::precedence;
 use super::pruning::Pruning;
-use crate::team::team;
+use crate::team::all_of_team;
 
 /// Few enough buffers and permissions to try every set of them.
 const FEW: (usize, usize) = (14, 10);
+/// The most buffers that precedences are tried on where nothing else is left.
+const MOST_BY_PRECEDENCE: usize = 64;
 
-/// Searches for plans with hand-overs until the run is over.
+/// Searches until the run is over, or nothing is left to try.
 pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     let instance = run.instance();
-    if (instance.len(), instance.in_place().len()) <= FEW || instance.len() <= FEW.0 {
+    if instance.len() <= FEW.0 && instance.in_place().len() <= FEW.1 {
         return precedence::minimise(run);
     }
-    let of_incumbent = run.best().map(|best| best.in_place().to_vec()).unwrap_or_default();
-    let sets = [matching(instance, instance.in_place()), matching(instance, &of_incumbent)];
-    let mut merges: Vec<Merge> = sets.iter().filter_map(|pairs| Merge::new(instance, pairs)).collect();
-    merges.dedup_by(|a, b| a.pairs == b.pairs);
-    let mut tasks: Vec<Task> = merges.into_iter().filter_map(|merge| Task::merged(merge, pruning)).collect();
-    tasks.extend(Task::new(run, pruning));
-    if tasks.is_empty() {
-        return precedence::minimise(run);
-    }
+    // What waits for verification is verified now, so that nothing depends on the clock.
+    run.raise_bound(Bytes::ZERO, Scope::Any, Evidence::Load)?;
+    minimise_merged(run, pruning)?;
+    if instance.len() <= MOST_BY_PRECEDENCE { precedence::minimise(run) } else { Ok(()) }
+}
+
+fn minimise_merged(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
+    let tasks = tasks(run, pruning);
     let stack = tasks.iter().map(Task::stack).max().unwrap_or(0);
-    team(run, stack, |run, number, over| {
+    all_of_team(run, stack, |run, number, over| {
         let mut searches = Vec::new();
         for task in &tasks {
             searches.push(Minimiser::new(run, task, number)?);
@@ -51,6 +60,17 @@ pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> 
         }
         Ok(())
     })
+}
+
+fn tasks(run: &Run<'_>, pruning: Pruning) -> Vec<Task> {
+    let instance = run.instance();
+    let hands_over = run.scope() == Scope::Any;
+    let of_incumbent = run.best().map(|best| best.in_place().to_vec()).unwrap_or_default();
+    let permissions = if hands_over { instance.in_place() } else { &[] };
+    let mut sets = vec![matching(instance, permissions), matching(instance, &of_incumbent), Vec::new()];
+    sets.dedup();
+    let merge = |pairs: Vec<InPlace>| Merge::new(instance, pairs);
+    sets.into_iter().filter_map(merge).filter_map(|merge| Task::merged(merge, pruning)).collect()
 }
 
 /// Hand-overs of a whole place that can be used together, the largest first.
@@ -77,12 +97,17 @@ fn is_whole(instance: &Instance, pair: InPlace) -> bool {
         let is_apart = instance.apart().iter().any(|pair| pair.first == id || pair.second == id);
         buffer.pauses.is_empty() && buffer.pin.is_none() && !is_apart
     };
-    // A buffer of one step would begin and end where another does: a circle could close.
     input.size == output.size
         && input.align == output.align
         && input.live.start() < output.live.start()
         && is_plain(input, pair.input)
         && is_plain(output, pair.output)
+}
+
+/// The buffer, in use as a whole wherever a part of it is.
+fn without_windows(buffer: &Buffer) -> Buffer {
+    let pauses: Vec<_> = buffer.pauses.iter().filter(|pause| pause.window.is_none()).cloned().collect();
+    Buffer { pauses: pauses.into(), ..buffer.clone() }
 }
 
 /// An instance in which buffers that hand their whole place over are one.
@@ -94,11 +119,8 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// `None` where nothing is merged.
-    fn new(instance: &Instance, pairs: &[InPlace]) -> Option<Self> {
-        if pairs.is_empty() {
-            return None;
-        }
+    /// `None` where the merged buffers are no instance: pins that only a hand-over would excuse.
+    fn new(instance: &Instance, pairs: Vec<InPlace>) -> Option<Self> {
         let mut giver = vec![None; instance.len()];
         pairs.iter().for_each(|pair| giver[pair.output.index()] = Some(pair.input.index()));
         let mut by_start: Vec<usize> = (0..instance.len()).collect();
@@ -114,7 +136,7 @@ impl Merge {
                         (merged.live.start().get(), buffer.live.end().max(merged.live.end()).get());
                     merged.live = LiveRange::new(start, end).ok()?;
                 }
-                None => buffers.push(buffer.clone()),
+                None => buffers.push(without_windows(buffer)),
             }
         }
         let number = |id: BufferId| BufferId::from_index(part_of[id.index()]);
@@ -123,7 +145,7 @@ impl Merge {
             .iter()
             .map(|pair| planlab_dsa::KeepApart { first: number(pair.first), second: number(pair.second) });
         let merged = Instance::builder().buffers(buffers).apart(apart).build().ok()?;
-        Some(Self { instance: merged, part_of, pairs: pairs.to_vec() })
+        Some(Self { instance: merged, part_of, pairs })
     }
 
     /// A plan of the merged instance as one of the whole.

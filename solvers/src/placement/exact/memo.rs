@@ -79,3 +79,39 @@ impl Memo {
         self.entries[slot] = Entry { state, below: capacity + 1 };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(items: &[(usize, u64, bool)]) -> State {
+        let mut state = State::default();
+        items.iter().for_each(|&(item, low, rests)| state.add(item, low, rests));
+        state
+    }
+
+    #[test]
+    fn a_state_does_not_depend_on_the_order_of_its_items_but_on_all_else() {
+        let two = state(&[(1, 5, true), (2, 7, false)]);
+        assert_eq!(two, state(&[(2, 7, false), (1, 5, true)]));
+        for other in
+            [[(1, 5, false), (2, 7, false)], [(1, 7, true), (2, 5, false)], [(2, 5, true), (1, 7, false)]]
+        {
+            assert_ne!(two, state(&other));
+        }
+    }
+
+    #[test]
+    fn a_failure_counts_at_its_capacity_and_below() {
+        let mut memo = Memo::new();
+        let failed = state(&[(1, 5, true)]);
+        assert!(!memo.knows(failed, 0) && !memo.knows(State::default(), 0));
+        memo.keep(failed, 10);
+        assert!(memo.knows(failed, 10) && memo.knows(failed, 3) && !memo.knows(failed, 11));
+        for low in 0..5_000 {
+            memo.keep(state(&[(2, low, true)]), 10);
+        }
+        assert!(memo.entries.len() > Memo::LEAST);
+        assert!(memo.knows(state(&[(2, 4_999, true)]), 10));
+    }
+}

@@ -89,3 +89,30 @@ fn prefix(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
+
+    use crate::placement::exact::kernel::Problem;
+
+    /// How many of the buffers `(size, start, end)` are left at a capacity.
+    fn left(rows: &[(u64, u32, u32)], capacity: u64) -> usize {
+        let buffer = |&(size, start, end): &(u64, u32, u32)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        };
+        let instance = Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid");
+        let (problem, aside) = Problem::new(&instance, &[]).expect("plain").peeled(&instance, capacity);
+        assert_eq!(problem.movable() + aside.len(), rows.len());
+        problem.movable()
+    }
+
+    #[test]
+    fn a_buffer_goes_where_its_neighbours_cannot_rule_everything_out() {
+        // Of 10 bytes, one of 3 beside one of 4 loses 6 offsets of 8; beside two of 4, all of them.
+        assert_eq!(left(&[(3, 0, 2), (4, 0, 2)], 10), 0);
+        assert_eq!(left(&[(3, 0, 2), (4, 0, 2), (4, 1, 3)], 11), 3);
+        // Without the last, which has room, the others have it, too.
+        assert_eq!(left(&[(3, 0, 2), (4, 0, 2), (4, 2, 3)], 10), 0);
+    }
+}

@@ -2,12 +2,13 @@
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 
+use super::hand_overs;
 use super::minimise::{Task, minimise};
 use super::pruning::Pruning;
-use super::{hand_overs, precedence};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
+use crate::placement::skyline::BestFit;
 use crate::placement::start_from_hints::offer_hints;
 
 /// Branch and bound by [lowest offsets](super), with both bounds at every moment.
@@ -29,7 +30,7 @@ pub struct Exact {
     pruning: Pruning,
 }
 
-/// Orders whose first fit is the start.
+/// Orders whose first fit, after the quicker best fit, is the start.
 const START: [Order; 4] = [Order::Size, Order::Width, Order::Area, Order::Load];
 
 impl Exact {
@@ -66,6 +67,9 @@ impl Planner for Exact {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
+        if BestFit.descriptor().honours.refuses(run.instance()).is_none() {
+            BestFit.plan(run)?;
+        }
         for order in START {
             FirstFit::new(order).plan(run)?;
         }
@@ -76,11 +80,9 @@ impl Planner for Exact {
 /// Searches from the incumbent that the run has.
 pub(crate) fn search(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     bounds::raise(run, Effort::Quick)?;
-    if run.scope() == Scope::Any && !run.instance().in_place().is_empty() {
-        return hand_overs::minimise(run, pruning);
-    }
+    let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
     match Task::new(run, pruning) {
-        Some(task) => minimise(run, &task),
-        None => precedence::minimise(run),
+        Some(task) if !hands_over => minimise(run, &task),
+        _ => hand_overs::minimise(run, pruning),
     }
 }

@@ -306,8 +306,9 @@ impl<'p> Search<'p> {
 
     /// Lets items that were skipped rise with what they have to lie above. False where something no longer
     /// fits.
-    fn float(&mut self, part: Part) -> bool {
+    fn float(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
         loop {
+            tick((self.lists.len() - part.from) as u64 / 16)?;
             let mut rose = false;
             let lowest = self.lowest_movable(part);
             for at in part.from..self.lists.len() {
@@ -327,7 +328,7 @@ impl<'p> Search<'p> {
                 if support >= NEVER {
                     self.note(Step::Raise(self.problem.items[item].buffer));
                     self.note(Step::Over);
-                    return false;
+                    return Ok(false);
                 }
                 self.note(Step::Raise(self.problem.items[item].buffer));
                 self.raise(item, support);
@@ -338,12 +339,12 @@ impl<'p> Search<'p> {
                 }
             }
             if !rose {
-                return true;
+                return Ok(true);
             }
             self.refresh(part);
             if !self.fits(part) {
                 self.note(Step::Over);
-                return false;
+                return Ok(false);
             }
         }
     }
@@ -488,7 +489,7 @@ impl<'p> Search<'p> {
 
     fn branch(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
         loop {
-            if !self.float(part) {
+            if !self.float(part, tick)? {
                 return Ok(false);
             }
             let Some(lowest) = self.lowest_movable(part) else { return Ok(true) };

@@ -4,10 +4,13 @@ use planlab_dsa::testing::{
     Shape, brute_force, brute_force_without_hand_over, corpus, exhaustive, instances,
 };
 use planlab_dsa::{
-    Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange, Planner, Run,
-    Stop, execute,
+    Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange, Pause, Planner,
+    Run, Stop, execute,
 };
 use proptest::prelude::*;
+
+use crate::placement::greedy::FirstFit;
+use crate::placement::{Order, Portfolio};
 
 use super::kernel::Problem;
 use super::minimise::{Task, minimise};
@@ -120,6 +123,65 @@ proptest! {
     }
 }
 
+/// A capacity below the optimum is infeasible, one at it is reached: never the other way round.
+#[test]
+fn capacities_around_the_optimum() {
+    for case in corpus() {
+        let instance = &case.instance;
+        let (Some(known), true) = (case.optimum, instance.len() <= 30 && instance.in_place().is_empty())
+        else {
+            continue;
+        };
+        for planner in [&Exact::default() as &dyn Planner, &Portfolio] {
+            if planner.descriptor().honours.refuses(instance).is_some() || known == Bytes::ZERO {
+                continue;
+            }
+            let end = |bytes: u64| {
+                let target = Some(Bytes::new(bytes));
+                execute(planner, instance, Budget { target, work: Some(50_000_000), ..Budget::default() }, 7)
+                    .end
+            };
+            assert_eq!(end(known.get() - 1), Ok(Stop::Infeasible), "{}", case.name);
+            let met = end(known.get());
+            assert!(matches!(met, Ok(Stop::Proved | Stop::TargetReached)), "{}: {met:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn a_portfolio_is_never_worse_than_its_greedy_planners() {
+    for case in corpus() {
+        if Portfolio.descriptor().honours.refuses(&case.instance).is_some() {
+            continue;
+        }
+        let budget = || Budget { work: Some(200_000), ..Budget::default() };
+        let mine = execute(&Portfolio, &case.instance, budget(), 7).height();
+        for order in Order::ALL {
+            let theirs = execute(&FirstFit::new(order), &case.instance, budget(), 7).height();
+            assert!(theirs.is_none() || mine <= theirs, "{}: {mine:?} {theirs:?}", case.name);
+        }
+    }
+}
+
+/// Windows are taken for whole, so that large instances with them are planned in time.
+#[test]
+fn many_buffers_with_a_window_keep_the_limits() {
+    let mut random = crate::placement::exact::rank::Random(5);
+    let mut buffers: Vec<Buffer> = (0..3_000_u32)
+        .map(|at| {
+            Buffer::new(Bytes::new(1 + random.next() % 90), LiveRange::new(at, at + 9).expect("not empty"))
+        })
+        .collect();
+    let steps = LiveRange::new(3, 5).expect("not empty");
+    let window = Some(Bytes::ZERO..Bytes::new(1));
+    buffers[0] = buffers[0].clone().with_pauses(vec![Pause { steps, window }]);
+    buffers[0].size = Bytes::new(50);
+    let instance = Instance::from_buffers(buffers).expect("valid");
+    let outcome =
+        execute(&Exact::default(), &instance, Budget { work: Some(3_000_000), ..Budget::default() }, 7);
+    assert!(outcome.height().is_some() && outcome.end.is_ok(), "{:?}", outcome.end);
+}
+
 /// A chain of pairs that may each be done in place: as tall as one buffer, or as two.
 #[test]
 fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
@@ -133,7 +195,7 @@ fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
         .in_place((0..39).map(permission))
         .build()
         .expect("valid");
-    for planner in [&Exact::default() as &dyn Planner, &crate::placement::Portfolio] {
+    for planner in [&Exact::default() as &dyn Planner, &Portfolio] {
         let outcome = execute(planner, &instance, Budget { work: Some(1_000_000), ..Budget::default() }, 7);
         assert_eq!(outcome.height(), Some(Bytes::new(64)), "{}", planner.descriptor().key);
         assert!(outcome.is_optimal());

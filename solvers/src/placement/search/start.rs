@@ -33,8 +33,9 @@ impl Start {
     }
 }
 
-/// The best start, offered: first fit in the greedy orders, in the orders of the offsets that best fit
-/// gives in them, of those of the skyline, and of those of the best plan that the run knows. `None` where no plan without hand-overs exists.
+/// The best start, offered: first fit in the order of the offsets of the skyline's plan (which is there
+/// first), in the greedy orders, in the orders of the offsets that best fit gives in them, and of those of
+/// the best plan that the run knows. `None` where no plan without hand-overs exists.
 ///
 /// # Errors
 ///
@@ -46,6 +47,10 @@ pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     }
     let orders: &[Order] = if instance.len() > MANY { &QUICK } else { &Order::ALL };
     let mut best = from_incumbent(run)?;
+    if instance.buffers().iter().all(|buffer| buffer.pin.is_none()) && instance.apart().is_empty() {
+        let plan = best_fit(run)?;
+        keep_lower(&mut best, in_order(run, by_offset(&plan))?);
+    }
     for &order in orders {
         let ids = order.of(instance);
         keep_lower(&mut best, in_order(run, numbers(ids.clone()))?);
@@ -56,10 +61,6 @@ pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
             keep_lower(&mut best, in_order(run, by_offset(&plan))?);
             run.offer(plan)?;
         }
-    }
-    if instance.buffers().iter().all(|buffer| buffer.pin.is_none()) && instance.apart().is_empty() {
-        let plan = best_fit(run)?;
-        keep_lower(&mut best, in_order(run, by_offset(&plan))?);
     }
     Ok(best)
 }
