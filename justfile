@@ -27,15 +27,14 @@ bench-and-report SUITE OUT PAGES *ARGS:
     if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
     just report {{OUT}} {{PAGES}}; exit "$code"
 
-# Hours with all of it; it resumes by itself. What PLANNERS (docs/external-planners.md) and CORPUS do not give is "not run".
+# Hours with all of it; it resumes by itself. PLANLAB_PLANNERS (docs/external-planners.md) and PLANLAB_CORPUS say where
+# the other planners and the external instances are; what they do not give is "not run".
 
-# ours beside MiniMalloc, idealloc and CP-SAT in one run, then the tables of ratios
-bench-exact PLANNERS=env("PLANLAB_PLANNERS", "") CORPUS=env("PLANLAB_CORPUS", "") OUT=(store + "-exact") *ARGS="": build
-    code=0; {{planlab}} bench --suite exact --out {{OUT}} \
-        {{ if PLANNERS != "" { "--planners " + PLANNERS } else { "" } }} \
-        {{ if CORPUS != "" { "--corpus " + CORPUS } else { "" } }} {{ARGS}} || code=$?; \
+# ours beside MiniMalloc, idealloc and CP-SAT in one run, then the tables of ratios; ARGS go to `bench`
+bench-exact *ARGS: build
+    code=0; {{planlab}} bench --suite exact --out {{store}}-exact {{ARGS}} || code=$?; \
     if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
-    just ratios {{OUT}}; exit "$code"
+    just ratios {{store}}-exact; exit "$code"
 
 # write the tables of bench-exact: our times over theirs, heights and bounds
 ratios RESULTS=(store + "-exact") OUT=(pages + "-exact"):

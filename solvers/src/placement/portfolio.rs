@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Plan, Planner, Run, Scope};
 
 use super::Order;
-use super::exact::minimise::{Minimiser, Task};
+use super::exact::minimise::{Minimiser, Task, look};
 use super::exact::{Exact, Pruning};
 use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use super::search::{LnsSearch, Model, Search, from_incumbent, from_plan};
@@ -69,6 +69,7 @@ impl Planner for Portfolio {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
+        look(run, Pruning::default())?;
         let instance = run.instance();
         try_greedy(run)?;
         bounds::raise(run, Effort::Quick)?;
@@ -104,18 +105,16 @@ fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     })
 }
 
-/// Every greedy planner: the quickest first, then those that are best on nets.
+/// Every greedy planner: the quickest first, then those that are best on nets; best fit among gaps, which
+/// compares them all, last.
 fn greedy() -> Vec<Box<dyn Planner>> {
-    let first = [Order::Size, Order::Width, Order::Area, Order::Load];
+    let first = [Order::Size, Order::Overlaps, Order::Width, Order::Area, Order::Load];
     let rest = Order::ALL.into_iter().filter(|order| !first.contains(order));
-    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(BestFit), Box::new(FirstFit::new(Order::Size))];
+    let orders: Vec<Order> = first.into_iter().chain(rest).collect();
+    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(BestFit)];
+    all.extend(orders.iter().map(|&order| Box::new(FirstFit::new(order)) as Box<dyn Planner>));
     all.extend([Box::new(GreedyBySize) as Box<dyn Planner>, Box::new(GreedyByBreadth)]);
-    for order in first.into_iter().chain(rest) {
-        all.push(Box::new(BestFitGap::new(order)));
-        if order != Order::Size {
-            all.push(Box::new(FirstFit::new(order)));
-        }
-    }
+    all.extend(orders.iter().map(|&order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
     all
 }
 

@@ -18,8 +18,10 @@ use crate::team::{Over, team};
 
 /// Stack that each item adds, in bytes: the search goes as deep as there are items.
 const STACK_PER_ITEM: usize = 4 << 10;
-/// Nodes for each item of a first look at a capacity that was asked for.
-const FIRST_LOOK: u64 = 2;
+/// Nodes, for each item, of a first look at a capacity.
+const LOOK_NODES: u64 = 2;
+/// The most items of an instance that is looked at first.
+const MOST_LOOKED_AT: usize = 2_000;
 /// Capacities that are tried with each ranking as it is before any is blurred.
 const PLAIN_CAPACITIES: u64 = 8;
 
@@ -70,6 +72,34 @@ fn prepare(instance: &Instance, bound: u64, pruning: Pruning) -> Option<(Problem
     let problem = Problem::new(instance, &[])?;
     let bound = bound.max(problem.floor().get());
     Some(if pruning.peel { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
+}
+
+/// Looks once, with each ranking, at the capacity that was asked for, if one was: where it is generous, the
+/// search goes straight down, sooner than the greedy planners are through.
+///
+/// # Errors
+///
+/// What the run says; in the best case that the target is reached.
+pub(crate) fn look(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
+    let Some(target) = run.target() else { return Ok(()) };
+    if run.instance().len() > MOST_LOOKED_AT || run.scope() == Scope::Any {
+        return Ok(());
+    }
+    let Some(task) = Task::new(run, pruning) else { return Ok(()) };
+    team(run, task.stack(), |run, number, over| {
+        let mut minimiser = Minimiser::new(run, &task, number)?;
+        let nodes = LOOK_NODES * task.problem.items.len() as u64 + 64;
+        for round in 0..3 {
+            let mut tick = |work| {
+                run.tick(work)?;
+                over.check()
+            };
+            let turn = Turn::of((round + 2 * number as u64) % 3);
+            let verdict = minimiser.restarts.step(target.get(), turn, nodes, &mut tick)?;
+            minimiser.take(run, target.get() / task.problem.unit(), verdict)?;
+        }
+        Ok(())
+    })
 }
 
 /// Searches until the gap is closed or the run is over, by as many threads as the run may use.
@@ -129,22 +159,20 @@ impl<'p> Minimiser<'p> {
     /// What the run says.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
-        let is_first = self.turns == 0 && self.number == 0;
         self.turns += 1;
-        let (capacity, turn, nodes) = if is_first && run.target().is_some() {
-            (most, Turn::of(0), FIRST_LOOK * self.task.problem.items.len() as u64 + 64)
-        } else if least == most || self.turns % 2 == 1 || self.low < 3 {
+        let (capacity, turn) = if least == most || self.turns % 2 == 1 || self.low < 3 {
             self.low += 1;
-            (least, Turn::of(self.low - 1 + 2 * self.number), u64::MAX)
+            (least, Turn::of(self.low - 1 + 2 * self.number))
         } else {
             let (part, turn) = self.next_high();
-            (least + (most - least) / 4096 * part + (most - least) % 4096 * part / 4096, turn, u64::MAX)
+            (least + (most - least) / 4096 * part + (most - least) % 4096 * part / 4096, turn)
         };
         let mut tick = |work| {
             run.tick(work)?;
             over.check()
         };
-        let verdict = self.restarts.step(capacity * self.task.problem.unit(), turn, nodes, &mut tick)?;
+        let bytes = capacity * self.task.problem.unit();
+        let verdict = self.restarts.step(bytes, turn, u64::MAX, &mut tick)?;
         self.take(run, capacity, verdict)?;
         Ok(true)
     }

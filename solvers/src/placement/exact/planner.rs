@@ -3,7 +3,7 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 
 use super::hand_overs;
-use super::minimise::{Task, minimise};
+use super::minimise::{Task, look, minimise};
 use super::pruning::Pruning;
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
@@ -67,6 +67,7 @@ impl Planner for Exact {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
+        look(run, self.pruning)?;
         if BestFit.descriptor().honours.refuses(run.instance()).is_none() {
             BestFit.plan(run)?;
         }
