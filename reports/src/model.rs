@@ -184,9 +184,11 @@ impl Model {
         cells.filter(move |cell| cell.planner == planner && self.row(cell).target_bytes.is_none())
     }
 
-    /// The cell with the lowest height of a workload; of equals the first, one without hand-overs before.
+    /// The cell with the lowest height of a workload; of equals the first, one without hand-overs before. Cells
+    /// that were asked for a capacity do not count.
     pub(crate) fn best_cell(&self, workload: usize) -> Option<&Cell> {
         let cells = self.workloads[workload].cells.iter().map(|&cell| &self.cells[cell]);
+        let cells = cells.filter(|cell| self.row(cell).target_bytes.is_none());
         let ranked = cells.filter_map(|cell| {
             let row = self.row(cell);
             Some(((row.height?, row.hand_overs > 0), cell))

@@ -440,3 +440,34 @@ fn small_workloads_have_maps_of_their_lowest_heights_and_all_cells_link_them() {
     assert_eq!(cells, [first("a.b.1"), first("a.b.2")].concat());
     assert_eq!(maps(0).0, Vec::<String>::new());
 }
+
+#[test]
+fn cells_with_a_capacity_are_another_question() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    for (planner, height, capacity) in
+        [("free", 120, None), ("asked", 100, Some(100_000)), ("both", 130, None), ("both", 110, Some(110))]
+    {
+        let mut row = failure("a/b/c", planner, Status::Feasible, "");
+        row.cell = format!("{planner} {capacity:?}");
+        row.parameters = r#"{"threads":2}"#.to_owned();
+        (row.height, row.target_bytes, row.wall_limit_ns) = (Some(height), capacity, Some(2_500_000_000));
+        store.append(&row).expect("appends");
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let board = text(&files, "tables/leaderboard.csv");
+    assert_eq!(board.lines().count(), 3, "two planners were asked for their best: {board}");
+    assert!(!board.contains("asked"), "{board}");
+    let workloads = text(&files, "tables/workloads.csv");
+    let best = workloads.lines().nth(1).unwrap_or_default();
+    assert!(best.starts_with("a/b/c,3,96,120,0.25,") && best.contains("free"), "{workloads}");
+    let cells = text(&files, "tables/cells.csv");
+    assert!(
+        cells.starts_with("workload,planner,map,seed,repetition,capacity_bytes,time_limit_s,threads,"),
+        "{cells}"
+    );
+    assert!(cells.contains(",7,0,100000,2.5,2,feasible,"), "{cells}");
+    assert!(cells.contains(",7,0,,2.5,2,feasible,") && cells.contains("capacity 100000 bytes"), "{cells}");
+}

@@ -14,12 +14,15 @@ const SCRIPT: &str = include_str!("../assets/cells.js");
 
 /// A column: its key, its title, and how its values are shown. A `word` is one of few texts, a
 /// `link` the path of a page.
-const COLUMNS: [(&str, &str, &str); 20] = [
+const COLUMNS: [(&str, &str, &str); 23] = [
     ("workload", "Workload", "word"),
     ("planner", "Planner", "word"),
     ("map", "Map", "link"),
     ("seed", "Seed", "count"),
     ("repetition", "Rep.", "count"),
+    ("capacity_bytes", "Capacity", "bytes"),
+    ("time_limit_s", "Limit, s", "count"),
+    ("threads", "Threads", "count"),
     ("status", "Status", "word"),
     ("buffers", "Buffers", "count"),
     ("height_bytes", "Height", "bytes"),
@@ -56,6 +59,9 @@ fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec
         Value::or_missing(map.map(Value::text)),
         Value::Count(record.seed),
         Value::Count(u64::from(record.repetition)),
+        Value::or_missing(record.target_bytes.map(Value::Bytes)),
+        Value::or_missing(record.wall_limit_ns.map(|ns| Value::Number(crate::format::real(ns) / 1e9))),
+        Value::Count(threads(record)),
         Value::text(record.status.name()),
         Value::Count(record.buffers),
         Value::or_missing(record.height.map(Value::Bytes)),
@@ -72,6 +78,12 @@ fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec
         Value::text(exit(record)),
         Value::text(remark(record)),
     ]
+}
+
+/// The threads that the planner used.
+fn threads(record: &Record) -> u64 {
+    let parameters: Json = serde_json::from_str(&record.parameters).unwrap_or_default();
+    parameters["threads"].as_u64().unwrap_or(1)
 }
 
 /// The page's body; `page` gives the page of a workload.

@@ -220,6 +220,9 @@ fn timings(model: &Model) -> Vec<time::Timings> {
         let cells = model.planners[planner].cells.iter().map(|&cell| &model.cells[cell]);
         let timing = |cell: &crate::model::Cell| {
             let row = model.row(cell);
+            if row.target_bytes.is_some() {
+                return None;
+            }
             Some(time::Timing {
                 workload: row.workload.clone(),
                 buffers: real(row.buffers.max(1)),

@@ -6,7 +6,7 @@ use planlab_results::audit::Finding;
 use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
 use planlab_results::{Record, Status};
 
-use crate::format::{bytes, count, count_real, nanoseconds, real};
+use crate::format::{count, count_real, nanoseconds, real};
 use crate::model::{Cell, Model};
 use crate::table::{Column, Table, Value};
 
@@ -150,7 +150,8 @@ pub(crate) fn leaderboard(model: &Model) -> Table {
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
          answers beside it. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
          of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place, so that it \
-         may lie below the load; not to be ranked against the others.",
+         may lie below the load; not to be ranked against the others. Cells that were asked for a capacity are \
+         another question and do not count.",
         &[
             ("planner", "Planner"),
             ("workloads", "Workloads"),
@@ -167,19 +168,23 @@ pub(crate) fn leaderboard(model: &Model) -> Table {
         ],
     );
     let mut rows: Vec<(usize, f64, Vec<Value>)> =
-        (0..model.planners.len()).map(|planner| leader(model, planner)).collect();
+        (0..model.planners.len()).filter_map(|planner| leader(model, planner)).collect();
     rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.total_cmp(&b.1)));
     rows.into_iter().for_each(|(_, _, row)| table.push(row));
     table
 }
 
-fn leader(model: &Model, number: usize) -> (usize, f64, Vec<Value>) {
+/// A planner's line, with its workloads and its mean gap; none where it was only asked for capacities.
+fn leader(model: &Model, number: usize) -> Option<(usize, f64, Vec<Value>)> {
     let planner = &model.planners[number];
-    let cells: Vec<&Cell> = planner.cells.iter().map(|&cell| &model.cells[cell]).collect();
+    let cells = planner.cells.iter().map(|&cell| &model.cells[cell]);
+    let cells: Vec<&Cell> = cells.filter(|cell| model.row(cell).target_bytes.is_none()).collect();
+    if cells.is_empty() {
+        return None;
+    }
     let counted = |keep: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| keep(cell)).count();
     let workloads: std::collections::BTreeSet<usize> = cells.iter().map(|cell| cell.workload).collect();
-    let free = cells.iter().filter(|cell| model.row(cell).target_bytes.is_none());
-    let gap = shifted_geometric_mean(free.map(|cell| model.answer_gap(cell)), GAP_SHIFT);
+    let gap = shifted_geometric_mean(cells.iter().map(|cell| model.answer_gap(cell)), GAP_SHIFT);
     let time = shifted_geometric_mean(cells.iter().map(|cell| cell.time_ns), TIME_SHIFT);
     let mark = if planner.in_place { " \u{21c4}" } else { "" };
     let row = vec![
@@ -196,15 +201,15 @@ fn leader(model: &Model, number: usize) -> (usize, f64, Vec<Value>) {
         Value::or_missing(time.mean.map(Value::Nanoseconds)),
         Value::count(time.count),
     ];
-    (workloads.len(), gap.mean.unwrap_or(f64::INFINITY), row)
+    Some((workloads.len(), gap.mean.unwrap_or(f64::INFINITY), row))
 }
 
 /// The planner that the others are compared with: not in place, on the most workloads, with the least gap.
 fn reference(model: &Model) -> Option<usize> {
     let plain = (0..model.planners.len()).filter(|&p| !model.planners[p].in_place);
-    let ranked = plain.map(|planner| {
-        let (workloads, gap, _) = leader(model, planner);
-        (planner, workloads, gap)
+    let ranked = plain.filter_map(|planner| {
+        let (workloads, gap, _) = leader(model, planner)?;
+        Some((planner, workloads, gap))
     });
     let best =
         ranked.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.total_cmp(&b.2)).then_with(|| a.0.cmp(&b.0)));
@@ -348,7 +353,7 @@ fn gap_of(model: &Model, planner: usize, workload: usize) -> Value {
 pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table {
     let mut table = Table::new(
         "workloads",
-        "Workloads, each with its best plan.",
+        "Workloads, each with its best plan; plans that were asked to fit a capacity do not count.",
         &[
             ("workload", "Workload"),
             ("buffers", "Buffers"),
@@ -434,7 +439,7 @@ fn time(cell: &Cell, row: &Record) -> Value {
 
 /// Why a row is as it is, and the capacity that it was asked for.
 pub(crate) fn remark(row: &Record) -> String {
-    let target = row.target_bytes.map(|target| format!("capacity {}", bytes(target)));
+    let target = row.target_bytes.map(|target| format!("capacity {target} bytes"));
     let parts = [target.unwrap_or_default(), row.reason.clone()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
