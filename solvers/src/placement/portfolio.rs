@@ -1,11 +1,12 @@
 //! Everything at once: greedy orders, bounds, then exact and local search side by side.
 //!
-//! 1. The hints, where there are any; then every greedy planner, the best ones first, so that within
-//!    moments no greedy is better.
-//! 2. The quick [bounds](crate::bounds).
-//! 3. [Exact search](super::exact) and [large neighbourhood search](super::search) in turns, on every
-//!    thread: one turn in four is the neighbourhoods', on odd threads one in two. All share one incumbent and one bound,
-//!    and whoever closes the gap ends the run.
+//! 1. The hints, where there are any; a first look at the capacity that was asked for, if one was.
+//! 2. Every greedy planner, the quickest and then the best ones first, on whatever thread is free.
+//! 3. The quick [bounds](crate::bounds).
+//! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread: one turn in
+//!    four is local (in eight, where buffers are few), on odd threads twice as many.
+//!
+//! All share one incumbent and one bound, and whoever closes the gap ends the run.
 //!
 //! # References
 //!
@@ -16,7 +17,6 @@
 //!
 //! Anytime; 2 to 20 s for the greedy planners on 1,000,000 buffers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Plan, Planner, Run, Scope};
@@ -25,7 +25,7 @@ use super::Order;
 use super::exact::minimise::{Minimiser, Task, look};
 use super::exact::{Exact, Pruning};
 use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
-use super::search::{LnsSearch, Model, Search, from_incumbent, from_plan};
+use super::search::{LnsTurns, from_incumbent, from_plan};
 use super::skyline::BestFit;
 use super::start_from_hints::offer_hints;
 use crate::bounds::{self, Effort};
@@ -128,7 +128,8 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
     let mut local = Local::new(run)?;
     for turn in 1_u64.. {
         over.check()?;
-        let is_local = turn.is_multiple_of(if number % 2 == 1 { 2 } else { 4 });
+        let every = if run.instance().len() < FEW { 8 } else { 4 };
+        let is_local = turn.is_multiple_of(if number % 2 == 1 { every / 2 } else { every });
         let goes_on = match (&mut exact, &mut local) {
             (None, None) => return Ok(()),
             (Some(exact), Some(local)) if !is_local => {
@@ -139,7 +140,7 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
                 goes_on
             }
             (Some(exact), None) => exact.turn(run, over)?,
-            (_, Some(local)) => local.turn(run, over)?,
+            (_, Some(local)) => local.turn(run)?,
         };
         if !goes_on {
             return Ok(());
@@ -153,8 +154,7 @@ const TURN: u64 = 50_000;
 
 /// Local search that goes on from whatever incumbent there is.
 struct Local {
-    model: Arc<Model>,
-    search: LnsSearch,
+    search: LnsTurns,
     /// The height to beat when it last looked.
     known: Option<Bytes>,
 }
@@ -163,34 +163,26 @@ impl Local {
     /// `None` where there is no plan to begin with.
     fn new(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
         let Some(start) = from_incumbent(run)? else { return Ok(None) };
-        let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(None) };
-        let model = Arc::new(model);
-        let search = LnsSearch::new(run, Arc::clone(&model), &start);
-        Ok(Some(Self { model, search, known: run.height_to_beat() }))
+        let search = LnsTurns::new(run, &start)?;
+        Ok(search.map(|search| Self { search, known: run.height_to_beat() }))
     }
 
     fn go_on_from(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), Halt> {
         let start = from_plan(run, plan)?;
-        self.search = LnsSearch::new(run, Arc::clone(&self.model), &start);
+        self.search.adopt(run, &start)?;
         self.known = run.height_to_beat();
         Ok(())
     }
 
-    fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
+    fn turn(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         // Another thread has found a lower one.
         if run.height_to_beat() < self.known
             && let Some(start) = from_incumbent(run)?
         {
-            self.search = LnsSearch::new(run, Arc::clone(&self.model), &start);
+            self.search.adopt(run, &start)?;
         }
-        let end = self.search.work() + TURN;
-        while self.search.work() < end {
-            over.check()?;
-            if !self.search.step(run)? {
-                return Ok(false);
-            }
-        }
+        let goes_on = self.search.turn(run, TURN)?;
         self.known = run.height_to_beat();
-        Ok(true)
+        Ok(goes_on)
     }
 }

@@ -18,6 +18,8 @@ use crate::team::{Over, team};
 
 /// Stack that each item adds, in bytes: the search goes as deep as there are items.
 const STACK_PER_ITEM: usize = 4 << 10;
+/// The fewest items of which some are set aside; with fewer, nodes are quick as it is.
+const LEAST_PEELED: usize = 600;
 /// Nodes, for each item, of a first look at a capacity.
 const LOOK_NODES: u64 = 2;
 /// The most items of an instance that is looked at first.
@@ -38,14 +40,20 @@ pub(crate) struct Task {
 impl Task {
     /// `None` where the search cannot see all of the instance (see [`Problem::new`]).
     pub(crate) fn new(run: &Run<'_>, pruning: Pruning) -> Option<Self> {
+        Self::peeled_from(run, pruning, LEAST_PEELED)
+    }
+
+    /// The same, where something may be set aside of that many items or more.
+    pub(super) fn peeled_from(run: &Run<'_>, pruning: Pruning, least: usize) -> Option<Self> {
         let bound = run.bound().of(Scope::NoHandOver).value.get();
-        let (problem, aside) = prepare(run.instance(), bound, pruning)?;
+        let (problem, aside) = prepare(run.instance(), bound, pruning, least)?;
         Some(Self { problem, pruning, aside, merge: None })
     }
 
     /// The task of an instance whose hand-overs are decided. `None` as above.
     pub(super) fn merged(merge: Merge, pruning: Pruning) -> Option<Self> {
-        let (problem, aside) = prepare(&merge.instance, merge.instance.load().bytes.get(), pruning)?;
+        let (problem, aside) =
+            prepare(&merge.instance, merge.instance.load().bytes.get(), pruning, LEAST_PEELED)?;
         Some(Self { problem, pruning, aside, merge: Some(merge) })
     }
 
@@ -68,10 +76,11 @@ impl Task {
     }
 }
 
-fn prepare(instance: &Instance, bound: u64, pruning: Pruning) -> Option<(Problem, Vec<u32>)> {
+fn prepare(instance: &Instance, bound: u64, pruning: Pruning, least: usize) -> Option<(Problem, Vec<u32>)> {
     let problem = Problem::new(instance, &[])?;
     let bound = bound.max(problem.floor().get());
-    Some(if pruning.peel { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
+    let pays = problem.items.len() >= least;
+    Some(if pruning.peel && pays { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
 }
 
 /// Looks once, with each ranking, at the capacity that was asked for, if one was: where it is generous, the

@@ -35,7 +35,7 @@ impl Planner for Bare {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        match Task::new(run, self.0) {
+        match Task::peeled_from(run, self.0, 0) {
             Some(task) => minimise(run, &task),
             None => Ok(()),
         }

@@ -93,24 +93,62 @@ impl Planner for Lns {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         offer_hints(run)?;
         let Some(start) = start::best(run)? else { return Ok(()) };
-        let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
-        let mut lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), &start);
-        let mut annealing = AnnealingSearch::new(walk, Annealing::default());
-        loop {
-            let mut height = lns.best;
-            if !annealing.slice(run, TURN)? {
-                break;
-            }
-            if annealing.walk().best() < height {
-                lns.adopt(run, annealing.walk().best_offsets());
-                height = lns.best;
-            }
-            if !lns.slice(run, TURN)? {
-                break;
-            }
-            if lns.best < height {
-                annealing.walk().adopt(run, &lns.best_offsets)?;
-            }
+        let Some(mut turns) = LnsTurns::new(run, &start)? else { return Ok(()) };
+        while turns.turn(run, TURN)? {}
+        Ok(())
+    }
+}
+
+/// Large neighbourhoods and annealing, in turns, each from where the other has come to.
+#[derive(Clone, Debug)]
+pub(crate) struct LnsTurns {
+    lns: LnsSearch,
+    annealing: AnnealingSearch,
+}
+
+impl LnsTurns {
+    /// Begins at a start. `None` where no plan without hand-overs exists.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
+        let Some(walk) = Walk::new(run, start)? else { return Ok(None) };
+        let lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), start);
+        Ok(Some(Self { lns, annealing: AnnealingSearch::new(walk, Annealing::default()) }))
+    }
+
+    /// A turn of each of so many units of work; false where one has done all that it can.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
+        if !self.annealing.slice(run, work)? {
+            return Ok(false);
+        }
+        if self.annealing.walk().best() < self.lns.best {
+            self.lns.adopt(run, self.annealing.walk().best_offsets());
+        }
+        let height = self.lns.best;
+        let goes_on = self.lns.slice(run, work)?;
+        if self.lns.best < height {
+            self.annealing.walk().adopt(run, &self.lns.best_offsets)?;
+        }
+        Ok(goes_on)
+    }
+
+    /// Goes on from a plan that somebody else has found, if that is lower.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn adopt(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
+        let grain = self.lns.model.grain;
+        if start.height.div_ceil(grain) < self.lns.best {
+            let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / grain).collect();
+            self.lns.adopt(run, &offsets);
+            self.annealing.walk().adopt(run, &offsets)?;
         }
         Ok(())
     }

@@ -36,13 +36,11 @@ pub use annealing::Annealing;
 pub use hill_climb_tvm::HillClimbTvm;
 pub use hill_climb_vela::HillClimbVela;
 pub use lns::Lns;
-pub(crate) use lns::LnsSearch;
-pub(crate) use model::Model;
+pub(crate) use lns::LnsTurns;
 #[doc(hidden)]
 pub use probe::DecoderProbe;
 pub(crate) use start::{first_fit, from_incumbent, from_plan};
 pub use tabu::Tabu;
-pub(crate) use walk::Search;
 
 use planlab_dsa::Honours;
 
