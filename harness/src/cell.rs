@@ -15,6 +15,7 @@ pub(crate) struct Cell {
     pub(crate) planner: String,
     pub(crate) wall: Option<Duration>,
     pub(crate) memory: Option<u64>,
+    pub(crate) work: Option<u64>,
     pub(crate) target: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) threads: usize,
@@ -56,6 +57,9 @@ impl Cell {
         if self.threads != 1 {
             parameters.insert("threads".to_owned(), self.threads.into());
         }
+        if let Some(work) = self.work {
+            parameters.insert("work_limit".to_owned(), work.into());
+        }
         if let Some(hints) = self.hints {
             parameters.insert("hints".to_owned(), hints.to_string().into());
         }
@@ -74,6 +78,7 @@ mod tests {
             planner: "best-fit".to_owned(),
             wall: Some(Duration::from_secs(10)),
             memory: None,
+            work: None,
             target: None,
             seed: 0,
             threads: 1,
@@ -88,6 +93,8 @@ mod tests {
             Cell { planner: "bump".to_owned(), ..cell.clone() },
             Cell { wall: None, ..cell.clone() },
             Cell { memory: Some(1), ..cell.clone() },
+            Cell { work: Some(1), ..cell.clone() },
+            Cell { work: Some(2), ..cell.clone() },
             Cell { target: Some(1), ..cell.clone() },
             Cell { seed: 1, ..cell.clone() },
             Cell { threads: 2, ..cell.clone() },

@@ -156,6 +156,10 @@ pub(crate) struct LimitArgs {
     /// Memory of a cell
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "4GiB")]
     pub(crate) memory_limit: u64,
+    /// Work of a cell, in the planners' own units: with it, one thread and enough time, a planner that honours
+    /// it gives the same plan on every machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) work_limit: Option<u64>,
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -1,6 +1,6 @@
 //! All planners by key, saboteurs included where they are let in.
 
-use planlab_dsa::{Descriptor, Planner};
+use planlab_dsa::{Descriptor, Honours, Planner};
 use planlab_workloads::{glob as glob_matches, nearest};
 
 use crate::exit::Failure;
@@ -38,6 +38,11 @@ pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
         let entry = external::entries().iter().find(|entry| entry.key == key)?;
         Some(external::descriptor(entry))
     })
+}
+
+/// What the planner of that key honours; nothing where there is none.
+pub(crate) fn honours(key: &str) -> Honours {
+    descriptor(key).map(|descriptor| descriptor.honours).unwrap_or_default()
 }
 
 /// All keys, in the registry's order, then external ones.

@@ -1,7 +1,7 @@
 //! Which cells a bench is asked for.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use planlab_workloads::suites::Pick;
 use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
@@ -53,7 +53,7 @@ struct Limits {
 fn limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
     let said = LimitArgs {
         time_limit: args.limits.time_limit.or(pick.and_then(|pick| pick.time_limit)),
-        threads: args.limits.threads.or(pick.and_then(|pick| pick.threads)),
+        threads: args.limits.threads.or(pick.and_then(|pick| pick.threads)).or(Some(NonZeroUsize::MIN)),
         ..args.limits.clone()
     };
     let repetitions = args.reps.or(pick.and_then(|pick| pick.repetitions.map(NonZeroU32::get))).unwrap_or(1);
@@ -78,10 +78,7 @@ impl Cells<'_> {
     fn add(&mut self, workload: &str, planner: &str, limits: &Limits) {
         let source = self.source(workload);
         let cells = self.by_workload.entry(workload.to_owned()).or_default();
-        let mut cell = Cell { target: limits.capacity, ..cell(&source, planner, &limits.args) };
-        if !planners::descriptor(planner).is_some_and(|descriptor| descriptor.honours.threads) {
-            cell.threads = 1;
-        }
+        let cell = Cell { target: limits.capacity, ..cell(&source, planner, &limits.args) };
         for repetition in 0..limits.repetitions {
             let cell = Cell { repetition, ..cell.clone() };
             if !cells.contains(&cell) {

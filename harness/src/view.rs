@@ -34,13 +34,15 @@ pub(crate) fn object(record: &Record) -> Value {
         "threads": threads(record),
         "hints": hints(record),
         "capacity": record.target_bytes,
+        "work": record.work,
+        "work_limit": record.work_limit,
         "reported_seconds": record.reported_ns.map(|ns| ns as f64 / 1e9),
         "peak_rss": record.peak_rss_bytes,
         "hand_overs": record.hand_overs,
     })
 }
 
-/// The threads that the planner was given.
+/// The threads that the planner used: 1 where it does not honour them.
 pub(crate) fn threads(record: &Record) -> u64 {
     let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
     parameters["threads"].as_u64().unwrap_or(1)

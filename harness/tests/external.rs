@@ -151,7 +151,7 @@ fn a_program_does_not_outlive_a_killed_bench() {
 fn capacity_and_threads_are_told() {
     let folder = folder();
     let told = || std::fs::read_to_string(folder.path().join("told")).expect("told").trim().to_owned();
-    plan(folder.path(), "tell", &[], 0);
+    plan(folder.path(), "tell", &["--threads", "1"], 0);
     // Without a capacity, what our own quick planners reach: here the load.
     assert_eq!(told(), "112 1");
     let row = plan(folder.path(), "tell", &["--capacity", "200", "--threads", "2"], 0);

@@ -24,12 +24,14 @@ pub(crate) struct Subject {
 pub(crate) struct Variant {
     pub(crate) planner: String,
     pub(crate) threads: u64,
+    pub(crate) work: Option<u64>,
 }
 
 impl Variant {
     pub(crate) fn name(&self) -> String {
         let threads = if self.threads == 1 { String::new() } else { format!(", {} threads", self.threads) };
-        format!("{}{threads}", self.planner)
+        let work = self.work.map(|work| format!(", work limit {work}")).unwrap_or_default();
+        format!("{}{threads}{work}", self.planner)
     }
 }
 
@@ -44,7 +46,8 @@ impl<'r> Field<'r> {
     pub(crate) fn new(rows: impl Iterator<Item = &'r Record>) -> Self {
         let mut cells: BTreeMap<(Subject, Variant), BTreeMap<&str, Vec<&Record>>> = BTreeMap::new();
         for row in rows {
-            let variant = Variant { planner: row.planner.clone(), threads: view::threads(row) };
+            let variant =
+                Variant { planner: row.planner.clone(), threads: view::threads(row), work: row.work_limit };
             cells.entry((subject(row), variant)).or_default().entry(&row.cell).or_default().push(row);
         }
         let mut field = Self::default();

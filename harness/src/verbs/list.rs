@@ -105,6 +105,8 @@ fn honoured(honours: &Honours) -> String {
         ("arenas", honours.arenas),
         ("keep-apart", honours.apart),
         ("hints", honours.hint),
+        ("work limit", honours.work_limit),
+        ("threads", honours.threads),
     ];
     let names: Vec<&str> = all.into_iter().filter(|&(_, yes)| yes).map(|(name, _)| name).collect();
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }

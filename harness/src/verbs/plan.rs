@@ -35,6 +35,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
+    tell_unused(args);
     let given = given_hints(args, &trace)?;
     let cell = Cell {
         target: args.capacity,
@@ -67,9 +68,20 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     Ok(exit_of(&row, answer.is_some()))
 }
 
+/// Says which limits were named in vain.
+fn tell_unused(args: &PlanArgs) {
+    let honours = planners::honours(&args.planner);
+    if args.limits.threads.is_some_and(|threads| threads.get() > 1) && !honours.threads {
+        note(&format!("`{}` does not honour threads: it uses one", args.planner));
+    }
+    if args.limits.work_limit.is_some() && !honours.work_limit {
+        note(&format!("`{}` does not honour a work limit: it has none", args.planner));
+    }
+}
+
 /// What the planner is given to start from; nothing where it does not honour hints.
 fn given_hints(args: &PlanArgs, trace: &Trace) -> Result<Option<Hints>, Failure> {
-    let honours = planners::descriptor(&args.planner).is_some_and(|descriptor| descriptor.honours.hint);
+    let honours = planners::honours(&args.planner).hint;
     match &args.start {
         Some(plan) => {
             let hints = hints::of_plan(plan, trace)?;
@@ -91,26 +103,24 @@ fn write_answer(path: &str, trace: &Trace, plan: &VerifiedPlan<'_>) -> Result<()
     input::write(path, &write_plan(trace, plan.as_plan()))
 }
 
-/// Every core, for a planner that can use them.
-fn default_threads(planner: &str) -> usize {
-    match planners::descriptor(planner) {
-        Some(descriptor) if descriptor.honours.threads => {
-            std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
-        }
-        _ => 1,
-    }
+/// Every core where nobody says how many.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// The cell of a trace with a planner.
+/// The cell of a trace with a planner; limits that the planner does not honour are left out of it.
 pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
+    let honours = planners::honours(planner);
+    let threads = limits.threads.map_or_else(default_threads, NonZeroUsize::get);
     Cell {
         workload: source.name.clone(),
         planner: planner.to_owned(),
         wall: Some(limits.time_limit.unwrap_or(DEFAULT_WALL)),
         memory: Some(limits.memory_limit),
+        work: limits.work_limit.filter(|_| honours.work_limit),
         target: None,
         seed: limits.seed,
-        threads: limits.threads.map_or_else(|| default_threads(planner), NonZeroUsize::get),
+        threads: if honours.threads { threads } else { 1 },
         hints: None,
         repetition: 0,
     }
