@@ -36,6 +36,17 @@ impl Failure {
         Self { exit, error: anyhow::anyhow!("{message}") }
     }
 
+    /// What went wrong and why; a cause that the message before it names already is not named again.
+    pub(crate) fn message(&self) -> String {
+        let mut text = self.error.to_string();
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            if !text.contains(&cause) {
+                text = format!("{text}: {cause}");
+            }
+        }
+        text
+    }
+
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, message)
     }

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit,
         Err(failure) if is_closed_pipe(&failure) => Exit::Complete,
         Err(failure) => {
-            note(&format!("{:#}", failure.error));
+            note(&failure.message());
             failure.exit
         }
     };

@@ -270,3 +270,26 @@ fn another_program_is_another_cell_and_ratios_compare() {
     assert!((number(12) - number(5) / number(8)).abs() < 0.05 * number(12), "{row}");
     assert!((number(13) - number(5) / 2.0).abs() < 1e-5, "{row}");
 }
+
+#[test]
+fn ratios_of_nothing_are_refused() {
+    let folder = folder();
+    let bench = ["bench", "--workload", "synthetic/uniform/n40/s1", "--out", "store", "--planner"];
+    run(folder.path(), &[&bench[..], &["best-fit", "--planner", "external/stack"]].concat(), 0);
+    let ratios = |of: &str, over: &str, code: i32| {
+        run(folder.path(), &["ratios", "store", "--of", of, "--over", over, "-o", "tables"], code).1
+    };
+    let told = ratios("best-fti", "external/stack", 2);
+    assert!(told.contains("did you mean") && told.contains("`best-fit`"), "{told}");
+    let told = ratios("bump", "external/none", 2);
+    assert!(told.contains("`bump` was not run") && told.contains("none of these planners"), "{told}");
+    let (_, told) = run(folder.path(), &["ratios", "nowhere", "--of", "a", "--over", "b", "-o", "tables"], 2);
+    assert_eq!(told.matches("No such file").count(), 1, "{told}");
+    assert!(!folder.path().join("tables").exists());
+    ratios("best-fit", "external/stack", 0);
+    let csv = std::fs::read_to_string(folder.path().join("tables/minimised.csv")).expect("written");
+    let row = csv.lines().find(|line| line.contains("external/stack")).expect("a row");
+    let cells: Vec<&str> = row.split(',').collect();
+    let number = |at: usize| cells[at].parse::<f64>().unwrap_or_else(|_| panic!("{row}"));
+    assert!(number(10) <= number(9), "the best plan comes no later than the end: {row}");
+}

@@ -1,6 +1,6 @@
 //! What the repetitions of one planner on one subject come to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::{Record, Status};
 use planlab_workloads::glob;
@@ -60,6 +60,21 @@ impl<'r> Field<'r> {
         field
     }
 
+    /// Every planner that has rows.
+    pub(crate) fn planners(&self) -> BTreeSet<&str> {
+        self.figures.values().flat_map(BTreeMap::keys).map(|variant| variant.planner.as_str()).collect()
+    }
+
+    /// Whether the glob names a planner that has rows.
+    pub(crate) fn has(&self, pattern: &str) -> bool {
+        self.planners().into_iter().any(|planner| glob(pattern, planner))
+    }
+
+    /// Whether there are rows without a capacity.
+    pub(crate) fn has_minimised(&self) -> bool {
+        self.figures.keys().any(|subject| subject.capacity.is_none())
+    }
+
     /// The variants that one of the globs names, in order.
     pub(crate) fn variants(&self, globs: &[String], at_capacity: bool) -> Vec<Variant> {
         let subjects = self.figures.iter().filter(|(subject, _)| subject.capacity.is_some() == at_capacity);
@@ -111,12 +126,13 @@ impl Figure<'_> {
         self.median(wall_ns)
     }
 
-    /// When the best plan was found.
+    /// When the best plan was found. A trajectory counts from the start of the run; the time of an external
+    /// planner is that of its process, at whose end its plan is read.
     pub(crate) fn best_after_seconds(&self) -> Option<f64> {
         self.median(|row| {
             let height = row.height?;
             let found = row.trajectory.iter().find(|point| point.height == Some(height))?;
-            Some(found.elapsed_ns)
+            Some(wall_ns(row).map_or(found.elapsed_ns, |wall| found.elapsed_ns.min(wall)))
         })
     }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use planlab_results::statistics::shifted_geometric_mean;
-use planlab_workloads::glob;
 
 use super::markdown::{csv, table};
 use super::{Field, Figure, Subject, Variant};
@@ -329,11 +328,7 @@ fn summary(pairs: &[Pair<'_>]) -> String {
 
 /// A line for each name that has no rows.
 fn absent(field: &Field<'_>, globs: &[String]) -> String {
-    let is_there = |pattern: &str| {
-        let mut all = field.figures.values().flat_map(std::collections::BTreeMap::keys);
-        all.any(|variant| glob(pattern, &variant.planner))
-    };
-    let missing = globs.iter().filter(|pattern| !is_there(pattern));
+    let missing = globs.iter().filter(|pattern| !field.has(pattern));
     let lines: String = missing.map(|pattern| format!("`{pattern}`: not run.\n")).collect();
     if lines.is_empty() { lines } else { format!("{lines}\n") }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use planlab_results::{Record, read_records};
+use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
 use crate::cli::RatiosArgs;
@@ -10,6 +11,7 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
 use crate::output::{Output, note};
 use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
+use crate::{external, planners};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let rows = read_records(&args.results)?;
@@ -19,9 +21,20 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
         return Err(Failure::usage(format!("{} has no such rows", args.results.display())));
     }
     let field = Field::new(rows.iter().copied());
+    for name in args.of.iter().chain(&args.over).filter(|name| !field.has(name)) {
+        refuse_unknown(name, &field)?;
+        note(&format!("`{name}` was not run"));
+    }
+    if !args.of.iter().chain(&args.over).any(|name| field.has(name)) {
+        return Err(Failure::usage(format!("{}: none of these planners was run", args.results.display())));
+    }
     let pairs = Pair::all(&field, &args.of, &args.over);
     if pairs.is_empty() {
-        note("no two of these planners were run at a capacity: no ratios");
+        let nothing = "no two of these planners were run at a capacity: no ratios";
+        if !field.has_minimised() {
+            return Err(Failure::usage(nothing));
+        }
+        note(nothing);
     }
     std::fs::create_dir_all(&args.output)?;
     let page = page(&field, &pairs, (&args.of, &args.over), &command(args), &machine(&rows));
@@ -37,6 +50,19 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let value = json!({ "output": path, "rows": rows.len(), "pairs": pairs.len() });
     output.put(&value, &format!("{}: {} rows\n", path.display(), rows.len()))?;
     Ok(Exit::Complete)
+}
+
+/// A name that neither the rows nor the registry have is misspelt. Which external planners there are is not
+/// known here.
+fn refuse_unknown(name: &str, field: &Field<'_>) -> Result<(), Failure> {
+    let known = planners::keys();
+    if name.starts_with(external::PREFIX) || known.iter().any(|key| glob(name, key)) {
+        return Ok(());
+    }
+    let there = field.planners();
+    let keys: BTreeSet<&str> = there.iter().copied().chain(known.iter().map(String::as_str)).collect();
+    let near = nearest(name, keys);
+    Err(Failure::usage(format!("there is no planner `{name}`{}", did_you_mean(&near))))
 }
 
 fn command(args: &RatiosArgs) -> String {
