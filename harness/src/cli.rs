@@ -268,7 +268,6 @@ pub(crate) struct VerifyArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
     /// A plan file, or - for stdin
-    #[arg(required_unless_present = "certificate")]
     pub(crate) plan: Option<String>,
     /// Check this certificate of infeasibility instead (- for stdin)
     #[arg(long, value_name = "FILE", conflicts_with = "plan")]

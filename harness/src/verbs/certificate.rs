@@ -16,6 +16,8 @@ use crate::view::JSON_VERSION;
 
 use super::check::Prover;
 
+/// No certificate is about more buffers.
+pub(super) const MOST_BUFFERS: usize = 2000;
 /// Nodes of the search; a proof of so many takes some 100 MB.
 const NODES: u64 = 2_000_000;
 

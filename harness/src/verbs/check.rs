@@ -32,7 +32,9 @@ pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
     match (&args.plan, &args.certificate) {
         (_, Some(certificate)) => certificate::verify(&source, certificate, output),
         (Some(plan), None) => verify_plan(&source, plan, output),
-        (None, None) => Err(Failure::usage("a plan, or --certificate")),
+        (None, None) => Err(Failure::usage(
+            "name the plan to check (verify TRACE PLAN), or a proof of infeasibility (verify TRACE --certificate FILE)",
+        )),
     }
 }
 
@@ -125,12 +127,12 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
     rows.extend(prover.steps.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().map(row_of));
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
-    output
-        .put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &bound_text(&rows, best))?;
+    let text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
+    output.put(&bound_object(&source.name, &trace.instance, best, &rows, seconds), &text)?;
     match outcome.end {
         Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
         Ok(Stop::Deadline) => {
-            note("the time was up before every argument had been tried");
+            note(&out_of_time(&rows));
             Ok(Exit::Complete)
         }
         Ok(_) => Ok(Exit::Complete),
@@ -175,8 +177,25 @@ impl Planner for Prover {
 }
 
 fn row_of(step: bounds::Step) -> Argument {
-    let bounds::Step { evidence, scope, value, how, seconds, .. } = step;
-    Argument { evidence, scope, value: value.get(), how, seconds }
+    let bounds::Step { evidence, scope, value, how, seconds, raised, finished, .. } = step;
+    let how = match (finished, raised) {
+        (false, _) => format!("cut short; nothing above {value} so far"),
+        (true, false) => format!("found nothing above {value}: {how}"),
+        (true, true) => how,
+    };
+    Argument { evidence, scope, value: value.get(), how, seconds, finished }
+}
+
+/// What the time limit cut short.
+fn out_of_time(rows: &[Argument]) -> String {
+    let Some(row) = rows.iter().find(|row| !row.finished) else {
+        return "the time was up before every argument had been tried".to_owned();
+    };
+    let time = crate::quantity::seconds(nanoseconds(row.seconds));
+    format!(
+        "the time was up during the argument by {}, which had run for {time}; a longer --time-limit may prove more",
+        row.evidence
+    )
 }
 
 /// One way to a bound, and what it gives.
@@ -186,6 +205,7 @@ struct Argument {
     value: u64,
     how: String,
     seconds: f64,
+    finished: bool,
 }
 
 fn arguments(instance: &Instance) -> Vec<Argument> {
@@ -194,7 +214,14 @@ fn arguments(instance: &Instance) -> Vec<Argument> {
         let before = Instant::now();
         let found = find();
         let seconds = before.elapsed().as_secs_f64();
-        rows.extend(found.map(|(value, how)| Argument { evidence, scope, value, how, seconds }));
+        rows.extend(found.map(|(value, how)| Argument {
+            evidence,
+            scope,
+            value,
+            how,
+            seconds,
+            finished: true,
+        }));
     };
     add(Evidence::Load, Scope::NoHandOver, &|| {
         let load = instance.load_curve().peak();
@@ -226,7 +253,7 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
     let claim = best.of(Scope::NoHandOver);
     let arguments: Vec<Value> = rows
         .iter()
-        .map(|row| json!({ "evidence": row.evidence, "scope": row.scope, "value": row.value, "how": row.how, "seconds": row.seconds }))
+        .map(|row| json!({ "evidence": row.evidence, "scope": row.scope, "value": row.value, "how": row.how, "seconds": row.seconds, "finished": row.finished }))
         .collect();
     json!({
         "version": JSON_VERSION,
@@ -255,6 +282,16 @@ fn bound_text(rows: &[Argument], best: Bound) -> String {
     }
     let claim = best.of(Scope::NoHandOver);
     format!("{}\nbest: {} ({})\n", table.render(), claim.value, claim.evidence)
+}
+
+/// How to have a proof that others can check, where there may be one. The load needs none.
+fn certificate_hint(trace: &str, instance: &Instance, best: Bound) -> String {
+    let claim = best.of(Scope::NoHandOver);
+    let below = claim.value.get().saturating_sub(1);
+    if claim.value <= instance.load().bytes || instance.len() > certificate::MOST_BUFFERS {
+        return String::new();
+    }
+    format!("a proof for others to check: planlab bound {trace} --certificate FILE --capacity {below}\n")
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time that was just measured")]

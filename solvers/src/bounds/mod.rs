@@ -84,6 +84,8 @@ pub struct Step {
     pub work: u64,
     /// Whether it is more than what was known before.
     pub raised: bool,
+    /// Whether the argument came to its end; a limit may cut it short.
+    pub finished: bool,
     /// The argument in a few words.
     pub how: String,
 }
@@ -136,7 +138,7 @@ pub fn raise(run: &mut Run<'_>, effort: Effort) -> Result<(), Halt> {
     prove(run, effort, &mut |_| ())
 }
 
-/// The same, telling `report` of every argument as it ends, ascending by cost.
+/// The same, telling `report` of every argument as it ends or is cut short, ascending by cost.
 ///
 /// # Errors
 ///
@@ -151,16 +153,22 @@ pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) ->
             }
             let before = Instant::now();
             let mut work = 0;
-            let raised = track.apply(&*argument, &mut |units| {
+            let applied = track.apply(&*argument, &mut |units| {
                 work += units;
                 run.tick(units)
-            })?;
+            });
             let (evidence, scope, value) = (argument.evidence(), track.view.scope, Bytes::new(track.total()));
-            let is_new = raised.is_some();
-            let how = raised.unwrap_or_else(|| argument.failure().to_owned());
+            let finished = applied.is_ok();
+            let (how, halt) = match applied {
+                Ok(how) => (how, Ok(())),
+                Err(halt) => (None, Err(halt)),
+            };
+            let raised = how.is_some();
+            let how = how.unwrap_or_else(|| argument.failure().to_owned());
             let seconds = before.elapsed().as_secs_f64();
-            report(Step { evidence, value, scope, seconds, work, raised: is_new, how });
-            if is_new {
+            report(Step { evidence, value, scope, seconds, work, raised, finished, how });
+            halt?;
+            if raised {
                 run.raise_bound(value, scope, evidence)?;
             }
         }
