@@ -6,6 +6,7 @@ use planlab_workloads::{glob as glob_matches, nearest};
 use crate::exit::Failure;
 use crate::external;
 use crate::isolation::saboteur;
+use crate::output::note;
 
 /// The planner of that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
@@ -18,12 +19,13 @@ pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     if let Some(reason) = external::absent(key) {
         return Err(Failure::usage(format!("`{key}` cannot run: {reason}")));
     }
-    if key.starts_with(external::PREFIX) && external::entries().is_empty() {
+    if key.starts_with(external::PREFIX) && !external::has_file() {
         let reason = "no file names external planners (--planners FILE, docs/external-planners.md)";
         return Err(Failure::usage(format!("there is no planner `{key}`: {reason}")));
     }
     let keys = keys();
-    let near = nearest(key, keys.iter().map(String::as_str));
+    let absent = external::all_absent().iter().map(|(key, _)| key.as_str());
+    let near = nearest(key, keys.iter().map(String::as_str).chain(absent));
     Err(Failure::usage(format!("there is no planner `{key}`{}", suggestion(&near))))
 }
 
@@ -62,12 +64,19 @@ pub(crate) fn descriptors() -> Vec<Descriptor> {
 
 /// The keys that one of the globs matches, in the registry's order.
 ///
-/// A glob without a wildcard that matches nothing is an error: it is a misspelt key.
+/// A glob that matches nothing is an error: it is a misspelt key, or names only programs that are not there.
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
     let keys = keys();
     for glob in globs {
-        if !keys.iter().any(|key| glob_matches(glob, key)) {
+        let absent = external::all_absent().iter().filter(|(key, _)| glob_matches(glob, key));
+        let absent: Vec<String> =
+            absent.map(|(key, reason)| format!("`{key}` cannot run: {reason}")).collect();
+        if keys.iter().any(|key| glob_matches(glob, key)) {
+            absent.iter().for_each(|text| note(text));
+        } else if absent.is_empty() {
             find(glob)?;
+        } else {
+            return Err(Failure::usage(absent.join("; ")));
         }
     }
     Ok(keys.into_iter().filter(|key| globs.iter().any(|glob| glob_matches(glob, key))).collect())

@@ -107,7 +107,8 @@ fn of_suite(
     keys.dedup();
     for pattern in &args.workloads {
         if !keys.iter().any(|key| glob(pattern, key)) {
-            return Err(no_workload(pattern, &format!(" in suite `{}`", suite.name), &keys));
+            let place = format!(" in suite `{}`", suite.name);
+            return Err(Failure::usage(no_workload(pattern, &place, &keys, catalog)));
         }
     }
     for pick in &selection.picks {
@@ -148,23 +149,52 @@ fn practical(buffers: usize) -> Vec<String> {
 /// Keys that the globs match; a glob without a star may also name a synthetic workload that no list has.
 fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String>, Failure> {
     let keys = catalog.keys();
-    let mut chosen = Vec::new();
+    let all: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let (mut chosen, mut wrong) = (Vec::new(), Vec::new());
     for pattern in patterns {
         if !pattern.contains(['*', '?']) {
-            catalog.load(pattern)?;
-            chosen.push(pattern.clone());
+            match catalog.load(pattern) {
+                Ok(_) => chosen.push(pattern.clone()),
+                Err(error) => wrong.push((pattern, format!("{:#}", anyhow::Error::from(error)))),
+            }
             continue;
         }
         let before = chosen.len();
         chosen.extend(keys.iter().filter(|key| glob(pattern, key)).cloned());
         if chosen.len() == before {
-            return Err(no_workload(pattern, "", &keys.iter().map(String::as_str).collect::<Vec<_>>()));
+            wrong.push((pattern, no_workload(pattern, "", &all, catalog)));
         }
     }
-    Ok(chosen)
+    if wrong.is_empty() { Ok(chosen) } else { Err(refusal(&wrong, patterns.len(), catalog)) }
 }
 
-fn no_workload(pattern: &str, place: &str, keys: &[&str]) -> Failure {
+/// All names that stand for nothing, in one message; what only lacks the corpus is told together.
+fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Failure {
+    if let [(_, reason)] = wrong {
+        return Failure::usage(reason);
+    }
+    let (lacking, unknown): (Vec<_>, Vec<_>) =
+        wrong.iter().partition(|(pattern, _)| needs_corpus(pattern, catalog));
+    let mut parts: Vec<String> = unknown.iter().map(|(_, reason)| reason.clone()).collect();
+    if !lacking.is_empty() {
+        let names: Vec<String> = lacking.iter().map(|(pattern, _)| format!("`{pattern}`")).collect();
+        parts.push(format!("{} {NEEDS_CORPUS}", names.join(", ")));
+    }
+    let count = wrong.len();
+    Failure::usage(format!("{count} of {asked} workloads are not there: {}", parts.join("; ")))
+}
+
+const NEEDS_CORPUS: &str = "need the folder of external instances: --corpus DIR, or PLANLAB_CORPUS";
+
+/// Whether the name is that of external instances, and nobody said where those are.
+fn needs_corpus(pattern: &str, catalog: &Catalog) -> bool {
+    catalog.corpus().is_none() && ["minimalloc/", "idealloc/"].iter().any(|start| pattern.starts_with(start))
+}
+
+fn no_workload(pattern: &str, place: &str, keys: &[&str], catalog: &Catalog) -> String {
+    if needs_corpus(pattern, catalog) {
+        return format!("no workload{place} is `{pattern}`: such keys {NEEDS_CORPUS}");
+    }
     let near = nearest(pattern, keys.iter().copied());
-    Failure::usage(format!("no workload{place} is `{pattern}`{}", did_you_mean(&near)))
+    format!("no workload{place} is `{pattern}`{}", did_you_mean(&near))
 }

@@ -293,3 +293,38 @@ fn ratios_of_nothing_are_refused() {
     let number = |at: usize| cells[at].parse::<f64>().unwrap_or_else(|_| panic!("{row}"));
     assert!(number(10) <= number(9), "the best plan comes no later than the end: {row}");
 }
+
+#[test]
+fn a_planner_whose_program_is_missing_is_told_from_a_misspelt_one() {
+    let folder = folder();
+    let told = |words: &[&str]| run(folder.path(), words, 2).1;
+    let bench = ["bench", "--workload", "synthetic/uniform/n40/s1", "--dry-run", "--planner"];
+    for words in [
+        vec!["plan", "trace.csv", "--planner", "external/missing"],
+        [&bench[..], &["external/miss*"]].concat(),
+    ] {
+        let told = told(&words);
+        assert!(
+            told.contains("`external/missing` cannot run: ") && told.contains("no/such/program"),
+            "{told}"
+        );
+    }
+    let told = told(&["plan", "trace.csv", "--planner", "external/stak"]);
+    assert!(told.contains("did you mean external/stack"), "{told}");
+    let (_, told) = run(folder.path(), &[&bench[..], &["external/*"]].concat(), 0);
+    assert!(told.contains("`external/missing` cannot run: "), "{told}");
+}
+
+#[test]
+fn every_workload_that_is_not_there_is_named() {
+    let folder = folder();
+    let names = ["minimalloc/A", "synthetic/uniform/n40/s1", "nonsense/foo", "idealloc/*"];
+    let mut words = vec!["bench", "--planner", "best-fit", "--dry-run"];
+    names.iter().for_each(|name| words.extend(["--workload", name]));
+    let (_, told) = run(folder.path(), &words, 2);
+    assert!(told.contains("3 of 4 workloads") && told.contains("`nonsense/foo`"), "{told}");
+    assert!(
+        told.contains("`minimalloc/A`, `idealloc/*` need the folder") && told.contains("--corpus"),
+        "{told}"
+    );
+}

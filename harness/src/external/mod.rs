@@ -80,6 +80,11 @@ pub(crate) fn file() -> &'static Path {
     registry().file.as_deref().unwrap_or(Path::new("/dev/null"))
 }
 
+/// Whether a file of external planners was read.
+pub(crate) fn has_file() -> bool {
+    registry().file.is_some()
+}
+
 /// All planners whose program is there, in the file's order.
 pub(crate) fn entries() -> &'static [Entry] {
     &registry().entries
