@@ -230,3 +230,31 @@ fn doctor_says_what_enforces_limits() {
     assert!(topics.contains(&"limits"), "{topics:?}");
     assert!(doctor["provenance"]["rustc"].as_str().is_some_and(|text| text.contains("rustc")));
 }
+
+#[test]
+fn a_dry_run_tells_cells_apart_and_how_long_they_may_take() {
+    let folder = tempdir().expect("a folder");
+    let bench = ["bench", "--dry-run", "--workload", "chainer/alexnet/infer/b1", "--planner", "best-fit"];
+    let more = ["--capacity", "1GiB", "--capacity", "2GiB", "--reps", "3", "--time-limit", "20s"];
+    let words = [&bench[..], &more].concat();
+    let (text, told) = run(folder.path(), &words, 0);
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.contains("capacity 1073741824  1 thread  limit 20.000 s  3 repetitions"), "{text}");
+    assert!(told.contains("6 runs") && told.contains("at most 120.000 s"), "{told}");
+    let rows = json_lines(&run(folder.path(), &[&words[..], &["--json"]].concat(), 0).0);
+    assert_eq!((rows.len(), &rows[1]["repetitions"]), (2, &3.into()));
+}
+
+#[test]
+fn bound_and_verify_name_certificates() {
+    let folder = tempdir().expect("a folder");
+    // The load is 20; no plan is lower than 21.
+    let trace =
+        "id,lower,upper,size\n0,0,3,11\n1,6,8,6\n2,1,5,6\n3,1,4,3\n4,3,6,4\n5,5,7,7\n6,3,7,7\n7,7,8,12\n";
+    write(folder.path(), "t.csv", trace);
+    let (text, _) = run(folder.path(), &["bound", "t.csv"], 0);
+    assert!(text.contains("planlab bound t.csv --certificate FILE --capacity 20"), "{text}");
+    run(folder.path(), &["bound", "t.csv", "--certificate", "c.json", "--capacity", "20"], 0);
+    let (_, told) = run(folder.path(), &["verify", "t.csv"], 2);
+    assert!(told.contains("--certificate FILE"), "{told}");
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use planlab_results::audit::{Finding, audit};
 use planlab_results::{Record, Status, StoreError, read_records};
@@ -9,6 +10,7 @@ use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
 use crate::bench::{Order, Tally, cancel_on_interrupt, left, open_store, run as run_bench};
+use crate::cell::Cell;
 use crate::cli::BenchArgs;
 use crate::exit::{Exit, Verdict};
 use crate::output::{Output, note};
@@ -69,22 +71,54 @@ fn dry_run(args: &BenchArgs, order: &Order<'_>, output: Output) -> Verdict {
         rows => rows?,
     };
     let left = left(order, &rows)?;
-    for (cell, _) in &left {
+    for (cell, repetitions) in distinct(left.iter().map(|(cell, _)| cell)) {
         let value = json!({
             "workload": cell.workload,
             "planner": cell.planner,
-            "repetition": cell.repetition,
+            "repetitions": repetitions,
             "capacity": cell.target,
             "threads": cell.threads,
             "time_limit": cell.wall.map(|wall| wall.as_secs_f64()),
+            "work_limit": cell.work,
         });
-        output.put(&value, &format!("{}  {}\n", cell.workload, cell.planner))?;
+        output.put(&value, &line(&cell, repetitions))?;
     }
     let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
-    let known = quantity::seconds(known);
-    note(&format!("{} cells to run: {known} of planning by earlier rows; {unknown} have none", left.len()));
+    let limit: Duration = left.iter().filter_map(|(cell, _)| cell.wall).sum();
+    note(&format!(
+        "{} runs: {} of planning by earlier rows; {unknown} have none; by their limits at most {} one after the \
+         other, repeated samples of quick cells not counted",
+        left.len(),
+        quantity::seconds(known),
+        quantity::seconds(quantity::nanoseconds(limit))
+    ));
     Ok(Exit::Complete)
+}
+
+/// Cells that differ in more than their repetition, each with how often it is to run.
+fn distinct<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
+    let mut all: Vec<(Cell, u32)> = Vec::new();
+    // Repetitions of a cell stand one behind the other.
+    for cell in cells {
+        let cell = Cell { repetition: 0, ..cell.clone() };
+        match all.last_mut() {
+            Some((last, count)) if *last == cell => *count += 1,
+            _ => all.push((cell, 1)),
+        }
+    }
+    all
+}
+
+fn line(cell: &Cell, repetitions: u32) -> String {
+    let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let mut parts = vec![cell.workload.clone(), cell.planner.clone()];
+    parts.extend(cell.target.map(|capacity| format!("capacity {capacity}")));
+    parts.push(plural(cell.threads as u64, "thread"));
+    parts.extend(cell.wall.map(|wall| format!("limit {}", quantity::seconds(quantity::nanoseconds(wall)))));
+    parts.extend(cell.work.map(|work| format!("work limit {work}")));
+    parts.push(plural(repetitions.into(), "repetition"));
+    format!("{}\n", parts.join("  "))
 }
 
 /// A height that the suite knows, and another one that was found.
