@@ -161,10 +161,14 @@ pub fn alignment_bound(instance: &Instance) -> Option<Bytes> {
         }
     }
     changes.sort_unstable();
-    highest_rounded_load(&changes)
+    highest_rounded_load(&changes).map(Bytes::new)
 }
 
-fn highest_rounded_load(changes: &[(u32, bool, u64, u64)]) -> Option<Bytes> {
+/// The highest sum of rounded sizes at a step, less the most padding there, in bytes. `changes`, ascending:
+/// the step, whether something begins there (or ends), its rounded size and its padding. `None` where a sum
+/// does not fit 64 bits.
+#[must_use]
+pub fn highest_rounded_load(changes: &[(u32, bool, u64, u64)]) -> Option<u64> {
     let mut paddings = std::collections::BTreeMap::<u64, u32>::new();
     let (mut sum, mut best) = (0_u64, 0_u64);
     for &(_, begins, rounded, padding) in changes {
@@ -182,7 +186,7 @@ fn highest_rounded_load(changes: &[(u32, bool, u64, u64)]) -> Option<Bytes> {
             }
         }
     }
-    Some(Bytes::new(best))
+    Some(best)
 }
 
 #[cfg(test)]

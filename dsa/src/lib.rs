@@ -53,7 +53,9 @@ pub mod testing;
 mod units;
 mod verify;
 
-pub use bound::{Bound, Claim, Evidence, Scope, alignment_bound, initial_bound, pin_bound};
+pub use bound::{
+    Bound, Claim, Evidence, Scope, alignment_bound, highest_rounded_load, initial_bound, pin_bound,
+};
 pub use budget::{Budget, CancelToken};
 pub use buffer::{Buffer, Pause, Piece, Pieces};
 pub use digest::Digest;

@@ -5,20 +5,8 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{json, run, write};
+use common::{ABOVE, json, run, write};
 use tempfile::tempdir;
-
-/// The load is 20; no plan is lower than 21.
-const ABOVE: &str = "id,lower,upper,size
-0,0,3,11
-1,6,8,6
-2,1,5,6
-3,1,4,3
-4,3,6,4
-5,5,7,7
-6,3,7,7
-7,7,8,12
-";
 
 #[test]
 fn a_bound_above_the_load_says_how_it_was_had() {

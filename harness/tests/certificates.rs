@@ -5,21 +5,9 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{json, planlab, run, write};
+use common::{ABOVE, json, planlab, run, write};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
-
-/// The load is 20; no plan is lower than 21.
-const ABOVE: &str = "id,lower,upper,size
-0,0,3,11
-1,6,8,6
-2,1,5,6
-3,1,4,3
-4,3,6,4
-5,5,7,7
-6,3,7,7
-7,7,8,12
-";
 
 fn folder_with_trace() -> TempDir {
     let folder = tempdir().expect("a folder");

@@ -44,3 +44,15 @@ pub(crate) fn json_lines(text: &str) -> Vec<Value> {
 pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(folder.join(name), content).expect("writable");
 }
+
+/// The load is 20; no plan is lower than 21.
+pub const ABOVE: &str = "id,lower,upper,size
+0,0,3,11
+1,6,8,6
+2,1,5,6
+3,1,4,3
+4,3,6,4
+5,5,7,7
+6,3,7,7
+7,7,8,12
+";

@@ -21,8 +21,6 @@
 //!
 //! O(k n log n) for k alignments; at most 16 are tried, the greatest.
 
-use std::collections::BTreeMap;
-
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
 use super::{Argument, Found, Tick, gcd};
@@ -87,34 +85,13 @@ fn rounded_load(arena: &Instance, align: u64) -> Option<u64> {
     }
     // Ends come before starts of the same step.
     changes.sort_unstable();
-    highest(&changes)
+    planlab_dsa::highest_rounded_load(&changes)
 }
 
 /// The steps at which all of a buffer is in use.
 fn whole_steps(buffer: &Buffer) -> impl Iterator<Item = (u32, u32)> {
     let whole = buffer.pieces().filter(|piece| piece.bytes() == buffer.size.get());
     whole.map(|piece| (piece.steps.start().get(), piece.steps.end().get()))
-}
-
-fn highest(changes: &[(u32, bool, u64, u64)]) -> Option<u64> {
-    let mut paddings = BTreeMap::<u64, u32>::new();
-    let (mut sum, mut best) = (0_u64, 0_u64);
-    for &(_, begins, rounded, padding) in changes {
-        if begins {
-            sum = sum.checked_add(rounded)?;
-            *paddings.entry(padding).or_default() += 1;
-            let (&most, _) = paddings.last_key_value()?;
-            best = best.max(sum - most);
-        } else {
-            sum -= rounded;
-            let count = paddings.get_mut(&padding)?;
-            *count -= 1;
-            if *count == 0 {
-                paddings.remove(&padding);
-            }
-        }
-    }
-    Some(best)
 }
 
 #[cfg(test)]

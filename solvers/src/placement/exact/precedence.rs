@@ -24,8 +24,8 @@ const FAR: i128 = 1 << 80;
 pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let grain = i128::from(instance.granularity());
-    let known = run.best().map(|best| best.height().get());
-    let mut best = known.map_or_else(|| enough(instance, grain), |height| i128::from(height) / grain);
+    let known = run.best().map(|best| i128::from(best.height().get()));
+    let mut best = known.map_or_else(|| enough(instance, grain), |height| (height + grain - 1) / grain);
     let mut is_met = known.is_some();
     let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
     let mut sets = HandOvers { permissions, chosen: Vec::new() };

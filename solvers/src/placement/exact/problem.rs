@@ -3,6 +3,7 @@
 use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset};
 
 use super::peel::peel;
+use crate::bounds::gcd;
 use crate::placement::columns::Columns;
 
 /// Bits of a list key that hold a rank; the rest holds an offset.
@@ -333,10 +334,6 @@ fn common_divisor(buffers: &[(usize, &Buffer, Option<u64>)]) -> u64 {
             None => return divisor,
         }
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// `None` for a buffer that meets none that is free to move.

@@ -1,6 +1,6 @@
 //! An instance as local search sees it: whole numbers of granules, and who is whose neighbour.
 
-use planlab_dsa::{Bytes, Halt, Instance, Offset, Plan, Run, Scope};
+use planlab_dsa::{Halt, Instance, Offset, Plan, Run, Scope};
 
 use super::neighbours::{Neighbours, Tick};
 use crate::placement::demands::pinned_hand_overs;
@@ -82,16 +82,7 @@ impl Model {
     /// The height, in granules and at most `best`, of the lowest plan that anybody has offered. It does not
     /// wait for the verification of that plan, whose turn is a matter of time.
     pub(crate) fn incumbent(&self, run: &Run<'_>, best: u64) -> u64 {
-        let improves = |height: u64| run.improves(Bytes::new(height * self.grain));
-        if best == 0 || improves(best - 1) {
-            return best;
-        }
-        let (mut low, mut high) = (0, best);
-        while low < high {
-            let middle = low.midpoint(high);
-            if improves(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+        run.height_to_beat().map_or(best, |height| height.get().div_ceil(self.grain).min(best))
     }
 
     /// The height that is worth reaching next, in granules: the target where there is one above the
