@@ -46,7 +46,7 @@ pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
 }
 
 /// The load is 20; no plan is lower than 21.
-pub const ABOVE: &str = "id,lower,upper,size
+pub(crate) const ABOVE: &str = "id,lower,upper,size
 0,0,3,11
 1,6,8,6
 2,1,5,6
