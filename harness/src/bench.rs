@@ -154,6 +154,12 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
         if shared.runner.cancel().is_cancelled() {
             return Ok(());
         }
+        if let [cell] = batch.as_slice()
+            && shared.is_hopeless(cell, &subject)
+        {
+            shared.bar.inc(1);
+            continue;
+        }
         shared.run_batch(&subject, &batch, worker)?;
     }
     Ok(())
@@ -175,6 +181,12 @@ impl Shared<'_> {
         (self.on_row)(&old);
         lock(&self.tally).rows.push(old);
         false
+    }
+
+    /// Whether the cell's first repetition ended without an answer: each further one would cost the limit again.
+    fn is_hopeless(&self, cell: &Cell, subject: &Subject<'_>) -> bool {
+        cell.repetition > 0
+            && lock(&self.store).record(&cell.key(subject.digest), 0).is_some_and(is_unanswered)
     }
 
     #[cfg(feature = "reports")]
@@ -247,6 +259,11 @@ fn in_shard(key: &str, shard: Option<(u64, u64)>) -> bool {
 fn is_served(row: &Record, order: &Order<'_>) -> bool {
     let timed = row.lane == Lane::Timing && row.provenance.flags == provenance::here(1).flags;
     !is_retried(row.status, order.retry) && (order.jobs > 1 || timed)
+}
+
+/// Whether the time was up before there was an answer, or the planner gave up.
+fn is_unanswered(row: &Record) -> bool {
+    matches!(row.status, Status::Unknown | Status::Timeout)
 }
 
 fn is_retried(status: Status, retry: Option<Retry>) -> bool {
@@ -330,7 +347,9 @@ pub(crate) fn left(order: &Order<'_>, rows: &[Record]) -> Result<Vec<(Cell, Opti
         for cell in &task.cells {
             let key = cell.key(digest);
             let old = known.get(&(key.as_str(), cell.repetition));
-            if in_shard(&key, order.shard) && !old.is_some_and(|row| is_served(row, order)) {
+            let first = known.get(&(key.as_str(), 0)).filter(|_| cell.repetition > 0);
+            let done = old.is_some_and(|row| is_served(row, order)) || first.is_some_and(|row| is_unanswered(row));
+            if in_shard(&key, order.shard) && !done {
                 left.push((cell.clone(), earlier_time(cell, rows)));
             }
         }

@@ -14,7 +14,7 @@
 //! time_limit = 10.0                    # seconds for a cell, optional; or several: time_limits = [10.0, 60.0]
 //! capacities = [1048576, 1100800]      # bytes: plans that fit are asked for, one cell each, optional
 //! threads = [1, 2]                     # where a planner uses more than one, optional
-//! repetitions = 5                      # optional
+//! repetitions = 5                      # optional; a cell whose first has no answer has no further ones
 //! max_buffers = 20000                  # larger workloads are left out, optional
 //!
 //! [[expect]]                           # a height that is known, checked after the run
