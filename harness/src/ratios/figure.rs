@@ -116,9 +116,9 @@ impl Figure<'_> {
         self.median(|row| is_answer(row).then(|| wall_ns(row)).flatten())
     }
 
-    /// The same by the planner's own clock.
+    /// The same by the planner's own clock; `None` where that is too coarse to tell the time from none.
     pub(crate) fn own_seconds(&self) -> Option<f64> {
-        self.median(|row| row.reported_ns.filter(|_| is_answer(row)))
+        self.median(|row| row.reported_ns.filter(|_| is_answer(row))).filter(|&seconds| seconds > 0.0)
     }
 
     /// The time that was spent, answer or not.

@@ -26,9 +26,12 @@ pub(crate) enum Rule {
     BestFit,
 }
 
-/// Places every buffer in `order` by `rule` and offers the plan, where there is one.
+/// Places every buffer in `order` by `rule` and offers the plan, where there is one that is lower than the
+/// incumbent: what is beaten already is not finished.
 pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
-    match place_in_order(run, order, rule)? {
+    let is_beaten =
+        |run: &Run<'_>, height: u64| run.height_to_beat().is_some_and(|best| height >= best.get());
+    match place(run, order, rule, is_beaten)? {
         Some(plan) => run.offer(plan),
         None => Ok(()),
     }
@@ -41,17 +44,32 @@ pub(crate) fn place_in_order(
     order: &[BufferId],
     rule: Rule,
 ) -> Result<Option<Plan>, Halt> {
+    place(run, order, rule, |_, _| false)
+}
+
+fn place(
+    run: &mut Run<'_>,
+    order: &[BufferId],
+    rule: Rule,
+    is_beaten: impl Fn(&Run<'_>, u64) -> bool,
+) -> Result<Option<Plan>, Halt> {
     let instance = run.instance();
     let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
     let hands_over = run.scope() == Scope::Any;
     let mut placer = Placer::new(instance, &in_place, hands_over);
-    for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
+    for (placed, &id) in order.iter().filter(|id| instance.buffer(**id).pin.is_none()).enumerate() {
         let work = placer.place(id, rule);
         run.tick(work)?;
+        if placed % PLACED_PER_LOOK == 0 && is_beaten(run, placer.height()) {
+            return Ok(None);
+        }
     }
     let plan = placer.finish();
     Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
+
+/// So many buffers are placed between two looks at the incumbent.
+const PLACED_PER_LOOK: usize = 32;
 
 /// An offset that a rule has found: the smaller, the better.
 type Choice = (Preference, Option<BufferId>);
@@ -100,6 +118,8 @@ struct Placer<'i> {
     columns: Columns,
     arenas: Vec<Occupancy>,
     offsets: Vec<Option<u64>>,
+    /// The highest end so far, by arena, in bytes.
+    tops: Vec<u64>,
     inputs: Partners,
     apart: Partners,
     is_taken: Vec<bool>,
@@ -118,6 +138,7 @@ impl<'i> Placer<'i> {
             arenas: vec![Occupancy::new(columns.len()); instance.arenas().len()],
             columns,
             offsets: vec![None; instance.len()],
+            tops: vec![0; instance.arenas().len()],
             inputs: Partners::new(instance.len(), permissions),
             apart: Partners::new(instance.len(), apart),
             is_taken: vec![false; instance.len()],
@@ -200,17 +221,25 @@ impl<'i> Placer<'i> {
     }
 
     fn put(&mut self, id: BufferId, offset: u64, input: Option<BufferId>) {
+        let buffer = self.instance.buffer(id);
         self.offsets[id.index()] = Some(offset);
+        let top = &mut self.tops[buffer.arena.index()];
+        *top = (*top).max(offset + buffer.size.get());
         if let Some(input) = input {
             self.is_taken[input.index()] = true;
             self.in_place.push(InPlace { input, output: id });
         }
-        let occupancy = &mut self.arenas[self.instance.buffer(id).arena.index()];
+        let occupancy = &mut self.arenas[buffer.arena.index()];
         for piece in pieces(self.instance, id, input.is_some()) {
             let span =
                 Span { start: offset + piece.window.start.get(), end: offset + piece.window.end.get() };
             occupancy.insert(self.columns.of(piece.steps), span);
         }
+    }
+
+    /// The height of what is placed, in bytes: it only grows.
+    fn height(&self) -> u64 {
+        self.tops.iter().sum()
     }
 
     fn finish(self) -> Plan {
