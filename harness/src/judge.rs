@@ -75,6 +75,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     if let (None, Some((arena, load))) = (&judgement.plan, instance.overfull_arena()) {
         let name = &instance.arenas()[arena.index()].name;
         judgement.status = Status::Infeasible;
+        judgement.stop = Some(Stop::Infeasible);
         judgement.reason = format!(
             "arena {arena} `{name}`: {load} bytes are live in it at one step, more than its capacity"
         );
@@ -143,12 +144,16 @@ impl Judgement<'_> {
         let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
         let status = match (height, self.stop) {
             _ if target.is_some_and(|target| self.any.get() > target) => Status::Infeasible,
+            (None, Some(Stop::Infeasible)) => Status::Infeasible,
             (Some(height), _) if height == self.bound.value && fits(height) => Status::Optimal,
             (Some(height), _) if fits(height) => Status::Feasible,
             (_, Some(Stop::Deadline | Stop::Cancelled)) => Status::Timeout,
             _ => Status::Unknown,
         };
         let reason = match (status, height) {
+            (Status::Infeasible, _) if target.is_none_or(|target| self.any.get() <= target) => {
+                "an arena cannot keep its capacity".to_owned()
+            }
             (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.any),
             (Status::Timeout | Status::Unknown, Some(height)) => {
                 format!("the lowest plan found, {height} bytes, does not fit")

@@ -5,6 +5,7 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 use super::hand_overs;
 use super::minimise::{Task, look, minimise};
 use super::pruning::Pruning;
+use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
@@ -52,11 +53,11 @@ impl Planner for Exact {
                 pins: true,
                 pauses: true,
                 alignment: true,
+                arenas: true,
                 apart: true,
                 hint: true,
                 work_limit: true,
                 threads: true,
-                ..Honours::default()
             },
             randomized: true,
             reference: "M. D. Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023",
@@ -66,6 +67,9 @@ impl Planner for Exact {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         offer_hints(run)?;
         look(run, self.pruning)?;
         if BestFit.descriptor().honours.refuses(run.instance()).is_none() {
