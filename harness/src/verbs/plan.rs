@@ -1,6 +1,7 @@
 //! `plan`: one cell, isolated as `bench` does it.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use planlab_dsa::{CancelToken, VerifiedPlan};
 use planlab_results::{Lane, Record, Status};
@@ -8,6 +9,7 @@ use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
 
 use crate::bench::cancel_on_interrupt;
+use crate::cache::Shelf;
 use crate::cell::Cell;
 use crate::cli::{LimitArgs, PlanArgs};
 use crate::exit::{Exit, Failure, Verdict};
@@ -36,21 +38,25 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     tell_unused(args);
-    let given = given_hints(args, &trace)?;
-    let cell = Cell {
-        target: args.capacity,
-        hints: given.as_deref().map(hints::digest),
-        ..cell(&source, &args.planner, &args.limits)
-    };
+    let bare = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
+    let open = |folder: &PathBuf| Shelf::open(folder, &bare, &trace.instance);
+    let mut shelf = args.cache.as_ref().map(open).transpose()?;
+    let found = shelf.as_ref().and_then(Shelf::answer);
+    let cached = found.is_some();
+    let given = if cached { None } else { given_hints(args, &trace, shelf.as_ref())? };
+    let cell = Cell { hints: given.as_deref().map(hints::digest), ..bare };
     let digest = trace.instance.digest();
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: given };
     let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
     let started_ns = now_ns();
-    let judgement = if args.in_process {
-        in_process(&cell, &subject, &cancel, scratch.path())?
-    } else {
-        runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
+    let judgement = match found {
+        Some(found) => found,
+        None if args.in_process => in_process(&cell, &subject, &cancel, scratch.path())?,
+        None => runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?,
     };
+    if let (false, Some(shelf), Some(plan)) = (cached, &mut shelf, &judgement.plan) {
+        shelf.keep(plan, judgement.stop)?;
+    }
     let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
     let counts = matches!(row.status, Status::Optimal | Status::Feasible);
     let counts = counts || view::left_a_plan(&row);
@@ -59,13 +65,23 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     if let (Some(path), Some(plan)) = (&args.output, &answer) {
         write_answer(path, &trace, plan)?;
     }
-    let to_stdout = args.output.as_deref() == Some("-");
-    match (to_stdout, output.json) {
-        (true, _) => note(&format!("{}\n{}", cell.planner, view::card(&row))),
-        (false, true) => output.value(&view::object(&row))?,
-        (false, false) => output.text(&view::card(&row))?,
-    }
+    show(args, output, &row, cached)?;
     Ok(exit_of(&row, answer.is_some()))
+}
+
+fn show(args: &PlanArgs, output: Output, row: &Record, cached: bool) -> Result<(), Failure> {
+    let note_of = if cached { "cached         the plan was there already\n" } else { "" };
+    let card = || view::card(row) + note_of;
+    match (args.output.as_deref() == Some("-"), output.json) {
+        (true, _) => note(&format!("{}\n{}", row.planner, card())),
+        (false, true) => {
+            let mut object = view::object(row);
+            object["cached"] = cached.into();
+            output.value(&object)?;
+        }
+        (false, false) => output.text(&card())?,
+    }
+    Ok(())
 }
 
 /// Says which limits were named in vain.
@@ -79,8 +95,9 @@ fn tell_unused(args: &PlanArgs) {
     }
 }
 
-/// What the planner is given to start from; nothing where it does not honour hints.
-fn given_hints(args: &PlanArgs, trace: &Trace) -> Result<Option<Hints>, Failure> {
+/// What the planner is given to start from; nothing where it does not honour hints. A kept plan that is no
+/// answer comes last.
+fn given_hints(args: &PlanArgs, trace: &Trace, shelf: Option<&Shelf<'_>>) -> Result<Option<Hints>, Failure> {
     let honours = planners::honours(&args.planner).hint;
     match &args.start {
         Some(plan) => {
@@ -91,7 +108,7 @@ fn given_hints(args: &PlanArgs, trace: &Trace) -> Result<Option<Hints>, Failure>
             Ok(Some(hints).filter(|_| honours))
         }
         None if args.no_hints || !honours => Ok(None),
-        None => Ok(hints::of_trace(trace)),
+        None => Ok(hints::of_trace(trace).or_else(|| shelf?.hints())),
     }
 }
 

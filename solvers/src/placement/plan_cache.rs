@@ -143,7 +143,7 @@ mod tests {
         Instance::from_buffers(buffers.to_vec()).expect("valid")
     }
 
-    fn plan<'i>(instance: &'i Instance, offsets: [u64; 3]) -> VerifiedPlan<'i> {
+    fn plan(instance: &Instance, offsets: [u64; 3]) -> VerifiedPlan<'_> {
         instance.verify(Plan::from_offsets(offsets.map(Offset::new))).expect("valid")
     }
 
@@ -182,7 +182,7 @@ mod tests {
             cache.insert(key, CachedPlan { plan: Plan::from_offsets(offsets), effort: Effort::default() });
             assert!(cache.get(key, &form).is_none());
             assert!(cache.keep(key, &form, &good, Effort::NONE).is_some());
-            assert_eq!(cache.get(key, &form).map(|(plan, effort)| (plan, effort)), Some((good.clone(), Effort::NONE)));
+            assert_eq!(cache.get(key, &form), Some((good.clone(), Effort::NONE)));
         }
     }
 
