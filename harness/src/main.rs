@@ -2,6 +2,7 @@
 
 mod bench;
 mod cache;
+mod carried;
 mod cell;
 mod cli;
 mod exit;

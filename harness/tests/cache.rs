@@ -104,3 +104,28 @@ fn a_folder_that_cannot_be_made_is_told() {
     let (_, stderr) = run(folder.path(), &["plan", "t.csv", "--cache", "kept"], 2);
     assert!(stderr.contains("kept"), "{stderr}");
 }
+
+#[test]
+fn a_plan_of_another_batch_size_is_a_start() {
+    let folder = tempdir().expect("a folder");
+    let weights = |batch: u64| net(batch) + "weight,0,6,5000\n";
+    write(folder.path(), "b1.csv", weights(1));
+    write(folder.path(), "b3.csv", weights(3));
+    run(folder.path(), &["plan", "b1.csv", "-o", "old.csv"], 0);
+    let arguments = ["plan", "b3.csv", "--carry", "old.csv", "--of", "b1.csv"];
+    for planner in ["portfolio", "best-fit"] {
+        let row = json(folder.path(), &[&arguments[..], &["--planner", planner]].concat(), 0);
+        let carried = row["carried"].as_u64().expect("a height");
+        assert!(carried >= 3 * 8192 + 5000, "{row}");
+        assert_eq!(row["hints"].is_string(), planner == "portfolio", "{row}");
+        assert!(planner != "portfolio" || row["height"].as_u64() <= Some(carried), "{row}");
+    }
+    let (text, _) = run(folder.path(), &arguments, 0);
+    assert!(text.contains("carried over"), "{text}");
+    assert_eq!(json(folder.path(), &["plan", "b1.csv"], 0)["carried"], Value::Null);
+    write(folder.path(), "other.csv", weights(2).replace("weight,0,6", "weight,0,5"));
+    for (trace, of, word) in [("b3.csv", "b3.csv", "old.csv"), ("other.csv", "b1.csv", "buffer 4")] {
+        let (_, stderr) = run(folder.path(), &["plan", trace, "--carry", "old.csv", "--of", of], 2);
+        assert!(stderr.contains(word), "{stderr}");
+    }
+}

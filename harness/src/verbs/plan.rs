@@ -7,9 +7,11 @@ use planlab_dsa::{CancelToken, VerifiedPlan};
 use planlab_results::{Lane, Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
+use serde_json::Value;
 
 use crate::bench::cancel_on_interrupt;
 use crate::cache::Shelf;
+use crate::carried::{Carried, carried};
 use crate::cell::Cell;
 use crate::cli::{LimitArgs, PlanArgs};
 use crate::exit::{Exit, Failure, Verdict};
@@ -42,8 +44,12 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let open = |folder: &PathBuf| Shelf::open(folder, &bare, &trace.instance);
     let mut shelf = args.cache.as_ref().map(open).transpose()?;
     let found = shelf.as_ref().and_then(Shelf::answer);
-    let cached = found.is_some();
-    let given = if cached { None } else { given_hints(args, &trace, shelf.as_ref())? };
+    let carried = carried(args, &trace, scratch.path())?;
+    let beside = Beside { cached: found.is_some(), carried: carried.as_ref().map(|plan| plan.height) };
+    let given = match &found {
+        Some(_) => None,
+        None => given_hints(args, &trace, carried, shelf.as_ref())?,
+    };
     let cell = Cell { hints: given.as_deref().map(hints::digest), ..bare };
     let digest = trace.instance.digest();
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: given };
@@ -54,7 +60,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         None if args.in_process => in_process(&cell, &subject, &cancel, scratch.path())?,
         None => runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?,
     };
-    if let (false, Some(shelf), Some(plan)) = (cached, &mut shelf, &judgement.plan) {
+    if let (false, Some(shelf), Some(plan)) = (beside.cached, &mut shelf, &judgement.plan) {
         shelf.keep(plan, judgement.stop)?;
     }
     let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
@@ -65,21 +71,44 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     if let (Some(path), Some(plan)) = (&args.output, &answer) {
         write_answer(path, &trace, plan)?;
     }
-    show(args, output, &row, cached)?;
+    show(args, output, &row, beside)?;
     Ok(exit_of(&row, answer.is_some()))
 }
 
-fn show(args: &PlanArgs, output: Output, row: &Record, cached: bool) -> Result<(), Failure> {
-    let note_of = if cached { "cached         the plan was there already\n" } else { "" };
-    let card = || view::card(row) + note_of;
-    match (args.output.as_deref() == Some("-"), output.json) {
-        (true, _) => note(&format!("{}\n{}", row.planner, card())),
-        (false, true) => {
-            let mut object = view::object(row);
-            object["cached"] = cached.into();
-            output.value(&object)?;
+/// What is told besides the row.
+#[derive(Clone, Copy)]
+struct Beside {
+    /// Whether the plan was there already.
+    cached: bool,
+    /// The height of the plan that was carried over.
+    carried: Option<u64>,
+}
+
+impl Beside {
+    fn card(self, row: &Record) -> String {
+        let mut card = view::card(row);
+        if let Some(height) = self.carried {
+            card += &format!("{:<13}  {height}\n", "carried over");
         }
-        (false, false) => output.text(&card())?,
+        if self.cached {
+            card += &format!("{:<13}  the plan was there already\n", "cached");
+        }
+        card
+    }
+
+    fn object(self, row: &Record) -> Value {
+        let mut object = view::object(row);
+        object["cached"] = self.cached.into();
+        object["carried"] = self.carried.into();
+        object
+    }
+}
+
+fn show(args: &PlanArgs, output: Output, row: &Record, beside: Beside) -> Result<(), Failure> {
+    match (args.output.as_deref() == Some("-"), output.json) {
+        (true, _) => note(&format!("{}\n{}", row.planner, beside.card(row))),
+        (false, true) => output.value(&beside.object(row))?,
+        (false, false) => output.text(&beside.card(row))?,
     }
     Ok(())
 }
@@ -97,8 +126,16 @@ fn tell_unused(args: &PlanArgs) {
 
 /// What the planner is given to start from; nothing where it does not honour hints. A kept plan that is no
 /// answer comes last.
-fn given_hints(args: &PlanArgs, trace: &Trace, shelf: Option<&Shelf<'_>>) -> Result<Option<Hints>, Failure> {
+fn given_hints(
+    args: &PlanArgs,
+    trace: &Trace,
+    carried: Option<Carried>,
+    shelf: Option<&Shelf<'_>>,
+) -> Result<Option<Hints>, Failure> {
     let honours = planners::honours(&args.planner).hint;
+    if let Some(carried) = carried {
+        return Ok(honours.then_some(carried.hints));
+    }
     match &args.start {
         Some(plan) => {
             let hints = hints::of_plan(plan, trace)?;
