@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::bound::initial_bound;
 use crate::{
-    ArenaId, Bound, Budget, Bytes, CancelToken, Claim, Event, Evidence, Halt, Instance, Mark, Offset, Outcome,
-    Plan, PlanError, Planner, Scope, Stop, VerifiedPlan,
+    ArenaId, Bound, Budget, Bytes, CancelToken, Claim, Event, Evidence, Halt, Instance, Mark, Offset,
+    Outcome, Plan, PlanError, Planner, Scope, Stop, VerifiedPlan,
 };
 
 /// Part of the wall time that verification may take while the planner is still working.

@@ -31,8 +31,9 @@ pub(crate) fn carried(args: &PlanArgs, trace: &Trace, scratch: &Path) -> Result<
     let verified = old.instance.verify(input::plan(plan, &old)?);
     let verified =
         verified.map_err(|violation| Failure::usage(format!("{plan} is no plan of {of}: {violation}")))?;
-    let carried = carry(&verified, &trace.instance)
-        .map_err(|error| Failure::usage(format!("{plan} cannot be carried over to {}: {error}", args.trace)))?;
+    let carried = carry(&verified, &trace.instance).map_err(|error| {
+        Failure::usage(format!("{plan} cannot be carried over to {}: {error}", args.trace))
+    })?;
     let hints = carried.offsets().iter().copied().map(Some).collect();
     Ok(Some(Carried { height: carried.height().get(), hints }))
 }

@@ -11,7 +11,8 @@ use tempfile::tempdir;
 /// A net whose sizes all grow with the batch.
 fn net(batch: u64) -> String {
     let rows = [("x", 0, 3, 4096), ("y", 1, 2, 1024), ("z", 2, 5, 4096), ("w", 4, 6, 3072)];
-    let row = |(id, lower, upper, size): (&str, u32, u32, u64)| format!("{id},{lower},{upper},{}\n", size * batch);
+    let row =
+        |(id, lower, upper, size): (&str, u32, u32, u64)| format!("{id},{lower},{upper},{}\n", size * batch);
     format!("id,lower,upper,size\n{}", rows.map(row).concat())
 }
 
@@ -86,7 +87,10 @@ fn more_time_is_a_new_search_from_the_old_plan() {
         plan(folder.path(), "t.csv", &limits)
     };
     let (first, again, less) = (limited("3000"), limited("3000"), limited("2000"));
-    assert_eq!((&first["cached"], &again["cached"], &less["cached"]), (&false.into(), &true.into(), &true.into()));
+    assert_eq!(
+        (&first["cached"], &again["cached"], &less["cached"]),
+        (&false.into(), &true.into(), &true.into())
+    );
     let more = limited("4000");
     assert_eq!((&more["cached"], more["hints"].is_string()), (&false.into(), true), "{more}");
     assert!(more["height"].as_u64() <= first["height"].as_u64());

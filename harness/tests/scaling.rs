@@ -40,7 +40,8 @@ fn where_every_size_doubles_so_does_the_plan() {
             let carried = carry(&plan, &large).unwrap_or_else(|error| panic!("{net}: {error}"));
             assert_eq!(carried.height().get(), 2 * plan.height().get(), "{net} b{batch}");
             let same = planned("scaled", &large);
-            let offsets = |plan: &VerifiedPlan<'_>| plan.offsets().iter().map(|at| at.get()).collect::<Vec<_>>();
+            let offsets =
+                |plan: &VerifiedPlan<'_>| plan.offsets().iter().map(|at| at.get()).collect::<Vec<_>>();
             let doubled: Vec<u64> = offsets(&plan).iter().map(|at| 2 * at).collect();
             assert_eq!(offsets(&same), doubled, "{net} b{batch}: another plan for another batch");
         }
@@ -65,9 +66,11 @@ fn a_plan_carried_over_is_close_to_a_fresh_one() {
     for net in NETS {
         for (batch, other) in [(32, 64), (32, 128), (64, 128), (128, 32)] {
             let (from, to) = (load(net, batch), load(net, other));
-            let carried = carry(&planned("best-fit", &from), &to).unwrap_or_else(|error| panic!("{net}: {error}"));
+            let carried =
+                carry(&planned("best-fit", &from), &to).unwrap_or_else(|error| panic!("{net}: {error}"));
             let fresh = planned("best-fit", &to);
-            let (carried, fresh, load) = (carried.height().get(), fresh.height().get(), to.load().bytes.get());
+            let (carried, fresh, load) =
+                (carried.height().get(), fresh.height().get(), to.load().bytes.get());
             println!("{net} b{batch} to b{other}: carried {carried}, fresh {fresh}, load {load}");
             assert!(carried >= load);
             assert!(carried - load <= load / 4, "{net} b{batch} to b{other}: {carried}, load {load}");

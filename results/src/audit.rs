@@ -290,9 +290,11 @@ fn contradiction(row: &Record) -> Option<String> {
         (Status::Feasible, Some(height)) if height <= bound => {
             Some(format!("it is not optimal, but its height {height} is not above its bound {bound}"))
         }
-        (Status::Infeasible, _) if target_bytes.is_none_or(|target| bound <= target) && !is_by_arena(row) => Some(format!(
-            "it is infeasible, but its bound {bound} is not above a capacity ({target_bytes:?})"
-        )),
+        (Status::Infeasible, _) if target_bytes.is_none_or(|target| bound <= target) && !is_by_arena(row) => {
+            Some(format!(
+                "it is infeasible, but its bound {bound} is not above a capacity ({target_bytes:?})"
+            ))
+        }
         (_, Some(height)) if height < load && row.hand_overs == 0 => {
             Some(format!("its height {height} is below the load {load} without a hand-over"))
         }

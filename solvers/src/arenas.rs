@@ -328,7 +328,8 @@ mod tests {
     }
 
     fn instance(buffers: impl IntoIterator<Item = Buffer>, capacities: &[Option<u64>]) -> Instance {
-        let arena = |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
+        let arena =
+            |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
         Instance::builder().buffers(buffers).arenas(capacities.iter().map(arena)).build().expect("valid")
     }
 
@@ -395,7 +396,11 @@ mod tests {
         for capacities in [[None, Some(3)], [Some(3), None], [Some(3), Some(3)]] {
             let two = instance(above_load(0).chain(above_load(1)), &capacities);
             let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
-            assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Infeasible), None), "{capacities:?}");
+            assert_eq!(
+                (outcome.end.clone(), outcome.height()),
+                (Ok(Stop::Infeasible), None),
+                "{capacities:?}"
+            );
         }
     }
 

@@ -39,7 +39,7 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(Lns));
     all.push(Box::new(Exact::default()));
     all.push(Box::new(Portfolio));
-    all.push(Box::new(Scaled::<Portfolio>::default()));
+    all.push(Box::new(Scaled::default()));
     #[cfg(feature = "mip")]
     all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
     #[cfg(feature = "cp")]

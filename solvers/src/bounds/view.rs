@@ -23,7 +23,8 @@ pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
     if instance.in_place().is_empty() {
         return vec![View { scope: Scope::Any, arenas: alone(Cow::Borrowed(instance)) }];
     }
-    let both = [(Scope::Any, shortened(instance)), (Scope::NoHandOver, changed(instance, |_, b| Some(b.clone())))];
+    let both =
+        [(Scope::Any, shortened(instance)), (Scope::NoHandOver, changed(instance, |_, b| Some(b.clone())))];
     let view = |(scope, changed): (Scope, Option<Instance>)| {
         Some(View { scope, arenas: alone(Cow::Owned(changed?)) })
     };

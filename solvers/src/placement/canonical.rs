@@ -150,7 +150,8 @@ mod tests {
         };
         // What is left over above a multiple is of no use.
         let capacity = |capacity: Bytes| Bytes::new(capacity.get() * factor + factor - 1);
-        let arena = |arena: &Arena| Arena { name: arena.name.clone(), capacity: arena.capacity.map(capacity) };
+        let arena =
+            |arena: &Arena| Arena { name: arena.name.clone(), capacity: arena.capacity.map(capacity) };
         Instance::builder()
             .buffers(instance.buffers().iter().map(enlarged))
             .arenas(instance.arenas().iter().map(arena))
@@ -166,8 +167,8 @@ mod tests {
         let buffer = |size: u64, align: u64| {
             Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align).expect("positive"))
         };
-        let instance =
-            Instance::from_buffers(vec![buffer(512, 256), buffer(1536, 1024), buffer(1024, 1)]).expect("valid");
+        let instance = Instance::from_buffers(vec![buffer(512, 256), buffer(1536, 1024), buffer(1024, 1)])
+            .expect("valid");
         let canonical = Canonical::of(&instance);
         assert_eq!(canonical.unit(), 512);
         let rows: Vec<_> =

@@ -15,13 +15,13 @@
 use std::sync::Arc;
 
 use planlab_dsa::{
-    Budget, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, PlanError, Planner, Run, Stop, VerifiedPlan,
-    execute,
+    Budget, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, PlanError, Planner, Run, Stop,
+    VerifiedPlan, execute,
 };
 
 use super::Canonical;
-use super::greedy::{FirstFit, Rule, place_in_order};
 use super::Order;
+use super::greedy::{FirstFit, Rule, place_in_order};
 
 /// Why a plan could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

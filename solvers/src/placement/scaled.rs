@@ -42,8 +42,14 @@ use crate::nested::{Ended, Share, Then, nested, raise_both};
 /// };
 /// assert_eq!(plan(64), plan(1).map(|height| 64 * height));
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Scaled<P = Portfolio>(P);
+
+impl Default for Scaled {
+    fn default() -> Self {
+        Self::new(Portfolio)
+    }
+}
 
 impl<P: Planner> Scaled<P> {
     /// With another planner. Default: [`Portfolio`].
@@ -56,7 +62,8 @@ impl<P: Planner> Scaled<P> {
 impl<P: Planner> Planner for Scaled<P> {
     fn descriptor(&self) -> Descriptor {
         let inner = self.0.descriptor();
-        let key = if inner.key == "portfolio" { "scaled".into() } else { format!("scaled/{}", inner.key).into() };
+        let key =
+            if inner.key == "portfolio" { "scaled".into() } else { format!("scaled/{}", inner.key).into() };
         let summary = format!("{} on sizes in their common unit, scaled back", inner.key).into();
         Descriptor { key, summary, reference: "Sekiyama et al. 2018, arXiv:1804.10001", ..inner }
     }
@@ -117,7 +124,8 @@ mod tests {
         });
         let end = |capacity: Option<u64>, target: Option<u64>| {
             let arena = Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
-            let instance = Instance::builder().buffers(buffers.clone()).arenas([arena]).build().expect("valid");
+            let instance =
+                Instance::builder().buffers(buffers.clone()).arenas([arena]).build().expect("valid");
             let budget = Budget { target: target.map(Bytes::new), ..Budget::default() };
             let outcome = execute(&Scaled::default(), &instance, budget, 0);
             (outcome.end.clone(), outcome.height().map(Bytes::get))
