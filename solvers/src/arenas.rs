@@ -333,10 +333,11 @@ mod tests {
         Instance::builder().buffers(buffers).arenas(capacities.iter().map(arena)).build().expect("valid")
     }
 
-    /// A load of 3, but no plan of height 3.
+    /// A load of 20, but no plan lower than 21.
     fn above_load(arena: u16) -> impl Iterator<Item = Buffer> {
-        let rows = [(1, 0, 2), (2, 1, 3), (1, 2, 4), (1, 2, 5), (2, 4, 6), (1, 0, 1), (1, 4, 7)];
-        rows.into_iter().map(move |(size, start, end)| buffer(size, start, end, arena))
+        let early = [(11, 0, 3), (6, 6, 8), (6, 1, 5), (3, 1, 4)];
+        let late = [(4, 3, 6), (7, 5, 7), (7, 3, 7), (12, 7, 8)];
+        early.into_iter().chain(late).map(move |(size, start, end)| buffer(size, start, end, arena))
     }
 
     fn heights<'i>(outcome: &'i Outcome<'_>) -> impl Iterator<Item = u64> + 'i {
@@ -385,15 +386,15 @@ mod tests {
 
     #[test]
     fn bounds_add_up_with_their_evidence() {
-        let two = instance(above_load(0).chain(above_load(1)), &[None, Some(4)]);
+        let two = instance(above_load(0).chain(above_load(1)), &[None, Some(21)]);
         let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
-        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(8))));
+        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(42))));
         assert!(outcome.claim().evidence > planlab_dsa::Evidence::Load, "{:?}", outcome.claim());
     }
 
     #[test]
     fn a_capacity_that_search_refutes_leaves_no_plan() {
-        for capacities in [[None, Some(3)], [Some(3), None], [Some(3), Some(3)]] {
+        for capacities in [[None, Some(20)], [Some(20), None], [Some(20), Some(20)]] {
             let two = instance(above_load(0).chain(above_load(1)), &capacities);
             let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
             assert_eq!(
@@ -412,10 +413,10 @@ mod tests {
             let outcome = execute(&Exact::default(), &two, budget, 0);
             (outcome.end.clone(), outcome.height())
         };
-        assert_eq!(end(7).0, Ok(Stop::Infeasible));
-        let (met, height) = end(8);
+        assert_eq!(end(41).0, Ok(Stop::Infeasible));
+        let (met, height) = end(42);
         assert!(matches!(met, Ok(Stop::Proved | Stop::TargetReached)), "{met:?}");
-        assert_eq!(height, Some(Bytes::new(8)));
+        assert_eq!(height, Some(Bytes::new(42)));
         assert_eq!(end(1_000).0, Ok(Stop::TargetReached));
     }
 
