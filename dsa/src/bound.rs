@@ -17,8 +17,8 @@ pub enum Scope {
     NoHandOver,
 }
 
-/// How a bound was had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// How a bound was had; the order is from what is plain to see to what has to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Evidence {
@@ -108,6 +108,22 @@ impl Bound {
             raised = true;
         }
         raised
+    }
+}
+
+impl Bound {
+    /// The bound of parts whose heights add up: values are summed, and the evidence is the one that comes
+    /// last in the order of [`Evidence`], as the sum needs them all.
+    #[must_use]
+    pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+        let add = |a: Claim, b: Claim| Claim {
+            value: Bytes::new(a.value.get().saturating_add(b.value.get())),
+            evidence: a.evidence.max(b.evidence),
+        };
+        parts.into_iter().fold(Self::default(), |sum, part| Self {
+            any: add(sum.any, part.any),
+            no_hand_over: add(sum.no_hand_over, part.no_hand_over),
+        })
     }
 }
 
@@ -215,6 +231,21 @@ mod tests {
         let instance =
             Instance::from_buffers(vec![buffer(4, 0, 1).with_pin(Offset::new(100))]).expect("valid");
         assert_eq!(initial_bound(&instance).of(Scope::Any).value, Bytes::new(104));
+    }
+
+    #[test]
+    fn bounds_of_parts_add_up_and_need_the_evidence_of_all() {
+        let of = |any: (u64, Evidence), no_hand_over: (u64, Evidence)| {
+            let claim = |(value, evidence)| Claim { value: Bytes::new(value), evidence };
+            Bound { any: claim(any), no_hand_over: claim(no_hand_over) }
+        };
+        let parts = [
+            of((4, Evidence::Load), (6, Evidence::Section)),
+            of((1, Evidence::Search), (2, Evidence::Alignment)),
+            Bound::default(),
+        ];
+        assert_eq!(Bound::sum(parts), of((5, Evidence::Search), (8, Evidence::Section)));
+        assert_eq!(Bound::sum([]), Bound::default());
     }
 
     #[test]

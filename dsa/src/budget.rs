@@ -37,24 +37,45 @@ pub struct Budget {
 
 /// A flag that ends a run from outside; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken {
+    flag: Arc<AtomicBool>,
+    parent: Option<Arc<CancelToken>>,
+}
 
 impl From<Arc<AtomicBool>> for CancelToken {
     /// Watches a flag that somebody else (a signal handler, say) sets to end the run.
     fn from(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
+        Self { flag, parent: None }
     }
 }
 
 impl CancelToken {
     /// Ends every run that holds a clone, at its next tick.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed) || self.parent.as_ref().is_some_and(|parent| parent.is_cancelled())
+    }
+
+    /// A token that is cancelled together with this one, and can be cancelled alone: for a run that is part
+    /// of another.
+    ///
+    /// ```
+    /// use planlab_dsa::CancelToken;
+    ///
+    /// let whole = CancelToken::default();
+    /// let (one, other) = (whole.child(), whole.child());
+    /// one.cancel();
+    /// assert!(one.is_cancelled() && !other.is_cancelled() && !whole.is_cancelled());
+    /// whole.cancel();
+    /// assert!(other.is_cancelled());
+    /// ```
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { flag: Arc::default(), parent: Some(Arc::new(self.clone())) }
     }
 }

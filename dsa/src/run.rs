@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::bound::initial_bound;
 use crate::{
-    Bound, Budget, Bytes, Claim, Event, Evidence, Halt, Instance, Mark, Offset, Outcome, Plan, PlanError,
-    Planner, Scope, Stop, VerifiedPlan,
+    ArenaId, Bound, Budget, Bytes, CancelToken, Claim, Event, Evidence, Halt, Instance, Mark, Offset,
+    Outcome, Plan, PlanError, Planner, Scope, Stop, VerifiedPlan,
 };
 
 /// Part of the wall time that verification may take while the planner is still working.
@@ -118,6 +118,19 @@ impl<'i> Run<'i> {
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.start.elapsed()))
+    }
+
+    /// The units of work that are left, where they are limited.
+    #[must_use]
+    pub fn remaining_work(&self) -> Option<u64> {
+        let done = self.shared.work.load(Ordering::Relaxed) + self.unread;
+        self.shared.budget.work.map(|limit| limit.saturating_sub(done))
+    }
+
+    /// The flag that ends the run from outside.
+    #[must_use]
+    pub fn cancel_token(&self) -> &CancelToken {
+        &self.shared.budget.cancel
     }
 
     /// The capacity that was asked for.
@@ -292,6 +305,35 @@ impl<'i> Run<'i> {
         let mut bound = Bound::default();
         bound.raise(Claim { value, evidence }, scope);
         self.raise(bound)
+    }
+
+    /// States that one arena is at least so high in every plan. Says nothing unless the arena has a capacity
+    /// and the claim, which must be proven, lies above it.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Infeasible`] where the capacity is out of reach, so that there is no plan at all;
+    /// [`PlanError::Refuted`] where a verified plan says otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If there is no arena of that id.
+    pub fn raise_arena_bound(&mut self, arena: ArenaId, bound: Claim) -> Result<(), Halt> {
+        let capacity = self.instance().arenas()[arena.index()].capacity;
+        let Some(capacity) = capacity.filter(|&capacity| bound.value > capacity) else { return Ok(()) };
+        if bound.evidence == Evidence::Claimed {
+            return Ok(());
+        }
+        let mut state = self.shared.state();
+        let pending = state.pending.take();
+        if let Some((plan, _)) = pending {
+            self.keep(&mut state, plan)?;
+        }
+        match &state.best {
+            // Every verified plan keeps the capacity.
+            Some(_) => Err(PlanError::Refuted { bound, height: capacity }.into()),
+            None => Err(self.decide(Stop::Infeasible)),
+        }
     }
 
     fn raise(&mut self, bound: Bound) -> Result<(), Halt> {
@@ -573,6 +615,43 @@ mod tests {
             run.offer(plan([0, 4, 8]))
         });
         assert_eq!(execute(&proof_first, &instance, target(8), 0).end, Ok(Stop::Infeasible));
+    }
+
+    #[test]
+    fn an_arena_that_cannot_keep_its_capacity_leaves_no_plan() {
+        let arena = crate::Arena { name: String::new(), capacity: Some(Bytes::new(11)) };
+        let buffers = instance().buffers().to_vec();
+        let instance = Instance::builder().buffers(buffers).arenas([arena]).build().expect("valid");
+        let claim = |value, evidence| Claim { value: Bytes::new(value), evidence };
+        let honours = Honours { arenas: true, ..Honours::default() };
+        let end = |offers: bool, bound: Claim| {
+            let script = move |run: &mut Run<'_>| {
+                if offers {
+                    run.offer(plan([0, 5, 1]))?;
+                }
+                run.raise_arena_bound(ArenaId::default(), bound)
+            };
+            execute(&Scripted(script, honours), &instance, Budget::default(), 0).end
+        };
+        assert_eq!(end(false, claim(12, Evidence::Search)), Ok(Stop::Infeasible));
+        assert_eq!(end(false, claim(11, Evidence::Search)), Ok(Stop::Finished));
+        assert_eq!(end(false, claim(12, Evidence::Claimed)), Ok(Stop::Finished));
+        let refuted = end(true, claim(12, Evidence::Search));
+        assert!(matches!(refuted, Err(PlanError::Refuted { .. })), "{refuted:?}");
+    }
+
+    #[test]
+    fn what_is_left_of_the_work_is_told() {
+        let instance = instance();
+        let script = scripted(|run| {
+            assert_eq!(run.remaining_work(), Some(1000));
+            run.tick(400)?;
+            assert_eq!((run.remaining_work(), run.fork().remaining_work()), (Some(600), Some(600)));
+            assert!(!run.cancel_token().is_cancelled());
+            Ok(())
+        });
+        let budget = Budget { work: Some(1000), ..Budget::default() };
+        assert_eq!(execute(&script, &instance, budget, 0).end, Ok(Stop::Finished));
     }
 
     #[test]

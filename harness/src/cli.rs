@@ -242,6 +242,16 @@ pub(crate) struct PlanArgs {
     /// Do not start from the trace's column `hint`
     #[arg(long, conflicts_with = "start")]
     pub(crate) no_hints: bool,
+    /// Start from this plan of another batch size, carried over; its height for this trace is told
+    #[arg(long, value_name = "PLAN", requires = "of", conflicts_with = "start")]
+    pub(crate) carry: Option<String>,
+    /// The trace that the plan of --carry is of
+    #[arg(long, value_name = "TRACE", requires = "carry")]
+    pub(crate) of: Option<String>,
+    /// Take the plan from this folder if it has one of the trace, or of another batch size of which all sizes
+    /// are multiples, that as much time went into; keep it there if not
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Write the plan to this file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "PLAN")]
     pub(crate) output: Option<String>,

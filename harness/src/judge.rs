@@ -75,6 +75,7 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
     if let (None, Some((arena, load))) = (&judgement.plan, instance.overfull_arena()) {
         let name = &instance.arenas()[arena.index()].name;
         judgement.status = Status::Infeasible;
+        judgement.stop = Some(Stop::Infeasible);
         judgement.reason = format!(
             "arena {arena} `{name}`: {load} bytes are live in it at one step, more than its capacity"
         );
@@ -88,6 +89,30 @@ pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> J
         judgement.reason = violation.to_string();
     }
     judgement
+}
+
+/// The judgement of a plan that was there already, looked up in so many nanoseconds.
+pub(crate) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) -> Judgement<'_> {
+    let known = initial_bound(plan.instance());
+    let bound = known.of(scope);
+    Judgement {
+        status: if plan.height() == bound.value { Status::Optimal } else { Status::Feasible },
+        plan: Some(plan),
+        bound,
+        any: known.of(Scope::Any).value,
+        scope,
+        stop: None,
+        reason: String::new(),
+        exit_code: None,
+        signal: None,
+        stderr_tail: String::new(),
+        samples_ns: vec![took_ns],
+        reported_ns: None,
+        cpu_ns: None,
+        peak_rss_bytes: None,
+        work: 0,
+        trajectory: Vec::new(),
+    }
 }
 
 fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
@@ -143,12 +168,16 @@ impl Judgement<'_> {
         let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
         let status = match (height, self.stop) {
             _ if target.is_some_and(|target| self.any.get() > target) => Status::Infeasible,
+            (None, Some(Stop::Infeasible)) => Status::Infeasible,
             (Some(height), _) if height == self.bound.value && fits(height) => Status::Optimal,
             (Some(height), _) if fits(height) => Status::Feasible,
             (_, Some(Stop::Deadline | Stop::Cancelled)) => Status::Timeout,
             _ => Status::Unknown,
         };
         let reason = match (status, height) {
+            (Status::Infeasible, _) if target.is_none_or(|target| self.any.get() <= target) => {
+                "an arena cannot keep its capacity".to_owned()
+            }
             (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.any),
             (Status::Timeout | Status::Unknown, Some(height)) => {
                 format!("the lowest plan found, {height} bytes, does not fit")

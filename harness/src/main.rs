@@ -1,6 +1,8 @@
 //! `planlab`: plans the memory of deep nets, and says what each plan is worth.
 
 mod bench;
+mod cache;
+mod carried;
 mod cell;
 mod cli;
 mod exit;

@@ -117,6 +117,27 @@ fn an_arena_that_is_too_small_is_infeasible() {
 }
 
 #[test]
+fn arenas_with_capacities_are_planned_or_proved_infeasible() {
+    let folder = tempdir().expect("a folder");
+    // The load of the first arena is 20; no plan of it is lower than 21.
+    let rows: String = common::ABOVE.lines().skip(1).map(|row| format!("{row},sram\n")).collect();
+    for (capacity, height, code) in [(20, None, 3), (21, Some(21 + 80), 0)] {
+        let head = format!("# arena sram: {capacity}\n# arena dram: 1000\nid,lower,upper,size,arena\n");
+        write(folder.path(), "a.csv", head + &rows + "x,0,2,80,dram\ny,4,6,70,dram\n");
+        for planner in ["portfolio", "exact", "scaled"] {
+            let plan = json(folder.path(), &["plan", "a.csv", "--planner", planner, "-o", "p.csv"], code);
+            let status = if height.is_some() { "optimal" } else { "infeasible" };
+            assert_eq!((&plan["status"], &plan["height"]), (&status.into(), &height.into()), "{plan}");
+            let reason = plan["reason"].as_str().unwrap_or_default();
+            assert_eq!(reason.contains("an arena cannot keep its capacity"), height.is_none(), "{plan}");
+        }
+        if height.is_some() {
+            run(folder.path(), &["verify", "a.csv", "p.csv"], 0);
+        }
+    }
+}
+
+#[test]
 fn a_bench_of_nothing_that_exists_is_refused() {
     let folder = tempdir().expect("a folder");
     for arguments in [

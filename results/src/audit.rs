@@ -139,6 +139,7 @@ impl fmt::Display for Finding {
 pub fn audit(records: &[Record]) -> Vec<Finding> {
     let mut findings = Vec::new();
     refuted_bounds(records, &mut findings);
+    refuted_capacities(records, &mut findings);
     statuses(records, &mut findings);
     mismatches(records, &mut findings);
     repetitions(records, &mut findings);
@@ -246,6 +247,27 @@ fn refuted_bounds(records: &[Record], findings: &mut Vec<Finding>) {
     }
 }
 
+/// Rows that say that an arena cannot keep its capacity, where another has a plan.
+fn refuted_capacities(records: &[Record], findings: &mut Vec<Finding>) {
+    for rows in by(records, |r| r.instance.as_str()).into_values() {
+        let Some(refuter) = rows.iter().find(|r| r.height.is_some() && !r.status.is_lie()) else { continue };
+        for row in rows.iter().filter(|r| r.status == Status::Infeasible && is_by_arena(r)) {
+            let height = refuter.height.unwrap_or_default();
+            findings.push(Finding::Refuted {
+                workload: row.workload.clone(),
+                planner: row.planner.clone(),
+                status: row.status,
+                reason: format!("{}, but {} has a plan of {height} bytes", row.reason, refuter.planner),
+            });
+        }
+    }
+}
+
+/// Whether it is not the capacity that was asked for which is out of reach.
+fn is_by_arena(row: &Record) -> bool {
+    row.stop.as_deref() == Some("infeasible") && row.target_bytes.is_none_or(|target| row.bound <= target)
+}
+
 fn statuses(records: &[Record], findings: &mut Vec<Finding>) {
     for row in records {
         let (workload, planner) = (row.workload.clone(), row.planner.clone());
@@ -268,9 +290,11 @@ fn contradiction(row: &Record) -> Option<String> {
         (Status::Feasible, Some(height)) if height <= bound => {
             Some(format!("it is not optimal, but its height {height} is not above its bound {bound}"))
         }
-        (Status::Infeasible, _) if target_bytes.is_none_or(|target| bound <= target) => Some(format!(
-            "it is infeasible, but its bound {bound} is not above a capacity ({target_bytes:?})"
-        )),
+        (Status::Infeasible, _) if target_bytes.is_none_or(|target| bound <= target) && !is_by_arena(row) => {
+            Some(format!(
+                "it is infeasible, but its bound {bound} is not above a capacity ({target_bytes:?})"
+            ))
+        }
         (_, Some(height)) if height < load && row.hand_overs == 0 => {
             Some(format!("its height {height} is below the load {load} without a hand-over"))
         }

@@ -13,7 +13,7 @@ pub enum Status {
     Optimal,
     /// A verified plan.
     Feasible,
-    /// A proven bound above the capacity that was asked for.
+    /// A proven bound above the capacity that was asked for, or above that of an arena.
     Infeasible,
     /// No plan, and no proof that there is none.
     Unknown,

@@ -69,6 +69,23 @@ fn statuses_that_contradict_their_row_are_found() {
 }
 
 #[test]
+fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
+    let stop = Some("infeasible".to_owned());
+    let claim = |target| Record {
+        status: Status::Infeasible,
+        stop: stop.clone(),
+        height: None,
+        target_bytes: target,
+        ..row("exact", 0, 100)
+    };
+    assert_eq!(audit(&[claim(None), claim(Some(200))]), []);
+    let findings = audit(&[claim(None), row("a", 120, 100)]);
+    assert!(matches!(&findings[..], [Finding::Refuted { status: Status::Infeasible, .. }]), "{findings:?}");
+    // That one is about the capacity that was asked for.
+    assert_eq!(audit(&[claim(Some(99)), row("a", 120, 100)]), []);
+}
+
+#[test]
 fn rows_of_one_instance_agree_on_it() {
     let mut other = row("b", 120, 100);
     other.load = 99;

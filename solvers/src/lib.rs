@@ -19,11 +19,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arenas;
 pub mod bounds;
 #[cfg(feature = "cp")]
 pub mod cp;
 #[cfg(feature = "mip")]
 pub mod milp;
+mod nested;
 #[cfg(any(feature = "cp", feature = "mip"))]
 mod pairs;
 pub mod placement;

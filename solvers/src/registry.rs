@@ -11,7 +11,7 @@ use crate::placement::exact::Exact;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::skyline::{BestFit, BestFitReference};
-use crate::placement::{Order, Portfolio};
+use crate::placement::{Order, Portfolio, Scaled};
 
 /// A digest of the sources of this crate and of the contract: the version of every planner here. 64
 /// hexadecimal digits; the same for the same sources.
@@ -39,6 +39,7 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(Lns));
     all.push(Box::new(Exact::default()));
     all.push(Box::new(Portfolio));
+    all.push(Box::new(Scaled::default()));
     #[cfg(feature = "mip")]
     all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
     #[cfg(feature = "cp")]

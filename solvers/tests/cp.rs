@@ -177,7 +177,7 @@ proptest! {
     #[test]
     fn it_equals_brute_force(
         instance in instances(
-            Shape::everything().with_arenas(false).with_in_place(false).with_max_buffers(6).with_max_steps(6),
+            Shape::everything().with_in_place(false).with_max_buffers(6).with_max_steps(6),
         ),
         variant in 0..18_usize,
     ) {

@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn both_equal_brute_force(
         instance in instances(
-            Shape::everything().with_arenas(false).with_in_place(false).with_max_buffers(6).with_max_steps(6),
+            Shape::everything().with_in_place(false).with_max_buffers(6).with_max_steps(6),
         ),
     ) {
         let optimum = brute_force_without_hand_over(&instance);

@@ -1,13 +1,17 @@
 //! `plan`: one cell, isolated as `bench` does it.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use planlab_dsa::{CancelToken, VerifiedPlan};
 use planlab_results::{Lane, Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
+use serde_json::Value;
 
 use crate::bench::cancel_on_interrupt;
+use crate::cache::Shelf;
+use crate::carried::{Carried, carried};
 use crate::cell::Cell;
 use crate::cli::{LimitArgs, PlanArgs};
 use crate::exit::{Exit, Failure, Verdict};
@@ -36,21 +40,29 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     tell_unused(args);
-    let given = given_hints(args, &trace)?;
-    let cell = Cell {
-        target: args.capacity,
-        hints: given.as_deref().map(hints::digest),
-        ..cell(&source, &args.planner, &args.limits)
+    let bare = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
+    let open = |folder: &PathBuf| Shelf::open(folder, &bare, &trace.instance);
+    let mut shelf = args.cache.as_ref().map(open).transpose()?;
+    let found = shelf.as_ref().and_then(Shelf::answer);
+    let carried = carried(args, &trace, scratch.path())?;
+    let beside = Beside { cached: found.is_some(), carried: carried.as_ref().map(|plan| plan.height) };
+    let given = match &found {
+        Some(_) => None,
+        None => given_hints(args, &trace, carried, shelf.as_ref())?,
     };
+    let cell = Cell { hints: given.as_deref().map(hints::digest), ..bare };
     let digest = trace.instance.digest();
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: given };
     let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
     let started_ns = now_ns();
-    let judgement = if args.in_process {
-        in_process(&cell, &subject, &cancel, scratch.path())?
-    } else {
-        runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
+    let judgement = match found {
+        Some(found) => found,
+        None if args.in_process => in_process(&cell, &subject, &cancel, scratch.path())?,
+        None => runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?,
     };
+    if let (false, Some(shelf), Some(plan)) = (beside.cached, &mut shelf, &judgement.plan) {
+        shelf.keep(plan, judgement.stop)?;
+    }
     let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
     let counts = matches!(row.status, Status::Optimal | Status::Feasible);
     let counts = counts || view::left_a_plan(&row);
@@ -59,13 +71,46 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     if let (Some(path), Some(plan)) = (&args.output, &answer) {
         write_answer(path, &trace, plan)?;
     }
-    let to_stdout = args.output.as_deref() == Some("-");
-    match (to_stdout, output.json) {
-        (true, _) => note(&format!("{}\n{}", cell.planner, view::card(&row))),
-        (false, true) => output.value(&view::object(&row))?,
-        (false, false) => output.text(&view::card(&row))?,
-    }
+    show(args, output, &row, beside)?;
     Ok(exit_of(&row, answer.is_some()))
+}
+
+/// What is told besides the row.
+#[derive(Clone, Copy)]
+struct Beside {
+    /// Whether the plan was there already.
+    cached: bool,
+    /// The height of the plan that was carried over.
+    carried: Option<u64>,
+}
+
+impl Beside {
+    fn card(self, row: &Record) -> String {
+        let mut card = view::card(row);
+        if let Some(height) = self.carried {
+            card += &format!("{:<13}  {height}\n", "carried over");
+        }
+        if self.cached {
+            card += &format!("{:<13}  the plan was there already\n", "cached");
+        }
+        card
+    }
+
+    fn object(self, row: &Record) -> Value {
+        let mut object = view::object(row);
+        object["cached"] = self.cached.into();
+        object["carried"] = self.carried.into();
+        object
+    }
+}
+
+fn show(args: &PlanArgs, output: Output, row: &Record, beside: Beside) -> Result<(), Failure> {
+    match (args.output.as_deref() == Some("-"), output.json) {
+        (true, _) => note(&format!("{}\n{}", row.planner, beside.card(row))),
+        (false, true) => output.value(&beside.object(row))?,
+        (false, false) => output.text(&beside.card(row))?,
+    }
+    Ok(())
 }
 
 /// Says which limits were named in vain.
@@ -79,9 +124,18 @@ fn tell_unused(args: &PlanArgs) {
     }
 }
 
-/// What the planner is given to start from; nothing where it does not honour hints.
-fn given_hints(args: &PlanArgs, trace: &Trace) -> Result<Option<Hints>, Failure> {
+/// What the planner is given to start from; nothing where it does not honour hints. A kept plan that is no
+/// answer comes last.
+fn given_hints(
+    args: &PlanArgs,
+    trace: &Trace,
+    carried: Option<Carried>,
+    shelf: Option<&Shelf<'_>>,
+) -> Result<Option<Hints>, Failure> {
     let honours = planners::honours(&args.planner).hint;
+    if let Some(carried) = carried {
+        return Ok(honours.then_some(carried.hints));
+    }
     match &args.start {
         Some(plan) => {
             let hints = hints::of_plan(plan, trace)?;
@@ -91,7 +145,7 @@ fn given_hints(args: &PlanArgs, trace: &Trace) -> Result<Option<Hints>, Failure>
             Ok(Some(hints).filter(|_| honours))
         }
         None if args.no_hints || !honours => Ok(None),
-        None => Ok(hints::of_trace(trace)),
+        None => Ok(hints::of_trace(trace).or_else(|| shelf?.hints())),
     }
 }
 

@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use planlab_dsa::{Arena, Buffer, BufferId, Instance, KeepApart, LiveRange, Pause, Scope};
+use planlab_dsa::{Buffer, BufferId, Instance, KeepApart, LiveRange, Pause, Scope};
+
+use crate::arenas::{has_arenas, parts};
 
 /// A scope, and what stands for the instance in it: an instance of one arena, without permissions or a
 /// capacity, for each arena.
@@ -19,34 +21,46 @@ pub(super) struct View<'i> {
 /// has no plan at all (pins that only a hand-over excuses) is left out.
 pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
     if instance.in_place().is_empty() {
-        return vec![View { scope: Scope::Any, arenas: arenas(instance, instance.buffers(), |id| id) }];
+        return vec![View { scope: Scope::Any, arenas: alone(Cow::Borrowed(instance)) }];
     }
-    let mut views = Vec::new();
-    let mut add = |scope, arenas: Vec<Cow<'_, Instance>>| {
-        if arenas.len() == instance.arenas().len() {
-            let arenas = arenas.into_iter().map(|arena| Cow::Owned(arena.into_owned())).collect();
-            views.push(View { scope, arenas });
-        }
+    let both =
+        [(Scope::Any, shortened(instance)), (Scope::NoHandOver, changed(instance, |_, b| Some(b.clone())))];
+    let view = |(scope, changed): (Scope, Option<Instance>)| {
+        Some(View { scope, arenas: alone(Cow::Owned(changed?)) })
     };
-    add(Scope::Any, shortened(instance));
-    add(Scope::NoHandOver, arenas(instance, instance.buffers(), |id| id));
-    views
+    both.into_iter().filter_map(view).collect()
 }
 
-/// The arenas once each buffer that may overwrite another begins a step later.
-fn shortened(instance: &Instance) -> Vec<Cow<'static, Instance>> {
+/// Each arena alone.
+fn alone(instance: Cow<'_, Instance>) -> Vec<Cow<'_, Instance>> {
+    if has_arenas(&instance) {
+        return parts(&instance).into_iter().map(|part| Cow::Owned(part.instance)).collect();
+    }
+    vec![instance]
+}
+
+/// The instance in which each buffer that may overwrite another begins a step later.
+fn shortened(instance: &Instance) -> Option<Instance> {
     let mut is_output = vec![false; instance.len()];
     instance.in_place().iter().for_each(|pair| is_output[pair.output.index()] = true);
-    let (mut buffers, mut old) = (Vec::new(), Vec::new());
+    changed(instance, |id, buffer| if is_output[id.index()] { later(buffer) } else { Some(buffer.clone()) })
+}
+
+/// The instance with what becomes of its buffers, and without permissions; `None` where that has no plan.
+fn changed(instance: &Instance, change: impl Fn(BufferId, &Buffer) -> Option<Buffer>) -> Option<Instance> {
+    let mut new = vec![None; instance.len()];
+    let mut kept = Vec::new();
     for (id, buffer) in instance.ids().zip(instance.buffers()) {
-        let kept = if is_output[id.index()] { later(buffer) } else { Some(buffer.clone()) };
-        if let Some(kept) = kept {
-            buffers.push(kept);
-            old.push(id);
+        if let Some(buffer) = change(id, buffer) {
+            new[id.index()] = Some(BufferId::from_index(kept.len()));
+            kept.push(buffer);
         }
     }
-    let owned = arenas(instance, &buffers, |id| old[id.index()]);
-    owned.into_iter().map(|arena| Cow::Owned(arena.into_owned())).collect()
+    let pair = |pair: &KeepApart| {
+        Some(KeepApart { first: new[pair.first.index()]?, second: new[pair.second.index()]? })
+    };
+    let apart: Vec<KeepApart> = instance.apart().iter().filter_map(pair).collect();
+    Instance::builder().buffers(kept).apart(apart).arenas(instance.arenas().to_vec()).build().ok()
 }
 
 /// The buffer without its first step; it is whole there.
@@ -62,41 +76,6 @@ pub(super) fn clip(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
     };
     let pauses: Vec<Pause> = buffer.pauses.iter().filter_map(inside).collect();
     Some(Buffer { live, pauses: pauses.into(), ..buffer.clone() })
-}
-
-/// Each arena alone; `name` gives the id that a buffer has in `instance`. Fewer than there are where one
-/// has pins that conflict.
-fn arenas<'i>(
-    instance: &'i Instance,
-    buffers: &[Buffer],
-    name: impl Fn(BufferId) -> BufferId,
-) -> Vec<Cow<'i, Instance>> {
-    let is_plain = instance.in_place().is_empty() && instance.arenas().len() == 1;
-    if is_plain && instance.arenas()[0].capacity.is_none() {
-        return vec![Cow::Borrowed(instance)];
-    }
-    let count = u16::try_from(instance.arenas().len()).expect("arena ids have 16 bits");
-    let alone = (0..count).filter_map(|arena| alone(instance, buffers, arena, &name));
-    alone.map(Cow::Owned).collect()
-}
-
-fn alone(
-    instance: &Instance,
-    buffers: &[Buffer],
-    arena: u16,
-    name: &impl Fn(BufferId) -> BufferId,
-) -> Option<Instance> {
-    let mut new = vec![None; instance.len()];
-    let mut kept = Vec::new();
-    for (row, buffer) in buffers.iter().enumerate().filter(|(_, buffer)| buffer.arena.get() == arena) {
-        new[name(BufferId::from_index(row)).index()] = Some(BufferId::from_index(kept.len()));
-        kept.push(buffer.clone().in_arena(planlab_dsa::ArenaId::default()));
-    }
-    let pair = |pair: &KeepApart| {
-        Some(KeepApart { first: new[pair.first.index()]?, second: new[pair.second.index()]? })
-    };
-    let apart: Vec<KeepApart> = instance.apart().iter().filter_map(pair).collect();
-    Instance::builder().buffers(kept).apart(apart).arenas([Arena::default()]).build().ok()
 }
 
 /// The sets of buffers that are in use together, in step order; none lies in the one before or after it.

@@ -4,6 +4,7 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
 
 use super::Switches;
 use super::search::solve;
+use crate::arenas::{has_arenas, plan_each_arena};
 use crate::pairs::follow;
 
 /// Placement as a constraint problem, solved by Pumpkin; key `cp/pumpkin`.
@@ -46,7 +47,7 @@ impl Planner for CpPumpkin {
                 pins: true,
                 pauses: true,
                 alignment: true,
-                arenas: false,
+                arenas: true,
                 apart: true,
                 hint: false,
                 work_limit: true,
@@ -60,6 +61,9 @@ impl Planner for CpPumpkin {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         follow(run, self.switches.reductions(), |run, course, draft| solve(run, course, draft, self.switches))
     }
 }

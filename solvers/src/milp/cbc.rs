@@ -21,6 +21,7 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, PlanError, Planner, Run}
 use super::Strengthening;
 use super::formulation::Formulation;
 use super::search::{Answer, End, plan_with};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// What both MIP planners take into account.
 pub(super) const HONOURS: Honours = Honours {
@@ -28,7 +29,7 @@ pub(super) const HONOURS: Honours = Honours {
     pins: true,
     pauses: true,
     alignment: true,
-    arenas: false,
+    arenas: true,
     apart: true,
     hint: false,
     work_limit: false,
@@ -82,6 +83,9 @@ impl Planner for MipCbc {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         plan_with(run, self.strengthening, solve)
     }
 }

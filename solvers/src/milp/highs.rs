@@ -10,6 +10,7 @@ use super::Strengthening;
 use super::cbc::{HONOURS, PRACTICAL};
 use super::formulation::Formulation;
 use super::search::{Answer, End, plan_with};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// The big-M model, solved by HiGHS; key `mip/highs`.
 ///
@@ -55,6 +56,9 @@ impl Planner for MipHighs {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         plan_with(run, self.strengthening, solve)
     }
 }

@@ -1,17 +1,25 @@
 //! Planners that give each buffer an offset.
 
 pub mod baseline;
+mod canonical;
+mod carry;
 pub(crate) mod columns;
 mod demands;
 pub mod exact;
 pub mod greedy;
 mod occupancy;
 mod order;
+mod plan_cache;
 mod portfolio;
 mod range_max;
+mod scaled;
 pub mod search;
 pub mod skyline;
 mod start_from_hints;
 
+pub use canonical::Canonical;
+pub use carry::{CarryError, carry};
 pub use order::Order;
+pub use plan_cache::{CachedPlan, Effort, PlanCache};
 pub use portfolio::Portfolio;
+pub use scaled::Scaled;

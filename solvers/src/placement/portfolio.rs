@@ -19,7 +19,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Plan, Planner, Run, Scope};
+use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Plan, Planner, Run, Scope};
 
 use super::Order;
 use super::exact::minimise::{Minimiser, Task, look};
@@ -28,6 +28,7 @@ use super::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use super::search::{LnsTurns, from_incumbent, from_plan};
 use super::skyline::BestFit;
 use super::start_from_hints::offer_hints;
+use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::team::{Over, all_of_team, team};
 
@@ -59,7 +60,7 @@ impl Planner for Portfolio {
             summary: "greedy orders, bounds, then exact and local search, with one incumbent and one bound"
                 .into(),
             guarantee: Guarantee::Exact,
-            honours: Honours { threads: true, work_limit: true, ..Exact::default().descriptor().honours },
+            honours: Exact::default().descriptor().honours,
             randomized: true,
             reference: "B. A. Huberman, R. M. Lukose and T. Hogg, An economics approach to hard computational problems, Science 275, 1997",
             complexity: "anytime",
@@ -68,6 +69,9 @@ impl Planner for Portfolio {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         offer_hints(run)?;
         look(run, Pruning::default())?;
         let instance = run.instance();

@@ -5,6 +5,7 @@ use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 use super::hand_overs;
 use super::minimise::{Task, look, minimise};
 use super::pruning::Pruning;
+use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
@@ -17,11 +18,14 @@ use crate::placement::start_from_hints::offer_hints;
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
 /// use planlab_solvers::placement::exact::Exact;
 ///
-/// // A load of 3, but no plan of height 3.
-/// let rows = [(1, 0, 2), (2, 1, 3), (1, 2, 4), (1, 2, 5), (2, 4, 6), (1, 0, 1), (1, 4, 7)];
+/// // A load of 20, but no plan lower than 21.
+/// let rows = [
+///     (11, 0, 3), (6, 6, 8), (6, 1, 5), (3, 1, 4), (4, 3, 6), (7, 5, 7), (7, 3, 7), (12, 7, 8),
+/// ];
 /// let buffer = |(size, start, end)| Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?));
 /// let instance = Instance::from_buffers(rows.into_iter().filter_map(buffer).collect())?;
 /// let outcome = execute(&Exact::default(), &instance, Budget::default(), 0);
+/// assert_eq!(outcome.height(), Some(Bytes::new(21)));
 /// assert!(outcome.is_optimal());
 /// # Ok::<(), planlab_dsa::InstanceError>(())
 /// ```
@@ -52,11 +56,11 @@ impl Planner for Exact {
                 pins: true,
                 pauses: true,
                 alignment: true,
+                arenas: true,
                 apart: true,
                 hint: true,
                 work_limit: true,
                 threads: true,
-                ..Honours::default()
             },
             randomized: true,
             reference: "M. D. Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023",
@@ -66,6 +70,9 @@ impl Planner for Exact {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         offer_hints(run)?;
         look(run, self.pruning)?;
         if BestFit.descriptor().honours.refuses(run.instance()).is_none() {

@@ -102,7 +102,7 @@ proptest! {
 
     #[test]
     fn everything_with_a_start(
-        instance in instances(Shape::everything().with_arenas(false)),
+        instance in instances(Shape::everything()),
         bits in 0_u32..1 << Pruning::COUNT,
     ) {
         let known = of(&instance, brute_force);

@@ -22,6 +22,7 @@ use rand::RngExt;
 use super::HONOURS;
 use super::moves::Moves;
 use super::walk::{Search, Walk};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// Simulated annealing below what sticks out; key `annealing`.
 ///
@@ -86,6 +87,9 @@ impl Planner for Annealing {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
         let mut search = AnnealingSearch::new(walk, *self);
         while search.slice(run, u64::MAX)? {}

@@ -17,7 +17,7 @@
 //!
 //! # Deviations from the paper
 //!
-//! - One pool, and ties in the order of size end at the lower id (there: the name).
+//! - One pool at a time, and ties in the order of size end at the lower id (there: the name).
 //! - An offset is rounded up to the buffer's own alignment, not to that of the buffer below.
 //! - After a swap is undone, a try that finds no second buffer changes nothing; there the last swap is
 //!   made again.
@@ -32,6 +32,7 @@ use super::decoder::{Change, Decoder};
 use super::moves::below;
 use super::start;
 use super::walk::{Search, Walk};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// Tries before it is done.
 const TRIES: u32 = 500;
@@ -68,6 +69,9 @@ impl Planner for HillClimbTvm {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         if !super::model::can_stand(run.instance()) {
             return Ok(());
         }

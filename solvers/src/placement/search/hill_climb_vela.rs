@@ -41,6 +41,7 @@ use super::decoder::{Change, Decoder};
 use super::moves::below;
 use super::start;
 use super::walk::{Search, Walk};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// Swaps among what holds the highest buffer up; key `hill-climb/vela`.
 ///
@@ -85,6 +86,9 @@ impl Planner for HillClimbVela {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         if !super::model::can_stand(run.instance()) {
             return Ok(());
         }

@@ -40,6 +40,7 @@ use super::moves::below;
 use super::start::{self, Start};
 use super::walk::{Search, Walk};
 use super::window::{self, Answer, Block, Piece};
+use crate::arenas::{has_arenas, plan_each_arena};
 use crate::placement::start_from_hints::offer_hints;
 
 /// Nodes of one search for each freed buffer: this, doubled at random up to so many times.
@@ -91,6 +92,9 @@ impl Planner for Lns {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         offer_hints(run)?;
         let Some(start) = start::best(run)? else { return Ok(()) };
         let Some(mut turns) = LnsTurns::new(run, &start)? else { return Ok(()) };

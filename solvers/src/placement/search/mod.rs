@@ -55,7 +55,7 @@ const HONOURS: Honours = Honours {
     pins: true,
     pauses: true,
     alignment: true,
-    arenas: false,
+    arenas: true,
     apart: true,
     hint: false,
     work_limit: true,

@@ -23,6 +23,7 @@ use super::HONOURS;
 use super::decoder::{Change, Decoder};
 use super::moves::Moves;
 use super::walk::{Search, Walk};
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// Changes that a step looks at.
 const SAMPLE: usize = 10;
@@ -63,6 +64,9 @@ impl Planner for Tabu {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         let Some(walk) = Walk::from_best(run)? else { return Ok(()) };
         let mut search = TabuSearch::new(walk);
         while search.slice(run, u64::MAX)? {}

@@ -1,0 +1,438 @@
+//! Several arenas, or one with a capacity, for planners that know neither: each arena is planned alone.
+//!
+//! Buffers of different arenas never meet, so that an instance falls into as many as it has arenas, and
+//! heights and bounds add up. A capacity is no more than a height that is low enough, which is what a run's
+//! target says; one that is proved out of reach leaves no plan at all.
+//!
+//! 1. Every arena in turn until it has a plan within its capacity, with an equal share of the time (or work)
+//!    that is left. As soon as all have one, the whole has.
+//! 2. Every arena in turn for as low a plan as its share allows, from the plan that it has. What an arena
+//!    does not need is there for those after it, and for another round.
+//!
+//! Where nothing is limited, shares are units of work and double from round to round, so that no arena
+//! waits for ever for one that never ends.
+//!
+//! # Complexity
+//!
+//! O(n) for n buffers to take the arenas apart; then what the planner needs for each, twice at most where
+//! the time is limited.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use planlab_dsa::{
+    ArenaId, Bound, BufferId, Bytes, Descriptor, Event, Halt, InPlace, Instance, KeepApart, Offset, Plan,
+    Planner, Run, Scope, Stop, VerifiedPlan,
+};
+
+use crate::nested::{Ended, Share, Then, nested, raise_both};
+
+/// Units of work of the first share where nothing is limited.
+const FIRST_SHARE: u64 = 1 << 20;
+/// How often that doubles.
+const MOST_DOUBLINGS: u32 = 40;
+
+/// An arena as an instance of its own: one arena, no capacity.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) instance: Instance,
+    /// The buffers of the whole, by their id in the part.
+    pub(crate) ids: Vec<BufferId>,
+}
+
+/// Whether an instance has several arenas, or a capacity.
+pub(crate) fn has_arenas(instance: &Instance) -> bool {
+    !matches!(instance.arenas(), [arena] if arena.capacity.is_none())
+}
+
+/// Each arena of an instance, in their order.
+pub(crate) fn parts(instance: &Instance) -> Vec<Part> {
+    let count = instance.arenas().len();
+    let arena = |id: BufferId| instance.buffer(id).arena.index();
+    let mut ids = vec![Vec::new(); count];
+    let mut new = Vec::with_capacity(instance.len());
+    for id in instance.ids() {
+        let members: &mut Vec<BufferId> = &mut ids[arena(id)];
+        new.push(BufferId::from_index(members.len()));
+        members.push(id);
+    }
+    let name = |id: BufferId| new[id.index()];
+    let (mut in_place, mut apart) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+    for pair in instance.in_place() {
+        in_place[arena(pair.input)].push(InPlace { input: name(pair.input), output: name(pair.output) });
+    }
+    for pair in instance.apart() {
+        apart[arena(pair.first)].push(KeepApart { first: name(pair.first), second: name(pair.second) });
+    }
+    let all = ids.into_iter().zip(in_place).zip(apart);
+    all.map(|((ids, in_place), apart)| part(instance, ids, in_place, apart)).collect()
+}
+
+fn part(instance: &Instance, ids: Vec<BufferId>, in_place: Vec<InPlace>, apart: Vec<KeepApart>) -> Part {
+    let buffers = ids.iter().map(|&id| instance.buffer(id).clone().in_arena(ArenaId::default()));
+    let alone = Instance::builder().buffers(buffers).in_place(in_place).apart(apart).build();
+    Part { instance: alone.expect("an arena of a valid instance is one"), ids }
+}
+
+/// Plans every arena with a planner that need not know of arenas.
+///
+/// # Errors
+///
+/// What the run says; [`Stop::Infeasible`] where an arena cannot keep its capacity.
+pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
+    let parts = parts(run.instance());
+    let mut arenas = Arenas::new(run.instance(), &parts);
+    arenas.offer(run)?;
+    for round in 0.. {
+        let open = arenas.open();
+        if open.is_empty() {
+            return Ok(());
+        }
+        for (at, &arena) in open.iter().enumerate() {
+            // The first round leaves something for the second.
+            let to_come = open.len() - at + usize::from(round == 0);
+            arenas.plan(run, planner, arena, (round, to_come))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is known of an arena.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    capacity: Option<Bytes>,
+    /// The lowest plan within the capacity, and its height.
+    best: Option<(Bytes, Plan)>,
+    bound: Bound,
+    /// Whether the planner has done all that it can.
+    is_done: bool,
+}
+
+/// All arenas of an instance, and what is known of each.
+struct Arenas<'p> {
+    parts: &'p [Part],
+    known: Vec<Known>,
+    count: usize,
+}
+
+impl<'p> Arenas<'p> {
+    fn new(instance: &Instance, parts: &'p [Part]) -> Self {
+        let of = |(arena, part): (&planlab_dsa::Arena, &Part)| Known {
+            capacity: arena.capacity,
+            best: part.ids.is_empty().then(|| (Bytes::ZERO, Plan::default())),
+            bound: Bound::default(),
+            is_done: part.ids.is_empty(),
+        };
+        let known = instance.arenas().iter().zip(parts).map(of).collect();
+        Self { parts, known, count: instance.len() }
+    }
+
+    /// The arenas that are worth another look: none where one has no plan and will not have one.
+    fn open(&self) -> Vec<usize> {
+        if self.known.iter().any(|arena| arena.is_done && arena.best.is_none()) {
+            return Vec::new();
+        }
+        (0..self.known.len()).filter(|&at| !self.known[at].is_done).collect()
+    }
+
+    /// Looks for a first plan of an arena, or for a lower one.
+    fn plan(
+        &mut self,
+        run: &mut Run<'_>,
+        planner: &dyn Planner,
+        at: usize,
+        (round, to_come): (u32, usize),
+    ) -> Result<(), Halt> {
+        if run.remaining() == Some(Duration::ZERO) {
+            return Err(Halt::Stop(Stop::Deadline));
+        }
+        let parts = self.parts;
+        let is_first = self.known[at].best.is_none();
+        let share = self.share(run, at, (round, to_come));
+        let informed = Informed { planner, bound: self.known[at].bound };
+        let Ended { end, bound, work } = nested(run, &informed, &parts[at].instance, share, |run, event| {
+            self.take(run, at, event)?;
+            let has_first = is_first && self.known[at].best.is_some();
+            Ok(if has_first { Then::End } else { Then::GoOn })
+        })?;
+        match end? {
+            Stop::Finished | Stop::Proved => self.known[at].is_done = true,
+            Stop::Infeasible if is_first => {
+                let arena = ArenaId::new(u16::try_from(at).expect("arena ids have 16 bits"));
+                run.raise_arena_bound(arena, bound.of(Scope::Any))?;
+            }
+            _ => {}
+        }
+        // At least one, so that a run that is over shows in the end.
+        run.tick(work.max(1))
+    }
+
+    fn share(&self, run: &Run<'_>, at: usize, (round, to_come): (u32, usize)) -> Share {
+        let parts = u32::try_from(to_come).expect("there are at most 65535 arenas");
+        let (wall, work) = match (run.remaining(), run.remaining_work()) {
+            // Time has no say where work is counted, so that equal work gives equal plans.
+            (wall, Some(work)) => (wall, Some((work / u64::from(parts)).max(1))),
+            (Some(wall), None) if self.waits_for_a_plan(at) => (Some(wall / parts), Some(u64::MAX)),
+            (Some(wall), None) => (Some(wall / parts), None),
+            (None, None) => (None, Some(FIRST_SHARE << round.min(MOST_DOUBLINGS))),
+        };
+        Share { wall, work, target: self.target(run, at), hints: self.hints(run, at) }
+    }
+
+    /// Whether any plan will do: with work to count, a run sees at once that it was ended.
+    fn waits_for_a_plan(&self, at: usize) -> bool {
+        self.known[at].best.is_none() && self.known[at].capacity.is_none()
+    }
+
+    /// The height that is low enough: the capacity for a first plan, then what the other arenas leave of the
+    /// target, unless that is known to be out of reach for this one alone.
+    fn target(&self, run: &Run<'_>, at: usize) -> Option<Bytes> {
+        let known = &self.known[at];
+        if known.best.is_none() {
+            return known.capacity;
+        }
+        let others = (0..self.known.len()).filter(|&other| other != at);
+        let mut left = run.target()?.get();
+        for other in others {
+            let (height, _) = self.known[other].best.as_ref()?;
+            left = left.checked_sub(height.get())?;
+        }
+        (left >= known.bound.of(Scope::Any).value.get()).then(|| Bytes::new(left))
+    }
+
+    /// Where to begin: the plan that there is, or what the run suggests.
+    fn hints(&self, run: &Run<'_>, at: usize) -> Option<Arc<[Option<Offset>]>> {
+        if let Some((_, plan)) = &self.known[at].best {
+            return Some(plan.offsets.iter().copied().map(Some).collect());
+        }
+        let hints = run.hints()?;
+        Some(self.parts[at].ids.iter().map(|id| hints[id.index()]).collect())
+    }
+
+    fn take(&mut self, run: &mut Run<'_>, at: usize, event: &Event<'_>) -> Result<(), Halt> {
+        match event {
+            Event::Incumbent(plan) => self.take_plan(run, at, plan),
+            Event::Bound(bound) => self.take_bound(run, at, *bound),
+        }
+    }
+
+    fn take_plan(&mut self, run: &mut Run<'_>, at: usize, plan: &VerifiedPlan<'_>) -> Result<(), Halt> {
+        let (known, height) = (&mut self.known[at], plan.height());
+        let fits = known.capacity.is_none_or(|capacity| height <= capacity);
+        if !fits || known.best.as_ref().is_some_and(|(best, _)| *best <= height) {
+            return Ok(());
+        }
+        known.best = Some((height, plan.as_plan().clone()));
+        self.offer(run)
+    }
+
+    /// Offers the best plans as one, where every arena has one.
+    fn offer(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        match self.height() {
+            Some(height) if run.improves(height) => run.offer(self.whole()),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_bound(&mut self, run: &mut Run<'_>, at: usize, bound: Bound) -> Result<(), Halt> {
+        for scope in [Scope::Any, Scope::NoHandOver] {
+            self.known[at].bound.raise(bound.of(scope), scope);
+        }
+        raise_both(run, Bound::sum(self.known.iter().map(|arena| arena.bound)))
+    }
+
+    /// The height of all best plans together; `None` where one is missing.
+    fn height(&self) -> Option<Bytes> {
+        let mut heights = self.known.iter().map(|arena| arena.best.as_ref().map(|(height, _)| *height));
+        heights.try_fold(Bytes::ZERO, |sum, height| sum.checked_add(height?))
+    }
+
+    /// The best plans as one.
+    fn whole(&self) -> Plan {
+        let mut whole = Plan::from_offsets(vec![Offset::default(); self.count]);
+        for (part, known) in self.parts.iter().zip(&self.known) {
+            let Some((_, plan)) = &known.best else { continue };
+            for (id, &offset) in part.ids.iter().zip(&plan.offsets) {
+                whole.offsets[id.index()] = offset;
+            }
+            let old = |id: BufferId| part.ids[id.index()];
+            let pair = |pair: &InPlace| InPlace { input: old(pair.input), output: old(pair.output) };
+            whole.in_place.extend(plan.in_place.iter().map(pair));
+        }
+        whole
+    }
+}
+
+/// A planner that begins with a bound that is known.
+struct Informed<'p> {
+    planner: &'p dyn Planner,
+    bound: Bound,
+}
+
+impl Planner for Informed<'_> {
+    fn descriptor(&self) -> Descriptor {
+        self.planner.descriptor()
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        raise_both(run, self.bound)?;
+        self.planner.plan(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Arena, Budget, Buffer, Guarantee, Honours, LiveRange, Outcome, execute};
+
+    use super::*;
+    use crate::placement::exact::Exact;
+
+    /// Stacks everything, leaves one granule less below each time it can, and goes on for ever.
+    struct Endless;
+
+    impl Planner for Endless {
+        fn descriptor(&self) -> Descriptor {
+            Descriptor {
+                key: "endless".into(),
+                summary: "a stack that begins ever lower".into(),
+                guarantee: Guarantee::Heuristic,
+                honours: Honours { arenas: true, work_limit: true, ..Honours::default() },
+                randomized: false,
+                reference: "none",
+                complexity: "n",
+                practical: None,
+            }
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            if has_arenas(run.instance()) {
+                return plan_each_arena(self, run);
+            }
+            for above in (0..).map(|at: u64| 100_u64.saturating_sub(at)) {
+                run.tick(100)?;
+                let mut top = above;
+                let stack = run.instance().buffers().iter().map(|buffer| {
+                    top += buffer.size.get();
+                    Offset::new(top - buffer.size.get())
+                });
+                let stack: Vec<Offset> = stack.collect();
+                run.offer(Plan::from_offsets(stack))?;
+            }
+            Ok(())
+        }
+    }
+
+    fn buffer(size: u64, start: u32, end: u32, arena: u16) -> Buffer {
+        let live = LiveRange::new(start, end).expect("not empty");
+        Buffer::new(Bytes::new(size), live).in_arena(ArenaId::new(arena))
+    }
+
+    fn instance(buffers: impl IntoIterator<Item = Buffer>, capacities: &[Option<u64>]) -> Instance {
+        let arena =
+            |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
+        Instance::builder().buffers(buffers).arenas(capacities.iter().map(arena)).build().expect("valid")
+    }
+
+    /// A load of 20, but no plan lower than 21.
+    fn above_load(arena: u16) -> impl Iterator<Item = Buffer> {
+        let early = [(11, 0, 3), (6, 6, 8), (6, 1, 5), (3, 1, 4)];
+        let late = [(4, 3, 6), (7, 5, 7), (7, 3, 7), (12, 7, 8)];
+        early.into_iter().chain(late).map(move |(size, start, end)| buffer(size, start, end, arena))
+    }
+
+    fn heights<'i>(outcome: &'i Outcome<'_>) -> impl Iterator<Item = u64> + 'i {
+        outcome.trajectory.iter().filter_map(|mark| Some(mark.height?.get()))
+    }
+
+    #[test]
+    fn parts_keep_what_belongs_to_an_arena() {
+        let id = BufferId::new;
+        let buffers = [buffer(4, 0, 2, 1), buffer(8, 0, 9, 0), buffer(2, 1, 3, 1), buffer(6, 5, 7, 1)];
+        let arena = |name: &str| Arena { name: name.to_owned(), capacity: Some(Bytes::new(20)) };
+        let whole = Instance::builder()
+            .buffers(buffers)
+            .in_place([InPlace { input: id(0), output: id(2) }])
+            .apart([KeepApart { first: id(3), second: id(0) }])
+            .arenas([arena("a"), arena("b"), arena("c")])
+            .build()
+            .expect("valid");
+        let parts = parts(&whole);
+        let ids: Vec<_> = parts.iter().map(|part| part.ids.clone()).collect();
+        assert_eq!(ids, [vec![id(1)], vec![id(0), id(2), id(3)], vec![]]);
+        assert!(parts.iter().all(|part| !has_arenas(&part.instance)));
+        assert_eq!(parts[1].instance.in_place(), [InPlace { input: id(0), output: id(1) }]);
+        assert_eq!(parts[1].instance.apart(), [KeepApart { first: id(2), second: id(0) }]);
+        assert!(parts[0].instance.in_place().is_empty() && parts[2].instance.is_empty());
+    }
+
+    #[test]
+    fn there_is_a_plan_as_soon_as_every_arena_has_one() {
+        let three = instance((0..3).map(|arena| buffer(5, 0, 1, arena)), &[None, None, None]);
+        let work = Some(3_000);
+        let outcome = execute(&Endless, &three, Budget { work, ..Budget::default() }, 0);
+        // The first looks for one plan of 105 bytes each; what is left is shared.
+        assert_eq!(heights(&outcome).next(), Some(315));
+        assert!(outcome.height() < Some(Bytes::new(315)), "{:?}", outcome.height());
+        assert!(outcome.work <= 3_300, "{}", outcome.work);
+    }
+
+    #[test]
+    fn no_arena_waits_for_one_that_never_ends() {
+        // Nothing but the last plan ends this: no limit, and a planner that goes on.
+        let two = instance((0..2).map(|arena| buffer(5, 0, 1, arena)), &[None, None]);
+        let outcome = execute(&Endless, &two, Budget::default(), 0);
+        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(10))));
+    }
+
+    #[test]
+    fn bounds_add_up_with_their_evidence() {
+        let two = instance(above_load(0).chain(above_load(1)), &[None, Some(21)]);
+        let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
+        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(42))));
+        assert!(outcome.claim().evidence > planlab_dsa::Evidence::Load, "{:?}", outcome.claim());
+    }
+
+    #[test]
+    fn a_capacity_that_search_refutes_leaves_no_plan() {
+        for capacities in [[None, Some(20)], [Some(20), None], [Some(20), Some(20)]] {
+            let two = instance(above_load(0).chain(above_load(1)), &capacities);
+            let outcome = execute(&Exact::default(), &two, Budget::default(), 0);
+            assert_eq!(
+                (outcome.end.clone(), outcome.height()),
+                (Ok(Stop::Infeasible), None),
+                "{capacities:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_target_is_one_for_all_arenas() {
+        let two = instance(above_load(0).chain(above_load(1)), &[None, None]);
+        let end = |target: u64| {
+            let budget = Budget { target: Some(Bytes::new(target)), ..Budget::default() };
+            let outcome = execute(&Exact::default(), &two, budget, 0);
+            (outcome.end.clone(), outcome.height())
+        };
+        assert_eq!(end(41).0, Ok(Stop::Infeasible));
+        let (met, height) = end(42);
+        assert!(matches!(met, Ok(Stop::Proved | Stop::TargetReached)), "{met:?}");
+        assert_eq!(height, Some(Bytes::new(42)));
+        assert_eq!(end(1_000).0, Ok(Stop::TargetReached));
+    }
+
+    #[test]
+    fn hints_go_to_their_arenas() {
+        let two = instance([buffer(4, 0, 2, 1), buffer(2, 0, 2, 0), buffer(4, 0, 2, 1)], &[None, Some(9)]);
+        let hints = [4, 0, 0].map(|at| Some(Offset::new(at)));
+        let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
+        let best = execute(&Exact::default(), &two, budget, 0).best.expect("a plan");
+        assert_eq!(best.offsets(), [4, 0, 0].map(Offset::new));
+    }
+
+    #[test]
+    fn an_instance_of_empty_arenas_has_a_plan() {
+        let none = instance([], &[Some(1), None]);
+        let outcome = execute(&Exact::default(), &none, Budget::default(), 0);
+        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::ZERO)));
+    }
+}

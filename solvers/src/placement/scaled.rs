@@ -1,0 +1,166 @@
+//! Plans an instance in its own unit of bytes, and scales the plan back.
+//!
+//! Heights grow with the batch size where every size does. So one plan is enough for all batch sizes of
+//! such a net: that of its [canonical form](Canonical), times the unit. What the planner finds and proves of
+//! the form is true of the instance; and as the form is the same for all of them, so is the plan, which can
+//! be kept under the form's digest.
+//!
+//! # References
+//!
+//! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
+//!    neural networks*, 2018, arXiv:1804.10001, section 5 (memory by batch size; plans are made anew there).
+//!
+//! # Complexity
+//!
+//! O(n) for n buffers, and the planner's own.
+//!
+//! # Deviations from the paper
+//!
+//! The paper makes a plan for each batch size.
+
+use std::sync::Arc;
+
+use planlab_dsa::{Bytes, Descriptor, Event, Halt, Offset, Planner, Run, Stop};
+
+use super::{Canonical, Portfolio};
+use crate::nested::{Ended, Share, Then, nested, raise_both};
+
+/// Another planner on the canonical form; key `scaled`, or `scaled/` and the planner's key where that is not
+/// `portfolio`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::Scaled;
+///
+/// let plan = |batch: u64| {
+///     let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
+///         Buffer::new(Bytes::new(batch * size), LiveRange::new(start, end).expect("not empty"))
+///     });
+///     let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+///     let outcome = execute(&Scaled::default(), &instance, Budget::default(), 0);
+///     outcome.height().map(Bytes::get)
+/// };
+/// assert_eq!(plan(64), plan(1).map(|height| 64 * height));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Scaled<P = Portfolio>(P);
+
+impl Default for Scaled {
+    fn default() -> Self {
+        Self::new(Portfolio)
+    }
+}
+
+impl<P: Planner> Scaled<P> {
+    /// With another planner. Default: [`Portfolio`].
+    #[must_use]
+    pub const fn new(planner: P) -> Self {
+        Self(planner)
+    }
+}
+
+impl<P: Planner> Planner for Scaled<P> {
+    fn descriptor(&self) -> Descriptor {
+        let inner = self.0.descriptor();
+        let key =
+            if inner.key == "portfolio" { "scaled".into() } else { format!("scaled/{}", inner.key).into() };
+        let summary = format!("{} on sizes in their common unit, scaled back", inner.key).into();
+        Descriptor { key, summary, reference: "Sekiyama et al. 2018, arXiv:1804.10001", ..inner }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let form = Canonical::of(run.instance());
+        let share = Share {
+            target: run.target().map(|target| Bytes::new(target.get() / form.unit())),
+            hints: hints(run, form.unit()),
+            ..Share::all(run)
+        };
+        let Ended { end, work, .. } = nested(run, &self.0, form.instance(), share, |run, event| {
+            match event {
+                Event::Incumbent(plan) => run.offer(form.enlarge(plan.as_plan()))?,
+                Event::Bound(bound) => raise_both(run, form.enlarge_bound(*bound))?,
+            }
+            Ok(Then::GoOn)
+        })?;
+        run.tick(work)?;
+        match end? {
+            Stop::Finished => Ok(()),
+            stop => Err(Halt::Stop(stop)),
+        }
+    }
+}
+
+/// The run's hints in units.
+fn hints(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
+    let reduce = |hint: &Option<Offset>| hint.map(|offset| Offset::new(offset.get() / unit));
+    run.hints().map(|hints| hints.iter().map(reduce).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, brute_force, instances};
+    use planlab_dsa::{Arena, Budget, Buffer, Instance, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::placement::search::Lns;
+
+    fn times(instance: &Instance, factor: u64) -> Instance {
+        let bytes = |bytes: Bytes| Bytes::new(bytes.get() * factor);
+        let enlarge = |buffer: &Buffer| Buffer { size: bytes(buffer.size), ..buffer.clone() };
+        Instance::from_buffers(instance.buffers().iter().map(enlarge).collect()).expect("as valid as before")
+    }
+
+    #[test]
+    fn the_key_names_the_planner_where_it_is_another() {
+        assert_eq!(Scaled::default().descriptor().key, "scaled");
+        assert_eq!(Scaled::new(Lns).descriptor().key, "scaled/lns");
+    }
+
+    #[test]
+    fn capacities_are_rounded_down_to_whole_units() {
+        let buffers = [(64, 0, 2), (128, 1, 3)].map(|(size, start, end)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        });
+        let end = |capacity: Option<u64>, target: Option<u64>| {
+            let arena = Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
+            let instance =
+                Instance::builder().buffers(buffers.clone()).arenas([arena]).build().expect("valid");
+            let budget = Budget { target: target.map(Bytes::new), ..Budget::default() };
+            let outcome = execute(&Scaled::default(), &instance, budget, 0);
+            (outcome.end.clone(), outcome.height().map(Bytes::get))
+        };
+        assert_eq!(end(Some(255), None), (Ok(Stop::Proved), Some(192)));
+        assert_eq!(end(Some(191), None), (Ok(Stop::Infeasible), None));
+        assert_eq!(end(None, Some(191)).0, Ok(Stop::Infeasible));
+        assert_eq!(end(None, Some(200)).1, Some(192));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn it_has_the_optimum(instance in instances(Shape::everything().with_max_buffers(7))) {
+            let budget = Budget { work: Some(50_000_000), ..Budget::default() };
+            let planner = Scaled::new(crate::placement::exact::Exact::default());
+            let outcome = execute(&planner, &instance, budget, 0);
+            prop_assert_eq!(outcome.height(), brute_force(&instance));
+            prop_assert!(outcome.is_optimal(), "{:?}", outcome.end);
+        }
+
+        #[test]
+        fn batches_have_the_same_plan(
+            instance in instances(Shape::plain().with_max_buffers(30).with_max_steps(20)),
+            factor in 2_u64..1000,
+        ) {
+            let plan = |instance: &Instance| {
+                let budget = Budget { work: Some(3_000), ..Budget::default() };
+                let best = execute(&Scaled::default(), instance, budget, 0).best;
+                best.map(|best| best.offsets().iter().map(|offset| offset.get()).collect::<Vec<_>>())
+            };
+            let large = plan(&times(&instance, factor));
+            let scaled = plan(&instance).map(|offsets| offsets.iter().map(|o| o * factor).collect::<Vec<_>>());
+            prop_assert_eq!(large, scaled);
+        }
+    }
+}

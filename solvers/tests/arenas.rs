@@ -1,0 +1,112 @@
+//! Several arenas and capacities: exact planners against brute force, and no planner breaks a rule.
+
+use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, instances, oracle};
+use planlab_dsa::{Arena, Budget, Bytes, Instance, Planner, Stop, execute};
+use planlab_solvers::{planner, registry};
+use proptest::prelude::*;
+
+/// The planners that take hand-overs into account, or not, and find the optimum.
+const EXACT: [&str; 2] = ["exact", "portfolio"];
+/// Without a solver of its own, every planner that plans several arenas.
+const SEARCHES: [&str; 6] =
+    ["hill-climb/tvm", "hill-climb/vela", "annealing", "tabu", "lns", "first-fit/size"];
+
+/// The instance with other capacities: so many eighths of all bytes of the arena; none above 8.
+fn with_capacities(instance: &Instance, eighths: &[u64]) -> Instance {
+    let mut totals = vec![0; instance.arenas().len()];
+    for buffer in instance.buffers() {
+        totals[buffer.arena.index()] += buffer.size.get();
+    }
+    let arenas = totals.iter().zip(eighths).map(|(&total, &part)| Arena {
+        name: String::new(),
+        capacity: (part <= 8).then(|| Bytes::new((total * part).div_ceil(8))),
+    });
+    Instance::builder()
+        .buffers(instance.buffers().iter().cloned())
+        .arenas(arenas)
+        .in_place(instance.in_place().iter().copied())
+        .apart(instance.apart().iter().copied())
+        .build()
+        .expect("only capacities differ")
+}
+
+/// Instances whose capacities some plan keeps, or none.
+fn tight(shape: Shape) -> impl Strategy<Value = Instance> {
+    let eighths = prop::collection::vec(2..=10_u64, 3);
+    (instances(shape.with_arenas(true)), eighths)
+        .prop_map(|(instance, eighths)| with_capacities(&instance, &eighths))
+}
+
+/// The optimum is found and proved, or that there is no plan.
+fn check_exact(key: &str, instance: &Instance) -> Result<(), TestCaseError> {
+    let planner = planner(key).expect("registered");
+    let budget = Budget { work: Some(50_000_000), ..Budget::default() };
+    let outcome = execute(&planner, instance, budget, 7);
+    let least = brute_force(instance);
+    prop_assert_eq!(outcome.height(), least, "{}: {:?}", key, outcome.end);
+    match least {
+        Some(_) => prop_assert!(outcome.is_optimal(), "{}: {:?}", key, outcome.end),
+        None => prop_assert_eq!(outcome.end, Ok(Stop::Infeasible), "{}", key),
+    }
+    Ok(())
+}
+
+#[test]
+fn all_but_the_skyline_plan_several_arenas() {
+    for planner in registry() {
+        let descriptor = planner.descriptor();
+        let must = EXACT.iter().chain(&SEARCHES).any(|key| *key == descriptor.key);
+        let solver = descriptor.key.starts_with("mip/") || descriptor.key.starts_with("cp/");
+        assert!(descriptor.honours.arenas || !(must || solver), "{}", descriptor.key);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_500))]
+
+    #[test]
+    fn exact_search_has_the_optimum_over_all_arenas(
+        instance in instances(Shape::everything().with_max_buffers(8)),
+    ) {
+        check_exact("exact", &instance)?;
+    }
+
+    #[test]
+    fn exact_search_decides_whether_capacities_can_be_kept(
+        instance in tight(Shape::everything().with_max_buffers(8)),
+    ) {
+        check_exact("exact", &instance)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn so_does_the_portfolio(
+        instance in tight(Shape::plain().with_pins(true).with_alignment(true).with_in_place(true).with_apart(true)),
+    ) {
+        check_exact("portfolio", &instance)?;
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_search_breaks_a_capacity(instance in tight(Shape::everything().with_max_buffers(8)), seed in 0..4_u64) {
+        let least = [brute_force(&instance), brute_force_without_hand_over(&instance)];
+        for key in SEARCHES {
+            let planner = planner(key).expect("registered");
+            let budget = || Budget { work: Some(20_000), ..Budget::default() };
+            let outcome = execute(&planner, &instance, budget(), seed);
+            prop_assert!(outcome.end.is_ok(), "{}: {:?}", key, outcome.end);
+            prop_assert!(outcome.end != Ok(Stop::Infeasible) || least[0].is_none(), "{}", key);
+            if let Some(best) = &outcome.best {
+                prop_assert_eq!(oracle(&instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
+                let least = if planner.descriptor().honours.in_place { least[0] } else { least[1] };
+                prop_assert!(least.is_some_and(|least| least <= best.height()), "{}", key);
+            }
+            let again = execute(&planner, &instance, budget(), seed);
+            prop_assert_eq!(again.best, outcome.best, "{}", key);
+        }
+    }
+}
