@@ -4,12 +4,14 @@ pub mod baseline;
 pub(crate) mod columns;
 mod demands;
 pub mod exact;
+pub mod flow;
 pub mod greedy;
 mod occupancy;
 mod order;
 mod portfolio;
 mod range_max;
 pub mod search;
+pub mod sharing;
 pub mod skyline;
 mod start_from_hints;
 

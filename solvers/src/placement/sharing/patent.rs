@@ -76,15 +76,21 @@ impl Planner for PatentFreeList {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MxnetSharing;
     use super::super::objects::testing::{instance, offsets};
     use super::*;
 
     #[test]
-    fn buffers_that_begin_together_take_blocks_in_the_order_of_their_ids() {
-        // 4 comes first and takes the 8, which is the only block: 8 has to open one.
+    fn the_window_is_searched() {
+        // With a window of 1, 4 leaves the 8 to the buffer after it; with any other it takes it.
         let rows = instance(&[(8, 0, 1), (4, 1, 2), (8, 1, 2)]);
         assert_eq!(offsets(&PatentFreeList, &rows), [0, 8, 0]);
-        let wide = instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
-        assert_eq!(offsets(&PatentFreeList, &wide), [0, 0, 8]);
+    }
+
+    #[test]
+    fn buffers_that_begin_together_take_blocks_in_the_order_of_their_ids() {
+        let rows = instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
+        assert_eq!(offsets(&PatentFreeList, &rows), [0, 0, 8]);
+        assert_eq!(offsets(&MxnetSharing, &rows), [0, 9, 0]);
     }
 }
