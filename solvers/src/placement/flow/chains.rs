@@ -56,8 +56,8 @@ struct Sides {
 
 impl Sides {
     fn new(links: &[Link], buffers: usize, is_supply: bool) -> Self {
-        let mine = || links.iter().zip(0_u32..).filter(|(link, _)| link.is_supply == is_supply);
-        let mut all: Vec<(u32, u32)> = mine().map(|(link, number)| (link.buffer, number)).collect();
+        let mine = links.iter().zip(0_u32..).filter(|(link, _)| link.is_supply == is_supply);
+        let mut all: Vec<(u32, u32)> = mine.map(|(link, number)| (link.buffer, number)).collect();
         all.sort_unstable();
         let first = |buffer: u32| all.partition_point(|&(other, _)| other < buffer);
         let position = |buffer: u32| u32::try_from(first(buffer)).expect("fewer than 2^32 links");
@@ -329,7 +329,7 @@ struct Search {
     reached: Vec<u32>,
     done: Vec<u32>,
     distances: Vec<u64>,
-    next: Vec<u32>,
+    toward: Vec<u32>,
     /// Nodes at the distance that is looked at now, and those farther away.
     near: Vec<u32>,
     at: u64,
@@ -344,7 +344,7 @@ impl Search {
             reached: vec![0; nodes],
             done: vec![0; nodes],
             distances: vec![0; nodes],
-            next: vec![0; nodes],
+            toward: vec![0; nodes],
             near: Vec::new(),
             at: 0,
             far: BinaryHeap::new(),
@@ -367,7 +367,7 @@ impl Search {
         if self.reached[index] == self.turn && self.distances[index] <= length {
             return;
         }
-        (self.reached[index], self.distances[index], self.next[index]) = (self.turn, length, next);
+        (self.reached[index], self.distances[index], self.toward[index]) = (self.turn, length, next);
         if length == distance {
             self.near.push(node);
         } else {
@@ -399,6 +399,6 @@ impl Search {
     }
 
     fn next_of(&self, node: u32) -> u32 {
-        self.next[node as usize]
+        self.toward[node as usize]
     }
 }

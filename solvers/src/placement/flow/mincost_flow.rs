@@ -120,17 +120,11 @@ fn objects(instance: &Instance, followed: &[Option<BufferId>]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, LiveRange, execute};
+    use planlab_dsa::{Budget, execute};
     use proptest::prelude::*;
 
     use super::*;
-
-    fn instance(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
-    }
+    use crate::placement::sharing::testing::instance;
 
     fn height(instance: &Instance) -> u64 {
         execute(&MincostFlow, instance, Budget::default(), 0).height().expect("a plan").get()

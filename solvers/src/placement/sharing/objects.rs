@@ -130,16 +130,13 @@ impl Objects {
 
 /// What tests of these planners share.
 #[cfg(test)]
-pub(super) mod testing {
+pub(crate) mod testing {
     use planlab_dsa::{Alignment, Budget, Buffer, Bytes, Instance, LiveRange, Planner, execute};
 
     use super::*;
 
-    /// Rows of size, start and end.
-    pub(in super::super) type Rows = Vec<(u64, u32, u32)>;
-
-    /// The instance of some rows.
-    pub(in super::super) fn instance(rows: &[(u64, u32, u32)]) -> Instance {
+    /// The instance of some rows of size, start and end.
+    pub(crate) fn instance(rows: &[(u64, u32, u32)]) -> Instance {
         let buffer = |&(size, start, end): &(u64, u32, u32)| {
             Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
         };
@@ -147,18 +144,18 @@ pub(super) mod testing {
     }
 
     /// The offsets that a planner gives.
-    pub(in super::super) fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
+    pub(crate) fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
         let best = execute(planner, instance, Budget::default(), 0).best.expect("a plan");
         best.offsets().iter().map(|offset| offset.get()).collect()
     }
 
     /// The offsets of objects by number, as the published loops give them.
-    pub(in super::super) fn offsets_of(instance: &Instance, object_of: &[u32]) -> Vec<u64> {
+    pub(crate) fn offsets_of(instance: &Instance, object_of: &[u32]) -> Vec<u64> {
         stacked(instance, object_of).iter().map(|offset| offset.get()).collect()
     }
 
     /// The published loop over all objects, for buffers in an order.
-    pub(in super::super) fn literal(instance: &Instance, order: &[BufferId]) -> Vec<u32> {
+    pub(crate) fn literal(instance: &Instance, order: &[BufferId]) -> Vec<u32> {
         let mut object_of = vec![u32::MAX; instance.len()];
         let mut sizes: Vec<u64> = Vec::new();
         for &id in order {
