@@ -47,16 +47,16 @@ struct Link {
     flow: i32,
 }
 
-/// Which links belong to each buffer on one side.
+/// The links from which each buffer's demand can be met.
 #[derive(Clone, Debug, Default)]
-struct Sides {
+struct Demands {
     starts: Vec<u32>,
     links: Vec<u32>,
 }
 
-impl Sides {
-    fn new(links: &[Link], buffers: usize, is_supply: bool) -> Self {
-        let mine = links.iter().zip(0_u32..).filter(|(link, _)| link.is_supply == is_supply);
+impl Demands {
+    fn new(links: &[Link], buffers: usize) -> Self {
+        let mine = links.iter().zip(0_u32..).filter(|(link, _)| !link.is_supply);
         let mut all: Vec<(u32, u32)> = mine.map(|(link, number)| (link.buffer, number)).collect();
         all.sort_unstable();
         let first = |buffer: u32| all.partition_point(|&(other, _)| other < buffer);
@@ -74,8 +74,7 @@ impl Sides {
 pub(super) struct Network {
     sizes: Vec<u64>,
     links: Vec<Link>,
-    supplies: Sides,
-    demands: Sides,
+    demands: Demands,
     /// The link that each buffer's supply goes into.
     goes_into: Vec<Option<u32>>,
     /// Of each link, then of each supply, then of each demand.
@@ -107,8 +106,7 @@ impl Network {
         let links = chains(instance, &sizes);
         let nodes = links.len() + 2 * sizes.len();
         Self {
-            supplies: Sides::new(&links, sizes.len(), true),
-            demands: Sides::new(&links, sizes.len(), false),
+            demands: Demands::new(&links, sizes.len()),
             goes_into: vec![None; sizes.len()],
             potentials: vec![0; nodes],
             search: Search::new(nodes),

@@ -63,9 +63,7 @@ impl MincostFlow {
     pub fn cost(instance: &Instance) -> Bytes {
         let Ok(followed) = followed(instance, |_| Ok::<(), std::convert::Infallible>(()));
         let size = |id: BufferId| instance.buffer(id).size.get();
-        let grown = |id: BufferId| {
-            size(id).saturating_sub(followed[id.index()].map_or(0, size))
-        };
+        let grown = |id: BufferId| size(id).saturating_sub(followed[id.index()].map_or(0, size));
         Bytes::new(instance.ids().map(grown).sum())
     }
 }
@@ -169,7 +167,8 @@ mod tests {
         let size = |id: usize| i64::try_from(instance.buffers()[id].size.get()).expect("small");
         let live = |id: usize| instance.buffers()[id].live;
         let mut followed: Vec<Option<usize>> = vec![None; count];
-        let cost = |before: Option<usize>, id: usize| before.map_or(size(id), |b| (size(id) - size(b)).max(0));
+        let cost =
+            |before: Option<usize>, id: usize| before.map_or(size(id), |b| (size(id) - size(b)).max(0));
         for demand in 0..count {
             // The least cost of bringing a unit to each buffer that has one already, or to the new one.
             let mut need = vec![i64::MAX; count];

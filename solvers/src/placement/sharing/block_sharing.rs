@@ -273,7 +273,8 @@ mod tests {
     #[test]
     fn an_input_is_overwritten_only_by_its_last_reader() {
         let chain = |reads_again: &[u32]| {
-            let nodes = vec![node(&[], &[0], &[]), node(&[0], &[1], &[(0, 0, false)]), node(reads_again, &[2], &[])];
+            let nodes =
+                vec![node(&[], &[0], &[]), node(&[0], &[1], &[(0, 0, false)]), node(reads_again, &[2], &[])];
             plan(vec![entry(8); 3], nodes).0
         };
         assert_eq!(chain(&[1]), [Some(0), Some(0), Some(1)]);

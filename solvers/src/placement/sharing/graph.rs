@@ -234,8 +234,7 @@ fn check(node: usize, parts: &Node, entries: &[Entry], made: &mut [bool]) -> Res
             return Err(SharingGraphError::MadeTwice { node, entry });
         }
     }
-    let is_known =
-        |pair: &&InPlaceEntries| pair.read < parts.reads.len() && pair.write < parts.writes.len();
+    let is_known = |pair: &&InPlaceEntries| pair.read < parts.reads.len() && pair.write < parts.writes.len();
     match parts.in_place.iter().find(|pair| !is_known(pair)) {
         Some(&InPlaceEntries { read, write, .. }) => {
             Err(SharingGraphError::UnknownPosition { node, read, write })
@@ -297,9 +296,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_made_at_its_first_step_and_read_at_its_last() {
-        let buffer = |start, end| {
-            Buffer::new(Bytes::new(4), LiveRange::new(start, end).expect("not empty"))
-        };
+        let buffer = |start, end| Buffer::new(Bytes::new(4), LiveRange::new(start, end).expect("not empty"));
         let pair = |a, b| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
         let instance = Instance::builder()
             .buffers([buffer(5, 9), buffer(8, 12), buffer(8, 9), buffer(8, 10)])

@@ -25,9 +25,7 @@
 //!   are live at that step.
 //! - One colour: an instance says which pairs to keep apart, not which steps may run side by side.
 
-use planlab_dsa::{
-    BufferId, Descriptor, Guarantee, Halt, Honours, InPlace, Instance, Plan, Planner, Run,
-};
+use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Honours, InPlace, Instance, Plan, Planner, Run};
 
 use super::block_sharing::{BlockSharing, SharedBlocks};
 use super::graph::SharingGraph;
@@ -87,8 +85,10 @@ pub(super) fn try_match_ranges(run: &mut Run<'_>, rules: BlockSharing) -> Result
 fn plan_of(instance: &Instance, shared: &SharedBlocks) -> Plan {
     let block_of: Vec<u32> =
         shared.block_of.iter().map(|block| block.expect("no buffer is external")).collect();
-    let pair =
-        |&(input, output): &(u32, u32)| InPlace { input: BufferId::new(input), output: BufferId::new(output) };
+    let pair = |&(input, output): &(u32, u32)| InPlace {
+        input: BufferId::new(input),
+        output: BufferId::new(output),
+    };
     Plan { offsets: stacked(instance, &block_of), in_place: shared.in_place.iter().map(pair).collect() }
 }
 
@@ -102,9 +102,8 @@ mod tests {
 
     #[test]
     fn a_hand_over_saves_a_block() {
-        let buffer = |size, start, end| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
+        let buffer =
+            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
         let pair = |a, b| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
         let instance = Instance::builder()
             .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(4, 3, 6)])
@@ -158,7 +157,9 @@ mod tests {
                     block.holds.is_none() && block.size * range >= bytes && bytes * range >= block.size
                 };
                 match blocks.iter_mut().filter(within).min_by_key(|block| rank(block)) {
-                    Some(block) => *block = Block { size: bytes.max(block.size), holds: Some(id), released: 0 },
+                    Some(block) => {
+                        *block = Block { size: bytes.max(block.size), holds: Some(id), released: 0 }
+                    }
                     None => blocks.push(Block { size: bytes, holds: Some(id), released: 0 }),
                 }
             }
