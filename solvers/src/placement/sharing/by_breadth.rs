@@ -12,8 +12,9 @@
 //!
 //! # Complexity
 //!
-//! O(n k log n) where a buffer has k objects to look at before one is free. The published loop looks at
-//! every object, and keeps a list of what is live for every step.
+//! O(n k log n) where a buffer has k objects to look at before one is free, as for
+//! `shared-objects/by-size`. The published loop looks at every object, and keeps a list of what is live for
+//! every step.
 //!
 //! # Deviations from the paper
 //!
@@ -54,7 +55,7 @@ impl Planner for SharedObjectsByBreadth {
             randomized: false,
             reference: REFERENCE,
             complexity: "n k log n for k objects to look at",
-            practical: None,
+            practical: Some(100_000),
         }
     }
 
