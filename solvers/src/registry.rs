@@ -8,8 +8,13 @@ use crate::cp::CpPumpkin;
 use crate::milp::{MipCbc, MipHighs};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
+use crate::placement::flow::MincostFlow;
 use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
+use crate::placement::sharing::{
+    MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
+    SharedObjectsSizeDistance,
+};
 use crate::placement::skyline::{BestFit, BestFitReference};
 use crate::placement::{Order, Portfolio, Scaled};
 
@@ -32,6 +37,13 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(GreedyByBreadth));
     all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
+    all.push(Box::new(SharedObjectsBySize));
+    all.push(Box::new(SharedObjectsByBreadth));
+    all.push(Box::new(SharedObjectsInOrder));
+    all.push(Box::new(SharedObjectsSizeDistance));
+    all.push(Box::new(MxnetSharing));
+    all.push(Box::new(PatentFreeList));
+    all.push(Box::new(MincostFlow));
     all.push(Box::new(HillClimbTvm));
     all.push(Box::new(HillClimbVela::default()));
     all.push(Box::new(Annealing::default()));

@@ -6,6 +6,7 @@ mod carry;
 pub(crate) mod columns;
 mod demands;
 pub mod exact;
+pub mod flow;
 pub mod greedy;
 mod occupancy;
 mod order;
@@ -14,6 +15,7 @@ mod portfolio;
 mod range_max;
 mod scaled;
 pub mod search;
+pub mod sharing;
 pub mod skyline;
 mod start_from_hints;
 

@@ -65,7 +65,8 @@ impl Planner for GreedyByBreadth {
     }
 }
 
-fn broadest_first(instance: &Instance) -> Vec<BufferId> {
+/// The buffers, each at the broadest step of its live range, then by size, then by id.
+pub(crate) fn broadest_first(instance: &Instance) -> Vec<BufferId> {
     let peaks = Peaks::new(instance);
     by(instance, |buffer| {
         let (breadth, step) = peaks.of(buffer);

@@ -8,6 +8,7 @@ mod placer;
 
 pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
+pub(crate) use by_breadth::broadest_first;
 pub use by_size::GreedyBySize;
 pub use first_fit::FirstFit;
 pub(crate) use placer::{Rule, place_in_order};

@@ -1,0 +1,402 @@
+//! The flow network of `mincost-flow` with O(n log n) arcs, and its optimal flow.
+//!
+//! What ends (a *supply*) and what begins (a *demand*) are events in time, ends before starts at one step. The
+//! time axis is halved again and again. At each halving, the supplies of the left half and the demands of the
+//! right half are nodes of a *chain*, ascending by size, with arcs both ways between neighbours: upwards at
+//! the cost of the difference, downwards at none. A supply may go into any of its nodes, a demand be met from
+//! any of its own.
+//!
+//! ```text
+//!   size     left half | right half
+//!     9         i      |                 i to j: down, at no cost
+//!     7                |     j           k to j: up, at 7 - 4
+//!     4         k      |
+//!            ----------------------> time
+//! ```
+//!
+//! **The optimum is that of all arcs.** Supply i may serve demand j exactly if i's event comes before j's, and
+//! then there is just one halving with i on the left and j on the right. Its chain leads from i to j at
+//! max(0, size j - size i): straight up or straight down. So each flow over all arcs is one here, at the same
+//! cost. Conversely, what flows through a chain can be taken apart into ways from its supplies to its demands;
+//! each joins a pair that may follow each other, and none costs less than max(0, size j - size i), as only
+//! steps upwards cost anything and they make up at least the difference.
+//!
+//! # The optimal flow
+//!
+//! One demand after the other is met along a shortest augmenting path, searched backwards from the demand to
+//! the nearest unused supply, or to the source that opens an object; potentials keep every arc's reduced cost
+//! from being negative (Jonker and Volgenant). Costs are differences of sizes and all potentials are at most
+//! the sum of all sizes, so 64 bits hold them.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+
+use planlab_dsa::{BufferId, Instance};
+
+/// What a node of a chain belongs to.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    buffer: u32,
+    is_supply: bool,
+    /// Whether there is a larger one in the chain: the next link.
+    has_next: bool,
+    /// Whether the buffer's unit goes through here.
+    is_used: bool,
+    /// What flows to the next link, less what flows back.
+    flow: i32,
+}
+
+/// The links from which each buffer's demand can be met.
+#[derive(Clone, Debug, Default)]
+struct Demands {
+    starts: Vec<u32>,
+    links: Vec<u32>,
+}
+
+impl Demands {
+    fn new(links: &[Link], buffers: usize) -> Self {
+        let mine = links.iter().zip(0_u32..).filter(|(link, _)| !link.is_supply);
+        let mut all: Vec<(u32, u32)> = mine.map(|(link, number)| (link.buffer, number)).collect();
+        all.sort_unstable();
+        let first = |buffer: u32| all.partition_point(|&(other, _)| other < buffer);
+        let position = |buffer: u32| u32::try_from(first(buffer)).expect("fewer than 2^32 links");
+        let starts = (0_u32..).take(buffers + 1).map(position).collect();
+        Self { starts, links: all.into_iter().map(|(_, number)| number).collect() }
+    }
+
+    fn of(&self, buffer: u32) -> Range<usize> {
+        self.starts[buffer as usize] as usize..self.starts[buffer as usize + 1] as usize
+    }
+}
+
+/// The network, with a flow that is optimal for the demands met so far.
+pub(super) struct Network {
+    sizes: Vec<u64>,
+    links: Vec<Link>,
+    demands: Demands,
+    /// The link that each buffer's supply goes into.
+    goes_into: Vec<Option<u32>>,
+    /// Of each link, then of each supply, then of each demand.
+    potentials: Vec<u64>,
+    search: Search,
+}
+
+/// A node of the search: a link, a supply, or a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Link(u32),
+    Supply(u32),
+    Demand(u32),
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug)]
+enum Begin {
+    /// At a supply that nobody uses.
+    Supply(u32),
+    /// With an object that is opened for a demand.
+    Open(u32),
+}
+
+impl Network {
+    /// Without a flow; O(n log^2 n).
+    pub(super) fn new(instance: &Instance) -> Self {
+        let sizes: Vec<u64> = instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
+        let links = chains(instance, &sizes);
+        let nodes = links.len() + 2 * sizes.len();
+        Self {
+            demands: Demands::new(&links, sizes.len()),
+            goes_into: vec![None; sizes.len()],
+            potentials: vec![0; nodes],
+            search: Search::new(nodes),
+            sizes,
+            links,
+        }
+    }
+
+    /// Meets the demand of a buffer; says how many nodes were looked at.
+    pub(super) fn supply(&mut self, id: BufferId) -> u64 {
+        let root = Node::Demand(id.get());
+        self.search.begin(self.index(root));
+        let mut best: Option<(u64, Begin)> = None;
+        while let Some((distance, index)) = self.search.next() {
+            if best.is_some_and(|(least, _)| least <= distance) {
+                break;
+            }
+            self.search.settle(index);
+            let node = self.node(index);
+            if let Some((rest, begin)) = self.begin(node) {
+                let length = distance + rest;
+                if best.is_none_or(|(least, _)| length < least) {
+                    best = Some((length, begin));
+                }
+            }
+            self.expand(node, distance);
+        }
+        let (length, begin) = best.expect("an object can be opened for the demand itself");
+        for &index in &self.search.settled {
+            self.potentials[index as usize] += length.saturating_sub(self.search.distance(index));
+        }
+        self.augment(begin, root);
+        self.search.settled.len() as u64
+    }
+
+    /// For each buffer the one that it follows: what flows through each chain, taken apart.
+    pub(super) fn followed(&self) -> Vec<Option<BufferId>> {
+        let mut followed = vec![None; self.sizes.len()];
+        let mut waiting: VecDeque<&Link> = VecDeque::new();
+        for link in self.links.iter().filter(|link| link.is_used) {
+            // What waits flows to the next link, or from it: supplies or demands, never both.
+            match waiting.pop_back() {
+                Some(other) if other.is_supply != link.is_supply => {
+                    let (supply, demand) = if link.is_supply { (link, other) } else { (other, link) };
+                    followed[demand.buffer as usize] = Some(BufferId::new(supply.buffer));
+                }
+                other => waiting.extend(other.into_iter().chain([link])),
+            }
+        }
+        followed
+    }
+
+    fn index(&self, node: Node) -> u32 {
+        let links = u32::try_from(self.links.len()).expect("fewer than 2^32 links");
+        let buffers = u32::try_from(self.sizes.len()).expect("an instance has fewer than 2^32 buffers");
+        match node {
+            Node::Link(link) => link,
+            Node::Supply(buffer) => links + buffer,
+            Node::Demand(buffer) => links + buffers + buffer,
+        }
+    }
+
+    fn node(&self, index: u32) -> Node {
+        let first = |node| self.index(node);
+        if index < first(Node::Supply(0)) {
+            Node::Link(index)
+        } else if index < first(Node::Demand(0)) {
+            Node::Supply(index - first(Node::Supply(0)))
+        } else {
+            Node::Demand(index - first(Node::Demand(0)))
+        }
+    }
+
+    /// What it costs to begin a path at a node, where it can.
+    fn begin(&self, node: Node) -> Option<(u64, Begin)> {
+        match node {
+            Node::Supply(buffer) if self.goes_into[buffer as usize].is_none() => {
+                Some((0, Begin::Supply(buffer)))
+            }
+            Node::Demand(buffer) => {
+                let potential = self.potentials[self.index(node) as usize];
+                Some((self.sizes[buffer as usize] - potential, Begin::Open(buffer)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Looks at everything from which a unit can come to a node.
+    fn expand(&mut self, node: Node, distance: u64) {
+        match node {
+            Node::Demand(buffer) => {
+                for place in self.demands.of(buffer) {
+                    let link = self.demands.links[place];
+                    if !self.links[link as usize].is_used {
+                        self.relax(Node::Link(link), node, 0, distance);
+                    }
+                }
+            }
+            Node::Supply(buffer) => {
+                if let Some(link) = self.goes_into[buffer as usize] {
+                    self.relax(Node::Link(link), node, 0, distance);
+                }
+            }
+            Node::Link(link) => self.expand_link(link, distance),
+        }
+    }
+
+    fn expand_link(&mut self, number: u32, distance: u64) {
+        let (node, link) = (Node::Link(number), self.links[number as usize]);
+        match (link.is_supply, link.is_used) {
+            (true, false) => self.relax(Node::Supply(link.buffer), node, 0, distance),
+            (false, true) => self.relax(Node::Demand(link.buffer), node, 0, distance),
+            _ => {}
+        }
+        if link.has_next {
+            // Down at no cost, or less of what flows up.
+            let cost = if link.flow > 0 { -self.rise(number) } else { 0 };
+            self.relax(Node::Link(number + 1), node, cost, distance);
+        }
+        if let Some(below) = number.checked_sub(1)
+            && self.links[below as usize].has_next
+        {
+            // Up at the difference, or less of what flows down.
+            let cost = if self.links[below as usize].flow < 0 { 0 } else { self.rise(below) };
+            self.relax(Node::Link(below), node, cost, distance);
+        }
+    }
+
+    /// The difference in size between a link and the next.
+    fn rise(&self, link: u32) -> i128 {
+        let size = |link: u32| i128::from(self.sizes[self.links[link as usize].buffer as usize]);
+        size(link + 1) - size(link)
+    }
+
+    fn relax(&mut self, from: Node, to: Node, cost: i128, distance: u64) {
+        let (from, to) = (self.index(from), self.index(to));
+        let potential = |index: u32| i128::from(self.potentials[index as usize]);
+        let reduced = cost + potential(from) - potential(to);
+        let length = u64::try_from(reduced).ok().and_then(|reduced| distance.checked_add(reduced));
+        debug_assert!(reduced >= 0, "potentials keep reduced costs from being negative");
+        // What leaves 64 bits is longer than opening an object.
+        if let Some(length) = length {
+            self.search.reach(from, to, length, distance);
+        }
+    }
+
+    fn augment(&mut self, begin: Begin, root: Node) {
+        let mut node = match begin {
+            Begin::Supply(buffer) => Node::Supply(buffer),
+            Begin::Open(buffer) => Node::Demand(buffer),
+        };
+        while node != root {
+            let next = self.node(self.search.next_of(self.index(node)));
+            match (node, next) {
+                (Node::Supply(buffer), Node::Link(link)) => {
+                    self.goes_into[buffer as usize] = Some(link);
+                    self.links[link as usize].is_used = true;
+                }
+                (Node::Link(link), Node::Demand(_)) => self.links[link as usize].is_used = true,
+                (Node::Link(link), Node::Supply(_)) | (Node::Demand(_), Node::Link(link)) => {
+                    self.links[link as usize].is_used = false;
+                }
+                (Node::Link(link), Node::Link(next)) if next > link => self.links[link as usize].flow += 1,
+                (Node::Link(_), Node::Link(next)) => self.links[next as usize].flow -= 1,
+                _ => unreachable!("a unit goes through links"),
+            }
+            node = next;
+        }
+    }
+}
+
+/// The chains of all halvings, one after the other.
+fn chains(instance: &Instance, sizes: &[u64]) -> Vec<Link> {
+    let mut events: Vec<(u32, bool, u32)> = Vec::with_capacity(2 * sizes.len());
+    for (buffer, id) in instance.buffers().iter().zip(0..) {
+        events.push((buffer.live.end().get(), false, id));
+        events.push((buffer.live.start().get(), true, id));
+    }
+    events.sort_unstable();
+    let mut by_size: Vec<usize> = (0..events.len()).collect();
+    by_size.sort_by_key(|&event| sizes[events[event].2 as usize]);
+    let mut links = Vec::new();
+    for level in (0..usize::BITS).take_while(|&level| events.len().saturating_sub(1) >> level > 0) {
+        // Supplies of left halves and demands of right ones.
+        let faces = |&event: &usize| events[event].1 == ((event >> level) % 2 == 1);
+        let half_of = |event: usize| event >> (level + 1);
+        let mut facing: Vec<usize> = by_size.iter().copied().filter(faces).collect();
+        facing.sort_by_key(|&event| half_of(event));
+        for chain in facing.chunk_by(|&a, &b| half_of(a) == half_of(b)) {
+            push_chain(&mut links, chain.iter().map(|&event| (events[event].2, !events[event].1)));
+        }
+    }
+    links
+}
+
+/// Appends a chain of buffers, each with whether it is a supply, unless it has one kind alone.
+fn push_chain(links: &mut Vec<Link>, chain: impl Iterator<Item = (u32, bool)>) {
+    let first = links.len();
+    links.extend(chain.map(|(buffer, is_supply)| Link {
+        buffer,
+        is_supply,
+        has_next: true,
+        is_used: false,
+        flow: 0,
+    }));
+    let supplies = links[first..].iter().filter(|link| link.is_supply).count();
+    if supplies == 0 || supplies == links.len() - first {
+        links.truncate(first);
+    } else if let Some(last) = links.last_mut() {
+        last.has_next = false;
+    }
+}
+
+/// Distances to one demand, and the paths there.
+struct Search {
+    turn: u32,
+    /// The turn at which each node was reached, and at which it was settled.
+    reached: Vec<u32>,
+    done: Vec<u32>,
+    distances: Vec<u64>,
+    toward: Vec<u32>,
+    /// Nodes at the distance that is looked at now, and those farther away.
+    near: Vec<u32>,
+    at: u64,
+    far: BinaryHeap<Reverse<(u64, u32)>>,
+    settled: Vec<u32>,
+}
+
+impl Search {
+    fn new(nodes: usize) -> Self {
+        Self {
+            turn: 0,
+            reached: vec![0; nodes],
+            done: vec![0; nodes],
+            distances: vec![0; nodes],
+            toward: vec![0; nodes],
+            near: Vec::new(),
+            at: 0,
+            far: BinaryHeap::new(),
+            settled: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, root: u32) {
+        self.turn += 1;
+        self.near.clear();
+        self.far.clear();
+        self.settled.clear();
+        self.at = 0;
+        self.reach(root, root, 0, 0);
+    }
+
+    /// A way from a node over `next`, at a distance of `distance`, of the given length.
+    fn reach(&mut self, node: u32, next: u32, length: u64, distance: u64) {
+        let index = node as usize;
+        if self.reached[index] == self.turn && self.distances[index] <= length {
+            return;
+        }
+        (self.reached[index], self.distances[index], self.toward[index]) = (self.turn, length, next);
+        if length == distance {
+            self.near.push(node);
+        } else {
+            self.far.push(Reverse((length, node)));
+        }
+    }
+
+    /// The nearest node that is not settled.
+    fn next(&mut self) -> Option<(u64, u32)> {
+        loop {
+            let (distance, node) = match self.near.pop() {
+                Some(node) => (self.at, node),
+                None => self.far.pop()?.0,
+            };
+            if self.done[node as usize] != self.turn {
+                self.at = distance;
+                return Some((distance, node));
+            }
+        }
+    }
+
+    fn settle(&mut self, node: u32) {
+        self.done[node as usize] = self.turn;
+        self.settled.push(node);
+    }
+
+    fn distance(&self, node: u32) -> u64 {
+        self.distances[node as usize]
+    }
+
+    fn next_of(&self, node: u32) -> u32 {
+        self.toward[node as usize]
+    }
+}

@@ -1,0 +1,6 @@
+//! Planners that solve a flow problem.
+
+mod chains;
+mod mincost_flow;
+
+pub use mincost_flow::MincostFlow;

@@ -1,0 +1,70 @@
+//! Numbers that change, and the first of them that is small enough, in O(log n).
+
+/// A perfect binary tree of minima.
+#[derive(Clone, Debug)]
+pub(super) struct FirstAtMost {
+    leaves: usize,
+    tree: Vec<u64>,
+}
+
+impl FirstAtMost {
+    /// `count` places without a number.
+    pub(super) fn new(count: usize) -> Self {
+        let leaves = count.next_power_of_two();
+        Self { leaves, tree: vec![u64::MAX; 2 * leaves] }
+    }
+
+    /// Puts a number into a place, or takes what is there out.
+    pub(super) fn set(&mut self, place: usize, number: Option<u32>) {
+        let mut node = place + self.leaves;
+        self.tree[node] = number.map_or(u64::MAX, u64::from);
+        while node > 1 {
+            node /= 2;
+            self.tree[node] = self.tree[2 * node].min(self.tree[2 * node + 1]);
+        }
+    }
+
+    /// The first place from `from` on whose number is at most `limit`.
+    pub(super) fn find(&self, from: usize, limit: u32) -> Option<usize> {
+        if from >= self.leaves {
+            return None;
+        }
+        let is_over = |node: usize| self.tree[node] > u64::from(limit);
+        let mut node = from + self.leaves;
+        while is_over(node) {
+            // Whatever lies right of it: the sibling of the first node on the way up that is a left one.
+            node >>= node.trailing_ones();
+            if node == 0 {
+                return None;
+            }
+            node += 1;
+        }
+        while node < self.leaves {
+            node *= 2;
+            node += usize::from(is_over(node));
+        }
+        Some(node - self.leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_query_gives_the_first_place() {
+        let numbers = [Some(7), None, Some(3), Some(9), Some(3), None, Some(u32::MAX), Some(0), None];
+        let mut tree = FirstAtMost::new(numbers.len());
+        for (place, &number) in numbers.iter().enumerate() {
+            tree.set(place, Some(5));
+            tree.set(place, number);
+        }
+        for from in 0..20 {
+            for limit in [0, 2, 3, 8, 9, u32::MAX] {
+                let fits = |&place: &usize| numbers[place].is_some_and(|number| number <= limit);
+                let expected = (from..numbers.len()).find(fits);
+                assert_eq!(tree.find(from, limit), expected, "{from} {limit}");
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Shared objects in execution order: each buffer takes the free object whose size is nearest to its own.
+//!
+//! When a buffer begins, the objects of all that has ended are free. The one is taken that wastes least: the
+//! smallest that holds the buffer, or the largest of the smaller ones, which grows, where that is nearer. A
+//! new object is opened only where none is free, so that there are never more objects than buffers live at
+//! one step.
+//!
+//! # References
+//!
+//! 1. J. Lee et al., *On-device neural net inference with mobile GPUs*, 2019, arXiv:1907.01989, section 4.
+//! 2. Y. Pisarchyk and J. Lee, *Efficient memory management for deep neural net inference*, 2020,
+//!    arXiv:2001.03288 (compares with it).
+//! 3. The GPU delegate of TensorFlow Lite, `memory_management/greedy_in_order_assignment`.
+//!
+//! # Complexity
+//!
+//! O(n log n).
+//!
+//! # Deviations from the public code
+//!
+//! None in the rule. Ties: between buffers that begin together the lower id, between the sizes the larger
+//! object; of objects of one size the public code takes the one opened first where they hold the buffer, and
+//! the one opened last where they have to grow, and so does this. Alignment is honoured within objects.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Instance, Plan, Planner, Run};
+
+use super::objects::{HONOURS, stacked};
+use crate::placement::Order;
+
+/// Execution order, nearest size; key `shared-objects/in-order`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::sharing::SharedObjectsInOrder;
+///
+/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&SharedObjectsInOrder, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SharedObjectsInOrder;
+
+impl Planner for SharedObjectsInOrder {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "shared-objects/in-order".into(),
+            summary: "whole objects shared: in execution order, free object of the nearest size".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: "Lee et al. 2019, arXiv:1907.01989, section 4",
+            complexity: "n log n",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let object_of = in_order(run.instance(), |work| run.tick(work))?;
+        run.offer(Plan::from_offsets(stacked(run.instance(), &object_of)))
+    }
+}
+
+fn in_order<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<u32>, E> {
+    let mut object_of = vec![0; instance.len()];
+    let mut sizes: Vec<u64> = Vec::new();
+    let mut free = BTreeSet::new();
+    let mut in_use: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
+    for id in Order::Start.of(instance) {
+        tick(1)?;
+        let buffer = instance.buffer(id);
+        let ((start, end), size) = (buffer.live.into(), buffer.size.get());
+        while let Some(&Reverse((over, object))) = in_use.peek()
+            && over <= start
+        {
+            in_use.pop();
+            free.insert((sizes[object as usize], object));
+        }
+        let object = nearest(&free, size).map_or_else(
+            || {
+                sizes.push(0);
+                u32::try_from(sizes.len() - 1).expect("no more objects than buffers")
+            },
+            |found| {
+                free.remove(&found);
+                found.1
+            },
+        );
+        let known = &mut sizes[object as usize];
+        *known = size.max(*known);
+        in_use.push(Reverse((end, object)));
+        object_of[id.index()] = object;
+    }
+    Ok(object_of)
+}
+
+/// The free object, with its size, whose size is nearest; of equally near ones the larger.
+fn nearest(free: &BTreeSet<(u64, u32)>, size: u64) -> Option<(u64, u32)> {
+    let larger = free.range((size, 0)..).next();
+    let smaller = free.range(..(size, 0)).next_back();
+    let distance = |object: &&(u64, u32)| object.0.abs_diff(size);
+    larger.into_iter().chain(smaller).min_by_key(distance).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use proptest::prelude::*;
+
+    use super::super::objects::testing::{instance, offsets, offsets_of};
+    use super::*;
+
+    /// The records that the public code tests itself with, and the objects that it expects.
+    #[test]
+    fn published_records_have_the_published_objects() {
+        let chain = instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
+        assert_eq!(in_order(&chain, |_| Ok::<(), ()>(())), Ok(vec![0, 1, 0, 1, 0]));
+        let records = instance(&[
+            (32, 0, 2),
+            (32, 1, 5),
+            (8, 2, 6),
+            (16, 3, 6),
+            (8, 4, 6),
+            (64, 5, 8),
+            (8, 6, 9),
+            (8, 7, 9),
+            (16, 8, 10),
+        ]);
+        assert_eq!(in_order(&records, |_| Ok::<(), ()>(())), Ok(vec![0, 1, 0, 2, 3, 1, 3, 2, 0]));
+        // Objects of 32, 64, 16 and 8 bytes.
+        assert_eq!(offsets(&SharedObjectsInOrder, &records), [0, 32, 0, 96, 112, 32, 112, 96, 0]);
+    }
+
+    #[test]
+    fn a_smaller_object_that_is_nearer_grows() {
+        let instance = instance(&[(10, 0, 1), (4, 0, 1), (5, 1, 2)]);
+        assert_eq!(offsets(&SharedObjectsInOrder, &instance), [0, 10, 10]);
+    }
+
+    /// Looks at every object.
+    fn literal(instance: &Instance) -> Vec<u32> {
+        let mut object_of = vec![0; instance.len()];
+        // Size, and the end of what is in it.
+        let mut objects: Vec<(u64, u32)> = Vec::new();
+        for id in Order::Start.of(instance) {
+            let (size, live) = (instance.buffer(id).size.get(), instance.buffer(id).live);
+            let free = (0..objects.len()).filter(|&object| objects[object].1 <= live.start().get());
+            let rank = |&object: &usize| {
+                let known = objects[object].0;
+                let is_smaller = known < size;
+                let turn = if is_smaller { usize::MAX - object } else { object };
+                (known.abs_diff(size), is_smaller, turn)
+            };
+            let object = free.min_by_key(rank).unwrap_or_else(|| {
+                objects.push((0, 0));
+                objects.len() - 1
+            });
+            objects[object] = (objects[object].0.max(size), live.end().get());
+            object_of[id.index()] = u32::try_from(object).expect("few");
+        }
+        object_of
+    }
+
+    proptest! {
+        #[test]
+        fn plans_are_those_of_the_plain_loop(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+        ) {
+            let expected = offsets_of(&instance, &literal(&instance));
+            prop_assert_eq!(offsets(&SharedObjectsInOrder, &instance), expected);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Planners that share whole objects: two buffers have all of their place in common, or nothing.
+//!
+//! That is what memory that cannot be addressed byte by byte asks for (textures on a GPU), and what a
+//! framework can do that hands out blocks of its own. The height is the sum of the sizes of the objects:
+//! no plan here can put two small buffers into the place of a large one.
+
+mod block_sharing;
+mod blocks;
+mod by_breadth;
+mod by_size;
+mod colours;
+mod first_at_most;
+mod graph;
+mod in_order;
+mod mxnet;
+mod nearest;
+mod objects;
+mod patent;
+mod size_distance;
+mod stages;
+
+pub use block_sharing::{BlockSharing, SharedBlocks};
+pub use by_breadth::SharedObjectsByBreadth;
+pub use by_size::SharedObjectsBySize;
+pub use graph::{Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
+pub use in_order::SharedObjectsInOrder;
+pub use mxnet::MxnetSharing;
+#[cfg(test)]
+pub(crate) use objects::testing;
+pub(crate) use objects::{HONOURS, stacked};
+pub use patent::PatentFreeList;
+pub use size_distance::SharedObjectsSizeDistance;

@@ -1,0 +1,191 @@
+//! MXNet's memory planner on placement instances, its match range searched.
+//!
+//! The steps at which buffers begin or end are the nodes of a graph: a step makes the buffers that begin at
+//! it and reads those whose last step it is. [`BlockSharing`] plans that graph with match ranges of 1, 2, 4, 8
+//! and 16; the blocks stand one above the other, and the lowest of the five plans is kept.
+//!
+//! # References
+//!
+//! 1. T. Chen et al., *MXNet: a flexible and efficient machine learning library for heterogeneous distributed
+//!    systems*, 2015, arXiv:1512.01274, and the note *Optimizing memory consumption in deep learning* of its
+//!    documentation (sharing, in place, colours).
+//! 2. NNVM, `PlanMemory` with `NNVM_AUTO_SEARCH_MATCH_RANGE`.
+//!
+//! # Complexity
+//!
+//! O(n log n) for each match range.
+//!
+//! # Deviations from the public code
+//!
+//! - A block is within the range where it is at least the size over the factor; the public code compares with
+//!   whole bytes, rounded down, so that plans would change with the unit of the sizes.
+//! - An in-place permission is used where both buffers are of one size, as published, and of one alignment. A
+//!   buffer that lives for one step never takes another's place, as nobody reads it.
+//! - A buffer that begins at the last step of another does not take its block unless that is permitted: both
+//!   are live at that step.
+//! - One colour: an instance says which pairs to keep apart, not which steps may run side by side.
+
+use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Honours, InPlace, Instance, Plan, Planner, Run};
+
+use super::block_sharing::{BlockSharing, SharedBlocks};
+use super::graph::SharingGraph;
+use super::objects::{HONOURS, stacked};
+
+/// Blocks by reference counts, as MXNet shares them; key `mxnet-sharing`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::sharing::MxnetSharing;
+///
+/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&MxnetSharing, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MxnetSharing;
+
+/// The match ranges that are tried.
+pub(super) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
+
+impl Planner for MxnetSharing {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "mxnet-sharing".into(),
+            summary: "blocks shared by reference counts within a match range (1 to 16, the best kept)".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { in_place: true, ..HONOURS },
+            randomized: false,
+            reference: "Chen et al. 2015, arXiv:1512.01274, and NNVM's PlanMemory",
+            complexity: "n log n",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        try_match_ranges(run, BlockSharing::default())
+    }
+}
+
+/// Offers the plan of each match range.
+pub(super) fn try_match_ranges(run: &mut Run<'_>, rules: BlockSharing) -> Result<(), Halt> {
+    let instance = run.instance();
+    let graph = SharingGraph::of_instance(instance);
+    for range in MATCH_RANGES {
+        let rules = rules.with_match_range(range).with_exact_range(true);
+        let shared = rules.plan_until(&graph, |work| run.tick(work))?;
+        run.offer(plan_of(instance, &shared))?;
+    }
+    Ok(())
+}
+
+fn plan_of(instance: &Instance, shared: &SharedBlocks) -> Plan {
+    let block_of: Vec<u32> =
+        shared.block_of.iter().map(|block| block.expect("no buffer is external")).collect();
+    let pair = |&(input, output): &(u32, u32)| InPlace {
+        input: BufferId::new(input),
+        output: BufferId::new(output),
+    };
+    Plan { offsets: stacked(instance, &block_of), in_place: shared.in_place.iter().map(pair).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_hand_over_saves_a_block() {
+        let buffer =
+            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
+        let pair = |a, b| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
+        let instance = Instance::builder()
+            .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(4, 3, 6)])
+            .in_place([pair(0, 1), pair(1, 2)])
+            .build()
+            .expect("valid");
+        let best = execute(&MxnetSharing, &instance, Budget::default(), 0).best.expect("a plan");
+        // The second pair is of two sizes.
+        assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[pair(0, 1)][..]));
+    }
+
+    /// What a block holds, and the last step of that; `None` where it is free.
+    #[derive(Clone)]
+    struct Block {
+        size: u64,
+        holds: Option<u32>,
+        released: usize,
+    }
+
+    /// The rule in words, step by step, over a plain list of blocks.
+    fn literal(instance: &Instance, range: u64) -> u64 {
+        let last = |id: u32| instance.buffers()[id as usize].live.end().get() - 1;
+        let first = |id: u32| instance.buffers()[id as usize].live.start().get();
+        let size = |id: u32| instance.buffers()[id as usize].size.get();
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut turn = 0;
+        for step in 0..instance.horizon().get() {
+            let ids = || 0..u32::try_from(instance.len()).expect("few");
+            let mut made: Vec<u32> = Vec::new();
+            let mut handed: Vec<u32> = Vec::new();
+            for pair in instance.in_place() {
+                let (input, output) = (pair.input.get(), pair.output.get());
+                let fits = first(output) == step && last(output) > step && size(input) == size(output);
+                let block = blocks.iter_mut().find(|block| block.holds == Some(input));
+                if let (true, false, Some(block)) = (fits, made.contains(&output), block) {
+                    block.holds = Some(output);
+                    made.push(output);
+                    handed.push(input);
+                }
+            }
+            let mut rest: Vec<u32> = ids().filter(|&id| first(id) == step && !made.contains(&id)).collect();
+            rest.sort_by_key(|&id| std::cmp::Reverse((size(id), id)));
+            for id in rest {
+                let bytes = size(id);
+                let rank = |block: &Block| {
+                    let is_smaller = block.size < bytes;
+                    let turn = if is_smaller { usize::MAX - block.released } else { block.released };
+                    (is_smaller, block.size.abs_diff(bytes), turn)
+                };
+                let within = |block: &&mut Block| {
+                    block.holds.is_none() && block.size * range >= bytes && bytes * range >= block.size
+                };
+                match blocks.iter_mut().filter(within).min_by_key(|block| rank(block)) {
+                    Some(block) => {
+                        *block = Block { size: bytes.max(block.size), holds: Some(id), released: 0 }
+                    }
+                    None => blocks.push(Block { size: bytes, holds: Some(id), released: 0 }),
+                }
+            }
+            let ended = |id: &u32| last(*id) == step && !handed.contains(id);
+            let read = ids().filter(|&id| first(id) < step).filter(ended);
+            let mut unread: Vec<u32> = ids().filter(|&id| first(id) == step).filter(ended).collect();
+            unread.sort_unstable();
+            for id in read.chain(unread) {
+                let block = blocks.iter_mut().find(|block| block.holds == Some(id)).expect("it is live");
+                turn += 1;
+                (block.holds, block.released) = (None, turn);
+            }
+        }
+        blocks.iter().map(|block| block.size).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_plan_is_that_of_the_plain_rule(
+            instance in instances(
+                Shape::plain().with_max_buffers(40).with_max_steps(25).with_max_size(60).with_in_place(true),
+            ),
+        ) {
+            let best = MATCH_RANGES.iter().map(|&range| literal(&instance, range)).min().expect("five");
+            let height = execute(&MxnetSharing, &instance, Budget::default(), 0).height();
+            prop_assert_eq!(height, Some(Bytes::new(best)));
+        }
+    }
+}

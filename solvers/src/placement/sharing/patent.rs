@@ -1,0 +1,96 @@
+//! A free list with a window: blocks by reference counts, tensors in execution order.
+//!
+//! Each tensor counts its readers. Tensors are visited in execution order: one takes a block of the free list
+//! if the ratio of their sizes lies in a window, else a new block; then the readers of what its operation
+//! reads count down, and a block without readers goes to the free list. The window is searched over 1, 2, 4,
+//! 8 and 16, and the plan with the least memory is kept.
+//!
+//! # References
+//!
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on allocation; it
+//!    publishes no figures.
+//! 2. NNVM, `PlanMemory` with `NNVM_AUTO_SEARCH_MATCH_RANGE`, of which the free list and the windows are.
+//!
+//! # Complexity
+//!
+//! O(n log n) for each window.
+//!
+//! # Deviations from the claims
+//!
+//! - They do not say which block of several: the smallest that is large enough, else the largest, which grows
+//!   to the size of the tensor, as in `mxnet-sharing`.
+//! - Neither do they speak of operations that overwrite an input; here none does. With in-place operations, as
+//!   NNVM has them, it is `mxnet-sharing` but for the order of tensors that begin together (the lower id
+//!   first here, the larger there).
+//! - Without the search for checkpoints, which changes the graph.
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+
+use super::block_sharing::BlockSharing;
+use super::mxnet::try_match_ranges;
+use super::objects::HONOURS;
+
+/// Blocks of a free list within a window; key `patent-free-list`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
+/// use planlab_solvers::placement::sharing::PatentFreeList;
+///
+/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&PatentFreeList, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PatentFreeList;
+
+impl PatentFreeList {
+    /// The rules under its windows.
+    #[must_use]
+    pub fn rules() -> BlockSharing {
+        BlockSharing::default().with_in_place(false).with_largest_first(false)
+    }
+}
+
+impl Planner for PatentFreeList {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "patent-free-list".into(),
+            summary: "free list by reference counts, sizes within a window (1 to 16, the best kept)".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: "a Chinese patent (Zhejiang) on checkpoints with a free list; NNVM's PlanMemory",
+            complexity: "n log n",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        try_match_ranges(run, Self::rules())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MxnetSharing;
+    use super::super::objects::testing::{instance, offsets};
+    use super::*;
+
+    #[test]
+    fn the_window_is_searched() {
+        // With a window of 1, 4 leaves the 8 to the buffer after it; with any other it takes it.
+        let rows = instance(&[(8, 0, 1), (4, 1, 2), (8, 1, 2)]);
+        assert_eq!(offsets(&PatentFreeList, &rows), [0, 8, 0]);
+    }
+
+    #[test]
+    fn buffers_that_begin_together_take_blocks_in_the_order_of_their_ids() {
+        let rows = instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
+        assert_eq!(offsets(&PatentFreeList, &rows), [0, 0, 8]);
+        assert_eq!(offsets(&MxnetSharing, &rows), [0, 9, 0]);
+    }
+}

@@ -1,0 +1,125 @@
+//! Which place a buffer's size has among what is live.
+//!
+//! The i-th *positional maximum* is the largest size that is the i-th largest of all live at some step. Every
+//! plan of whole objects has, for each i, an i-th largest object at least that large. Buffers stand at
+//! the last position whose maximum is not below their size.
+//!
+//! With the buffers from x bytes up only, the most that are live at one step is the number of positional
+//! maxima from x up. So the positions of all sizes come from one pass over them, largest first, that
+//! counts what is live.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use planlab_dsa::{BufferId, Instance};
+
+use crate::placement::columns::Columns;
+use crate::placement::order::by;
+
+/// The buffers by position, the first position first; within one by size, largest first, then by id.
+/// O(n log n).
+pub(super) fn stages(instance: &Instance) -> Vec<Vec<BufferId>> {
+    let columns = Columns::of_live_ranges(instance);
+    let mut live = Counts::new(columns.len());
+    let mut stages: Vec<Vec<BufferId>> = Vec::new();
+    let size = |id: &BufferId| instance.buffer(*id).size;
+    let order = by(instance, |buffer| Reverse(buffer.size));
+    for alike in order.chunk_by(|a, b| size(a) == size(b)) {
+        alike.iter().for_each(|&id| live.add(columns.of(instance.buffer(id).live)));
+        let position = live.most() as usize;
+        stages.resize_with(position, Vec::new);
+        stages[position - 1].extend(alike);
+    }
+    stages.retain(|stage| !stage.is_empty());
+    stages
+}
+
+/// How many ranges meet each column, and the most of all.
+struct Counts {
+    leaves: usize,
+    /// The largest count below each node, less what stands above it.
+    most: Vec<u32>,
+    /// What was added to all columns of each node at once.
+    here: Vec<u32>,
+}
+
+impl Counts {
+    fn new(columns: usize) -> Self {
+        let leaves = columns.next_power_of_two();
+        Self { leaves, most: vec![0; 2 * leaves], here: vec![0; 2 * leaves] }
+    }
+
+    fn most(&self) -> u32 {
+        self.most[1]
+    }
+
+    /// Adds one to a range that is not empty.
+    fn add(&mut self, range: Range<usize>) {
+        let (mut low, mut high) = (range.start + self.leaves, range.end + self.leaves);
+        let ends = [low, high - 1];
+        while low < high {
+            if low % 2 == 1 {
+                self.raise(low);
+                low += 1;
+            }
+            if high % 2 == 1 {
+                high -= 1;
+                self.raise(high);
+            }
+            low /= 2;
+            high /= 2;
+        }
+        ends.into_iter().for_each(|leaf| self.pull(leaf));
+    }
+
+    fn raise(&mut self, node: usize) {
+        self.most[node] += 1;
+        self.here[node] += 1;
+    }
+
+    /// Brings everything above a leaf up to date.
+    fn pull(&mut self, mut node: usize) {
+        while node > 1 {
+            node /= 2;
+            self.most[node] = self.here[node] + self.most[2 * node].max(self.most[2 * node + 1]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Step;
+    use planlab_dsa::testing::{Shape, instances};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Sorts what is live at every step.
+    fn literal(instance: &Instance) -> Vec<Vec<BufferId>> {
+        let mut maxima: Vec<u64> = Vec::new();
+        for step in 0..instance.horizon().get() {
+            let live = instance.buffers().iter().filter(|buffer| buffer.live.contains(Step::new(step)));
+            let mut sizes: Vec<u64> = live.map(|buffer| buffer.size.get()).collect();
+            sizes.sort_unstable_by_key(|&size| Reverse(size));
+            maxima.resize(maxima.len().max(sizes.len()), 0);
+            maxima.iter_mut().zip(sizes).for_each(|(most, size)| *most = size.max(*most));
+        }
+        let mut stages = vec![Vec::new(); maxima.len()];
+        for id in by(instance, |buffer| Reverse(buffer.size)) {
+            let size = instance.buffer(id).size.get();
+            let position = maxima.iter().rposition(|&most| most >= size).expect("it is live itself");
+            stages[position].push(id);
+        }
+        stages.retain(|stage| !stage.is_empty());
+        stages
+    }
+
+    proptest! {
+        #[test]
+        fn counting_gives_the_positions_of_the_definition(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+        ) {
+            prop_assert_eq!(stages(&instance), literal(&instance));
+        }
+    }
+}
