@@ -28,7 +28,7 @@ impl Segment {
 }
 
 /// The offset of each buffer `(size, start, end)`, live in the steps `[start, end)`.
-pub fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
+pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
     let (order, shadows) = shadows(buffers);
     let end = |row: usize| shadows[row] + buffers[row].0;
     let highest = (0..buffers.len()).map(end).max().unwrap_or(0);

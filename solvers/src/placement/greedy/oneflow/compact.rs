@@ -324,7 +324,8 @@ mod tests {
     #[test]
     fn alignments_without_a_common_multiple_lift_nothing() {
         let align = |bytes: u64| Alignment::new(bytes).expect("positive");
-        let far = [buffer(4, 8, 9).with_align(align(1 << 40)), buffer(4, 9, 10).with_align(align(3_u64.pow(20)))];
+        let far =
+            [buffer(4, 8, 9).with_align(align(1 << 40)), buffer(4, 9, 10).with_align(align(3_u64.pow(20)))];
         let mut all = vec![buffer(4, 0, 4), buffer(3, 0, 1), buffer(4, 0, 4), buffer(5, 2, 3)];
         assert_eq!(in_id_order(all.clone()), [0, 4, 9, 4]);
         all.extend(far);

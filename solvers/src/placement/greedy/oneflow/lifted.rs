@@ -53,9 +53,8 @@ impl Lifted {
 
     /// Places a buffer.
     pub(super) fn insert(&mut self, arena: usize, id: u32, offset: u64) {
-        let at = self.orders[arena].partition_point(|&run| {
-            self.offset(self.runs[run as usize].ids[0], run) <= offset
-        });
+        let at = self.orders[arena]
+            .partition_point(|&run| self.offset(self.runs[run as usize].ids[0], run) <= offset);
         let at = at.saturating_sub(1);
         let run = match self.orders[arena].get(at) {
             Some(&run) => run,

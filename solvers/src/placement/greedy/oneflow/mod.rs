@@ -117,7 +117,9 @@ impl Insertion {
 
     const fn words(self) -> &'static str {
         match self {
-            Self::Compact => "smallest sufficient gap, else the one that lacks least, and what is above rises",
+            Self::Compact => {
+                "smallest sufficient gap, else the one that lacks least, and what is above rises"
+            }
             Self::NonCompact => "lowest free offset",
         }
     }
@@ -203,7 +205,11 @@ impl Planner for OneFlow {
             honours: if compact { compact::HONOURS } else { HONOURS },
             randomized: false,
             reference: "OneFlow, intra_job_mem_sharing_util.cpp",
-            complexity: if compact { "n (k log k + sqrt n) for k overlaps" } else { "n log^2 n on dense plans" },
+            complexity: if compact {
+                "n (k log k + sqrt n) for k overlaps"
+            } else {
+                "n log^2 n on dense plans"
+            },
             practical: compact.then_some(compact::PRACTICAL),
         }
     }

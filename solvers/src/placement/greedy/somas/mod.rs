@@ -226,12 +226,7 @@ mod tests {
         blocks: Vec<BufferId>,
     }
 
-    fn footprints(
-        instance: &Instance,
-        order: &[BufferId],
-        single: bool,
-        fittings: [Fitting; 2],
-    ) -> Vec<u64> {
+    fn footprints(instance: &Instance, order: &[BufferId], single: bool, fittings: [Fitting; 2]) -> Vec<u64> {
         let mut offsets = vec![0; instance.len()];
         let mut bands: Vec<Footprint> = Vec::new();
         for &id in order {
