@@ -20,8 +20,6 @@ use crate::bounds::gcd;
 use crate::placement::demands::fits_arenas;
 use crate::placement::search::neighbours::Neighbours;
 
-/// The most buffers for which compact insertion is of use.
-pub(super) const PRACTICAL: u32 = 100_000;
 /// What compact insertion takes into account. Pins could not stay where they are.
 pub(super) const HONOURS: Honours = Honours {
     in_place: false,

@@ -210,7 +210,7 @@ impl Planner for OneFlow {
             } else {
                 "n log^2 n on dense plans"
             },
-            practical: compact.then_some(compact::PRACTICAL),
+            practical: compact.then(|| if self.one.is_some() { 100_000 } else { 50_000 }),
         }
     }
 

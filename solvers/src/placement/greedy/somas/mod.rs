@@ -186,7 +186,7 @@ impl Planner for Somas {
             randomized: false,
             reference: "MindSpore, somas_solver_alg.cc and somas_solver_pre.cc",
             complexity: "n g log n for g gaps to compare",
-            practical: None,
+            practical: Some(200_000),
         }
     }
 
