@@ -9,7 +9,7 @@ use crate::milp::{MipCbc, MipHighs};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::flow::MincostFlow;
-use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
+use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow, Somas};
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::sharing::{
     MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
@@ -35,6 +35,9 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.extend(Order::ALL.map(|order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
     all.push(Box::new(GreedyBySize));
     all.push(Box::new(GreedyByBreadth));
+    all.extend([Box::new(Somas::many_objects()) as Box<dyn Planner>, Box::new(Somas::single_object())]);
+    all.push(Box::new(Somas::best()));
+    all.extend(OneFlow::all().map(|planner| Box::new(planner) as Box<dyn Planner>));
     all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
     all.push(Box::new(SharedObjectsBySize));

@@ -4,14 +4,18 @@ mod best_fit_gap;
 mod by_breadth;
 mod by_size;
 mod first_fit;
+mod oneflow;
 mod placer;
+mod somas;
 
 pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub(crate) use by_breadth::broadest_first;
 pub use by_size::GreedyBySize;
 pub use first_fit::FirstFit;
+pub use oneflow::{Insertion as OneFlowInsertion, OneFlow, Order as OneFlowOrder};
 pub(crate) use placer::{Rule, place_in_order};
+pub use somas::{Fitting as SomasFitting, Somas, Sorting as SomasSorting};
 
 use planlab_dsa::Honours;
 

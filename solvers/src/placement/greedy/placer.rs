@@ -113,7 +113,8 @@ impl Partners {
     }
 }
 
-struct Placer<'i> {
+/// What is placed so far, and what that blocks.
+pub(super) struct Placer<'i> {
     instance: &'i Instance,
     columns: Columns,
     arenas: Vec<Occupancy>,
@@ -127,7 +128,7 @@ struct Placer<'i> {
 }
 
 impl<'i> Placer<'i> {
-    fn new(instance: &'i Instance, pinned: &[InPlace], hands_over: bool) -> Self {
+    pub(super) fn new(instance: &'i Instance, pinned: &[InPlace], hands_over: bool) -> Self {
         let columns = Columns::new(ranges(instance));
         let permissions = if hands_over { instance.in_place() } else { &[] };
         let permissions = permissions.iter().map(|pair| (pair.output, pair.input));
@@ -170,7 +171,7 @@ impl<'i> Placer<'i> {
     }
 
     /// What blocks a buffer; where it takes another's place, without its first step.
-    fn blocked(&self, id: BufferId, is_late: bool) -> Blocked<'_> {
+    pub(super) fn blocked(&self, id: BufferId, is_late: bool) -> Blocked<'_> {
         let buffer = self.instance.buffer(id);
         let mut blocked = Blocked::default();
         let occupancy = &self.arenas[buffer.arena.index()];
@@ -220,7 +221,7 @@ impl<'i> Placer<'i> {
         Some((found, Some(input)))
     }
 
-    fn put(&mut self, id: BufferId, offset: u64, input: Option<BufferId>) {
+    pub(super) fn put(&mut self, id: BufferId, offset: u64, input: Option<BufferId>) {
         let buffer = self.instance.buffer(id);
         self.offsets[id.index()] = Some(offset);
         let top = &mut self.tops[buffer.arena.index()];
@@ -242,7 +243,7 @@ impl<'i> Placer<'i> {
         self.tops.iter().sum()
     }
 
-    fn finish(self) -> Plan {
+    pub(super) fn finish(self) -> Plan {
         let offset = |offset: Option<u64>| Offset::new(offset.expect("every buffer was placed"));
         Plan { offsets: self.offsets.into_iter().map(offset).collect(), in_place: self.in_place }
     }

@@ -23,7 +23,7 @@ pub(crate) mod hill_climb_vela;
 pub(crate) mod lns;
 pub(crate) mod model;
 mod moves;
-mod neighbours;
+pub(crate) mod neighbours;
 mod probe;
 pub(crate) mod start;
 pub(crate) mod tabu;

@@ -1,0 +1,332 @@
+//! Compact insertion: a buffer goes into a gap even where the gap is too small for it.
+//!
+//! The gaps are those below a placed buffer that is live with the new one, and what is left up to the top
+//! of the arena. Of the gaps that suffice the smallest is taken; if there is none, the one that lacks the
+//! fewest bytes (ties: the lowest), and everything that begins at the gap's end or above rises by as much,
+//! whether it is live then or not.
+//!
+//! ```text
+//!                                [ c ]      rises, although it is not live with the new one
+//!            [ c ]           [   b   ]      rises
+//!    [   b   ]                [ new ]
+//!     too low         ->      [ new ]
+//!    [   a     ]             [   a     ]
+//! ```
+
+use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Run};
+
+use super::lifted::Lifted;
+use crate::bounds::gcd;
+use crate::placement::demands::fits_arenas;
+use crate::placement::search::neighbours::Neighbours;
+
+/// What compact insertion takes into account. Pins could not stay where they are.
+pub(super) const HONOURS: Honours = Honours {
+    in_place: false,
+    pins: false,
+    pauses: false,
+    alignment: true,
+    arenas: true,
+    apart: true,
+    hint: false,
+    work_limit: true,
+    threads: false,
+};
+
+/// Places every buffer in `order`. No plan where that goes beyond the capacities of the arenas.
+pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<Option<Plan>, Halt> {
+    let instance = run.instance();
+    let neighbours = Neighbours::with_room(instance, 0, &mut |work| run.tick(work))?;
+    let mut pools = Pools::new(instance);
+    let mut scratch = Vec::new();
+    for &id in order {
+        let work = pools.insert(id, neighbours.of(id.get(), &mut scratch));
+        run.tick(work)?;
+    }
+    let plan = Plan::from_offsets(pools.offsets());
+    Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
+}
+
+/// A gap that a buffer may go into.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// The lowest aligned offset in it.
+    offset: u64,
+    end: u64,
+    /// Bytes that are left, or lacking.
+    rest: Rest,
+}
+
+/// The smaller, the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rest {
+    Left(u64),
+    Lacking(u64),
+}
+
+impl Gap {
+    fn new(low: u64, end: u64, size: u64, align: Alignment) -> Self {
+        let offset = align.round_up(low).expect("an instance leaves room for all padding");
+        let after = offset + size;
+        let rest = if after <= end { Rest::Left(end - after) } else { Rest::Lacking(after - end) };
+        Self { offset, end, rest }
+    }
+}
+
+/// What is placed, arena by arena.
+struct Pools<'i> {
+    instance: &'i Instance,
+    /// What a lift is a multiple of, so that everything stays aligned; `None` where there is no such
+    /// number, so that nothing is lifted.
+    unit: Option<Alignment>,
+    lifted: Lifted,
+    tops: Vec<u64>,
+    /// What is live with the buffer at hand, as (offset, end).
+    walls: Vec<(u64, u64)>,
+}
+
+impl<'i> Pools<'i> {
+    fn new(instance: &'i Instance) -> Self {
+        let arenas = instance.arenas().len();
+        Self {
+            instance,
+            unit: unit(instance),
+            lifted: Lifted::new(instance.len(), arenas),
+            tops: vec![0; arenas],
+            walls: Vec::new(),
+        }
+    }
+
+    /// Places a buffer; the work that it took.
+    fn insert(&mut self, id: BufferId, neighbours: &[u32]) -> u64 {
+        let arena = self.instance.buffer(id).arena.index();
+        self.meet(id, neighbours);
+        let mut work = 1 + neighbours.len() as u64;
+        let Gap { offset, end, rest } = self.choose(id);
+        if let Rest::Lacking(bytes) = rest {
+            if end == self.tops[arena] {
+                self.tops[arena] += bytes;
+            } else {
+                let bytes = self.rounded(bytes).expect("chosen where it can be rounded");
+                work += self.lifted.lift(arena, end, bytes);
+                self.tops[arena] += bytes;
+            }
+        }
+        self.lifted.insert(arena, id.get(), offset);
+        work
+    }
+
+    /// Collects what is placed of the neighbours in the same arena, by offset.
+    fn meet(&mut self, id: BufferId, neighbours: &[u32]) {
+        let Self { instance, lifted, walls, .. } = self;
+        let arena = instance.buffer(id).arena;
+        walls.clear();
+        walls.extend(neighbours.iter().filter_map(|&other| {
+            let offset = lifted.get(other)?;
+            let other = instance.buffer(BufferId::new(other));
+            (other.arena == arena).then(|| (offset, offset + other.size.get()))
+        }));
+        walls.sort_unstable();
+    }
+
+    fn choose(&self, id: BufferId) -> Gap {
+        let buffer = self.instance.buffer(id);
+        let gap = |low: u64, end: u64| Gap::new(low, end, buffer.size.get(), buffer.align);
+        let (mut low, mut best) = (0, None::<Gap>);
+        for &(start, end) in &self.walls {
+            if low < start {
+                let new = gap(low, start);
+                let is_possible = self.unit.is_some() || matches!(new.rest, Rest::Left(_));
+                if is_possible && best.is_none_or(|best| new.rest < best.rest) {
+                    best = Some(new);
+                }
+            }
+            low = low.max(end);
+        }
+        let last = gap(low, self.tops[buffer.arena.index()]);
+        best.filter(|best| best.rest <= last.rest).unwrap_or(last)
+    }
+
+    fn rounded(&self, bytes: u64) -> Option<u64> {
+        self.unit?.round_up(bytes)
+    }
+
+    fn offsets(&self) -> Vec<Offset> {
+        let offset = |id: BufferId| self.lifted.get(id.get()).expect("every buffer was placed");
+        self.instance.ids().map(|id| Offset::new(offset(id))).collect()
+    }
+}
+
+/// The least common multiple of all alignments, where 64 bits hold every sum of sizes with that much
+/// padding.
+fn unit(instance: &Instance) -> Option<Alignment> {
+    let mut unit = 1_u64;
+    let mut total = 0_u128;
+    for buffer in instance.buffers() {
+        let align = buffer.align.get();
+        unit = (unit / gcd(unit, align)).checked_mul(align)?;
+        total += u128::from(buffer.size.get()) + u128::from(align);
+    }
+    let padding = u128::from(unit) * instance.len() as u128;
+    (total + padding <= u128::from(u64::MAX)).then(|| Alignment::new(unit)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, Planner, execute};
+    use proptest::prelude::*;
+
+    use super::super::{Insertion, OneFlow, Order};
+    use super::*;
+
+    /// The published loop: all that is placed by offset, for every buffer anew.
+    fn published(instance: &Instance, order: &[BufferId]) -> Vec<u64> {
+        let size = |id: BufferId| instance.buffer(id).size.get();
+        let (mut offsets, mut placed) = (vec![0_u64; instance.len()], Vec::new());
+        let mut top = 1_u64;
+        for &id in order {
+            placed.sort_by_key(|other: &BufferId| offsets[other.index()]);
+            let (mut head, mut best) = (0, None::<(i128, u64)>);
+            let mut consider = |low: u64, end: u64| {
+                let difference = i128::from(end) - i128::from(low) - i128::from(size(id));
+                let is_better = |old: i128| match (difference >= 0, old >= 0) {
+                    (true, true) => difference < old,
+                    (false, false) => difference > old,
+                    (suffices, _) => suffices,
+                };
+                if best.is_none_or(|(old, _)| is_better(old)) {
+                    best = Some((difference, low));
+                }
+            };
+            let live = |other: &&BufferId| instance.buffer(**other).live.overlaps(instance.buffer(id).live);
+            for &other in placed.iter().filter(live) {
+                let low = offsets[other.index()];
+                if head < low {
+                    consider(head, low);
+                }
+                head = head.max(low + size(other));
+            }
+            consider(head, top);
+            let (difference, offset) = best.expect("the last gap at least");
+            if let Ok(lacking @ 1..) = u64::try_from(-difference) {
+                top += lacking;
+                let end = offset + size(id) - lacking;
+                for other in &placed {
+                    let offset = &mut offsets[other.index()];
+                    *offset += if *offset >= end { lacking } else { 0 };
+                }
+            }
+            offsets[id.index()] = offset;
+            placed.push(id);
+        }
+        offsets
+    }
+
+    fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
+        let best = execute(planner, instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn plans_are_those_of_the_published_loop(
+            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(40)),
+        ) {
+            for order in Order::ALL {
+                let planner = OneFlow::new(order, Insertion::Compact);
+                prop_assert_eq!(offsets(&planner, &instance), published(&instance, &order.of(&instance)));
+            }
+        }
+
+        #[test]
+        fn one_alignment_of_all_sizes_changes_nothing(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+            unit in 1..600_u64,
+        ) {
+            let aligned = |buffer: &Buffer| {
+                let align = Alignment::new(unit).expect("positive");
+                Buffer::new(Bytes::new(buffer.size.get() * unit), buffer.live).with_align(align)
+            };
+            let other = Instance::from_buffers(instance.buffers().iter().map(aligned).collect());
+            let planner = OneFlow::new(Order::MemSizeFirst, Insertion::Compact);
+            let expected: Vec<u64> = offsets(&planner, &instance).iter().map(|offset| offset * unit).collect();
+            prop_assert_eq!(offsets(&planner, &other.expect("valid")), expected);
+        }
+    }
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn in_id_order(buffers: Vec<Buffer>) -> Vec<u64> {
+        struct InIdOrder;
+        impl Planner for InIdOrder {
+            fn descriptor(&self) -> planlab_dsa::Descriptor {
+                let oneflow = OneFlow::new(Order::MemSizeFirst, Insertion::Compact);
+                planlab_dsa::Descriptor { key: "in-id-order".into(), ..oneflow.descriptor() }
+            }
+
+            fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+                let order: Vec<BufferId> = run.instance().ids().collect();
+                let plan = place_compactly(run, &order)?.expect("no capacity");
+                run.offer(plan)
+            }
+        }
+        offsets(&InIdOrder, &Instance::from_buffers(buffers).expect("valid"))
+    }
+
+    #[test]
+    fn the_smallest_gap_that_suffices_is_taken() {
+        // After step 1 there are gaps of 6 at 0, of 3 at 8 and of 4 up to the top.
+        let all = vec![
+            buffer(6, 0, 1),
+            buffer(2, 0, 4),
+            buffer(3, 0, 1),
+            buffer(2, 0, 4),
+            buffer(4, 0, 1),
+            buffer(3, 2, 3),
+        ];
+        assert_eq!(in_id_order(all), [0, 6, 8, 11, 13, 8]);
+    }
+
+    #[test]
+    fn what_stands_above_a_gap_that_is_too_small_rises() {
+        // Gaps of 3 at 2 and of 1 at 7 are too small for 4: the upper one lacks 3, the lower one 1. What is
+        // dead at step 2 stays below the end of the gap and rises above it.
+        let all = vec![
+            buffer(2, 0, 4),
+            buffer(3, 0, 1),
+            buffer(2, 0, 4),
+            buffer(1, 0, 1),
+            buffer(2, 0, 4),
+            buffer(5, 0, 1),
+            buffer(4, 2, 3),
+        ];
+        // Without the last: 0 2 5 7 8 10, 15 high; then at the top 5 bytes are free for it.
+        assert_eq!(in_id_order(all[..6].to_vec()), [0, 2, 5, 7, 8, 10]);
+        assert_eq!(in_id_order(all.clone()), [0, 2, 5, 7, 8, 10, 10]);
+        let mut full = all;
+        full[5] = buffer(5, 0, 4);
+        assert_eq!(in_id_order(full), [0, 2, 6, 8, 9, 11, 2]);
+    }
+
+    #[test]
+    fn what_rises_stays_aligned() {
+        let align = Alignment::new(4).expect("positive");
+        let all = vec![buffer(4, 0, 4), buffer(3, 0, 1), buffer(4, 0, 4).with_align(align), buffer(5, 2, 3)];
+        // The gap of 4 at 4 lacks 1 byte; the buffer above it rises by 4. The top, at 12, would take 5.
+        assert_eq!(in_id_order(all), [0, 4, 12, 4]);
+    }
+
+    #[test]
+    fn alignments_without_a_common_multiple_lift_nothing() {
+        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
+        let far =
+            [buffer(4, 8, 9).with_align(align(1 << 40)), buffer(4, 9, 10).with_align(align(3_u64.pow(20)))];
+        let mut all = vec![buffer(4, 0, 4), buffer(3, 0, 1), buffer(4, 0, 4), buffer(5, 2, 3)];
+        assert_eq!(in_id_order(all.clone()), [0, 4, 9, 4]);
+        all.extend(far);
+        assert_eq!(in_id_order(all), [0, 4, 7, 11, 0, 0]);
+    }
+}

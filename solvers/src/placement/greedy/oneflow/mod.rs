@@ -1,0 +1,270 @@
+//! OneFlow: four orders, each with first fit or with compact insertion.
+//!
+//! The registers of a memory chain are placed one by one. *Non-compact*: each at the lowest offset that is
+//! free. *Compact*: each in the gap that suits it best, which may be one that is too small; then all that
+//! begins at its end or above rises by what is lacking. `oneflow/best` takes the lowest of all eight plans;
+//! unless told to try them all, OneFlow itself takes `oneflow/mem-size-first-non-compact`.
+//!
+//! # References
+//!
+//! 1. OneFlow, `oneflow/core/job/intra_job_mem_sharing_util.{h,cpp}`,
+//!    <https://github.com/Oneflow-Inc/oneflow>.
+//!
+//! # Complexity
+//!
+//! Non-compact as `first-fit/*`. Compact O(n (k log k + sqrt n)) where k live ranges overlap one; the published
+//! loops are quadratic.
+//!
+//! # Deviations from the published code
+//!
+//! - Ties, which the published code leaves to its hash table, go to the lower id.
+//! - The published volume is size times lifetime, divided by 1000 with the rest thrown away: small registers
+//!   come in the order of their sizes, and the order depends on the unit. Here it is the product;
+//!   [`OneFlow::with_truncated_volume`] is the published number.
+//! - The published choice compares the sizes of the memory blocks. A compact one can be higher than the
+//!   highest end in it: what lies below a gap's end and reaches above all others does not rise. Here heights
+//!   are compared. The gap up to the top is measured to the top of the block, as published.
+//! - The optional rearrangement of the chosen plan (`MemoryShareStrategy`, off by default) is left out.
+//! - Compact insertion honours alignment (what rises, rises by a multiple of all alignments; where 64 bits do
+//!   not hold one, nothing rises), arenas and kept-apart pairs; it cannot honour pins. Non-compact honours what
+//!   first fit does.
+
+mod compact;
+mod lifted;
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{Buffer, BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+
+use self::compact::place_compactly;
+use super::HONOURS;
+use super::placer::{Rule, place_in_order};
+use crate::placement::order::by;
+
+/// The order of the registers, by its name in the published code; ties go to the lower id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Largest first, then the earliest start.
+    MemSizeFirst,
+    /// Longest lifetime first, then the earliest start.
+    LifetimeFirst,
+    /// Latest start first, then the latest end.
+    TimeLine,
+    /// Largest size times lifetime first, then the largest.
+    MemVolumeFirst,
+}
+
+impl Order {
+    /// All, in the order of the published code.
+    pub const ALL: [Self; 4] =
+        [Self::MemSizeFirst, Self::LifetimeFirst, Self::TimeLine, Self::MemVolumeFirst];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::MemSizeFirst => "mem-size-first",
+            Self::LifetimeFirst => "lifetime-first",
+            Self::TimeLine => "time-line",
+            Self::MemVolumeFirst => "mem-volume-first",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::MemSizeFirst => "largest first",
+            Self::LifetimeFirst => "longest lifetime first",
+            Self::TimeLine => "latest start first",
+            Self::MemVolumeFirst => "largest size times lifetime first",
+        }
+    }
+
+    /// The ids of all buffers in this order; O(n log n).
+    #[must_use]
+    pub fn of(self, instance: &Instance) -> Vec<BufferId> {
+        self.with_volumes_in(1, instance)
+    }
+
+    fn with_volumes_in(self, unit: u128, instance: &Instance) -> Vec<BufferId> {
+        let start = |buffer: &Buffer| buffer.live.start();
+        let volume = |buffer: &Buffer| u128::from(buffer.size.get()) * u128::from(buffer.live.width()) / unit;
+        match self {
+            Self::MemSizeFirst => by(instance, |buffer| (Reverse(buffer.size), start(buffer))),
+            Self::LifetimeFirst => by(instance, |buffer| (Reverse(buffer.live.width()), start(buffer))),
+            Self::TimeLine => by(instance, |buffer| Reverse((start(buffer), buffer.live.end()))),
+            Self::MemVolumeFirst => by(instance, |buffer| Reverse((volume(buffer), buffer.size))),
+        }
+    }
+}
+
+/// How a register is put among those placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// Into the gap that suits best, even if it is too small.
+    Compact,
+    /// At the lowest free offset.
+    NonCompact,
+}
+
+impl Insertion {
+    /// Both, in the order of the published code.
+    pub const ALL: [Self; 2] = [Self::Compact, Self::NonCompact];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Compact => "compact",
+            Self::NonCompact => "non-compact",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Compact => {
+                "smallest sufficient gap, else the one that lacks least, and what is above rises"
+            }
+            Self::NonCompact => "lowest free offset",
+        }
+    }
+}
+
+/// The memory sharing of OneFlow; keys `oneflow/mem-size-first-compact`,
+/// `oneflow/mem-size-first-non-compact`, ..., and `oneflow/best`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::{OneFlow, OneFlowInsertion, OneFlowOrder};
+///
+/// let buffers = [(4, 0, 3), (2, 0, 1), (4, 0, 3), (3, 2, 3)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let oneflow = OneFlow::new(OneFlowOrder::LifetimeFirst, OneFlowInsertion::Compact);
+/// let outcome = execute(&oneflow, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 8, 4, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct OneFlow {
+    /// `None`: all.
+    one: Option<(Order, Insertion)>,
+    truncates: bool,
+}
+
+impl OneFlow {
+    /// One order with one kind of insertion.
+    #[must_use]
+    pub const fn new(order: Order, insertion: Insertion) -> Self {
+        Self { one: Some((order, insertion)), truncates: false }
+    }
+
+    /// The lowest of all.
+    #[must_use]
+    pub const fn best() -> Self {
+        Self { one: None, truncates: false }
+    }
+
+    /// Whether volumes are divided by 1000, with the rest thrown away. Default: no; the published code does.
+    #[must_use]
+    pub const fn with_truncated_volume(mut self, yes: bool) -> Self {
+        self.truncates = yes;
+        self
+    }
+
+    /// One planner for each key.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let one = |order| Insertion::ALL.map(|insertion| Self::new(order, insertion));
+        Order::ALL.into_iter().flat_map(one).chain([Self::best()])
+    }
+
+    fn is_compact(&self) -> bool {
+        self.one.is_none_or(|(_, insertion)| insertion == Insertion::Compact)
+    }
+
+    fn place(&self, run: &mut Run<'_>, order: Order, insertion: Insertion) -> Result<(), Halt> {
+        let order = order.with_volumes_in(if self.truncates { 1000 } else { 1 }, run.instance());
+        let plan = match insertion {
+            Insertion::Compact => place_compactly(run, &order)?,
+            Insertion::NonCompact => place_in_order(run, &order, Rule::FirstFit)?,
+        };
+        plan.map_or(Ok(()), |plan| run.offer(plan))
+    }
+}
+
+impl Planner for OneFlow {
+    fn descriptor(&self) -> Descriptor {
+        let (key, summary) = match self.one {
+            Some((order, insertion)) => (
+                format!("oneflow/{}-{}", order.name(), insertion.name()),
+                format!("{}, {}, ties by id", insertion.words(), order.words()),
+            ),
+            None => ("oneflow/best".into(), "the lowest of four orders, each compact and not".into()),
+        };
+        let compact = self.is_compact();
+        Descriptor {
+            key: key.into(),
+            summary: summary.into(),
+            guarantee: Guarantee::Heuristic,
+            honours: if compact { compact::HONOURS } else { HONOURS },
+            randomized: false,
+            reference: "OneFlow, intra_job_mem_sharing_util.cpp",
+            complexity: if compact {
+                "n (k log k + sqrt n) for k overlaps"
+            } else {
+                "n log^2 n on dense plans"
+            },
+            practical: compact.then(|| if self.one.is_some() { 100_000 } else { 50_000 }),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if let Some((order, insertion)) = self.one {
+            return self.place(run, order, insertion);
+        }
+        for insertion in Insertion::ALL {
+            for order in Order::ALL {
+                self.place(run, order, insertion)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, Bytes, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn instance() -> Instance {
+        let rows = [(4, 0, 3), (4, 1, 9), (7, 2, 3), (4, 0, 4), (2, 2, 6)];
+        let buffers =
+            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
+        Instance::from_buffers(buffers.to_vec()).expect("valid")
+    }
+
+    #[test]
+    fn each_order_puts_its_key_first_and_ties_by_id() {
+        let order = |order: Order, unit: u128| -> Vec<u32> {
+            order.with_volumes_in(unit, &instance()).into_iter().map(BufferId::get).collect()
+        };
+        assert_eq!(order(Order::MemSizeFirst, 1), [2, 0, 3, 1, 4]);
+        assert_eq!(order(Order::LifetimeFirst, 1), [1, 3, 4, 0, 2]);
+        assert_eq!(order(Order::TimeLine, 1), [4, 2, 1, 3, 0]);
+        // Volumes: 12 32 7 16 8; divided by 1000 they are all the same.
+        assert_eq!(order(Order::MemVolumeFirst, 1), [1, 3, 0, 4, 2]);
+        assert_eq!(order(Order::MemVolumeFirst, 1000), [2, 0, 1, 3, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_is_the_lowest_of_all(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25)),
+        ) {
+            let height = |planner: OneFlow| execute(&planner, &instance, Budget::default(), 0).height();
+            let all: Vec<OneFlow> = OneFlow::all().collect();
+            let (best, each) = all.split_last().expect("nine");
+            prop_assert_eq!(each.len(), 8);
+            prop_assert_eq!(height(*best), each.iter().filter_map(|one| height(*one)).min());
+        }
+    }
+}

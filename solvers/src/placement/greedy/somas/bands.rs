@@ -1,0 +1,241 @@
+//! The address space in bands, each as high as the first block that was put into it.
+//!
+//! ```text
+//!   address
+//!     ^  . . . . . . . . .   open: a block that no band takes begins a new one here
+//!     |  [===] [======]      band 2: what is left over
+//!     |  [==]  [====] [==]   band 1, as high as its first block
+//!     |  [=========] [===]   band 0
+//!     +------------------> step
+//! ```
+//!
+//! A single object is one band without an end.
+
+use planlab_dsa::Alignment;
+
+use crate::placement::occupancy::Room;
+
+/// So many bands are passed over at once where all of them are too low.
+const RUN: usize = 64;
+
+/// Which gap of a band a block takes; ties at the lower gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fitting {
+    /// The smallest.
+    Best,
+    /// The one with the lowest edge.
+    Smallest,
+    /// The one with the highest edge.
+    Largest,
+    /// The largest.
+    Worst,
+}
+
+impl Fitting {
+    /// Those that a release build tries, in its order.
+    pub const RELEASE: &'static [Self] = &[Self::Best, Self::Smallest];
+
+    /// Those that a debug build tries, in its order.
+    pub const DEBUG: &'static [Self] = &[Self::Best, Self::Smallest, Self::Largest, Self::Worst];
+}
+
+/// A gap of a band that holds the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    band: usize,
+    /// The lower edge of the gap.
+    edge: u64,
+    /// Bytes of the gap less the block's.
+    slack: u64,
+    /// The lowest aligned offset in the gap.
+    offset: u64,
+}
+
+impl Spot {
+    /// The smaller, the better.
+    const fn key(&self, fitting: Fitting) -> (u64, u64) {
+        match fitting {
+            Fitting::Best => (self.slack, self.edge),
+            Fitting::Smallest => (self.edge, self.slack),
+            Fitting::Largest => (!self.edge, self.slack),
+            Fitting::Worst => (!self.slack, self.edge),
+        }
+    }
+}
+
+/// Bands from address 0 up, one on the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bands {
+    ends: Vec<u64>,
+    /// The height of the highest of each run of bands.
+    highest: Vec<u64>,
+}
+
+impl Bands {
+    /// One band without an end.
+    pub(super) fn single_object() -> Self {
+        Self { ends: vec![u64::MAX], highest: vec![u64::MAX] }
+    }
+
+    /// Where the space above the last band begins.
+    fn top(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn start(&self, band: usize) -> u64 {
+        band.checked_sub(1).map_or(0, |below| self.ends[below])
+    }
+
+    /// The offset of a block: in the lowest band that has a gap for it, the gap that the band's fitting
+    /// likes best; above all bands, where it begins a new one, if there is none. `rooms` are the offsets that
+    /// are free for the block, ascending; the last has no end.
+    pub(super) fn take(
+        &mut self,
+        rooms: impl Iterator<Item = Room>,
+        size: u64,
+        align: Alignment,
+        fitting: impl Fn(usize) -> Fitting,
+    ) -> u64 {
+        let mut best: Option<Spot> = None;
+        for room in rooms {
+            if best.is_some_and(|best| self.is_last(best, room, fitting(best.band))) {
+                break;
+            }
+            let Some(spot) = self.first(room, size, align) else { continue };
+            let key = |spot: &Spot| (spot.band, spot.key(fitting(spot.band)));
+            if best.is_none_or(|best| key(&spot) < key(&best)) {
+                best = Some(spot);
+            }
+        }
+        let Spot { band, offset, .. } = best.expect("the last room has no end");
+        if band == self.ends.len() {
+            self.push(offset + size);
+        }
+        offset
+    }
+
+    /// Whether no spot in `room` or above can be better.
+    fn is_last(&self, best: Spot, room: Room, fitting: Fitting) -> bool {
+        match self.ends.get(best.band) {
+            Some(&end) => {
+                end <= room.low
+                    || fitting == Fitting::Smallest
+                    || (fitting == Fitting::Best && best.slack == 0)
+            }
+            None => true,
+        }
+    }
+
+    /// The spot that a room has in the lowest band in which it has one.
+    fn first(&self, room: Room, size: u64, align: Alignment) -> Option<Spot> {
+        let high = room.high.unwrap_or(u64::MAX);
+        let mut band = self.ends.partition_point(|&end| end - size.min(end) < room.low);
+        while band < self.ends.len() && self.start(band) <= high {
+            if band.is_multiple_of(RUN) && self.highest[band / RUN] < size {
+                band += RUN;
+                continue;
+            }
+            let last = self.ends[band].checked_sub(size);
+            let spot = last.and_then(|last| self.spot(band, room.low, high.min(last), align));
+            if spot.is_some() {
+                return spot;
+            }
+            band += 1;
+        }
+        self.spot(self.ends.len(), room.low, high, align)
+    }
+
+    /// The gap from `low` to the last offset `high`, as far as it lies above the start of a band.
+    fn spot(&self, band: usize, low: u64, high: u64, align: Alignment) -> Option<Spot> {
+        let edge = low.max(self.start(band));
+        let offset = align.round_up(edge).filter(|&offset| offset <= high)?;
+        Some(Spot { band, edge, slack: high - edge, offset })
+    }
+
+    fn push(&mut self, end: u64) {
+        let height = end - self.top();
+        if self.ends.len().is_multiple_of(RUN) {
+            self.highest.push(height);
+        } else if let Some(highest) = self.highest.last_mut() {
+            *highest = height.max(*highest);
+        }
+        self.ends.push(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(low: u64, high: Option<u64>) -> Room {
+        Room { low, high }
+    }
+
+    /// Bands of 10, 8 and 6 bytes.
+    fn three() -> Bands {
+        let mut bands = Bands::default();
+        for size in [10, 8, 6] {
+            let top = bands.top();
+            assert_eq!(take(&mut bands, &[room(top, None)], size, Fitting::Best), top);
+        }
+        assert_eq!(bands.ends, [10, 18, 24]);
+        bands
+    }
+
+    fn take(bands: &mut Bands, rooms: &[Room], size: u64, fitting: Fitting) -> u64 {
+        bands.take(rooms.iter().copied(), size, Alignment::ONE, |_| fitting)
+    }
+
+    #[test]
+    fn a_gap_ends_at_the_band() {
+        // Free are the addresses 7 to 18: 3 bytes of the first band and all of the second.
+        let rooms = [room(7, Some(13)), room(24, None)];
+        assert_eq!(take(&mut three(), &rooms, 5, Fitting::Best), 10);
+        assert_eq!(take(&mut three(), &[room(7, Some(15)), room(24, None)], 3, Fitting::Best), 7);
+    }
+
+    #[test]
+    fn the_lowest_band_goes_before_the_better_gap() {
+        // Gaps of 4 and 3 bytes in the first band, of exactly 2 in the second.
+        let rooms = [room(0, Some(2)), room(6, Some(7)), room(12, Some(12)), room(24, None)];
+        for (fitting, offset) in
+            [(Fitting::Best, 6), (Fitting::Smallest, 0), (Fitting::Largest, 6), (Fitting::Worst, 0)]
+        {
+            assert_eq!(take(&mut three(), &rooms, 2, fitting), offset, "{fitting:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_band_takes_begins_a_new_one() {
+        let mut bands = three();
+        let rooms = [room(5, Some(5)), room(12, Some(12)), room(20, None)];
+        assert_eq!(take(&mut bands, &rooms, 7, Fitting::Best), 24);
+        assert_eq!(bands.ends, [10, 18, 24, 31]);
+        let align = Alignment::new(16).expect("positive");
+        assert_eq!(bands.take([room(25, None)].into_iter(), 3, align, |_| Fitting::Best), 32);
+        assert_eq!(bands.ends, [10, 18, 24, 31, 35]);
+    }
+
+    #[test]
+    fn runs_of_low_bands_are_passed_over() {
+        let mut bands = Bands::default();
+        for band in 0..200 {
+            let size = if band == 150 { 5 } else { 1 };
+            let top = bands.top();
+            take(&mut bands, &[room(top, None)], size, Fitting::Best);
+        }
+        assert_eq!(take(&mut bands, &[room(0, None)], 4, Fitting::Best), 150);
+        assert_eq!(take(&mut bands, &[room(0, None)], 6, Fitting::Best), 204);
+    }
+
+    #[test]
+    fn a_single_object_has_no_end() {
+        let mut bands = Bands::single_object();
+        let rooms = [room(2, Some(4)), room(9, Some(9)), room(20, None)];
+        for (fitting, offset) in
+            [(Fitting::Best, 9), (Fitting::Smallest, 2), (Fitting::Largest, 20), (Fitting::Worst, 20)]
+        {
+            assert_eq!(take(&mut bands, &rooms, 4, fitting), offset, "{fitting:?}");
+        }
+    }
+}

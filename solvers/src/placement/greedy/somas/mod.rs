@@ -1,0 +1,358 @@
+//! SOMAS: bands of addresses, each as high as its first block, or one object for all.
+//!
+//! The blocks are taken in an order by size. With *many objects*, a block goes into the lowest
+//! band that has a gap for it among the blocks of the band that are live with it; if none has,
+//! it lies above all bands and begins a new one, which is as high as the block. With a *single object* there
+//! is one band without an end. Every sorting is tried with every fitting, and the lowest plan is kept.
+//!
+//! # References
+//!
+//! 1. MindSpore, `mindspore/ccsrc/backend/common/somas/somas_solver_{alg,core,pre}.cc` and `CalcLowerBound`
+//!    of `somas.cc`, <https://github.com/mindspore-ai/mindspore>.
+//!
+//! # Complexity
+//!
+//! O(n g log n) for each combination, where a buffer has g gaps to compare; the published code compares
+//! every two buffers. Four combinations for each kind of object; 28 with those of the debug build.
+//!
+//! # Deviations from the published code
+//!
+//! - The published choice among all combinations takes a single object only where it saves more than 100 MiB
+//!   against many objects. A threshold in bytes makes plans depend on the unit of the sizes, so the lowest
+//!   plan wins here; [`Somas::with_reluctance`] is the published choice.
+//! - The published code hands the fitting on to the first band only: those above it take the best fit,
+//!   whatever was asked. So it is here, too; [`Somas::with_fitting_in_all_bands`] is what was meant.
+//! - Blocks are single buffers: there is no run of tensors that must be contiguous, no tensor that is
+//!   marked as living throughout (those are stacked on top of the published plan), and no graph output to be
+//!   taken first.
+//! - Pins, alignment, pauses, arenas (each with bands of its own) and kept-apart pairs are honoured. A block
+//!   that begins a band lies at the lowest free offset from the band's start.
+
+mod bands;
+mod sorting;
+
+use planlab_dsa::{BufferId, Bytes, Descriptor, Guarantee, Halt, Honours, Plan, Planner, Run};
+
+use self::bands::Bands;
+pub use self::bands::Fitting;
+pub use self::sorting::Sorting;
+use super::HONOURS;
+use super::placer::Placer;
+use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+
+/// What the blocks are put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Objects {
+    /// Bands, each as high as its first block.
+    Many,
+    /// One band without an end.
+    Single,
+}
+
+/// The memory solver of MindSpore; keys `somas/many-objects`, `somas/single-object` and `somas/best`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::Somas;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&Somas::many_objects(), &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Somas {
+    key: &'static str,
+    objects: &'static [Objects],
+    sortings: &'static [Sorting],
+    fittings: &'static [Fitting],
+    fitting_in_all_bands: bool,
+    reluctance: Bytes,
+}
+
+impl Somas {
+    const fn new(key: &'static str, objects: &'static [Objects]) -> Self {
+        Self {
+            key,
+            objects,
+            sortings: Sorting::RELEASE,
+            fittings: Fitting::RELEASE,
+            fitting_in_all_bands: false,
+            reluctance: Bytes::ZERO,
+        }
+    }
+
+    /// Bands alone.
+    #[must_use]
+    pub const fn many_objects() -> Self {
+        Self::new("somas/many-objects", &[Objects::Many])
+    }
+
+    /// One object alone.
+    #[must_use]
+    pub const fn single_object() -> Self {
+        Self::new("somas/single-object", &[Objects::Single])
+    }
+
+    /// Both, bands first.
+    #[must_use]
+    pub const fn best() -> Self {
+        Self::new("somas/best", &[Objects::Many, Objects::Single])
+    }
+
+    /// The sortings and fittings to try, sortings in the outer loop. Default: the two sortings and the two
+    /// fittings (best, smallest) of the release build.
+    #[must_use]
+    pub const fn with(mut self, sortings: &'static [Sorting], fittings: &'static [Fitting]) -> Self {
+        self.sortings = sortings;
+        self.fittings = fittings;
+        self
+    }
+
+    /// The same with all that the published debug build tries.
+    #[must_use]
+    pub const fn with_debug_build(self) -> Self {
+        self.with(Sorting::DEBUG, Fitting::DEBUG)
+    }
+
+    /// Whether every band obeys the fitting. Default: no, only the first one does.
+    #[must_use]
+    pub const fn with_fitting_in_all_bands(mut self, yes: bool) -> Self {
+        self.fitting_in_all_bands = yes;
+        self
+    }
+
+    /// The most bytes for the sake of which a plan of many objects is not given up for one of a single
+    /// object. Default: 0; 104857600 in the published code.
+    #[must_use]
+    pub const fn with_reluctance(mut self, bytes: Bytes) -> Self {
+        self.reluctance = bytes;
+        self
+    }
+
+    /// Whether a plan of `objects` is chosen over the lowest of those before it.
+    fn prefers(&self, (height, objects): (Bytes, Objects), to: (Bytes, Objects)) -> bool {
+        let saved = to.0.get().saturating_sub(height.get());
+        let gives_up = to.1 == Objects::Many && objects == Objects::Single;
+        let enough = if gives_up { self.reluctance.get() } else { 0 };
+        saved > enough
+    }
+
+    /// Places every buffer in `order`. No plan where the pins or the capacities of the arenas do not admit
+    /// one.
+    fn place(
+        &self,
+        run: &mut Run<'_>,
+        order: &[BufferId],
+        objects: Objects,
+        fitting: Fitting,
+    ) -> Result<Option<Plan>, Halt> {
+        let instance = run.instance();
+        let Some(in_place) = pinned_hand_overs(instance) else { return Ok(None) };
+        let mut placer = Placer::new(instance, &in_place, false);
+        let none = if objects == Objects::Single { Bands::single_object() } else { Bands::default() };
+        let mut bands = vec![none; instance.arenas().len()];
+        let in_band = |band| if band == 0 || self.fitting_in_all_bands { fitting } else { Fitting::Best };
+        for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
+            let buffer = instance.buffer(id);
+            let mut blocked = placer.blocked(id, false);
+            let bands = &mut bands[buffer.arena.index()];
+            let offset = bands.take(blocked.rooms(0), buffer.size.get(), buffer.align, in_band);
+            let work = blocked.looks() + 1;
+            placer.put(id, offset, None);
+            run.tick(work)?;
+        }
+        let plan = placer.finish();
+        Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
+    }
+}
+
+impl Planner for Somas {
+    fn descriptor(&self) -> Descriptor {
+        let objects = match self.objects {
+            [Objects::Many] => "bands as high as their first block",
+            [Objects::Single] => "one object",
+            _ => "bands as high as their first block, or one object",
+        };
+        let combinations = self.objects.len() * self.sortings.len() * self.fittings.len();
+        Descriptor {
+            key: self.key.into(),
+            summary: format!("{objects}; the lowest of {combinations} plans by sorting and fitting").into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { in_place: false, ..HONOURS },
+            randomized: false,
+            reference: "MindSpore, somas_solver_alg.cc and somas_solver_pre.cc",
+            complexity: "n g log n for g gaps to compare",
+            practical: Some(200_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let mut chosen: Option<(Bytes, Objects)> = None;
+        for &objects in self.objects {
+            for sorting in self.sortings {
+                let order = sorting.of(instance);
+                for &fitting in self.fittings {
+                    let Some(plan) = self.place(run, &order, objects, fitting)? else { continue };
+                    let Some(height) = plan.height(instance) else { continue };
+                    if chosen.is_none_or(|chosen| self.prefers((height, objects), chosen)) {
+                        chosen = Some((height, objects));
+                        run.offer(plan)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, Buffer, Instance, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The published loops: footprints, each with its blocks; a block asks them one after the other.
+    struct Footprint {
+        offset: u64,
+        end: Option<u64>,
+        fitting: Fitting,
+        blocks: Vec<BufferId>,
+    }
+
+    fn footprints(instance: &Instance, order: &[BufferId], single: bool, fittings: [Fitting; 2]) -> Vec<u64> {
+        let mut offsets = vec![0; instance.len()];
+        let mut bands: Vec<Footprint> = Vec::new();
+        for &id in order {
+            let size = instance.buffer(id).size.get();
+            let gap = |band: &Footprint| gap(instance, &offsets, band, id);
+            let found = bands.iter().enumerate().find_map(|(at, band)| Some((at, gap(band)?)));
+            if let Some((band, offset)) = found {
+                offsets[id.index()] = offset;
+                bands[band].blocks.push(id);
+                continue;
+            }
+            let offset = bands.last().map_or(0, |band| band.end.expect("a single object takes all"));
+            let fitting = fittings[usize::from(!bands.is_empty())];
+            let end = (!single).then_some(offset + size);
+            offsets[id.index()] = offset;
+            bands.push(Footprint { offset, end, fitting, blocks: vec![id] });
+        }
+        offsets
+    }
+
+    /// Walks over the blocks of a footprint that are live with a block, by offset.
+    fn gap(instance: &Instance, offsets: &[u64], band: &Footprint, id: BufferId) -> Option<u64> {
+        let (size, live) = (instance.buffer(id).size.get(), instance.buffer(id).live);
+        let with_it = band.blocks.iter().filter(|&&other| instance.buffer(other).live.overlaps(live));
+        let mut walls: Vec<(u64, u64)> = with_it
+            .map(|other| {
+                let offset = offsets[other.index()];
+                (offset, offset + instance.buffer(*other).size.get())
+            })
+            .collect();
+        walls.sort_unstable();
+        walls.push((band.end.unwrap_or(u64::MAX), u64::MAX));
+        let (mut at, mut gaps) = (band.offset, Vec::new());
+        for (low, high) in walls {
+            if at + size <= low {
+                gaps.push((at, low - at));
+            }
+            at = at.max(high);
+        }
+        let best = gaps.into_iter().min_by_key(|&(edge, bytes)| match band.fitting {
+            Fitting::Best => (bytes, edge),
+            Fitting::Smallest => (edge, bytes),
+            Fitting::Largest => (u64::MAX - edge, bytes),
+            Fitting::Worst => (u64::MAX - bytes, edge),
+        });
+        best.map(|(edge, _)| edge)
+    }
+
+    /// The plan of one sorting and one fitting.
+    fn one(somas: Somas, sorting: usize, fitting: usize, instance: &Instance) -> Vec<u64> {
+        let somas = somas.with(&Sorting::DEBUG[sorting..=sorting], &Fitting::DEBUG[fitting..=fitting]);
+        let best = execute(&somas, instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn plans_are_those_of_the_published_loops(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25).with_max_size(40)),
+            sorting in 0..Sorting::DEBUG.len(),
+            number in 0..Fitting::DEBUG.len(),
+        ) {
+            let (order, fitting) = (Sorting::DEBUG[sorting].of(&instance), Fitting::DEBUG[number]);
+            for in_all in [false, true] {
+                let above = if in_all { fitting } else { Fitting::Best };
+                let many = Somas::many_objects().with_fitting_in_all_bands(in_all);
+                let expected = footprints(&instance, &order, false, [fitting, above]);
+                prop_assert_eq!(one(many, sorting, number, &instance), expected);
+            }
+            let expected = footprints(&instance, &order, true, [fitting, fitting]);
+            prop_assert_eq!(one(Somas::single_object(), sorting, number, &instance), expected);
+        }
+
+        #[test]
+        fn the_best_is_the_lower_of_both(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25)),
+        ) {
+            let height = |planner: Somas| execute(&planner, &instance, Budget::default(), 0).height();
+            let (many, single) = (height(Somas::many_objects()), height(Somas::single_object()));
+            prop_assert_eq!(height(Somas::best()), many.min(single));
+            prop_assert!(height(Somas::best().with_debug_build()) <= many.min(single));
+            prop_assert_eq!(height(Somas::best().with_reluctance(Bytes::new(1 << 40))), many);
+        }
+    }
+
+    fn instance(rows: &[(u64, u32, u32)]) -> Instance {
+        let buffer = |&(size, start, end): &(u64, u32, u32)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        };
+        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
+    }
+
+    #[test]
+    fn a_block_may_not_cross_the_top_of_a_band() {
+        // Bands of 9 and 8. Above 6, 3 bytes of the first band and all of the second are free for 5.
+        let rows = instance(&[(9, 0, 1), (8, 0, 1), (6, 2, 4), (5, 3, 4)]);
+        assert_eq!(one(Somas::many_objects(), 0, 0, &rows), [0, 9, 0, 9]);
+        assert_eq!(one(Somas::single_object(), 0, 0, &rows), [0, 9, 0, 6]);
+    }
+
+    #[test]
+    fn only_the_first_band_obeys_the_fitting() {
+        // The first band is full at all steps. In the second, from 10 to 20, the 3 lies at 15; at step 2
+        // there are 5 bytes below it and 2 above it.
+        let rows = instance(&[(10, 0, 9), (10, 0, 1), (5, 1, 2), (3, 1, 3), (2, 2, 3)]);
+        let meant = Somas::many_objects().with_fitting_in_all_bands(true);
+        assert_eq!(one(Somas::many_objects(), 0, 1, &rows), [0, 10, 10, 15, 18]);
+        assert_eq!(one(meant, 0, 1, &rows), [0, 10, 10, 15, 10]);
+    }
+
+    #[test]
+    fn one_object_is_greedy_by_size_or_first_fit() {
+        let rows = instance(&[(9, 0, 2), (8, 0, 4), (7, 0, 2), (6, 0, 4), (5, 3, 4)]);
+        assert_eq!(one(Somas::single_object(), 0, 0, &rows), [0, 9, 17, 24, 17]);
+        assert_eq!(one(Somas::single_object(), 0, 1, &rows), [0, 9, 17, 24, 0]);
+    }
+
+    #[test]
+    fn a_single_object_has_to_save_more_than_the_reluctance() {
+        let somas = Somas::best().with_reluctance(Bytes::new(10));
+        let many = |bytes| (Bytes::new(bytes), Objects::Many);
+        let single = |bytes| (Bytes::new(bytes), Objects::Single);
+        assert!(!somas.prefers(single(90), many(100)));
+        assert!(somas.prefers(single(89), many(100)));
+        assert!(somas.prefers(single(88), single(89)));
+        assert!(somas.prefers(many(99), many(100)));
+        assert!(!somas.prefers(single(100), single(100)));
+    }
+}

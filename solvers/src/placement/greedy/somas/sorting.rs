@@ -1,0 +1,172 @@
+//! The orders in which SOMAS takes the blocks.
+//!
+//! "Constraints" are the buffers whose live range overlaps the buffer's own. The bytes of the peak that a
+//! buffer "may reuse" are those of the buffers that are live at the first step of the largest load and do
+//! not overlap it in time: none for what is live then itself.
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{Buffer, BufferId, Instance};
+
+use crate::placement::order::Overlaps;
+
+/// An order of the blocks, by its name in the published code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sorting {
+    /// Largest first, then by id.
+    GreaterSizeSmallerIndex,
+    /// Fewest bytes of the peak to reuse first, then the largest, then by id.
+    SmallerReusePeakMemGreaterSizeSmallerIndex,
+    /// Largest first, then by id, highest first.
+    GreaterSizeGreaterIndex,
+    /// Largest first, then fewest constraints, then by id.
+    GreaterSizeSmallerConstraintsSmallerIndex,
+    /// Largest first, then fewest constraints, then by id, highest first.
+    GreaterSizeSmallerConstraintsGreaterIndex,
+    /// Largest first, then most constraints, then by id.
+    GreaterSizeGreaterConstraintsSmallerIndex,
+    /// Largest first, then most constraints, then by id, highest first.
+    GreaterSizeGreaterConstraintsGreaterIndex,
+}
+
+impl Sorting {
+    /// Those that a release build tries, in its order.
+    pub const RELEASE: &'static [Self] =
+        &[Self::GreaterSizeSmallerIndex, Self::SmallerReusePeakMemGreaterSizeSmallerIndex];
+
+    /// Those that a debug build tries, in its order.
+    pub const DEBUG: &'static [Self] = &[
+        Self::GreaterSizeSmallerIndex,
+        Self::SmallerReusePeakMemGreaterSizeSmallerIndex,
+        Self::GreaterSizeGreaterIndex,
+        Self::GreaterSizeSmallerConstraintsSmallerIndex,
+        Self::GreaterSizeSmallerConstraintsGreaterIndex,
+        Self::GreaterSizeGreaterConstraintsSmallerIndex,
+        Self::GreaterSizeGreaterConstraintsGreaterIndex,
+    ];
+
+    /// The ids of all buffers in this order; O(n log n).
+    #[must_use]
+    pub fn of(self, instance: &Instance) -> Vec<BufferId> {
+        let overlaps = Overlaps::new(instance);
+        let constraints = |buffer: &Buffer| overlaps.of(buffer);
+        match self {
+            Self::GreaterSizeSmallerIndex => sorted(instance, |_, id| id),
+            Self::SmallerReusePeakMemGreaterSizeSmallerIndex => by_reuse(instance),
+            Self::GreaterSizeGreaterIndex => sorted(instance, |_, id| Reverse(id)),
+            Self::GreaterSizeSmallerConstraintsSmallerIndex => {
+                sorted(instance, |buffer, id| (constraints(buffer), id))
+            }
+            Self::GreaterSizeSmallerConstraintsGreaterIndex => {
+                sorted(instance, |buffer, id| (constraints(buffer), Reverse(id)))
+            }
+            Self::GreaterSizeGreaterConstraintsSmallerIndex => {
+                sorted(instance, |buffer, id| (Reverse(constraints(buffer)), id))
+            }
+            Self::GreaterSizeGreaterConstraintsGreaterIndex => {
+                sorted(instance, |buffer, id| (Reverse(constraints(buffer)), Reverse(id)))
+            }
+        }
+    }
+}
+
+/// Ids by size, largest first, then by a key.
+fn sorted<K: Ord>(instance: &Instance, key: impl Fn(&Buffer, BufferId) -> K) -> Vec<BufferId> {
+    let mut ids: Vec<BufferId> = instance.ids().collect();
+    ids.sort_by_cached_key(|&id| {
+        let buffer = instance.buffer(id);
+        (Reverse(buffer.size), key(buffer, id))
+    });
+    ids
+}
+
+fn by_reuse(instance: &Instance) -> Vec<BufferId> {
+    let peak = Peak::new(instance);
+    let mut ids = Sorting::GreaterSizeSmallerIndex.of(instance);
+    ids.sort_by_cached_key(|&id| peak.reusable(instance.buffer(id)));
+    ids
+}
+
+/// The buffers that are live at the first step of the largest load.
+struct Peak {
+    /// Starts, ascending, and the bytes of those that start no later.
+    starts: Vec<(u32, u64)>,
+    /// Ends, ascending, and the bytes of those that end no later.
+    ends: Vec<(u32, u64)>,
+}
+
+impl Peak {
+    fn new(instance: &Instance) -> Self {
+        let step = instance.load().step;
+        let live = || instance.buffers().iter().filter(|buffer| buffer.live.contains(step));
+        Self {
+            starts: summed(live().map(|buffer| (buffer.live.start().get(), buffer.size.get())).collect()),
+            ends: summed(live().map(|buffer| (buffer.live.end().get(), buffer.size.get())).collect()),
+        }
+    }
+
+    /// Bytes of the peak that do not overlap a buffer in time.
+    fn reusable(&self, buffer: &Buffer) -> u64 {
+        let (start, end) = buffer.live.into();
+        let upto = |list: &[(u32, u64)], count: usize| count.checked_sub(1).map_or(0, |last| list[last].1);
+        let begun = self.starts.partition_point(|&(other, _)| other < end);
+        let later = upto(&self.starts, self.starts.len()) - upto(&self.starts, begun);
+        let over = self.ends.partition_point(|&(other, _)| other <= start);
+        later + upto(&self.ends, over)
+    }
+}
+
+/// Sorts by step and sums the bytes up.
+fn summed(mut list: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
+    list.sort_unstable();
+    let mut sum = 0;
+    for (_, bytes) in &mut list {
+        sum += *bytes;
+        *bytes = sum;
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Bytes, LiveRange};
+
+    use super::*;
+
+    fn instance() -> Instance {
+        // The load is 8 9 9 7 7 2; its peak is step 1, with buffers 0 and 1.
+        let rows = [(4, 0, 3), (5, 1, 3), (4, 3, 5), (3, 3, 5), (2, 5, 6), (4, 0, 1)];
+        let buffers =
+            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
+        Instance::from_buffers(buffers.to_vec()).expect("valid")
+    }
+
+    #[test]
+    fn each_sorting_ends_at_the_id() {
+        let sorted = |sorting: Sorting| -> Vec<u32> {
+            sorting.of(&instance()).into_iter().map(BufferId::get).collect()
+        };
+        // Constraints, with the buffer itself: 3 2 2 2 1 2.
+        assert_eq!(sorted(Sorting::GreaterSizeSmallerIndex), [1, 0, 2, 5, 3, 4]);
+        assert_eq!(sorted(Sorting::GreaterSizeGreaterIndex), [1, 5, 2, 0, 3, 4]);
+        assert_eq!(sorted(Sorting::GreaterSizeSmallerConstraintsSmallerIndex), [1, 2, 5, 0, 3, 4]);
+        assert_eq!(sorted(Sorting::GreaterSizeSmallerConstraintsGreaterIndex), [1, 5, 2, 0, 3, 4]);
+        assert_eq!(sorted(Sorting::GreaterSizeGreaterConstraintsSmallerIndex), [1, 0, 2, 5, 3, 4]);
+        assert_eq!(sorted(Sorting::GreaterSizeGreaterConstraintsGreaterIndex), [1, 0, 5, 2, 3, 4]);
+        // Of the peak, 0 and 1 may reuse nothing, 5 the bytes of 1, and the others those of both.
+        assert_eq!(sorted(Sorting::SmallerReusePeakMemGreaterSizeSmallerIndex), [1, 0, 5, 2, 3, 4]);
+    }
+
+    #[test]
+    fn what_may_be_reused_is_what_does_not_overlap() {
+        let instance = instance();
+        let step = instance.load().step;
+        assert_eq!(step.get(), 1);
+        let peak = Peak::new(&instance);
+        for buffer in instance.buffers() {
+            let others = instance.buffers().iter().filter(|other| other.live.contains(step));
+            let apart = others.filter(|other| !other.live.overlaps(buffer.live));
+            assert_eq!(peak.reusable(buffer), apart.map(|other| other.size.get()).sum::<u64>());
+        }
+    }
+}
