@@ -8,7 +8,10 @@ use crate::cp::CpPumpkin;
 use crate::milp::{MipCbc, MipHighs};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
-use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize};
+use crate::placement::greedy::{
+    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, TfliteArena, TflmGreedy,
+    Tvm, Xla,
+};
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::skyline::{BestFit, BestFitReference};
 use crate::placement::{Order, Portfolio};
@@ -30,6 +33,11 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.extend(Order::ALL.map(|order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
     all.push(Box::new(GreedyBySize));
     all.push(Box::new(GreedyByBreadth));
+    all.extend([Box::new(TfliteArena::default()) as Box<dyn Planner>, Box::new(TflmGreedy)]);
+    all.extend([Tvm::by_size(), Tvm::by_conflicts()].map(|tvm| Box::new(tvm) as Box<dyn Planner>));
+    all.extend([Xla::temporal(), Xla::spatial(), Xla::best()].map(|xla| Box::new(xla) as Box<dyn Planner>));
+    all.push(Box::new(Executorch::default()));
+    all.push(Box::new(ExecutorchClosest::default()));
     all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
     all.push(Box::new(HillClimbTvm));

@@ -12,6 +12,7 @@ mod range_max;
 pub mod search;
 pub mod skyline;
 mod start_from_hints;
+mod tops;
 
 pub use order::Order;
 pub use portfolio::Portfolio;

@@ -3,14 +3,26 @@
 mod best_fit_gap;
 mod by_breadth;
 mod by_size;
+mod executorch;
+mod executorch_closest;
 mod first_fit;
 mod placer;
+mod tflite_arena;
+mod tflm_greedy;
+mod tvm;
+mod xla;
 
 pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub use by_size::GreedyBySize;
+pub use executorch::Executorch;
+pub use executorch_closest::ExecutorchClosest;
 pub use first_fit::FirstFit;
 pub(crate) use placer::{Rule, place_in_order};
+pub use tflite_arena::TfliteArena;
+pub use tflm_greedy::TflmGreedy;
+pub use tvm::Tvm;
+pub use xla::Xla;
 
 use planlab_dsa::Honours;
 
