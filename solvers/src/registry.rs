@@ -9,8 +9,8 @@ use crate::milp::{MipCbc, MipHighs};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::greedy::{
-    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, TfliteArena, TflmGreedy,
-    Tvm, Xla,
+    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, TfliteArena,
+    TflmGreedy, Tvm, Xla,
 };
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::skyline::{BestFit, BestFitReference};

@@ -92,7 +92,8 @@ impl Planner for ExecutorchClosest {
             run.tick(objects.len() as u64 + 1)?;
             places[id.index()] = self.pick(objects, buffer);
         }
-        let bases = |objects: &Vec<Object>| stacked(objects.iter().map(|object| (object.height, object.align)));
+        let bases =
+            |objects: &Vec<Object>| stacked(objects.iter().map(|object| (object.height, object.align)));
         let bases: Vec<Vec<u64>> = arenas.iter().map(bases).collect();
         let offset = |(buffer, &place): (&Buffer, &usize)| Offset::new(bases[buffer.arena.index()][place]);
         let offsets: Vec<Offset> = instance.buffers().iter().zip(&places).map(offset).collect();
@@ -179,7 +180,8 @@ mod tests {
     #[test]
     fn a_smaller_object_grows_and_of_equally_close_ones_the_first_is_taken() {
         let all = vec![buffer(6, 0, 1), buffer(2, 0, 1), buffer(4, 1, 2), buffer(9, 2, 3)];
-        for planner in [ExecutorchClosest::default(), ExecutorchClosest::default().with_passing_marks(false)] {
+        for planner in [ExecutorchClosest::default(), ExecutorchClosest::default().with_passing_marks(false)]
+        {
             assert_eq!(offsets_of(planner, all.clone()), [0, 9, 0, 0]);
         }
     }
