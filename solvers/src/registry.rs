@@ -9,7 +9,10 @@ use crate::milp::{MipCbc, MipHighs};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::flow::MincostFlow;
-use crate::placement::greedy::{BestFitGap, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow, Somas};
+use crate::placement::greedy::{
+    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow, Somas,
+    TfliteArena, TflmGreedy, Tvm, Xla,
+};
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::sharing::{
     MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
@@ -38,6 +41,11 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.extend([Box::new(Somas::many_objects()) as Box<dyn Planner>, Box::new(Somas::single_object())]);
     all.push(Box::new(Somas::best()));
     all.extend(OneFlow::all().map(|planner| Box::new(planner) as Box<dyn Planner>));
+    all.extend([Box::new(TfliteArena::default()) as Box<dyn Planner>, Box::new(TflmGreedy)]);
+    all.extend([Tvm::by_size(), Tvm::by_conflicts()].map(|tvm| Box::new(tvm) as Box<dyn Planner>));
+    all.extend([Xla::temporal(), Xla::spatial(), Xla::best()].map(|xla| Box::new(xla) as Box<dyn Planner>));
+    all.push(Box::new(Executorch::default()));
+    all.push(Box::new(ExecutorchClosest::default()));
     all.push(Box::new(BestFit));
     all.push(Box::new(BestFitReference));
     all.push(Box::new(SharedObjectsBySize));

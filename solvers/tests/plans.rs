@@ -89,21 +89,73 @@ proptest! {
             for (family, place) in [("first-fit", lowest as Rule), ("best-fit-gap", smallest_gap as Rule)] {
                 let key = format!("{family}/{order}");
                 let planner = planner(&key).expect("registered");
-                prop_assert_eq!(offsets(&planner, &instance), Some(plain(&instance, order, place)), "{}", key);
+                let expected = plain(&instance, &order.of(&instance), place);
+                prop_assert_eq!(offsets(&planner, &instance), Some(expected), "{}", key);
             }
         }
         let by_size = planner("greedy-by-size").expect("registered");
-        prop_assert_eq!(offsets(&by_size, &instance), Some(plain(&instance, Order::Size, smallest_gap)));
+        let expected = plain(&instance, &Order::Size.of(&instance), smallest_gap);
+        prop_assert_eq!(offsets(&by_size, &instance), Some(expected));
     }
+
+    #[test]
+    fn the_greedies_of_other_tools_are_their_published_loops(
+        instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_alignment(true)),
+    ) {
+        let cases: [(&str, Key, Rule); 6] = [
+            ("tflite-arena", tflite_key, tflite_gap),
+            ("tflm-greedy", tflm_key, lowest),
+            ("tvm/by-size", |all, id| vec![!size(all, id), !conflicts(all, id)], top),
+            ("tvm/by-conflicts", |all, id| vec![!conflicts(all, id), !size(all, id)], top),
+            ("xla/temporal", |all, id| vec![!width(all, id), !size(all, id)], smallest_chunk),
+            ("xla/spatial", |all, id| vec![!size(all, id), !width(all, id)], smallest_chunk),
+        ];
+        for (name, key, rule) in cases {
+            let planner = planner(name).expect("registered");
+            let mut order: Vec<BufferId> = instance.ids().collect();
+            order.sort_by_key(|&id| key(&instance, id));
+            let expected = plain(&instance, &order, rule);
+            prop_assert_eq!(offsets(&planner, &instance), Some(expected), "{}", name);
+        }
+    }
+}
+
+/// What buffers are taken by, the smallest first.
+type Key = fn(&Instance, BufferId) -> Vec<u64>;
+
+fn size(instance: &Instance, id: BufferId) -> u64 {
+    instance.buffer(id).size.get()
+}
+
+fn width(instance: &Instance, id: BufferId) -> u64 {
+    instance.buffer(id).live.width().into()
+}
+
+fn conflicts(instance: &Instance, id: BufferId) -> u64 {
+    let live = instance.buffer(id).live;
+    instance.buffers().iter().map(|other| u64::from(other.live.overlaps(live))).sum()
+}
+
+fn tflite_key(instance: &Instance, id: BufferId) -> Vec<u64> {
+    let live = instance.buffer(id).live;
+    if instance.buffers().iter().all(|other| live.encloses(other.live)) {
+        vec![0]
+    } else {
+        vec![1, !size(instance, id), live.start().get().into()]
+    }
+}
+
+fn tflm_key(instance: &Instance, id: BufferId) -> Vec<u64> {
+    vec![!size(instance, id), u64::from(!id.get())]
 }
 
 /// Where a buffer goes, given what overlaps it in time, ascending by offset.
 type Rule = fn(&Buffer, &[(u64, u64)]) -> u64;
 
 /// Places buffers in an order by looking at every placed buffer.
-fn plain(instance: &Instance, order: Order, rule: Rule) -> Vec<u64> {
+fn plain(instance: &Instance, order: &[BufferId], rule: Rule) -> Vec<u64> {
     let mut offsets: Vec<Option<u64>> = vec![None; instance.len()];
-    for id in order.of(instance) {
+    for &id in order {
         let buffer = instance.buffer(id);
         let mut there: Vec<(u64, u64)> = instance
             .ids()
@@ -128,15 +180,37 @@ fn lowest(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
 }
 
 fn smallest_gap(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
+    best_gap(buffer, there, |low, below, _| (low - below, low - below))
+}
+
+fn tflite_gap(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
+    best_gap(buffer, there, |low, below, offset| (low - offset, low - below))
+}
+
+fn smallest_chunk(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
+    best_gap(buffer, there, |low, _, offset| (low - offset, low - offset))
+}
+
+/// The first gap that is smaller than the smallest before it. `measure`: of the next offset in use, the end
+/// below it and the aligned offset between them, the size to compare and the size to remember.
+fn best_gap(buffer: &Buffer, there: &[(u64, u64)], measure: fn(u64, u64, u64) -> (u64, u64)) -> u64 {
     let (mut best, mut below) = (None, 0);
     for &(low, high) in there {
         let offset = buffer.align.round_up(below).expect("small");
-        if offset + buffer.size.get() <= low && best.is_none_or(|(gap, _)| low - below < gap) {
-            best = Some((low - below, offset));
+        if offset + buffer.size.get() <= low {
+            let (seen, kept) = measure(low, below, offset);
+            if best.is_none_or(|(gap, _)| seen < gap) {
+                best = Some((kept, offset));
+            }
         }
         below = below.max(high);
     }
     best.map_or_else(|| buffer.align.round_up(below).expect("small"), |(_, offset)| offset)
+}
+
+fn top(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
+    let end = there.iter().map(|&(_, end)| end).max().unwrap_or(0);
+    buffer.align.round_up(end).expect("small")
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod search;
 pub mod sharing;
 pub mod skyline;
 mod start_from_hints;
+mod tops;
 
 pub use canonical::Canonical;
 pub use carry::{CarryError, carry};

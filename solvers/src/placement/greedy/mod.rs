@@ -3,19 +3,31 @@
 mod best_fit_gap;
 mod by_breadth;
 mod by_size;
+mod executorch;
+mod executorch_closest;
 mod first_fit;
 mod oneflow;
 mod placer;
 mod somas;
+mod tflite_arena;
+mod tflm_greedy;
+mod tvm;
+mod xla;
 
 pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub(crate) use by_breadth::broadest_first;
 pub use by_size::GreedyBySize;
+pub use executorch::Executorch;
+pub use executorch_closest::ExecutorchClosest;
 pub use first_fit::FirstFit;
 pub use oneflow::{Insertion as OneFlowInsertion, OneFlow, Order as OneFlowOrder};
 pub(crate) use placer::{Rule, place_in_order};
 pub use somas::{Fitting as SomasFitting, Somas, Sorting as SomasSorting};
+pub use tflite_arena::TfliteArena;
+pub use tflm_greedy::TflmGreedy;
+pub use tvm::Tvm;
+pub use xla::Xla;
 
 use planlab_dsa::Honours;
 

@@ -22,8 +22,14 @@ use crate::placement::occupancy::{Blocked, Occupancy, Room, Span};
 pub(crate) enum Rule {
     /// The lowest.
     FirstFit,
-    /// The lowest of the smallest sufficient gap; above everything where no gap suffices.
+    /// The lowest of the smallest sufficient gap; above everything where no gap suffices. A gap is measured
+    /// from the end of what lies below it.
     BestFit,
+    /// The same, but a gap is measured from the first aligned offset in it.
+    BestFitAligned,
+    /// The same, but a gap is measured from the first aligned offset in it, and the smallest so far from the
+    /// end of what lies below it.
+    BestFitMixed,
 }
 
 /// Places every buffer in `order` by `rule` and offers the plan, where there is one that is lower than the
@@ -84,7 +90,7 @@ struct Preference {
 
 /// Relations between buffers as lists of partners, by buffer.
 #[derive(Debug, Default)]
-struct Partners {
+pub(super) struct Partners {
     starts: Vec<u32>,
     partners: Vec<BufferId>,
 }
@@ -105,7 +111,14 @@ impl Partners {
         Self { starts, partners: pairs.into_iter().map(|(_, partner)| partner).collect() }
     }
 
-    fn of(&self, id: BufferId) -> &[BufferId] {
+    /// Whom each buffer is kept apart from.
+    pub(super) fn kept_apart(instance: &Instance) -> Self {
+        let pairs = instance.apart().iter();
+        let both = pairs.flat_map(|pair| [(pair.first, pair.second), (pair.second, pair.first)]);
+        Self::new(instance.len(), both)
+    }
+
+    pub(super) fn of(&self, id: BufferId) -> &[BufferId] {
         match self.starts.get(id.index()..id.index() + 2) {
             Some(&[start, end]) => &self.partners[start as usize..end as usize],
             _ => &[],
@@ -132,8 +145,6 @@ impl<'i> Placer<'i> {
         let columns = Columns::new(ranges(instance));
         let permissions = if hands_over { instance.in_place() } else { &[] };
         let permissions = permissions.iter().map(|pair| (pair.output, pair.input));
-        let pairs = instance.apart().iter();
-        let apart = pairs.flat_map(|pair| [(pair.first, pair.second), (pair.second, pair.first)]);
         let mut this = Self {
             instance,
             arenas: vec![Occupancy::new(columns.len()); instance.arenas().len()],
@@ -141,7 +152,7 @@ impl<'i> Placer<'i> {
             offsets: vec![None; instance.len()],
             tops: vec![0; instance.arenas().len()],
             inputs: Partners::new(instance.len(), permissions),
-            apart: Partners::new(instance.len(), apart),
+            apart: Partners::kept_apart(instance),
             is_taken: vec![false; instance.len()],
             in_place: Vec::new(),
         };
@@ -205,9 +216,10 @@ impl<'i> Placer<'i> {
                 let offset = blocked.lowest(from, align);
                 is_in(offset).then_some(Preference { slack: 0, offset })
             }
-            Rule::BestFit => {
+            Rule::BestFit | Rule::BestFitAligned | Rule::BestFitMixed => {
                 let rooms = blocked.rooms(from).take_while(|room| is_in(room.low));
-                smallest(rooms.map(|room| Room { high: min_of_some(room.high, last), ..room }), align)
+                let rooms = rooms.map(|room| Room { high: min_of_some(room.high, last), ..room });
+                smallest(rooms, align, rule)
             }
         }
     }
@@ -250,16 +262,23 @@ impl<'i> Placer<'i> {
 }
 
 /// The smallest room that has an aligned offset, the lowest of equals; one without an end comes last.
-fn smallest(rooms: impl Iterator<Item = Room>, align: Alignment) -> Option<Preference> {
+fn smallest(rooms: impl Iterator<Item = Room>, align: Alignment, rule: Rule) -> Option<Preference> {
     let mut best: Option<Preference> = None;
     for room in rooms {
         let offset = align.round_up(room.low).expect("an instance leaves room for all padding");
-        let slack = room.high.map_or(u64::MAX, |high| high - room.low);
-        let new = Preference { slack, offset };
-        if room.high.is_none_or(|high| offset <= high) && best.is_none_or(|best| new < best) {
-            best = Some(new);
+        if room.high.is_some_and(|high| high < offset) {
+            continue;
         }
-        if slack == 0 && best.is_some_and(|best| best.slack == 0) {
+        let from = |low: u64| room.high.map_or(u64::MAX, |high| high - low);
+        let (seen, kept) = match rule {
+            Rule::BestFitAligned => (from(offset), from(offset)),
+            Rule::BestFitMixed => (from(offset), from(room.low)),
+            Rule::BestFit | Rule::FirstFit => (from(room.low), from(room.low)),
+        };
+        if best.is_none_or(|best| seen < best.slack) {
+            best = Some(Preference { slack: kept, offset });
+        }
+        if best.is_some_and(|best| best.slack == 0) {
             break;
         }
     }

@@ -1,0 +1,361 @@
+//! The greedy planner of ExecuTorch: buckets as large as their first buffer.
+//!
+//! From the largest buffer to the smallest: the first bucket that is free during the whole live range takes
+//! the buffer at its bottom. Where there is none, the first bucket takes it in which there is room for it
+//! above all that overlaps it in time. Where there is none of these either, it opens a bucket of its own
+//! size. In the end the buckets are stacked.
+//!
+//! ```text
+//!      address
+//!        ^  +---+            a opens the first bucket; b finds it free;
+//!        |  | d |            c has room above b; d overlaps a, too large
+//!        |  +---+---+---     to leave room, and opens the second
+//!        |  | a |   | c
+//!        |  |   +---+---
+//!        |  |   |   b
+//!        +--+---+--------> step
+//! ```
+//!
+//! # References
+//!
+//! 1. ExecuTorch, `exir/memory_planning.py` (`greedy`, `pick_shared_obj`), 2025.
+//!
+//! # Complexity
+//!
+//! O(n b log n) where b buckets are at least twice as large as a buffer; the published loop visits every
+//! buffer of every bucket.
+//!
+//! # Deviations from the paper
+//!
+//! - Ties of size end at the lower id; there at the order in which a set is walked.
+//! - Sizes are sorted as they are once rounded up to the alignment, there as they were before that.
+//! - Each buffer has its own alignment, there is one for all. A bucket begins at a multiple of its first
+//!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
+//!   which counts there, is not part of the height.
+//! - Live ranges are half-open here and closed there, with the same conflicts.
+//! - Whether a buffer may lie above others in a bucket is there a parameter, too:
+//!   [`with_stacking`](Executorch::with_stacking).
+//! - Arenas are planned one by one, as there; a capacity is looked at when all is placed. Pins and kept-apart
+//!   pairs are not honoured, pauses and in-place permissions not used.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use planlab_dsa::{
+    Alignment, Buffer, Descriptor, Guarantee, Halt, Honours, LiveRange, Offset, Plan, Planner, Run,
+};
+
+use crate::placement::columns::Columns;
+use crate::placement::demands::fits_arenas;
+use crate::placement::occupancy::{Blocked, Occupancy, Span};
+use crate::placement::order::by;
+
+/// Buckets by size; key `executorch`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::Executorch;
+///
+/// let buffers = [(8, 0, 2), (4, 2, 6), (3, 3, 5), (2, 1, 3)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&Executorch::default(), &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 0, 4, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Executorch {
+    stacking: bool,
+}
+
+impl Default for Executorch {
+    fn default() -> Self {
+        Self { stacking: true }
+    }
+}
+
+impl Executorch {
+    /// Whether a buffer may lie above others of its bucket that it overlaps in time. Default: yes.
+    #[must_use]
+    pub const fn with_stacking(mut self, yes: bool) -> Self {
+        self.stacking = yes;
+        self
+    }
+}
+
+impl Planner for Executorch {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "executorch".into(),
+            summary: "buckets as large as their first buffer, largest first, ties by id".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { alignment: true, arenas: true, work_limit: true, ..Honours::default() },
+            randomized: false,
+            reference: "ExecuTorch, exir/memory_planning.py, 2025",
+            complexity: "n b log n for b buckets",
+            practical: Some(100_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let columns = Columns::of_live_ranges(instance);
+        let shelf = Shelf { buckets: Vec::new(), taken: Occupancy::new(columns.len()) };
+        let mut arenas = vec![shelf; instance.arenas().len()];
+        let mut places = vec![Place::default(); instance.len()];
+        for id in by(instance, |buffer| Reverse(padded(buffer))) {
+            let buffer = instance.buffer(id);
+            let (shelf, columns) = (&mut arenas[buffer.arena.index()], columns.of(buffer.live));
+            let (place, looks) = shelf.find(buffer, columns.clone(), self.stacking);
+            run.tick(looks + 1)?;
+            shelf.put(buffer, columns, place);
+            places[id.index()] = place;
+        }
+        let bases: Vec<Vec<u64>> = arenas.iter().map(Shelf::bases).collect();
+        let offset = |(buffer, place): (&Buffer, &Place)| {
+            Offset::new(bases[buffer.arena.index()][place.bucket] + place.offset)
+        };
+        let offsets: Vec<Offset> = instance.buffers().iter().zip(&places).map(offset).collect();
+        if fits_arenas(instance, &offsets) { run.offer(Plan::from_offsets(offsets)) } else { Ok(()) }
+    }
+}
+
+/// The size in bytes, rounded up to the alignment.
+pub(super) fn padded(buffer: &Buffer) -> u64 {
+    buffer.align.round_up(buffer.size.get()).expect("an instance leaves room for all padding")
+}
+
+/// The lowest offsets of blocks that are stacked in their order, each of a height in bytes and an alignment.
+pub(super) fn stacked(blocks: impl Iterator<Item = (u64, Alignment)>) -> Vec<u64> {
+    let mut top = 0;
+    let base = |(height, align): (u64, Alignment)| {
+        let base = align.round_up(top).expect("an instance leaves room for all padding");
+        top = base + height;
+        base
+    };
+    blocks.map(base).collect()
+}
+
+/// Where a buffer lies: a bucket, and an offset in it in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    bucket: usize,
+    offset: u64,
+}
+
+/// The buckets of an arena, the largest first.
+#[derive(Clone, Debug)]
+struct Shelf {
+    buckets: Vec<Bucket>,
+    /// Which buckets are in use when, their numbers taken for addresses.
+    taken: Occupancy,
+}
+
+impl Shelf {
+    /// A place for a buffer, behind the last bucket where none has room, and the number of buckets looked at.
+    fn find(&self, buffer: &Buffer, columns: Range<usize>, stacking: bool) -> (Place, u64) {
+        if let Some(bucket) = self.free(buffer, columns) {
+            return (Place { bucket, offset: 0 }, 0);
+        }
+        // What it overlaps is at least as large, and leaves no room in a smaller bucket.
+        let bytes = padded(buffer);
+        let large = self.buckets.partition_point(|bucket| stacking && bucket.size / 2 >= bytes);
+        let above = |bucket: usize| Some(Place { bucket, offset: self.buckets[bucket].above(buffer)? });
+        let place = (0..large).find_map(above);
+        (place.unwrap_or(Place { bucket: self.buckets.len(), offset: 0 }), large as u64)
+    }
+
+    /// The first bucket that may hold a buffer and in which nothing overlaps it in time.
+    fn free(&self, buffer: &Buffer, columns: Range<usize>) -> Option<usize> {
+        let mut blocked = Blocked::default();
+        self.taken.block(columns, Span { start: 0, end: 1 }, &mut blocked);
+        let mut from = 0;
+        loop {
+            let number = blocked.lowest(from, Alignment::ONE);
+            let index = usize::try_from(number).ok()?;
+            if self.buckets.get(index)?.may_hold(buffer) {
+                return Some(index);
+            }
+            from = number + 1;
+        }
+    }
+
+    fn put(&mut self, buffer: &Buffer, columns: Range<usize>, place: Place) {
+        if place.bucket == self.buckets.len() {
+            self.buckets.push(Bucket::of(buffer));
+        }
+        self.buckets[place.bucket].put(buffer, place.offset);
+        let number = place.bucket as u64;
+        self.taken.insert(columns, Span { start: number, end: number + 1 });
+    }
+
+    fn bases(&self) -> Vec<u64> {
+        stacked(self.buckets.iter().map(|bucket| (bucket.height, bucket.align)))
+    }
+}
+
+/// A part of an arena that is as large as its first buffer.
+#[derive(Clone, Debug)]
+struct Bucket {
+    /// Bytes that it has room for.
+    size: u64,
+    align: Alignment,
+    /// The highest end in it.
+    height: u64,
+    outline: Outline,
+}
+
+impl Bucket {
+    fn of(buffer: &Buffer) -> Self {
+        Self { size: padded(buffer), align: buffer.align, height: 0, outline: Outline::default() }
+    }
+
+    const fn may_hold(&self, buffer: &Buffer) -> bool {
+        buffer.align.divides(self.align.get())
+    }
+
+    /// The lowest offset above all that a buffer overlaps in time, where there is room.
+    fn above(&self, buffer: &Buffer) -> Option<u64> {
+        if !self.may_hold(buffer) {
+            return None;
+        }
+        let offset = buffer.align.round_up(self.outline.highest(buffer.live))?;
+        (offset.checked_add(padded(buffer))? <= self.size).then_some(offset)
+    }
+
+    fn put(&mut self, buffer: &Buffer, offset: u64) {
+        self.outline.raise(buffer.live, offset + padded(buffer));
+        self.height = self.height.max(offset + buffer.size.get());
+    }
+}
+
+/// Up to where a bucket is in use: from each step on, up to the next one's.
+#[derive(Clone, Debug, Default)]
+struct Outline {
+    levels: BTreeMap<u32, u64>,
+}
+
+impl Outline {
+    fn at(&self, step: u32) -> u64 {
+        self.levels.range(..=step).next_back().map_or(0, |(_, &level)| level)
+    }
+
+    fn highest(&self, live: LiveRange) -> u64 {
+        let (start, end): (u32, u32) = live.into();
+        let later = self.levels.range(start..end).map(|(_, &level)| level);
+        later.fold(self.at(start), u64::max)
+    }
+
+    /// Raises a range of steps to a level that is above all of it.
+    fn raise(&mut self, live: LiveRange, to: u64) {
+        let (start, end): (u32, u32) = live.into();
+        let after = self.at(end);
+        while let Some((&step, _)) = self.levels.range(start..end).next() {
+            self.levels.remove(&step);
+        }
+        self.levels.insert(start, to);
+        self.levels.insert(end, after);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, BufferId, Bytes, Instance, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(planner: Executorch, instance: &Instance) -> Vec<u64> {
+        let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    fn offsets_of(planner: Executorch, buffers: Vec<Buffer>) -> Vec<u64> {
+        offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
+    }
+
+    #[test]
+    fn a_free_bucket_comes_before_room_above_others() {
+        // The last has room above the second in the first bucket, but finds the second bucket free.
+        let all = vec![buffer(9, 0, 2), buffer(4, 2, 6), buffer(6, 1, 3), buffer(3, 4, 5)];
+        assert_eq!(offsets_of(Executorch::default(), all), [0, 0, 9, 9]);
+    }
+
+    #[test]
+    fn without_stacking_what_overlaps_opens_a_bucket() {
+        let all = vec![buffer(8, 0, 2), buffer(4, 2, 6), buffer(3, 3, 5)];
+        assert_eq!(offsets_of(Executorch::default(), all.clone()), [0, 0, 4]);
+        assert_eq!(offsets_of(Executorch::default().with_stacking(false), all), [0, 0, 8]);
+    }
+
+    #[test]
+    fn a_gap_under_others_in_a_bucket_is_never_used() {
+        // Under the third, 4 bytes are free once the second is gone.
+        let all = vec![buffer(8, 0, 1), buffer(4, 1, 3), buffer(4, 2, 6), buffer(3, 4, 5)];
+        assert_eq!(offsets_of(Executorch::default(), all), [0, 0, 4, 8]);
+    }
+
+    #[test]
+    fn a_bucket_takes_only_what_is_aligned_with_it() {
+        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
+        let all = vec![
+            buffer(6, 0, 1).with_align(align(3)),
+            buffer(4, 1, 2).with_align(align(4)),
+            buffer(3, 1, 2).with_align(align(3)),
+        ];
+        assert_eq!(offsets_of(Executorch::default(), all), [0, 8, 0]);
+    }
+
+    /// The published loops over buckets, each a size and what lies in it where.
+    fn literal(instance: &Instance, stacking: bool) -> Vec<u64> {
+        let size = |id: BufferId| padded(instance.buffer(id));
+        let mut order: Vec<BufferId> = instance.ids().collect();
+        order.sort_by_key(|&id| Reverse(size(id)));
+        let mut buckets: Vec<(u64, Vec<(BufferId, u64)>)> = Vec::new();
+        for id in order {
+            let overlaps = |other: BufferId| instance.buffer(other).live.overlaps(instance.buffer(id).live);
+            let end = |bucket: &(u64, Vec<(BufferId, u64)>)| {
+                let there = bucket.1.iter().filter(|(other, _)| overlaps(*other));
+                there.map(|&(other, offset)| offset + size(other)).max().unwrap_or(0)
+            };
+            let free = buckets.iter().position(|bucket| end(bucket) == 0);
+            let above = || buckets.iter().position(|bucket| stacking && end(bucket) + size(id) <= bucket.0);
+            match free.or_else(above) {
+                Some(bucket) => {
+                    let offset = end(&buckets[bucket]);
+                    buckets[bucket].1.push((id, offset));
+                }
+                None => buckets.push((size(id), vec![(id, 0)])),
+            }
+        }
+        let mut offsets = vec![0; instance.len()];
+        let mut base = 0;
+        for (size, all) in buckets {
+            all.iter().for_each(|&(id, offset)| offsets[id.index()] = base + offset);
+            base += size;
+        }
+        offsets
+    }
+
+    proptest! {
+        #[test]
+        fn its_plans_are_those_of_the_published_loops(
+            plain in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
+            align in prop::sample::select(vec![1_u64, 4, 6]),
+            stacking in any::<bool>(),
+        ) {
+            let align = Alignment::new(align).expect("positive");
+            let aligned = plain.buffers().iter().map(|buffer| buffer.clone().with_align(align));
+            let instance = Instance::from_buffers(aligned.collect()).expect("valid");
+            let planner = Executorch::default().with_stacking(stacking);
+            prop_assert_eq!(offsets(planner, &instance), literal(&instance, stacking));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The first greedy planner of ExecuTorch: whole objects are shared, the closest in size first.
+//!
+//! In the order of their first steps, each buffer looks at the objects that nobody uses any more, and takes
+//! the one whose size is closest to its own; a smaller one grows. Where all are in use, it gets a new one.
+//! In the end the objects are stacked. It was replaced by the buckets of [`Executorch`](super::Executorch).
+//!
+//! # References
+//!
+//! 1. ExecuTorch, `exir/memory_planning.py` (`greedy`, `pick_shared_obj`), 2023 to 2025.
+//!
+//! # Complexity
+//!
+//! O(n k) for k objects, as published.
+//!
+//! # Deviations from the paper
+//!
+//! - The published loop marks every object that is the closest *so far* as in use until the buffer's end,
+//!   and leaves the mark when it comes to a closer one. Plans stay valid and become higher. The switch
+//!   [`with_passing_marks`](ExecutorchClosest::with_passing_marks) takes that out.
+//! - Buffers that start together come in the order of their ids; there in that of the graph's nodes.
+//! - Each buffer has its own alignment, there is one for all. An object begins at a multiple of its first
+//!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
+//!   which counts there, is not part of the height.
+//! - Live ranges are half-open here and closed there, with the same conflicts.
+//! - Arenas are planned one by one, as there; a capacity is looked at when all is placed. Pins and kept-apart
+//!   pairs are not honoured, pauses and in-place permissions not used.
+
+use planlab_dsa::{
+    Alignment, Buffer, Descriptor, Guarantee, Halt, Honours, Offset, Plan, Planner, Run, Step,
+};
+
+use super::executorch::{padded, stacked};
+use crate::placement::Order;
+use crate::placement::demands::fits_arenas;
+
+/// The unused object of the closest size; key `executorch/closest`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::ExecutorchClosest;
+///
+/// let buffers = [(8, 0, 2), (4, 1, 2), (5, 2, 3)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&ExecutorchClosest::default(), &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 8, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutorchClosest {
+    passing_marks: bool,
+}
+
+impl Default for ExecutorchClosest {
+    fn default() -> Self {
+        Self { passing_marks: true }
+    }
+}
+
+impl ExecutorchClosest {
+    /// Whether an object that is passed over for a closer one is in use all the same, as published.
+    /// Default: yes.
+    #[must_use]
+    pub const fn with_passing_marks(mut self, yes: bool) -> Self {
+        self.passing_marks = yes;
+        self
+    }
+}
+
+impl Planner for ExecutorchClosest {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "executorch/closest".into(),
+            summary: "whole objects shared, earliest start first, the unused one of the closest size".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { alignment: true, arenas: true, work_limit: true, ..Honours::default() },
+            randomized: false,
+            reference: "ExecuTorch, exir/memory_planning.py, 2023",
+            complexity: "n k for k objects",
+            practical: Some(100_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let mut arenas: Vec<Vec<Object>> = vec![Vec::new(); instance.arenas().len()];
+        let mut places = vec![0; instance.len()];
+        for id in Order::Start.of(instance) {
+            let buffer = instance.buffer(id);
+            let objects = &mut arenas[buffer.arena.index()];
+            run.tick(objects.len() as u64 + 1)?;
+            places[id.index()] = self.pick(objects, buffer);
+        }
+        let bases =
+            |objects: &Vec<Object>| stacked(objects.iter().map(|object| (object.height, object.align)));
+        let bases: Vec<Vec<u64>> = arenas.iter().map(bases).collect();
+        let offset = |(buffer, &place): (&Buffer, &usize)| Offset::new(bases[buffer.arena.index()][place]);
+        let offsets: Vec<Offset> = instance.buffers().iter().zip(&places).map(offset).collect();
+        if fits_arenas(instance, &offsets) { run.offer(Plan::from_offsets(offsets)) } else { Ok(()) }
+    }
+}
+
+impl ExecutorchClosest {
+    /// The object that a buffer takes.
+    fn pick(self, objects: &mut Vec<Object>, buffer: &Buffer) -> usize {
+        let mut picked: Option<usize> = None;
+        for number in 0..objects.len() {
+            let distance = |number: usize| objects[number].size.abs_diff(padded(buffer));
+            let is_closer = picked.is_none_or(|picked| distance(number) < distance(picked));
+            if objects[number].may_take(buffer) && is_closer {
+                picked = Some(number);
+                if self.passing_marks {
+                    objects[number].take(buffer);
+                }
+            }
+        }
+        let picked = picked.unwrap_or(objects.len());
+        if picked == objects.len() {
+            objects.push(Object { align: buffer.align, ..Object::default() });
+        }
+        objects[picked].take(buffer);
+        picked
+    }
+}
+
+/// A piece of memory that one buffer after the other has to itself.
+#[derive(Clone, Debug, Default)]
+struct Object {
+    /// The largest padded size of its buffers.
+    size: u64,
+    /// The largest size of its buffers.
+    height: u64,
+    align: Alignment,
+    /// The step from which on nobody uses it.
+    free: Step,
+}
+
+impl Object {
+    fn may_take(&self, buffer: &Buffer) -> bool {
+        self.free <= buffer.live.start() && buffer.align.divides(self.align.get())
+    }
+
+    fn take(&mut self, buffer: &Buffer) {
+        self.size = self.size.max(padded(buffer));
+        self.height = self.height.max(buffer.size.get());
+        self.free = buffer.live.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, BufferId, Bytes, Instance, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(planner: ExecutorchClosest, instance: &Instance) -> Vec<u64> {
+        let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    fn offsets_of(planner: ExecutorchClosest, buffers: Vec<Buffer>) -> Vec<u64> {
+        offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
+    }
+
+    #[test]
+    fn an_object_that_is_passed_over_is_not_free_for_the_next() {
+        // The third finds 8, then 4, which is closer; the fourth could have the 8.
+        let all = vec![buffer(8, 0, 1), buffer(4, 0, 1), buffer(4, 1, 3), buffer(8, 2, 3)];
+        assert_eq!(offsets_of(ExecutorchClosest::default(), all.clone()), [0, 8, 8, 12]);
+        assert_eq!(offsets_of(ExecutorchClosest::default().with_passing_marks(false), all), [0, 8, 8, 0]);
+    }
+
+    #[test]
+    fn a_smaller_object_grows_and_of_equally_close_ones_the_first_is_taken() {
+        let all = vec![buffer(6, 0, 1), buffer(2, 0, 1), buffer(4, 1, 2), buffer(9, 2, 3)];
+        for planner in [ExecutorchClosest::default(), ExecutorchClosest::default().with_passing_marks(false)]
+        {
+            assert_eq!(offsets_of(planner, all.clone()), [0, 9, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn an_object_takes_only_what_is_aligned_with_it() {
+        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
+        let all = vec![buffer(6, 0, 1).with_align(align(3)), buffer(6, 1, 2).with_align(align(4))];
+        assert_eq!(offsets_of(ExecutorchClosest::default(), all), [0, 8]);
+    }
+
+    /// Without the marks, from the definition: the object of a buffer by id.
+    fn literal(instance: &Instance) -> Vec<u64> {
+        let mut objects: Vec<Vec<BufferId>> = Vec::new();
+        let size = |object: &[BufferId]| object.iter().map(|&id| instance.buffer(id).size.get()).max();
+        for id in Order::Start.of(instance) {
+            let buffer = instance.buffer(id);
+            let is_free = |object: &[BufferId]| {
+                object.iter().all(|&other| !instance.buffer(other).live.overlaps(buffer.live))
+            };
+            let closest = (0..objects.len())
+                .filter(|&number| is_free(&objects[number]))
+                .min_by_key(|&number| size(&objects[number]).map(|size| size.abs_diff(buffer.size.get())));
+            match closest {
+                Some(number) => objects[number].push(id),
+                None => objects.push(vec![id]),
+            }
+        }
+        let mut offsets = vec![0; instance.len()];
+        let mut base = 0;
+        for object in &objects {
+            object.iter().for_each(|id| offsets[id.index()] = base);
+            base += size(object).unwrap_or(0);
+        }
+        offsets
+    }
+
+    proptest! {
+        #[test]
+        fn without_marks_each_buffer_takes_the_closest_free_object(
+            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
+        ) {
+            let planner = ExecutorchClosest::default().with_passing_marks(false);
+            prop_assert_eq!(offsets(planner, &instance), literal(&instance));
+        }
+    }
+}

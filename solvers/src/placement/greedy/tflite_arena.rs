@@ -1,0 +1,155 @@
+//! The arena of TensorFlow Lite: what lives throughout, then by size, each in the smallest gap.
+//!
+//! Buffers that live from the first step to the last lie at the bottom, in the order of their ids. The
+//! others follow from the largest to the smallest, of equal ones the one that starts first. Each takes the
+//! smallest gap that holds it among what it overlaps in time, the lowest of equals, else it goes on top.
+//!
+//! # References
+//!
+//! 1. TensorFlow Lite, `tensorflow/lite/arena_planner.cc` and `tensorflow/lite/simple_memory_arena.cc`,
+//!    2017 to 2024.
+//! 2. Y. Pisarchyk and J. Lee, *Efficient memory management for deep neural net inference*, 2020,
+//!    arXiv:2001.03288, section 5: the rule without the buffers that live throughout.
+//!
+//! # Complexity
+//!
+//! O(n g log n) where a buffer has g sufficient gaps to compare; the published loop is quadratic.
+//!
+//! # Deviations from the paper
+//!
+//! - Live ranges are half-open here and closed there. In both, what an operator reads last and what it
+//!   writes conflict, and a range that ends before another begins does not.
+//! - There, a tensor lives throughout when the first operator finds it allocated and nobody releases it.
+//!   Here, when it starts with the first buffer and ends with the last; so does one that is released after
+//!   the last operator.
+//! - The published loop measures a gap from its first aligned offset, but the smallest gap so far from the
+//!   end of what lies below it: where sizes are no multiples of the alignment, a larger gap may win. The
+//!   switch [`with_mixed_measure`](TfliteArena::with_mixed_measure) takes that out.
+//! - Ties of size and start, which the published sort leaves open, end at the lower id.
+//! - Pins, pauses, arenas, kept-apart pairs and in-place permissions are honoured.
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{Buffer, BufferId, Bytes, Descriptor, Guarantee, Halt, Instance, Planner, Run, Step};
+
+use super::HONOURS;
+use super::placer::{Rule, plan_in_order};
+use crate::placement::order::by;
+
+/// What lives throughout, then largest first, best fit; key `tflite-arena`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::TfliteArena;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 3), (1, 0, 3)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&TfliteArena::default(), &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [9, 1, 0].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct TfliteArena {
+    mixed_measure: bool,
+}
+
+impl Default for TfliteArena {
+    fn default() -> Self {
+        Self { mixed_measure: true }
+    }
+}
+
+impl TfliteArena {
+    /// Whether gaps are measured in two ways, as published; else each from the end of what lies below it.
+    /// Default: yes.
+    #[must_use]
+    pub const fn with_mixed_measure(mut self, yes: bool) -> Self {
+        self.mixed_measure = yes;
+        self
+    }
+}
+
+impl Planner for TfliteArena {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "tflite-arena".into(),
+            summary: "what lives throughout, then largest first, smallest sufficient gap".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: "TensorFlow Lite, arena_planner.cc and simple_memory_arena.cc",
+            complexity: "n g log n for g gaps to compare",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let order = lasting_first(run.instance());
+        plan_in_order(run, &order, if self.mixed_measure { Rule::BestFitMixed } else { Rule::BestFit })
+    }
+}
+
+/// What lives throughout by id, the others by size down and start up.
+fn lasting_first(instance: &Instance) -> Vec<BufferId> {
+    let first = instance.buffers().iter().map(|buffer| buffer.live.start()).min();
+    let horizon = instance.horizon();
+    let is_lasting = |buffer: &Buffer| Some(buffer.live.start()) == first && buffer.live.end() == horizon;
+    by(instance, |buffer| {
+        if is_lasting(buffer) {
+            (false, Reverse(Bytes::ZERO), Step::default())
+        } else {
+            (true, Reverse(buffer.size), buffer.live.start())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Budget, LiveRange, Offset, execute};
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(planner: TfliteArena, buffers: Vec<Buffer>) -> Vec<u64> {
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    #[test]
+    fn what_lives_throughout_comes_first_then_size_then_start() {
+        let buffers = vec![
+            buffer(9, 2, 5),
+            buffer(4, 3, 5),
+            buffer(2, 1, 6),
+            buffer(4, 1, 3),
+            buffer(4, 1, 4),
+            buffer(7, 1, 6),
+        ];
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        assert_eq!(lasting_first(&instance), [2, 5, 0, 3, 4, 1].map(BufferId::new));
+    }
+
+    #[test]
+    fn ranges_that_touch_share_and_ranges_that_share_a_step_do_not() {
+        let touching = vec![buffer(8, 0, 2), buffer(8, 2, 4)];
+        assert_eq!(offsets(TfliteArena::default(), touching), [0, 0]);
+        let meeting = vec![buffer(8, 0, 3), buffer(8, 2, 4)];
+        assert_eq!(offsets(TfliteArena::default(), meeting), [0, 8]);
+    }
+
+    #[test]
+    fn the_published_measure_prefers_a_gap_that_is_larger_either_way() {
+        // Gaps [1, 24) and [33, 59): 23 and 26 bytes, 16 and 19 of them from the first multiple of 8 on.
+        let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
+        let align = Alignment::new(8).expect("positive");
+        let all = vec![pinned(1, 0), pinned(9, 24), pinned(1, 59), buffer(8, 0, 2).with_align(align)];
+        assert_eq!(offsets(TfliteArena::default(), all.clone())[3], 40);
+        assert_eq!(offsets(TfliteArena::default().with_mixed_measure(false), all)[3], 8);
+    }
+}

@@ -1,0 +1,109 @@
+//! The greedy planner of TensorFlow Lite for Microcontrollers: by size, each in the first gap.
+//!
+//! Buffers whose offsets were planned offline stay where they are. The others follow from the largest to the
+//! smallest. Each walks up the list of placed buffers, sorted by offset, and takes the first gap between two
+//! that overlap it in time in which it has room: the lowest free offset.
+//!
+//! # References
+//!
+//! 1. TensorFlow Lite for Microcontrollers,
+//!    `tensorflow/lite/micro/memory_planner/greedy_memory_planner.cc`, 2019 to 2024.
+//!
+//! # Complexity
+//!
+//! O(n log^2 n) where plans are dense, as `first-fit`; the published loop is quadratic, its sort too.
+//!
+//! # Deviations from the paper
+//!
+//! - Of equal sizes the *later* comes first, as there: the list that is sorted (by a stable sort) is filled
+//!   from its end.
+//! - Live ranges are half-open here and closed there, with the same conflicts.
+//! - There sizes are multiples of the alignment when the planner sees them; here each offset is rounded up
+//!   to the buffer's own.
+//! - Pauses, arenas, kept-apart pairs and in-place permissions are honoured.
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+
+use super::HONOURS;
+use super::placer::{Rule, plan_in_order};
+
+/// Pinned ones, then largest first, lowest free offset; key `tflm-greedy`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::TflmGreedy;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 1, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&TflmGreedy, &instance, Budget::default(), 0);
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [12, 0, 8].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TflmGreedy;
+
+impl Planner for TflmGreedy {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "tflm-greedy".into(),
+            summary: "pinned first, then largest first, lowest free offset, ties by the higher id".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: "TensorFlow Lite for Microcontrollers, greedy_memory_planner.cc",
+            complexity: "n log^2 n on dense plans",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let order = by_size_later_first(run.instance());
+        plan_in_order(run, &order, Rule::FirstFit)
+    }
+}
+
+fn by_size_later_first(instance: &Instance) -> Vec<BufferId> {
+    let mut ids: Vec<BufferId> = instance.ids().collect();
+    ids.sort_unstable_by_key(|&id| (Reverse(instance.buffer(id).size), Reverse(id)));
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, Offset, execute};
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(buffers: Vec<Buffer>) -> Vec<u64> {
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let best = execute(&TflmGreedy, &instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    #[test]
+    fn of_equal_sizes_the_later_lies_below() {
+        assert_eq!(offsets(vec![buffer(4, 0, 2), buffer(4, 0, 2), buffer(4, 0, 2)]), [8, 4, 0]);
+    }
+
+    #[test]
+    fn the_first_gap_is_taken_not_the_smallest() {
+        // Pinned at 9 and 19 of 20 bytes: gaps of 9 and, higher, of 5.
+        let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
+        let all = vec![buffer(5, 0, 2), pinned(5, 9), pinned(1, 19), buffer(4, 1, 2)];
+        assert_eq!(offsets(all), [0, 9, 19, 5]);
+    }
+
+    #[test]
+    fn what_is_planned_offline_stays_and_the_rest_goes_around_it() {
+        let all = vec![buffer(8, 0, 4), buffer(2, 1, 3).with_pin(Offset::new(6)), buffer(8, 4, 6)];
+        assert_eq!(offsets(all), [8, 6, 0]);
+    }
+}

@@ -1,0 +1,245 @@
+//! The greedy planners of TVM's unified static memory planner: each buffer on top of what it conflicts with.
+//!
+//! *By size* takes the largest buffer first, of equals the one with most conflicts; *by conflicts* the other
+//! way round. A buffer's offset is the highest end among the placed buffers that it conflicts with, 0 where
+//! there is none. Gaps below that are never looked for.
+//!
+//! ```text
+//!    address
+//!      ^         +-----+
+//!      |         |  c  |     at c's steps all is free below b,
+//!      |    +----+--+--+     but c overlaps b: it goes on top
+//!      |    |   b   |
+//!      |  +-+--+----+
+//!      |  | a  |
+//!      +--+----+------------> step
+//! ```
+//!
+//! # References
+//!
+//! 1. Apache TVM, `src/tir/usmp/algo/greedy.cc`, 2021.
+//! 2. Apache TVM RFC 9, *Unified Static Memory Planning*, 2021.
+//!
+//! # Complexity
+//!
+//! O(n log n): conflicts are counted from sorted starts and ends, the highest end comes from a tree over the
+//! columns. The published loop visits every conflict.
+//!
+//! # Deviations from the paper
+//!
+//! - Ties end at the lower id; there at the name, last in the alphabet first.
+//! - An offset is rounded up to the buffer's own alignment. There the end of the buffer below is rounded up
+//!   to the alignment of that one, which is the same where all have one alignment and wrong otherwise.
+//! - A buffer has one arena; there it has a list of pools, and the first with room is taken. A pool that one
+//!   conflict has filled comes back there with the next conflict, below what filled it. Here there is no plan
+//!   when the rule exceeds a capacity.
+//! - Pinned buffers come first, and all that conflicts with them lies above. Pauses and kept-apart pairs are
+//!   honoured: of a paused buffer only the active pieces count. In-place permissions are not used.
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{
+    Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
+};
+
+use super::HONOURS;
+use super::placer::Partners;
+use crate::placement::columns::Columns;
+use crate::placement::demands::{fits_arenas, pinned_hand_overs};
+use crate::placement::order::{Overlaps, by};
+use crate::placement::tops::Tops;
+
+/// On top of all conflicts, by size and number of conflicts; keys `tvm/by-size`, `tvm/by-conflicts`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::Tvm;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 3), (6, 2, 5), (2, 4, 6)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let outcome = execute(&Tvm::by_size(), &instance, Budget::default(), 0);
+/// // The last has 8 bytes of room below the third, and does not take them.
+/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8, 14].map(Offset::new));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Tvm {
+    first: First,
+}
+
+/// The key by which buffers are taken; the other one breaks its ties.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    Size,
+    Conflicts,
+}
+
+impl Tvm {
+    /// Largest first, of equals the one with most conflicts.
+    #[must_use]
+    pub const fn by_size() -> Self {
+        Self { first: First::Size }
+    }
+
+    /// Most conflicts first, of equals the largest.
+    #[must_use]
+    pub const fn by_conflicts() -> Self {
+        Self { first: First::Conflicts }
+    }
+
+    fn order(self, instance: &Instance) -> Vec<BufferId> {
+        let conflicts = Overlaps::new(instance);
+        let (size, count) = (|buffer: &Buffer| Reverse(buffer.size), |b: &Buffer| Reverse(conflicts.of(b)));
+        match self.first {
+            First::Size => by(instance, |buffer| (size(buffer), count(buffer))),
+            First::Conflicts => by(instance, |buffer| (count(buffer), size(buffer))),
+        }
+    }
+}
+
+impl Planner for Tvm {
+    fn descriptor(&self) -> Descriptor {
+        let (name, words) = match self.first {
+            First::Size => ("by-size", "largest first, then most conflicts"),
+            First::Conflicts => ("by-conflicts", "most conflicts first, then largest"),
+        };
+        Descriptor {
+            key: format!("tvm/{name}").into(),
+            summary: format!("on top of all placed conflicts, {words}, ties by id").into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { in_place: false, ..HONOURS },
+            randomized: false,
+            reference: "Apache TVM, src/tir/usmp/algo/greedy.cc, 2021",
+            complexity: "n log n",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
+        let mut stack = Stack::new(instance);
+        for id in self.order(instance) {
+            if instance.buffer(id).pin.is_none() {
+                run.tick(1)?;
+                stack.place(id);
+            }
+        }
+        let plan = Plan { offsets: stack.offsets(), in_place };
+        if fits_arenas(instance, &plan.offsets) { run.offer(plan) } else { Ok(()) }
+    }
+}
+
+/// What is placed, as the highest end at each time.
+struct Stack<'i> {
+    instance: &'i Instance,
+    columns: Columns,
+    arenas: Vec<Tops>,
+    apart: Partners,
+    offsets: Vec<Option<u64>>,
+}
+
+impl<'i> Stack<'i> {
+    /// The pinned buffers.
+    fn new(instance: &'i Instance) -> Self {
+        let pieces = instance.buffers().iter().flat_map(Buffer::pieces);
+        let columns = Columns::new(pieces.map(|piece| piece.steps.into()));
+        let mut this = Self {
+            instance,
+            arenas: vec![Tops::new(columns.len()); instance.arenas().len()],
+            columns,
+            apart: Partners::kept_apart(instance),
+            offsets: vec![None; instance.len()],
+        };
+        for id in instance.ids() {
+            if let Some(pin) = instance.buffer(id).pin {
+                this.put(id, pin.get());
+            }
+        }
+        this
+    }
+
+    fn place(&mut self, id: BufferId) {
+        let buffer = self.instance.buffer(id);
+        let tops = &self.arenas[buffer.arena.index()];
+        let below = buffer.pieces().map(|piece| {
+            let end = tops.highest(&self.columns.of(piece.steps));
+            end.saturating_sub(piece.window.start.get())
+        });
+        let apart = self.apart.of(id).iter().filter_map(|&other| self.end(other));
+        let floor = below.chain(apart).max().unwrap_or(0);
+        let offset = buffer.align.round_up(floor).expect("an instance leaves room for all padding");
+        self.put(id, offset);
+    }
+
+    /// The end of a placed buffer.
+    fn end(&self, id: BufferId) -> Option<u64> {
+        Some(self.offsets[id.index()]? + self.instance.buffer(id).size.get())
+    }
+
+    fn put(&mut self, id: BufferId, offset: u64) {
+        self.offsets[id.index()] = Some(offset);
+        let buffer = self.instance.buffer(id);
+        for piece in buffer.pieces() {
+            let columns = self.columns.of(piece.steps);
+            self.arenas[buffer.arena.index()].raise(&columns, offset + piece.window.end.get());
+        }
+    }
+
+    fn offsets(self) -> Vec<Offset> {
+        let offset = |offset: Option<u64>| Offset::new(offset.expect("every buffer was placed"));
+        self.offsets.into_iter().map(offset).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, Pause, execute};
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(planner: Tvm, buffers: Vec<Buffer>) -> Vec<u64> {
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    #[test]
+    fn ties_of_one_key_go_to_the_other_then_to_the_id() {
+        // Conflicts with others: 1, 3, 1, 2, 1.
+        let rows = [(4, 0, 2), (4, 1, 6), (5, 2, 3), (5, 4, 9), (4, 7, 8)];
+        let instance = Instance::from_buffers(rows.map(|(z, s, e)| buffer(z, s, e)).to_vec()).expect("valid");
+        assert_eq!(Tvm::by_size().order(&instance), [3, 2, 1, 0, 4].map(BufferId::new));
+        assert_eq!(Tvm::by_conflicts().order(&instance), [1, 3, 2, 0, 4].map(BufferId::new));
+    }
+
+    #[test]
+    fn a_gap_below_a_conflict_is_never_used() {
+        // The third overlaps the second alone, below which 9 bytes are free by then.
+        let all = vec![buffer(9, 0, 2), buffer(8, 1, 4), buffer(7, 3, 5)];
+        assert_eq!(offsets(Tvm::by_size(), all), [0, 9, 17]);
+    }
+
+    #[test]
+    fn the_own_alignment_counts_not_that_of_what_lies_below() {
+        let align = |bytes: u64| Alignment::new(bytes).expect("positive");
+        let all = vec![buffer(5, 0, 2).with_align(align(16)), buffer(4, 0, 2).with_align(align(4))];
+        assert_eq!(offsets(Tvm::by_size(), all), [0, 8]);
+    }
+
+    #[test]
+    fn pins_lie_below_and_a_paused_buffer_counts_with_what_is_active() {
+        let steps = LiveRange::new(2, 4).expect("not empty");
+        let pause = Pause { steps, window: Some(Bytes::new(0)..Bytes::new(3)) };
+        let all = vec![buffer(9, 0, 6).with_pauses([pause]), buffer(6, 2, 4), buffer(2, 4, 6)];
+        assert_eq!(offsets(Tvm::by_size(), all), [0, 3, 9]);
+        let pinned = buffer(2, 0, 2).with_pin(Offset::new(5));
+        assert_eq!(offsets(Tvm::by_conflicts(), vec![buffer(4, 1, 3), pinned]), [7, 5]);
+    }
+}

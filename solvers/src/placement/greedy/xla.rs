@@ -1,0 +1,248 @@
+//! The heaps of XLA: by lifetime or by size, each in the smallest free chunk.
+//!
+//! *Temporal* takes the longest lifetime first, of equals the largest; *spatial* the largest first, of
+//! equals the longest. Each buffer takes, of the free chunks between what it overlaps in time, the smallest
+//! that holds it, the lowest of equals; above everything lies a last chunk without an end. *Best* makes both
+//! plans and keeps the lower, the spatial one of equals.
+//!
+//! # References
+//!
+//! 1. OpenXLA, `xla/service/heap_simulator/heap_simulator.cc` (`GlobalDecreasingSizeBestFitHeap`,
+//!    `ChooseBestHeapAlgorithm`), 2018 to 2025; `xla/service/buffer_assignment.cc` for which of the two
+//!    comes first.
+//!
+//! # Complexity
+//!
+//! O(n g log n) where a buffer has g sufficient gaps to compare. The published heap makes a map of the free
+//! chunks for each buffer: O(n k log k) for k overlapping buffers.
+//!
+//! # Deviations from the paper
+//!
+//! - A lifetime is counted in steps. There the clock ticks once with each allocation and each release, which
+//!   is the same on a trace that has a step for each of them.
+//! - One alignment for all is there rounded up to at the end of a chunk; here each buffer has its own. A gap
+//!   is measured from the first aligned offset in it, as there.
+//! - Values that share one place (aliases) come as one buffer or as in-place permissions. There the spatial
+//!   heap goes by the lifetime of the first of them, here by that of the whole buffer; and a permission is
+//!   used there always, here where its place is liked better than any other.
+//! - A limit on the size of a heap, past which another is begun, and the slices of asynchronous copies are
+//!   left out.
+//! - Pins, pauses, arenas and kept-apart pairs are honoured.
+
+use std::cmp::Reverse;
+
+use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Instance, Planner, Run};
+
+use super::HONOURS;
+use super::placer::{Rule, plan_in_order};
+use crate::placement::order::by;
+
+/// Smallest sufficient chunk, by lifetime and size; keys `xla/temporal`, `xla/spatial`, `xla/best`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::greedy::Xla;
+///
+/// let buffers = [(4, 0, 5), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let offsets = |planner| -> Option<Vec<Offset>> {
+///     let best = execute(&planner, &instance, Budget::default(), 0).best?;
+///     Some(best.offsets().to_vec())
+/// };
+/// assert_eq!(offsets(Xla::temporal()), Some([0, 4, 12].map(Offset::new).to_vec()));
+/// assert_eq!(offsets(Xla::spatial()), Some([8, 0, 12].map(Offset::new).to_vec()));
+/// assert_eq!(offsets(Xla::best()), offsets(Xla::spatial()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Xla {
+    heap: Heap,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Heap {
+    Temporal,
+    Spatial,
+    Best,
+}
+
+impl Xla {
+    /// Longest lifetime first, of equals the largest.
+    #[must_use]
+    pub const fn temporal() -> Self {
+        Self { heap: Heap::Temporal }
+    }
+
+    /// Largest first, of equals the longest lifetime.
+    #[must_use]
+    pub const fn spatial() -> Self {
+        Self { heap: Heap::Spatial }
+    }
+
+    /// The lower of both plans.
+    #[must_use]
+    pub const fn best() -> Self {
+        Self { heap: Heap::Best }
+    }
+}
+
+impl Planner for Xla {
+    fn descriptor(&self) -> Descriptor {
+        let (name, words) = match self.heap {
+            Heap::Temporal => ("temporal", "longest lifetime first, then largest, ties by id"),
+            Heap::Spatial => ("spatial", "largest first, then longest lifetime, ties by id"),
+            Heap::Best => ("best", "the lower plan of largest first and longest lifetime first"),
+        };
+        Descriptor {
+            key: format!("xla/{name}").into(),
+            summary: format!("smallest sufficient free chunk, {words}").into(),
+            guarantee: Guarantee::Heuristic,
+            honours: HONOURS,
+            randomized: false,
+            reference: "OpenXLA, heap_simulator.cc (GlobalDecreasingSizeBestFitHeap)",
+            complexity: "n g log n for g gaps to compare",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let orders: &[fn(&Instance) -> Vec<BufferId>] = match self.heap {
+            Heap::Temporal => &[temporal],
+            Heap::Spatial => &[spatial],
+            Heap::Best => &[spatial, temporal],
+        };
+        for order in orders {
+            let order = order(run.instance());
+            plan_in_order(run, &order, Rule::BestFitAligned)?;
+        }
+        Ok(())
+    }
+}
+
+fn temporal(instance: &Instance) -> Vec<BufferId> {
+    by(instance, |buffer| (Reverse(buffer.live.width()), Reverse(buffer.size)))
+}
+
+fn spatial(instance: &Instance) -> Vec<BufferId> {
+    by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, LiveRange, Offset, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+    }
+
+    fn offsets(planner: Xla, buffers: Vec<Buffer>) -> Vec<u64> {
+        let instance = Instance::from_buffers(buffers).expect("valid");
+        let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    #[test]
+    fn the_orders_break_ties_by_the_other_key_and_then_by_id() {
+        let rows = [(4, 0, 2), (4, 0, 3), (6, 0, 2), (4, 1, 4), (6, 0, 1)];
+        let instance = Instance::from_buffers(rows.map(|(z, s, e)| buffer(z, s, e)).to_vec()).expect("valid");
+        assert_eq!(temporal(&instance), [1, 3, 2, 0, 4].map(BufferId::new));
+        assert_eq!(spatial(&instance), [2, 4, 1, 3, 0].map(BufferId::new));
+    }
+
+    #[test]
+    fn a_chunk_is_measured_from_its_first_aligned_offset() {
+        // Gaps [1, 25) and [32, 55): 24 and 23 bytes, 17 and 23 of them from the first multiple of 8 on.
+        let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
+        let align = Alignment::new(8).expect("positive");
+        let all = vec![pinned(1, 0), pinned(7, 25), pinned(1, 55), buffer(8, 0, 2).with_align(align)];
+        assert_eq!(offsets(Xla::spatial(), all)[3], 8);
+    }
+
+    #[test]
+    fn of_chunks_of_one_size_the_lowest_is_taken() {
+        let pinned = |pin: u64| buffer(2, 0, 2).with_pin(Offset::new(pin));
+        let all = vec![pinned(0), pinned(8), pinned(14), buffer(3, 0, 2), buffer(6, 0, 2)];
+        assert_eq!(offsets(Xla::spatial(), all), [0, 8, 14, 10, 2]);
+        let all = vec![pinned(0), pinned(6), pinned(12), buffer(3, 0, 2)];
+        assert_eq!(offsets(Xla::spatial(), all), [0, 6, 12, 2]);
+    }
+
+    /// A training step of a small net as XLA's CPU backend laid it out, by the id of the first value: size,
+    /// first and last step, the last step of the first of the values that share the place, and the offset.
+    const RECORDED: [(u64, u32, u32, u32, u64); 22] = [
+        (2_097_152, 14, 49, 49, 16_777_216),
+        (2_097_152, 16, 53, 49, 18_874_368),
+        (2_097_152, 18, 47, 47, 20_971_520),
+        (16_777_216, 11, 50, 50, 0),
+        (2_097_152, 19, 43, 43, 23_068_672),
+        (2_097_152, 20, 48, 43, 25_165_824),
+        (2_097_152, 21, 41, 41, 27_262_976),
+        (2_097_152, 22, 36, 36, 29_360_128),
+        (2_097_152, 23, 42, 36, 31_457_280),
+        (2_097_152, 24, 33, 33, 33_554_432),
+        (1_024_000, 26, 34, 30, 37_748_736),
+        (1024, 27, 31, 29, 35_652_608),
+        (1024, 17, 30, 28, 35_651_584),
+        (2_097_152, 32, 36, 36, 35_651_584),
+        (2_097_152, 40, 43, 43, 29_360_128),
+        (2_097_152, 46, 49, 49, 23_068_672),
+        (6_422_528, 52, 54, 54, 0),
+        (8192, 53, 55, 55, 6_422_528),
+        (8192, 48, 51, 51, 20_971_520),
+        (8192, 42, 45, 45, 27_262_976),
+        (4000, 34, 38, 38, 33_554_432),
+        (1_024_000, 31, 35, 35, 38_772_736),
+    ];
+
+    /// An order that is given.
+    struct Given(Vec<BufferId>);
+
+    impl Planner for Given {
+        fn descriptor(&self) -> Descriptor {
+            Xla::spatial().descriptor()
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            plan_in_order(run, &self.0, Rule::BestFitAligned)
+        }
+    }
+
+    #[test]
+    fn a_heap_that_xla_laid_out_comes_out_to_the_byte() {
+        let align = Alignment::new(64).expect("positive");
+        let buffers = RECORDED.map(|(size, first, last, ..)| buffer(size, first, last + 1).with_align(align));
+        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        // Where values share a place, XLA goes by the lifetime of the first.
+        let own = |id: &BufferId| {
+            let (size, first, _, last, _) = RECORDED[id.index()];
+            (Reverse(size), Reverse(last - first))
+        };
+        let mut order: Vec<BufferId> = instance.ids().collect();
+        order.sort_by_key(own);
+        let best = execute(&Given(order), &instance, Budget::default(), 0).best.expect("a plan");
+        assert_eq!(best.offsets(), RECORDED.map(|(.., offset)| Offset::new(offset)));
+        let height = execute(&Xla::best(), &instance, Budget::default(), 0).height();
+        assert_eq!(height, Some(Bytes::new(39_796_736)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_is_the_lower_of_the_two_and_the_spatial_of_equals(
+            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(20).with_alignment(true)),
+        ) {
+            let plan = |planner: Xla| {
+                let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
+                (best.height(), best.offsets().to_vec())
+            };
+            let (temporal, spatial) = (plan(Xla::temporal()), plan(Xla::spatial()));
+            let expected = if temporal.0 < spatial.0 { temporal } else { spatial };
+            prop_assert_eq!(plan(Xla::best()), expected);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The highest end over a run of columns: all that a planner asks for that never looks below what it has
+//! placed.
+//!
+//! # Complexity
+//!
+//! O(log n) a question and a change for n columns; O(n) memory.
+
+use std::ops::Range;
+
+/// A number for each column, 0 at first; numbers only grow.
+#[derive(Clone, Debug)]
+pub(crate) struct Tops {
+    /// A perfect binary tree: the root at 1, the leaves in the last half.
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    /// To what all of the node's columns were raised at once.
+    all: u64,
+    /// The highest of the node's columns, leaving out what nodes above it were raised to.
+    highest: u64,
+}
+
+impl Tops {
+    /// All columns at 0.
+    pub(crate) fn new(columns: usize) -> Self {
+        Self { nodes: vec![Node::default(); 2 * columns.next_power_of_two()] }
+    }
+
+    /// The highest of a run of columns that is not empty.
+    pub(crate) fn highest(&self, columns: &Range<usize>) -> u64 {
+        let inside = self.parts(columns).map(|node| self.nodes[node].highest);
+        let above = self.above(columns).map(|node| self.nodes[node].all);
+        inside.chain(above).max().unwrap_or(0)
+    }
+
+    /// Raises each of a run of columns that is not empty to `to` at least.
+    pub(crate) fn raise(&mut self, columns: &Range<usize>, to: u64) {
+        for index in self.parts(columns) {
+            let node = &mut self.nodes[index];
+            *node = Node { all: node.all.max(to), highest: node.highest.max(to) };
+        }
+        for index in self.above(columns) {
+            let node = &mut self.nodes[index];
+            node.highest = node.highest.max(to);
+        }
+    }
+
+    /// The fewest nodes that make up a run of columns.
+    fn parts(&self, columns: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
+        let leaves = self.nodes.len() / 2;
+        let (mut low, mut high) = (columns.start + leaves, columns.end + leaves);
+        std::iter::from_fn(move || {
+            while low < high {
+                if low % 2 == 1 {
+                    low += 1;
+                    return Some(low - 1);
+                }
+                if high % 2 == 1 {
+                    high -= 1;
+                    return Some(high);
+                }
+                low /= 2;
+                high /= 2;
+            }
+            None
+        })
+    }
+
+    /// The nodes above the first and above the last column; those above any of the parts are among them.
+    fn above(&self, columns: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
+        let leaves = self.nodes.len() / 2;
+        let up = |leaf: usize| std::iter::successors(Some(leaf / 2), |&node| (node > 1).then_some(node / 2));
+        up(columns.start + leaves).chain(up(columns.end + leaves - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_run_gives_its_highest_column(
+            count in 1_usize..70,
+            steps in prop::collection::vec((0_usize..70, 0_usize..70, 0_u64..50, 0_usize..70, 0_usize..70), 0..40),
+        ) {
+            let run = |a: usize, b: usize| (a % count).min(b % count)..(a % count).max(b % count) + 1;
+            let (mut tops, mut plain) = (Tops::new(count), vec![0_u64; count]);
+            for (a, b, to, c, d) in steps {
+                tops.raise(&run(a, b), to);
+                plain[run(a, b)].iter_mut().for_each(|top| *top = to.max(*top));
+                let expected = plain[run(c, d)].iter().copied().max();
+                prop_assert_eq!(Some(tops.highest(&run(c, d))), expected);
+            }
+        }
+    }
+}
