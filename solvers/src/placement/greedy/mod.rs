@@ -10,12 +10,12 @@ pub use best_fit_gap::BestFitGap;
 pub use by_breadth::GreedyByBreadth;
 pub use by_size::GreedyBySize;
 pub use first_fit::FirstFit;
-pub(crate) use placer::{Rule, place_in_order};
+pub(crate) use placer::{Rule, place_in_order, plan_in_order};
 
 use planlab_dsa::Honours;
 
 /// What every greedy planner here takes into account: all that an instance may say.
-const HONOURS: Honours = Honours {
+pub(crate) const HONOURS: Honours = Honours {
     in_place: true,
     pins: true,
     pauses: true,
