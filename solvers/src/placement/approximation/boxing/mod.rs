@@ -1,12 +1,11 @@
 //! Boxing: buffers in boxes in boxes, until all boxes are alike and colouring them is optimal.
 //!
-//! 1. [Bootstrap](bootstrap): first fit by size and width. Buffers that are never live together, or all of
+//! 1. Bootstrap: first fit by size and width. Buffers that are never live together, or all of
 //!    one size, are done with: colouring is optimal.
-//! 2. [Theorem 16](theorem_16) boxes small buffers again and again, so that heights become alike. For
-//!    each range of heights, [Corollary 15](corollary_15) boxes them as if they were of one height, through
-//!    [Theorem 2](theorem_2), which deals with critical points of time by [Lemma 1](lemma_1) and colours
-//!    the rest.
-//! 3. Everything goes into boxes of one height; they are coloured, and [opened](unbox).
+//! 2. Theorem 16 boxes small buffers again and again, so that heights become alike. For each range of
+//!    heights, Corollary 15 boxes them as if they were of one height, through Theorem 2, which deals with
+//!    critical points of time by Lemma 1 and colours the rest.
+//! 3. Everything goes into boxes of one height; they are coloured, and opened where they stand.
 //! 4. First fit in the order of the offsets that come out. Then again from 2, with other random points.
 //!
 //! ```text
@@ -56,7 +55,7 @@ mod theorem_16;
 mod theorem_2;
 mod unbox;
 
-use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Honours, Planner, Run};
+use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Planner, Run};
 
 use self::bootstrap::{Case, by_size_and_width};
 use self::item::{Boxed, Item, buffers};
@@ -108,12 +107,14 @@ impl Boxing {
     /// Boxes again and again and offers what comes of it.
     fn iterate(self, run: &mut Run<'_>, mut items: Vec<Item>) -> Result<(), Halt> {
         theorem_16::add_dummy(&mut items);
-        let (epsilon, mut boxed) = theorem_16::find_epsilon(run, &items)?;
-        for iteration in 0..self.iterations {
-            if iteration > 0 {
-                boxed = theorem_16::theorem_16(run, &items, epsilon)?;
-            }
-            let all = theorem_16::finish(run, boxed.clone(), epsilon)?;
+        let (epsilon, boxed) = theorem_16::find_epsilon(run, &items)?;
+        let mut found = Some(boxed);
+        for _ in 0..self.iterations {
+            let boxed = match found.take() {
+                Some(boxed) => boxed,
+                None => theorem_16::theorem_16(run, &items, epsilon)?,
+            };
+            let all = theorem_16::finish(run, boxed, epsilon)?;
             let order = self.order(run.instance().len(), all);
             plan_in_order(run, &order, Rule::FirstFit)?;
         }
@@ -137,7 +138,7 @@ impl Planner for Boxing {
             key: "boxing".into(),
             summary: "buffers in boxes in boxes of one height, coloured; then first fit from the bottom".into(),
             guarantee: Guarantee::Heuristic,
-            honours: Honours { work_limit: true, ..HONOURS },
+            honours: HONOURS,
             randomized: true,
             reference: "Buchsbaum et al. 2004, doi:10.1137/S0097539703423941; Lamprakos et al., idealloc",
             complexity: "n log n for each iteration, without first fit",
