@@ -16,7 +16,7 @@
 type Buffer = (u64, u32, u32);
 
 /// The height in bytes of shared objects that a flow of minimal cost makes.
-pub fn height(buffers: &[Buffer]) -> u64 {
+pub(crate) fn height(buffers: &[Buffer]) -> u64 {
     let inputs = inputs(buffers);
     let mut total = 0;
     for first in (0..buffers.len()).filter(|&buffer| inputs[buffer].is_none()) {
@@ -33,7 +33,7 @@ pub fn height(buffers: &[Buffer]) -> u64 {
 
 /// The minimal cost of a flow: sizes of the buffers that open an object, and what others are larger than
 /// the one before them.
-pub fn cost(buffers: &[Buffer]) -> u64 {
+pub(crate) fn cost(buffers: &[Buffer]) -> u64 {
     let added = |(buffer, input): (usize, Option<usize>)| {
         let before = input.map_or(0, |input| buffers[input].0);
         buffers[buffer].0.saturating_sub(before)

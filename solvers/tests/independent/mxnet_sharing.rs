@@ -19,7 +19,7 @@ type Buffer = (u64, u32, u32);
 
 /// The bytes of all blocks. `in_place` has pairs of input and output, in the order in which they are
 /// tried; `range` 0 shares nothing.
-pub fn total(buffers: &[Buffer], in_place: &[(u32, u32)], range: u64) -> u64 {
+pub(crate) fn total(buffers: &[Buffer], in_place: &[(u32, u32)], range: u64) -> u64 {
     let mut steps: Vec<u32> = buffers.iter().flat_map(|&(_, start, end)| [start, end - 1]).collect();
     steps.sort_unstable();
     steps.dedup();
