@@ -7,13 +7,13 @@
 //! gives buffers that overlap different colours, and each colour a band of addresses of its own.
 //!
 //! ```text
-//!   address
-//!     ^    +------+            b was put on the right segment at 0; it sticks out to the left, where
-//!     |    |  b   |            the segment at 1 was dropped. a had been put on the left one at 0 and
-//!     | +--+---+  |            sticks out to the right. They overlap: b gets the second colour.
-//!     | | a|///|  |
-//!     +-+--+---+--+--> step    Where a buffer lies on its own segment nothing ever overlaps it, so three
-//!                              colours are enough.
+//!  address
+//!    ^   +-----------+          The segment between p and q was dropped: nothing lay within it. Then b was
+//!    |   |  a   +----|----+     put on q and a on p; both stick out into that gap and overlap there, so a
+//!    |   +---+  |////| b  |     gets the second colour.
+//!    |   | p |  +----|----+
+//!    |   |   |       | q  |     Where a buffer lies on its own segment nothing ever overlaps it: three
+//!    +---+---+-------+----+-->  colours are enough.
 //! ```
 //!
 //! No graph is made. The only earlier buffers that a new one can overlap are those on top of the next
