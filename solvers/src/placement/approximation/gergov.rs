@@ -125,12 +125,12 @@ fn padded_sizes(instance: &Instance) -> Option<Vec<u64>> {
     let unit = aligns.try_fold(1_u64, |unit, align| unit.checked_mul(align / gcd(unit, align)))?;
     let unit = Alignment::new(unit)?;
     let mut total = 0_u64;
-    let mut pad = |size: u64| {
+    let pad = |size: u64| {
         let size = unit.round_up(size)?;
         total = total.checked_add(size)?;
         Some(size)
     };
-    sizes(instance).into_iter().map(&mut pad).collect()
+    sizes(instance).into_iter().map(pad).collect()
 }
 
 /// Where a buffer stands: the number of its band, and its height in it.
