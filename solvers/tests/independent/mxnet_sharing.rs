@@ -92,7 +92,8 @@ impl Pool {
         let bytes = |block: &usize| self.blocks[*block].bytes;
         let mut sorted = self.free.clone();
         sorted.sort_by_key(bytes);
-        let above = sorted.iter().find(|block| (size..=size.saturating_mul(self.range)).contains(&bytes(block)));
+        let above =
+            sorted.iter().find(|block| (size..=size.saturating_mul(self.range)).contains(&bytes(block)));
         let below = || sorted.iter().rev().find(|block| (size / self.range..size).contains(&bytes(block)));
         above.or_else(below).copied()
     }

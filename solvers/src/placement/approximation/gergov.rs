@@ -315,7 +315,7 @@ impl Unplaced {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Buffer, Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
     use proptest::prelude::*;
 
     use super::*;
@@ -366,8 +366,7 @@ mod tests {
                 let live = instance.buffer(this.0).live;
                 instance.buffer(other.0).live.overlaps(live) && other.1 < end(this) && this.1 < end(other)
             };
-            let taken: Vec<u64> =
-                (0..index).filter(|&k| meets(&placed[k])).map(|k| colours[k]).collect();
+            let taken: Vec<u64> = (0..index).filter(|&k| meets(&placed[k])).map(|k| colours[k]).collect();
             colours.extend((0..).find(|colour| !taken.contains(colour)));
         }
         let mut offsets = vec![0; instance.len()];

@@ -146,8 +146,7 @@ mod tests {
 
     #[test]
     fn few_items_are_all_left_over() {
-        let items: Vec<Item> =
-            (0..8).map(|number| Item { start: 0, end: 1, height: 1, number }).collect();
+        let items: Vec<Item> = (0..8).map(|number| Item { start: 0, end: 1, height: 1, number }).collect();
         let groups = lemma_1(items.clone(), 1, 0.5);
         assert!(groups.boxes.is_empty());
         assert_eq!(groups.unresolved, items);

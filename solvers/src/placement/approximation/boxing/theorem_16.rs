@@ -159,7 +159,7 @@ mod tests {
     fn wide_items() -> impl Strategy<Value = Vec<Item>> {
         prop::collection::vec((0_u32..60, 1_u32..30, 0_u32..=20), 2..80).prop_map(|rows| {
             let item = |(number, (start, width, log))| {
-                let height = (1 << log) + number as u64 % 2;
+                let height = (1_u64 << log) + number as u64 % 2;
                 Item { start, end: start + width, height, number }
             };
             rows.into_iter().enumerate().map(item).collect()

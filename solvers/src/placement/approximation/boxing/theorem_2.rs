@@ -236,7 +236,10 @@ mod tests {
 
     #[test]
     fn points_are_shared_out_by_halves() {
-        assert_eq!((0..7).map(|point| shared_out(7, point, point + 1)).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(
+            (0..7).map(|point| shared_out(7, point, point + 1)).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5, 6]
+        );
         assert_eq!(shared_out(7, 0, 7), 3);
         assert_eq!(shared_out(7, 0, 3), 1);
         assert_eq!(shared_out(7, 4, 7), 5);
