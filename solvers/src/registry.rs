@@ -6,6 +6,7 @@ use planlab_dsa::Planner;
 use crate::cp::CpPumpkin;
 #[cfg(feature = "mip")]
 use crate::milp::{MipCbc, MipHighs};
+use crate::placement::approximation::{Boxing, Gergov};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::flow::MincostFlow;
@@ -55,6 +56,8 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(MxnetSharing));
     all.push(Box::new(PatentFreeList));
     all.push(Box::new(MincostFlow));
+    all.extend([false, true].map(|yes| Box::new(Gergov::default().with_squeeze(yes)) as Box<dyn Planner>));
+    all.push(Box::new(Boxing::default()));
     all.push(Box::new(HillClimbTvm));
     all.push(Box::new(HillClimbVela::default()));
     all.push(Box::new(Annealing::default()));

@@ -1,5 +1,6 @@
 //! Planners that give each buffer an offset.
 
+pub mod approximation;
 pub mod baseline;
 mod canonical;
 mod carry;

@@ -1,0 +1,59 @@
+//! Rows of items that do not overlap, as few as there can be.
+//!
+//! In the order of starts each item goes into the lowest row that is free. A new row begins only where
+//! every row is taken, so there are as many rows as items that are live at one step: for items of one
+//! height the plan is as high as the load.
+//!
+//! # Complexity
+//!
+//! O(n log n).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::item::Item;
+
+/// The rows, the lowest first; in each, items by start.
+///
+/// Of items that start at once, the one that ends last comes first, then the one of the lower number.
+pub(super) fn interval_colouring(mut items: Vec<Item>) -> Vec<Vec<Item>> {
+    items.sort_unstable_by_key(|item| (item.start, Reverse(item.end), item.number));
+    let mut rows: Vec<Vec<Item>> = Vec::new();
+    let mut taken: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
+    let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
+    for item in items {
+        while let Some(&Reverse((end, row))) = taken.peek()
+            && end <= item.start
+        {
+            taken.pop();
+            free.push(Reverse(row));
+        }
+        let row = free.pop().map_or(rows.len(), |Reverse(row)| row);
+        if row == rows.len() {
+            rows.push(Vec::new());
+        }
+        rows[row].push(item);
+        taken.push(Reverse((item.end, row)));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::placement::approximation::boxing::testing::{items, most_live};
+
+    proptest! {
+        #[test]
+        fn there_are_as_many_rows_as_items_live_at_once(rows in items(40)) {
+            let coloured = interval_colouring(rows.clone());
+            prop_assert_eq!(coloured.len(), most_live(&rows));
+            prop_assert!(coloured.iter().all(|row| row.windows(2).all(|pair| pair[0].end <= pair[1].start)));
+            let mut numbers: Vec<usize> = coloured.iter().flatten().map(|item| item.number).collect();
+            numbers.sort_unstable();
+            prop_assert_eq!(numbers, (0..rows.len()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Random items and a run for tests of the steps of boxing.
+
+use std::sync::Mutex;
+
+use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Halt, Honours, Instance, LiveRange};
+use planlab_dsa::{Planner, Run, execute};
+use proptest::prelude::*;
+
+use super::item::{Boxes, Item};
+
+/// Up to `count` items of heights 1 to 40 over 60 steps, numbered from 0.
+pub(super) fn items(count: usize) -> impl Strategy<Value = Vec<Item>> {
+    prop::collection::vec((0_u32..60, 1_u32..30, 1_u64..40), 0..count).prop_map(|rows| {
+        let item = |(number, (start, width, height))| Item { start, end: start + width, height, number };
+        rows.into_iter().enumerate().map(item).collect()
+    })
+}
+
+/// The most items that are live at one step.
+pub(super) fn most_live(items: &[Item]) -> usize {
+    let live = |step: u32| items.iter().filter(|item| item.start <= step && step < item.end).count();
+    items.iter().map(|item| live(item.start)).max().unwrap_or(0)
+}
+
+/// The numbers of what is no box and lies in these items, or in boxes in them; ascending.
+pub(super) fn originals(boxes: &Boxes, items: &[Item]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut left = items.to_vec();
+    while let Some(item) = left.pop() {
+        match boxes.contents(item) {
+            Some(inside) => left.extend(inside),
+            None => found.push(item.number),
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+struct Call<F, T> {
+    call: F,
+    result: Mutex<Option<T>>,
+}
+
+impl<T: Send, F: Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync> Planner for Call<F, T> {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "call".into(),
+            summary: "a call".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours::default(),
+            randomized: true,
+            reference: "none",
+            complexity: "unknown",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let result = (self.call)(run)?;
+        *self.result.lock().expect("one thread") = Some(result);
+        Ok(())
+    }
+}
+
+/// What a function gives in a run without limits.
+pub(super) fn in_a_run<T: Send>(
+    seed: u64,
+    call: impl Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync,
+) -> T {
+    let one = Buffer::new(Bytes::new(1), LiveRange::new(0, 1).expect("not empty"));
+    let instance = Instance::from_buffers(vec![one]).expect("valid");
+    let planner = Call { call, result: Mutex::new(None) };
+    let outcome = execute(&planner, &instance, Budget::default(), seed);
+    let result = planner.result.into_inner().expect("one thread");
+    result.unwrap_or_else(|| panic!("it ended with {:?}", outcome.end))
+}

@@ -1,0 +1,207 @@
+//! Theorem 16: items of very different heights made alike, by boxing the small ones again and again.
+//!
+//! With r the highest over the lowest, l = (log2 r)^2 and mu = e / l, everything of at most mu times H
+//! goes into boxes of height H = mu^5 / l of the highest, by Corollary 15. That makes the lowest higher;
+//! then once more, until nothing is small enough.
+//!
+//! The theorem is for an e that tends to 0. In practice it has to be large, or nothing would ever be small
+//! enough: at least (l^7 / r)^(1/6), where mu times H is as high as the lowest, and mu at most the golden
+//! ratio's inverse, up to which H holds an item of mu (1 + mu) H. Where no e is both, a dummy item that
+//! lives all the time makes r large enough. Which e brings the heights closest together is tried.
+//!
+//! # References
+//!
+//! 1. A. L. Buchsbaum, H. Karloff, C. Kenyon, N. Reingold and M. Thorup, *OPT versus LOAD in dynamic storage
+//!    allocation*, SIAM Journal on Computing 33(3), 2004, doi:10.1137/S0097539703423941, Theorem 16.
+//! 2. C. Lamprakos et al., idealloc, github.com/cappadokes/idealloc, 2024: the range of e, the dummy, the
+//!    search for e.
+//!
+//! # Complexity
+//!
+//! Corollary 15's for each round; a round makes the lowest item at least as high as what it boxes.
+//!
+//! # Deviations from the paper
+//!
+//! - The theorem goes on by recursion with an e of its own for each; here, as in reference 2, there is one
+//!   e, and a loop. What it proves, (1 + O((h_max / load)^(1/7))) times the load, does not hold for an e as
+//!   large as this.
+//! - At most 64 rounds, and at most 100 values of e.
+
+use planlab_dsa::{Halt, Run};
+
+use super::corollary_15::corollary_15;
+use super::item::{Boxed, Item, whole};
+
+/// The inverse of the golden ratio: the largest x for which x (1 + x) is at most 1.
+const LARGEST_MU: f64 = 0.618_033_988_749_894_9;
+/// How much higher than the lowest item the highest has to be so that there is an e.
+const LEAST_RATIO: f64 = 2216.54;
+/// The part of the way to the largest e that one trial goes.
+const TRIAL_STEP: f64 = 0.01;
+/// Trials in a row that may bring nothing better.
+const MISSES: u32 = 3;
+const TRIALS: u32 = 100;
+const ROUNDS: u32 = 64;
+
+/// How far apart the heights of some items are.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    lowest: u64,
+    highest: u64,
+    /// The square of the binary logarithm of the ratio.
+    log: f64,
+}
+
+impl Spread {
+    fn of(items: &[Item]) -> Self {
+        let lowest = items.iter().map(|item| item.height).min().unwrap_or(1);
+        let highest = items.iter().map(|item| item.height).max().unwrap_or(1);
+        let mut this = Self { lowest, highest, log: 0.0 };
+        this.log = this.ratio().log2().powi(2);
+        this
+    }
+
+    fn ratio(&self) -> f64 {
+        self.highest as f64 / self.lowest as f64
+    }
+
+    /// The e from which on something is boxed.
+    fn least_epsilon(&self) -> f64 {
+        (self.log.powi(7) / self.ratio()).powf(1.0 / 6.0)
+    }
+
+    /// The e from which on boxes are too low for what is boxed.
+    fn most_epsilon(&self) -> f64 {
+        LARGEST_MU * self.log
+    }
+
+    /// The height of boxes and mu, where something is small enough.
+    fn round(&self, epsilon: f64) -> Option<(u64, f64)> {
+        let mu = epsilon / self.log;
+        let height = (mu.powi(5) * self.highest as f64 / self.log).ceil();
+        let is_small = mu < LARGEST_MU && whole(mu * height) >= self.lowest;
+        is_small.then(|| (whole(height), mu))
+    }
+}
+
+/// Adds the dummy where the heights are too close together; whether it did.
+pub(super) fn add_dummy(items: &mut Vec<Item>) -> bool {
+    let spread = Spread::of(items);
+    let is_needed = spread.least_epsilon() >= spread.most_epsilon();
+    if is_needed {
+        items.push(Item {
+            start: items.iter().map(|item| item.start).min().unwrap_or(0),
+            end: items.iter().map(|item| item.end).max().unwrap_or(1),
+            height: whole((LEAST_RATIO * spread.lowest as f64).ceil()),
+            number: items.len(),
+        });
+    }
+    is_needed
+}
+
+/// Boxes what is small until nothing is.
+pub(super) fn theorem_16(run: &mut Run<'_>, items: &[Item], epsilon: f64) -> Result<Boxed, Halt> {
+    let mut all = Boxed::new(items);
+    for _ in 0..ROUNDS {
+        let Some((height, mu)) = Spread::of(&all.items).round(epsilon) else { break };
+        let limit = whole(mu * height as f64);
+        let (small, large): (Vec<Item>, Vec<Item>) =
+            all.items.into_iter().partition(|item| item.height <= limit);
+        let boxed = corollary_15(run, &mut all.boxes, small, height, mu)?;
+        all.items = large;
+        all.items.extend(boxed);
+    }
+    Ok(all)
+}
+
+/// The e that brings the heights closest together, and what it gave.
+pub(super) fn find_epsilon(run: &mut Run<'_>, items: &[Item]) -> Result<(f64, Boxed), Halt> {
+    let spread = Spread::of(items);
+    let (mut epsilon, most) = (spread.least_epsilon(), spread.most_epsilon());
+    let mut best = (epsilon, theorem_16(run, items, epsilon)?);
+    let mut ratio = Spread::of(&best.1.items).ratio();
+    let mut misses = 0;
+    for _ in 1..TRIALS {
+        epsilon += (most - epsilon) * TRIAL_STEP;
+        let boxed = theorem_16(run, items, epsilon)?;
+        let new = Spread::of(&boxed.items).ratio();
+        if new < ratio {
+            (best, ratio, misses) = ((epsilon, boxed), new, 0);
+        } else {
+            misses += 1;
+        }
+        if misses == MISSES {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// Puts everything into boxes of one height.
+pub(super) fn finish(run: &mut Run<'_>, boxed: Boxed, epsilon: f64) -> Result<Boxed, Halt> {
+    let Boxed { mut boxes, items } = boxed;
+    let spread = Spread::of(&items);
+    let mu = epsilon / spread.log;
+    let mu = if mu <= LARGEST_MU { mu } else { 0.99 * LARGEST_MU };
+    let height = whole(spread.highest as f64 / mu);
+    let items = corollary_15(run, &mut boxes, items, height, mu)?;
+    Ok(Boxed { boxes, items })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::placement::approximation::boxing::testing::{in_a_run, originals};
+
+    /// Items of heights from 1 to 2^20, so that there is something to box.
+    fn wide_items() -> impl Strategy<Value = Vec<Item>> {
+        prop::collection::vec((0_u32..60, 1_u32..30, 0_u32..=20), 2..80).prop_map(|rows| {
+            let item = |(number, (start, width, log))| {
+                let height = (1_u64 << log) + number as u64 % 2;
+                Item { start, end: start + width, height, number }
+            };
+            rows.into_iter().enumerate().map(item).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_item_ends_up_in_one_box_of_one_height(items in wide_items(), seed in 0_u64..5) {
+            let mut items = items;
+            add_dummy(&mut items);
+            let spread = Spread::of(&items);
+            prop_assert!(spread.least_epsilon() < spread.most_epsilon());
+            let (before, all) = in_a_run(seed, |run| {
+                let (epsilon, boxed) = find_epsilon(run, &items)?;
+                Ok((Spread::of(&boxed.items).ratio(), finish(run, boxed, epsilon)?))
+            });
+            prop_assert!(before <= spread.ratio());
+            prop_assert!(all.items.windows(2).all(|pair| pair[0].height == pair[1].height));
+            prop_assert_eq!(originals(&all.boxes, &all.items), (0..items.len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn heights_that_are_far_apart_need_no_dummy() {
+        let item = |height, number| Item { start: 0, end: 4, height, number };
+        let mut far = vec![item(1, 0), item(3000, 1)];
+        assert!(!add_dummy(&mut far));
+        let mut near = vec![item(10, 0), item(20, 1)];
+        assert!(add_dummy(&mut near));
+        assert_eq!(near[2], Item { start: 0, end: 4, height: 22_166, number: 2 });
+    }
+
+    #[test]
+    fn small_items_are_boxed_until_none_is_small() {
+        let items: Vec<Item> = (0..64)
+            .map(|number| Item { start: 0, end: 4, height: if number < 60 { 1 } else { 1 << 20 }, number })
+            .collect();
+        let spread = Spread::of(&items);
+        let epsilon = f64::midpoint(spread.least_epsilon(), spread.most_epsilon());
+        let boxed = in_a_run(0, |run| theorem_16(run, &items, epsilon));
+        assert!(boxed.items.len() < items.len());
+        assert_eq!(Spread::of(&boxed.items).round(epsilon), None);
+    }
+}

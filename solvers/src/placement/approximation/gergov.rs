@@ -1,0 +1,447 @@
+//! Gergov's approximation: never higher than three times the load.
+//!
+//! Phase 1 stacks buffers on *segments*, ranges of steps with a height, at first one at 0 over all time.
+//! Again and again the lowest segment (the leftmost of equals) is taken. If a buffer overlaps it and no
+//! other segment, the first by start is put on it, and the segment splits; if none does, it is dropped.
+//! A buffer may stick out into steps whose segment was dropped, and overlap another one there. Phase 2
+//! gives buffers that overlap different colours, and each colour a band of addresses of its own.
+//!
+//! ```text
+//!  address
+//!    ^   +-----------+          The segment between p and q was dropped: nothing lay within it. Then b was
+//!    |   |  a   +----|----+     put on q and a on p; both stick out into that gap and overlap there, so a
+//!    |   +---+  |////| b  |     gets the second colour.
+//!    |   | p |  +----|----+
+//!    |   |   |       | q  |     Where a buffer lies on its own segment nothing ever overlaps it: three
+//!    +---+---+-------+----+-->  colours are enough.
+//! ```
+//!
+//! No graph is made. The only earlier buffers that a new one can overlap are those on top of the next
+//! segment to the left and of the next one to the right: both segments are still there and no lower than
+//! its own, what lies below their top buffers ends too low, and whatever else reaches it would have had
+//! to cross one of them.
+//!
+//! # References
+//!
+//! 1. J. Gergov, *Algorithms for compile-time memory optimization*, SODA 1999, pages 907-908.
+//!
+//! # Complexity
+//!
+//! O(n log n) time and O(n) memory, whatever the number of buffers that are live at once: a step of phase
+//! 1 either puts a buffer, which makes two segments more at most, or drops a segment. A buffer that
+//! overlaps a segment and no other is one that lies between its two neighbours; the first of those by
+//! start comes out of a tree over the starts that holds the ends.
+//!
+//! # Deviations from the paper
+//!
+//! - Ties, which the paper leaves open: the leftmost of the lowest segments; the earliest start, then the
+//!   lower id.
+//! - Sizes are rounded up to a multiple of every alignment; three times the load is then that of the
+//!   rounded sizes. Where they, or the bands, leave 64 bits, buffers are placed by first fit in the order
+//!   of band and height.
+//! - Pauses are not used: the load is that of whole live ranges.
+//! - `gergov/squeezed` lets every buffer fall to the lowest free offset, in the order of the offsets. None
+//!   rises by that.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+
+use planlab_dsa::{
+    Alignment, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
+};
+
+use crate::bounds::gcd;
+use crate::placement::Order;
+use crate::placement::greedy::{Rule, plan_in_order};
+
+/// Stacks on segments, then three bands at most; keys `gergov` and `gergov/squeezed`.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
+/// use planlab_solvers::placement::approximation::Gergov;
+///
+/// let buffers = [(4, 0, 2), (8, 1, 4), (4, 2, 4)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let instance = Instance::from_buffers(buffers.to_vec())?;
+/// let best = execute(&Gergov::default(), &instance, Budget::default(), 0).best.ok_or("a plan")?;
+/// assert!(best.height().get() <= 3 * instance.load().bytes.get());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gergov {
+    is_squeezed: bool,
+}
+
+impl Gergov {
+    /// Whether every buffer falls to the lowest free offset in the end. Default: no, as published.
+    #[must_use]
+    pub const fn with_squeeze(mut self, yes: bool) -> Self {
+        self.is_squeezed = yes;
+        self
+    }
+}
+
+impl Planner for Gergov {
+    fn descriptor(&self) -> Descriptor {
+        let (key, summary) = if self.is_squeezed {
+            ("gergov/squeezed", "the plan of `gergov`, every buffer moved down as far as it goes")
+        } else {
+            ("gergov", "stacks on the lowest segment, then a band of addresses for each of three colours")
+        };
+        Descriptor {
+            key: key.into(),
+            summary: summary.into(),
+            guarantee: Guarantee::Ratio(3.0),
+            honours: Honours { alignment: true, work_limit: true, ..Honours::default() },
+            randomized: false,
+            reference: "Gergov 1999, SODA, pages 907-908",
+            complexity: "n log n",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let instance = run.instance();
+        let padded = padded_sizes(instance);
+        let sizes = padded.clone().unwrap_or_else(|| sizes(instance));
+        let places = Stacks::new(instance, &sizes).fill(|work| run.tick(work))?;
+        let offsets = padded.and_then(|sizes| in_bands(&places, &sizes));
+        match offsets.filter(|_| !self.is_squeezed) {
+            Some(offsets) => run.offer(Plan::from_offsets(offsets)),
+            None => plan_in_order(run, &by_place(&places), Rule::FirstFit),
+        }
+    }
+}
+
+fn sizes(instance: &Instance) -> Vec<u64> {
+    instance.buffers().iter().map(|buffer| buffer.size.get()).collect()
+}
+
+/// Sizes rounded up to the least common multiple of all alignments; `None` where their sum leaves 64 bits.
+fn padded_sizes(instance: &Instance) -> Option<Vec<u64>> {
+    let mut aligns = instance.buffers().iter().map(|buffer| buffer.align.get());
+    let unit = aligns.try_fold(1_u64, |unit, align| unit.checked_mul(align / gcd(unit, align)))?;
+    let unit = Alignment::new(unit)?;
+    let mut total = 0_u64;
+    let pad = |size: u64| {
+        let size = unit.round_up(size)?;
+        total = total.checked_add(size)?;
+        Some(size)
+    };
+    sizes(instance).into_iter().map(pad).collect()
+}
+
+/// Where a buffer stands: the number of its band, and its height in it.
+type Place = (u8, u64);
+
+/// The offsets, with bands that are all as high as the highest end; `None` where they leave 64 bits.
+fn in_bands(places: &[Place], sizes: &[u64]) -> Option<Vec<Offset>> {
+    let band = places.iter().zip(sizes).map(|((_, height), size)| height + size).max().unwrap_or(0);
+    let offset = |&(colour, height): &Place, size: &u64| {
+        let offset = band.checked_mul(colour.into())?.checked_add(height)?;
+        offset.checked_add(*size).map(|_| Offset::new(offset))
+    };
+    places.iter().zip(sizes).map(|(place, size)| offset(place, size)).collect()
+}
+
+/// All buffers in the order of their places, then by id.
+fn by_place(places: &[Place]) -> Vec<BufferId> {
+    let mut order: Vec<(Place, BufferId)> =
+        places.iter().enumerate().map(|(index, &place)| (place, BufferId::from_index(index))).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, id)| id).collect()
+}
+
+/// What is on top of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    left: u32,
+    right: u32,
+    height: u64,
+    top: Option<BufferId>,
+}
+
+/// The segments that are left, and what was put on them.
+struct Stacks<'i> {
+    instance: &'i Instance,
+    sizes: &'i [u64],
+    /// By the left end.
+    segments: BTreeMap<u32, Segment>,
+    /// The same by height, then by left end.
+    lowest: BinaryHeap<Reverse<(u64, u32)>>,
+    places: Vec<Place>,
+}
+
+impl<'i> Stacks<'i> {
+    fn new(instance: &'i Instance, sizes: &'i [u64]) -> Self {
+        let all = Segment { left: 0, right: instance.horizon().get(), height: 0, top: None };
+        let mut this = Self {
+            instance,
+            sizes,
+            segments: BTreeMap::new(),
+            lowest: BinaryHeap::new(),
+            places: vec![Place::default(); sizes.len()],
+        };
+        this.add(all);
+        this
+    }
+
+    /// Puts every buffer on a segment; where each stands.
+    fn fill<E>(mut self, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<Place>, E> {
+        let mut unplaced = Unplaced::new(self.instance);
+        while let Some(segment) = self.take_lowest() {
+            tick(1)?;
+            let [before, after] = self.neighbours(segment.left);
+            let from = before.map_or(0, |before| before.right);
+            let to = after.map_or(u32::MAX, |after| after.left);
+            if let Some(id) = unplaced.take(from..to) {
+                let colour = self.colour(id, segment.height, before, after);
+                self.places[id.index()] = (colour, segment.height);
+                self.put(id, segment);
+            }
+        }
+        Ok(self.places)
+    }
+
+    fn take_lowest(&mut self) -> Option<Segment> {
+        let Reverse((_, left)) = self.lowest.pop()?;
+        self.segments.remove(&left)
+    }
+
+    fn add(&mut self, segment: Segment) {
+        if segment.left < segment.right {
+            self.lowest.push(Reverse((segment.height, segment.left)));
+            self.segments.insert(segment.left, segment);
+        }
+    }
+
+    /// The next segment to the left and the next one to the right of one that was taken out.
+    fn neighbours(&self, left: u32) -> [Option<Segment>; 2] {
+        let before = self.segments.range(..left).next_back().map(|(_, &segment)| segment);
+        [before, self.segments.range(left..).next().map(|(_, &segment)| segment)]
+    }
+
+    /// The lowest colour of none that overlaps a buffer at `height`.
+    fn colour(&self, id: BufferId, height: u64, before: Option<Segment>, after: Option<Segment>) -> u8 {
+        let live = self.instance.buffer(id).live;
+        let taken = [before, after].map(|segment| {
+            let segment = segment.filter(|segment| segment.height > height)?;
+            let top = segment.top.filter(|top| self.instance.buffer(*top).live.overlaps(live))?;
+            Some(self.places[top.index()].0)
+        });
+        (0..2).find(|&colour| !taken.contains(&Some(colour))).unwrap_or(2)
+    }
+
+    /// Puts a buffer on a segment that was taken out, and adds what the segment is then.
+    fn put(&mut self, id: BufferId, segment: Segment) {
+        let (start, end) = self.instance.buffer(id).live.into();
+        let Segment { left, right, height, .. } = segment;
+        self.add(Segment { right: start, ..segment });
+        self.add(Segment { left: end, ..segment });
+        let top = height + self.sizes[id.index()];
+        self.add(Segment { left: left.max(start), right: right.min(end), height: top, top: Some(id) });
+    }
+}
+
+/// The end of a buffer that was taken.
+const TAKEN: u64 = u64::MAX;
+
+/// The unplaced buffers by start, then by id, with a tree over their ends.
+struct Unplaced {
+    order: Vec<BufferId>,
+    starts: Vec<u32>,
+    /// The root at 1, the leaves in the last half; each node holds the least end below it.
+    ends: Vec<u64>,
+}
+
+impl Unplaced {
+    fn new(instance: &Instance) -> Self {
+        let order = Order::Start.of(instance);
+        let live = |id: &BufferId| instance.buffer(*id).live;
+        let starts = order.iter().map(|id| live(id).start().get()).collect();
+        let leaves = order.len().next_power_of_two();
+        let mut ends = vec![TAKEN; 2 * leaves];
+        for (leaf, id) in ends[leaves..].iter_mut().zip(&order) {
+            *leaf = live(id).end().get().into();
+        }
+        for node in (1..leaves).rev() {
+            ends[node] = ends[2 * node].min(ends[2 * node + 1]);
+        }
+        Self { order, starts, ends }
+    }
+
+    /// Takes the first that lies within a range of steps.
+    fn take(&mut self, steps: Range<u32>) -> Option<BufferId> {
+        let from = self.starts.partition_point(|&start| start < steps.start);
+        let leaves = self.ends.len() / 2;
+        let leaf = self.first(leaves + from, steps.end.into())?;
+        self.ends[leaf] = TAKEN;
+        let mut node = leaf / 2;
+        while node > 0 {
+            self.ends[node] = self.ends[2 * node].min(self.ends[2 * node + 1]);
+            node /= 2;
+        }
+        Some(self.order[leaf - leaves])
+    }
+
+    /// The first leaf from `node` on that holds at most `limit`.
+    fn first(&self, mut node: usize, limit: u64) -> Option<usize> {
+        let leaves = self.ends.len() / 2;
+        if node == 2 * leaves {
+            return None;
+        }
+        while self.ends[node] > limit {
+            // To the right of a subtree that is the right one of its parent comes the parent's right.
+            while node % 2 == 1 {
+                node /= 2;
+            }
+            if node == 0 {
+                return None;
+            }
+            node += 1;
+        }
+        while node < leaves {
+            node *= 2;
+            if self.ends[node] > limit {
+                node += 1;
+            }
+        }
+        Some(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::testing::{Shape, instances};
+    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn buffer((size, start, width): (u64, u32, u32)) -> Buffer {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
+    }
+
+    fn offsets(planner: Gergov, instance: &Instance) -> Vec<u64> {
+        let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
+        best.offsets().iter().map(|offset| offset.get()).collect()
+    }
+
+    /// The published text, with a look at everything at every step: the first phase, then the graph.
+    fn published(instance: &Instance) -> Vec<u64> {
+        let buffer = |id: BufferId| instance.buffer(id);
+        let size = |id: BufferId| buffer(id).size.get();
+        let mut segments = vec![(0, 0, instance.horizon().get())];
+        let mut unplaced = Order::Start.of(instance);
+        let mut placed: Vec<(BufferId, u64)> = Vec::new();
+        while !unplaced.is_empty() {
+            let lowest = *segments.iter().min().expect("every buffer overlaps a segment");
+            segments.retain(|&segment| segment != lowest);
+            let (height, left, right) = lowest;
+            let overlaps = |id: BufferId, left: u32, right: u32| {
+                buffer(id).live.start().get() < right && left < buffer(id).live.end().get()
+            };
+            let fits = |&&id: &&BufferId| {
+                overlaps(id, left, right) && !segments.iter().any(|&(_, from, to)| overlaps(id, from, to))
+            };
+            let Some(&id) = unplaced.iter().find(fits) else { continue };
+            let (start, end) = buffer(id).live.into();
+            unplaced.retain(|&other| other != id);
+            placed.push((id, height));
+            segments.push((height + size(id), left.max(start), right.min(end)));
+            segments.extend([(height, left, start), (height, end, right)].iter().filter(|s| s.1 < s.2));
+        }
+        coloured(instance, &placed)
+    }
+
+    /// First fit on the graph of what overlaps, in the order of placement.
+    fn coloured(instance: &Instance, placed: &[(BufferId, u64)]) -> Vec<u64> {
+        let end = |&(id, height): &(BufferId, u64)| height + instance.buffer(id).size.get();
+        let band = placed.iter().map(end).max().unwrap_or(0);
+        let mut colours: Vec<u64> = Vec::new();
+        for (index, this) in placed.iter().enumerate() {
+            let meets = |other: &(BufferId, u64)| {
+                let live = instance.buffer(this.0).live;
+                instance.buffer(other.0).live.overlaps(live) && other.1 < end(this) && this.1 < end(other)
+            };
+            let taken: Vec<u64> = (0..index).filter(|&k| meets(&placed[k])).map(|k| colours[k]).collect();
+            colours.extend((0..).find(|colour| !taken.contains(colour)));
+        }
+        let mut offsets = vec![0; instance.len()];
+        for ((id, height), colour) in placed.iter().zip(colours) {
+            offsets[id.index()] = height + colour * band;
+        }
+        offsets
+    }
+
+    fn check(instance: &Instance) -> Result<(), TestCaseError> {
+        let found = offsets(Gergov::default(), instance);
+        prop_assert_eq!(&found, &published(instance));
+        let squeezed = offsets(Gergov::default().with_squeeze(true), instance);
+        prop_assert!(squeezed.iter().zip(&found).all(|(low, high)| low <= high));
+        let sizes = sizes(instance);
+        let height = found.iter().zip(&sizes).map(|(offset, size)| offset + size).max();
+        prop_assert!(height.unwrap_or(0) <= 3 * instance.load().bytes.get());
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn it_gives_the_published_plan_of_three_times_the_load_at_most(
+            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(9)),
+        ) {
+            check(&instance)?;
+        }
+
+        #[test]
+        fn it_gives_the_published_plan_on_many_buffers(
+            rows in prop::collection::vec((1_u64..1000, 0_u32..300, 1_u32..60), 50..200),
+        ) {
+            check(&Instance::from_buffers(rows.into_iter().map(buffer).collect()).expect("valid"))?;
+        }
+    }
+
+    #[test]
+    fn what_sticks_out_on_both_sides_gets_the_third_colour() {
+        let found = (0..5_000).find(|&seed| {
+            let rows = random_rows(seed);
+            let instance = Instance::from_buffers(rows.into_iter().map(buffer).collect()).expect("valid");
+            let places = Stacks::new(&instance, &sizes(&instance)).fill(|_| Ok::<(), ()>(()));
+            places.expect("no limit").iter().any(|place| place.0 == 2)
+        });
+        assert!(found.is_some(), "no instance needs three colours: the tests see only two");
+    }
+
+    fn random_rows(seed: u64) -> Vec<(u64, u32, u32)> {
+        let mut state = seed;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let steps = |value: u64| u32::try_from(value).expect("small");
+        (0..30).map(|_| (1 + draw(8), steps(draw(30)), 1 + steps(draw(12)))).collect()
+    }
+
+    #[test]
+    fn offsets_keep_alignments_that_do_not_divide_each_other() {
+        let align = |bytes| Alignment::new(bytes).expect("positive");
+        let rows = [buffer((4, 0, 3)).with_align(align(6)), buffer((5, 1, 3)).with_align(align(4))];
+        let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
+        assert_eq!(offsets(Gergov::default(), &instance), [0, 12]);
+    }
+
+    #[test]
+    fn bands_past_64_bits_are_left_for_first_fit() {
+        let half = 1 << 63;
+        assert_eq!(in_bands(&[(0, 0), (1, 0), (2, 0)], &[half, 1, 1]), None);
+        assert_eq!(in_bands(&[(0, 0), (1, 4)], &[8, 8]), Some([0, 16].map(Offset::new).to_vec()));
+        let align = Alignment::new(1 << 62).expect("positive");
+        let rows = [buffer((1, 0, 2)), buffer((1, 0, 2)).with_align(align), buffer((half, 0, 2))];
+        let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
+        assert_eq!(padded_sizes(&instance), None);
+        let found = offsets(Gergov::default(), &instance);
+        assert!(found[1].is_multiple_of(1 << 62), "{found:?}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Planners that come with a proof of how far from the load they can end, or descend from one.
+
+pub mod boxing;
+mod gergov;
+
+pub use boxing::Boxing;
+pub use gergov::Gergov;

@@ -1,0 +1,112 @@
+//! Shared objects by a minimal-cost flow, the plain way: every arc stands in a list, and every unit of flow
+//! takes the cheapest path that Bellman and Ford find.
+//!
+//! A unit that goes from the source straight to the right side of a buffer opens an object for it, at the
+//! cost of its size; one that comes from the left side of a buffer that ended before puts it into that
+//! one's object, at the cost of what it is larger. The cost is that of the arcs, so it counts an object
+//! that shrinks and grows again twice; the height is the sum of the largest of each object.
+//!
+//! Of several flows of one cost the height may differ; [`cost`] does not.
+//!
+//! # References
+//!
+//! 1. J. Lee et al., *On-device neural net inference with mobile GPUs*, 2019, arXiv:1907.01989.
+
+/// Size, first step, and the step after the last.
+type Buffer = (u64, u32, u32);
+
+/// The height in bytes of shared objects that a flow of minimal cost makes.
+pub(crate) fn height(buffers: &[Buffer]) -> u64 {
+    let inputs = inputs(buffers);
+    let mut total = 0;
+    for first in (0..buffers.len()).filter(|&buffer| inputs[buffer].is_none()) {
+        let mut largest = buffers[first].0;
+        let mut at = first;
+        while let Some(next) = inputs.iter().position(|&input| input == Some(at)) {
+            largest = largest.max(buffers[next].0);
+            at = next;
+        }
+        total += largest;
+    }
+    total
+}
+
+/// The minimal cost of a flow: sizes of the buffers that open an object, and what others are larger than
+/// the one before them.
+pub(crate) fn cost(buffers: &[Buffer]) -> u64 {
+    let added = |(buffer, input): (usize, Option<usize>)| {
+        let before = input.map_or(0, |input| buffers[input].0);
+        buffers[buffer].0.saturating_sub(before)
+    };
+    inputs(buffers).into_iter().enumerate().map(added).sum()
+}
+
+struct Arc {
+    from: usize,
+    to: usize,
+    cost: i128,
+    is_free: bool,
+}
+
+/// Of each buffer, the one that had its object before; `None` where it opens one.
+fn inputs(buffers: &[Buffer]) -> Vec<Option<usize>> {
+    let count = buffers.len();
+    let (source, sink) = (2 * count, 2 * count + 1);
+    let mut arcs = arcs(buffers, source, sink);
+    for _ in 0..count {
+        push(&mut arcs, source, sink);
+    }
+    let mut inputs = vec![None; count];
+    // Forward arcs stand at even places, each with its reverse behind it.
+    for arc in arcs.iter().step_by(2).filter(|arc| !arc.is_free && arc.from < count && arc.to < sink) {
+        inputs[arc.to - count] = Some(arc.from);
+    }
+    inputs
+}
+
+/// Left sides are the nodes from 0 on, right sides those from the number of buffers on.
+fn arcs(buffers: &[Buffer], source: usize, sink: usize) -> Vec<Arc> {
+    let count = buffers.len();
+    let mut arcs = Vec::new();
+    let mut add = |from, to, cost| {
+        arcs.push(Arc { from, to, cost, is_free: true });
+        arcs.push(Arc { from: to, to: from, cost: -cost, is_free: false });
+    };
+    for (i, &(size, _, end)) in buffers.iter().enumerate() {
+        add(source, i, 0);
+        add(source, count + i, i128::from(size));
+        add(count + i, sink, 0);
+        for (j, &(other, start, _)) in buffers.iter().enumerate() {
+            if end <= start {
+                add(i, count + j, i128::from(other.saturating_sub(size)));
+            }
+        }
+    }
+    arcs
+}
+
+/// Sends a unit along the cheapest path.
+fn push(arcs: &mut [Arc], source: usize, sink: usize) {
+    let mut costs: Vec<Option<i128>> = vec![None; sink + 1];
+    let mut arrives_by: Vec<Option<usize>> = vec![None; sink + 1];
+    costs[source] = Some(0);
+    let mut goes_on = true;
+    while goes_on {
+        goes_on = false;
+        for (index, arc) in arcs.iter().enumerate().filter(|(_, arc)| arc.is_free) {
+            let Some(cost) = costs[arc.from].map(|cost| cost + arc.cost) else { continue };
+            if costs[arc.to].is_none_or(|known| cost < known) {
+                costs[arc.to] = Some(cost);
+                arrives_by[arc.to] = Some(index);
+                goes_on = true;
+            }
+        }
+    }
+    let mut node = sink;
+    while node != source {
+        let index = arrives_by[node].expect("every buffer can open an object");
+        arcs[index].is_free = false;
+        arcs[index ^ 1].is_free = true;
+        node = arcs[index].from;
+    }
+}
