@@ -26,6 +26,7 @@ pub mod cp;
 pub mod milp;
 #[cfg(any(feature = "cp", feature = "mip"))]
 mod pairs;
+pub mod online;
 pub mod placement;
 mod registry;
 mod team;
