@@ -121,7 +121,7 @@ impl OnlineAllocator for Cupy2Pool {
     }
 
     fn release_cached(&mut self) {
-        self.heap.release_whole(|_| true);
+        self.heap.release_whole();
     }
 
     fn usage(&self) -> Usage {

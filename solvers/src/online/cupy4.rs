@@ -138,7 +138,7 @@ impl OnlineAllocator for Cupy4Pool {
     }
 
     fn release_cached(&mut self) {
-        self.heap.release_whole(|_| true);
+        self.heap.release_whole();
         self.heap.index.streams.values_mut().for_each(Arena::compact);
     }
 

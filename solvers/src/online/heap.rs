@@ -116,7 +116,7 @@ impl<I: Index> Heap<I> {
         if let Ok(id) = self.acquire(size, pool) {
             return Some(id);
         }
-        self.release_whole(|_| true);
+        self.release_whole();
         self.acquire(size, pool).ok()
     }
 
@@ -231,11 +231,9 @@ impl<I: Index> Heap<I> {
         self.block_mut(id).state = state;
     }
 
-    /// Gives back every free block that is a whole segment and that is wanted; whether there was one.
-    pub(super) fn release_whole(&mut self, is_wanted: impl Fn(&Block) -> bool) -> bool {
-        let whole = self.whole_blocks(is_wanted);
-        whole.iter().for_each(|&id| self.release(id));
-        !whole.is_empty()
+    /// Gives back every free block that is a whole segment.
+    pub(super) fn release_whole(&mut self) {
+        self.whole_blocks(|_| true).into_iter().for_each(|id| self.release(id));
     }
 
     /// Free blocks that are whole segments and wanted, in the order of their numbers.

@@ -182,7 +182,7 @@ impl PytorchCaching {
         if let Ok(id) = self.release_oversize(rounded).and_then(|()| self.heap.acquire(size, pool)) {
             return Some(id);
         }
-        self.heap.release_whole(|_| true);
+        self.heap.release_whole();
         self.heap.acquire(size, pool).ok()
     }
 
@@ -237,7 +237,7 @@ impl OnlineAllocator for PytorchCaching {
     }
 
     fn release_cached(&mut self) {
-        self.heap.release_whole(|_| true);
+        self.heap.release_whole();
     }
 
     fn usage(&self) -> Usage {

@@ -150,9 +150,9 @@ impl PytorchExpandable {
     /// Maps pages from `start` on until it has `wanted` bytes, and gives it, out of the index. Where the device
     /// gives no more, what was mapped stays, free.
     fn fill(&mut self, start: BlockId, wanted: u64) -> Result<BlockId, Refused> {
-        let mut id = start;
+        let id = start;
         if self.heap.block(id).state == State::Unmapped {
-            id = self.map(id, wanted)?;
+            self.map(id, wanted)?;
         } else {
             self.heap.withdraw(id);
         }
@@ -172,7 +172,7 @@ impl PytorchExpandable {
 
     /// Maps the first pages of a block without memory: enough for `wanted` bytes, or all. The part that has
     /// memory then keeps the number; the index does not know it.
-    fn map(&mut self, id: BlockId, wanted: u64) -> Result<BlockId, Refused> {
+    fn map(&mut self, id: BlockId, wanted: u64) -> Result<(), Refused> {
         let Block { base, size, pool, .. } = *self.heap.block(id);
         let bytes = wanted.checked_next_multiple_of(page(pool)).ok_or(Refused)?.min(size);
         self.heap.device.map(base, bytes)?;
@@ -182,7 +182,7 @@ impl PytorchExpandable {
             self.unmapped.insert((pool, base + bytes), rest);
         }
         self.heap.set_state(id, State::Free);
-        Ok(id)
+        Ok(())
     }
 
     /// Unmaps the whole pages of a free block.

@@ -173,7 +173,7 @@ impl OnlineAllocator for TensorflowBfc {
     }
 
     fn release_cached(&mut self) {
-        self.heap.release_whole(|_| true);
+        self.heap.release_whole();
     }
 
     fn usage(&self) -> Usage {

@@ -164,7 +164,7 @@ mod tests {
             let (class_of, enough) = (class(size), sufficient(size).expect("small"));
             assert!(class_of <= enough, "{size}");
             let (power, step) = enough;
-            let least = (1 << power) + ((step as u64) << (power - STEP_BITS as usize));
+            let least = (1_u64 << power) + ((step as u64) << (power - STEP_BITS as usize));
             assert!(least >= size, "{size}");
             assert_eq!(class(least), enough, "{size}");
         }

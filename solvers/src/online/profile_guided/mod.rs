@@ -241,9 +241,9 @@ impl ProfileGuided {
             return None;
         }
         propagation.is_live[index] = true;
-        let number = propagation.number;
-        self.live.insert(start, Placed { end, arena, index, propagation: number });
+        let propagation = propagation.number;
         self.arenas.get_mut(&arena)?.live += 1;
+        self.live.insert(start, Placed { end, arena, index, propagation });
         self.used += size;
         self.replay.planned += 1;
         Some(Address::new(start))

@@ -95,7 +95,7 @@ impl Recorder {
     /// What was recorded; where an older profile differs in nothing but sizes, the larger ones.
     pub(super) fn profile(&self, old: Option<&Profile>) -> Profile {
         let mut requests = self.requests.clone();
-        let old = old.map_or(&[][..], |old| &old.requests);
+        let old = old.map(|old| old.requests.as_slice()).unwrap_or_default();
         let is_alike = old.len() == requests.len() && old.iter().zip(&requests).all(|(a, b)| a.is_like(b));
         if is_alike {
             requests.iter_mut().zip(old).for_each(|(new, old)| new.size = new.size.max(old.size));
