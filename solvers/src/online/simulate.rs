@@ -92,7 +92,8 @@ pub struct Simulator<'a> {
     /// Where each buffer lies; nowhere if it is not live.
     addresses: Vec<Address>,
     audit: Option<Audit>,
-    iterations: u64,
+    /// Whether an iteration was played and not finished.
+    is_open: bool,
 }
 
 /// Why a trace could not be played to its end.
@@ -130,7 +131,7 @@ impl<'a> Simulator<'a> {
     #[must_use]
     pub fn new(requests: &'a Requests, allocator: &'a mut dyn OnlineAllocator) -> Self {
         let addresses = vec![Address::NULL; requests.sizes.len()];
-        Self { requests, allocator, addresses, audit: None, iterations: 0 }
+        Self { requests, allocator, addresses, audit: None, is_open: false }
     }
 
     /// The same, checking every answer, which takes longer than the answers. Default: not.
@@ -146,10 +147,10 @@ impl<'a> Simulator<'a> {
     ///
     /// [`SimulationError`] at the first request that is not served.
     pub fn run(&mut self) -> Result<(), SimulationError> {
-        if self.iterations > 0 {
+        if self.is_open {
             self.finish()?;
         }
-        self.iterations += 1;
+        self.is_open = true;
         let requests = self.requests;
         requests.events().try_for_each(|event| match event {
             Event::Alloc(buffer) => self.alloc(buffer),
@@ -157,8 +158,13 @@ impl<'a> Simulator<'a> {
         })
     }
 
-    /// Frees what is live and ends the propagation.
-    fn finish(&mut self) -> Result<(), SimulationError> {
+    /// Frees what is live, and ends the propagation.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError`] if the allocator does not know its own blocks.
+    pub fn finish(&mut self) -> Result<(), SimulationError> {
+        self.is_open = false;
         for buffer in (0..self.addresses.len()).map(BufferId::from_index) {
             self.free(buffer)?;
         }
