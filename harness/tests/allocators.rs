@@ -56,8 +56,14 @@ const PROPAGATIONS: [(&str, [u64; 5]); 7] = [
     ("chainer/googlenet/infer/b1", [25_165_824, 15_728_640, 13_808_128, 36_311_040, 32_399_360]),
     ("chainer/resnet50/infer/b1", [27_262_976, 32_505_856, 22_639_104, 37_953_536, 42_110_976]),
     ("chainer/alexnet/train/b32", [488_636_416, 536_870_912, 392_278_016, 493_502_464, 637_943_808]),
-    ("chainer/googlenet/train/b32", [1_556_086_784, 2_214_592_512, 1_150_837_248, 1_794_625_536, 1_877_897_216]),
-    ("chainer/resnet50/train/b32", [3_227_516_928, 4_362_076_160, 3_076_393_472, 3_369_426_944, 3_977_601_024]),
+    (
+        "chainer/googlenet/train/b32",
+        [1_556_086_784, 2_214_592_512, 1_150_837_248, 1_794_625_536, 1_877_897_216],
+    ),
+    (
+        "chainer/resnet50/train/b32",
+        [3_227_516_928, 4_362_076_160, 3_076_393_472, 3_369_426_944, 3_977_601_024],
+    ),
     (
         "chainer/inception-resnet-v2/train/b32",
         [6_796_869_632, 8_589_934_592, 6_307_712_000, 7_992_172_544, 8_863_866_880],
@@ -66,14 +72,26 @@ const PROPAGATIONS: [(&str, [u64; 5]); 7] = [
 
 /// The same after a whole process.
 const PROCESSES: [(&str, [u64; 5]); 5] = [
-    ("chainer/alexnet/process/b32", [1_231_028_224, 2_182_086_656, 1_186_676_736, 2_214_359_040, 2_278_899_712]),
-    ("chainer/googlenet/process/b32", [1_654_652_928, 2_213_543_936, 1_467_146_240, 2_014_937_088, 2_052_345_856]),
-    ("chainer/resnet50/process/b32", [3_443_523_584, 4_303_355_904, 3_475_682_304, 3_715_989_504, 4_370_620_416]),
+    (
+        "chainer/alexnet/process/b32",
+        [1_231_028_224, 2_182_086_656, 1_186_676_736, 2_214_359_040, 2_278_899_712],
+    ),
+    (
+        "chainer/googlenet/process/b32",
+        [1_654_652_928, 2_213_543_936, 1_467_146_240, 2_014_937_088, 2_052_345_856],
+    ),
+    (
+        "chainer/resnet50/process/b32",
+        [3_443_523_584, 4_303_355_904, 3_475_682_304, 3_715_989_504, 4_370_620_416],
+    ),
     (
         "chainer/inception-resnet-v2/process/b32",
         [7_346_323_456, 8_589_934_592, 7_116_057_088, 8_703_287_296, 9_758_015_488],
     ),
-    ("chainer/seq2seq/process/b32", [3_886_022_656, 8_589_934_592, 4_254_865_408, 7_729_049_600, 4_748_935_168]),
+    (
+        "chainer/seq2seq/process/b32",
+        [3_886_022_656, 8_589_934_592, 4_254_865_408, 7_729_049_600, 4_748_935_168],
+    ),
 ];
 
 const POOLS: [&str; 5] =
@@ -115,7 +133,10 @@ fn sentences_of_other_lengths_are_planned_anew_and_served_soundly() {
             simulator.run().and_then(|()| simulator.finish()).unwrap_or_else(|error| panic!("{error}"));
         }
         let replay = memory.replay();
-        assert_eq!(replay.planned + replay.pooled, (round + 1) * iterations.iter().map(Requests::count).sum::<u64>());
+        assert_eq!(
+            replay.planned + replay.pooled,
+            (round + 1) * iterations.iter().map(Requests::count).sum::<u64>()
+        );
     }
     let replay = memory.replay();
     assert!(replay.plans >= 4 && replay.planned > replay.pooled, "{replay:?}");
@@ -145,7 +166,8 @@ fn simulate_prints_what_a_pool_reserves_and_costs() {
         &["simulate", "chainer/alexnet/process/b32", "--allocator", "cupy2rc1-pool", "--until", "910"],
         0,
     );
-    for (field, value) in [("reserved_end", 1_207_824_896_u64), ("live_end", 748_545_024), ("iterations", 1)] {
+    for (field, value) in [("reserved_end", 1_207_824_896_u64), ("live_end", 748_545_024), ("iterations", 1)]
+    {
         assert_eq!(row[field], value, "{field}");
     }
     assert_eq!(row["status"], "complete");

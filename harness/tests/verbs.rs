@@ -7,8 +7,8 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 const VERBS: [&str; 15] = [
-    "list", "bench", "plan", "compare", "verify", "bound", "simulate", "generate", "import", "export", "show",
-    "report", "merge", "audit", "doctor",
+    "list", "bench", "plan", "compare", "verify", "bound", "simulate", "generate", "import", "export",
+    "show", "report", "merge", "audit", "doctor",
 ];
 
 const TRACE: &str =

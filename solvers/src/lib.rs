@@ -24,9 +24,9 @@ pub mod bounds;
 pub mod cp;
 #[cfg(feature = "mip")]
 pub mod milp;
+pub mod online;
 #[cfg(any(feature = "cp", feature = "mip"))]
 mod pairs;
-pub mod online;
 pub mod placement;
 mod registry;
 mod team;

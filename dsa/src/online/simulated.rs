@@ -57,7 +57,7 @@ impl Simulated {
 
     /// A device with so many bytes.
     #[must_use]
-    pub const fn with_capacity(capacity: Bytes) -> Self {
+    pub fn with_capacity(capacity: Bytes) -> Self {
         Self { capacity: Some(capacity.get()), ..Self::new() }
     }
 
@@ -152,8 +152,13 @@ impl Backing for Simulated {
     fn unmap(&mut self, at: Address, size: Bytes) {
         let end = at.get() + size.get();
         assert!(self.is_reserved(at.get(), end) && self.backs(at, size), "{at} is not mapped");
-        let touched: Vec<(u64, u64)> =
-            self.backed.range(..end).rev().take_while(|&(_, &stop)| stop > at.get()).map(|(&a, &b)| (a, b)).collect();
+        let touched: Vec<(u64, u64)> = self
+            .backed
+            .range(..end)
+            .rev()
+            .take_while(|&(_, &stop)| stop > at.get())
+            .map(|(&a, &b)| (a, b))
+            .collect();
         for (start, stop) in touched {
             self.backed.remove(&start);
             let parts = [(start, at.get()), (end, stop)];

@@ -75,7 +75,8 @@ pub fn abuse(
         Capacity::Bytes(bytes) => Simulated::with_capacity(Bytes::new(bytes)),
     }));
     let allocator = build(Box::new(Arc::clone(&device)));
-    let mut caller = Caller { allocator, device, audit: Audit::default(), freed: BTreeSet::new(), requested: 0 };
+    let mut caller =
+        Caller { allocator, device, audit: Audit::default(), freed: BTreeSet::new(), requested: 0 };
     for &call in calls {
         caller.call(call)?;
         caller.check()?;
@@ -145,7 +146,9 @@ impl Caller {
             Ok(Address::NULL) => prop_assert_eq!(size, Bytes::ZERO, "no memory for {} bytes", size),
             Ok(address) => {
                 prop_assert!(size > Bytes::ZERO, "memory for no bytes");
-                self.audit.handed_out(address, size).map_err(|error| TestCaseError::fail(error.to_string()))?;
+                self.audit
+                    .handed_out(address, size)
+                    .map_err(|error| TestCaseError::fail(error.to_string()))?;
                 prop_assert!(self.device().backs(address, size), "no memory under {}", address);
                 self.freed.remove(&address);
                 self.requested += size.get();

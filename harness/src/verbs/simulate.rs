@@ -114,7 +114,8 @@ fn play(entry: &Entry, requests: &Requests, args: &SimulateArgs) -> Result<Playe
 }
 
 fn build(entry: &Entry, args: &SimulateArgs) -> Box<dyn OnlineAllocator> {
-    let device = args.capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
+    let device =
+        args.capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
     let device: Box<dyn Backing> = Box::new(device);
     entry.build(device)
 }

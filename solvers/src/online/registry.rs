@@ -53,7 +53,12 @@ const REGISTRY: [Entry; 13] = [
         "Sekiyama et al. 2018, arXiv:1804.10001",
         NetworkWise
     ),
-    entry!("device", "a device allocation for each request, given back at once", "CUDA Runtime API", DeviceOnly),
+    entry!(
+        "device",
+        "a device allocation for each request, given back at once",
+        "CUDA Runtime API",
+        DeviceOnly
+    ),
     entry!("cupy1-pool", "blocks are used again for their exact size", "CuPy 1.0, 2017", Cupy1Pool),
     entry!("cupy2rc1-pool", "best fit by a linear scan of bins", "CuPy 2.0.0rc1, 2017", Cupy2Pool),
     entry!("cupy4-pool", "best fit by a sparse index of sizes, for each stream", "CuPy 4.0, 2018", Cupy4Pool),
@@ -81,7 +86,12 @@ const REGISTRY: [Entry; 13] = [
         "TensorFlow 1.x, bfc_allocator.cc",
         TensorflowBfcOneRegion
     ),
-    entry!("mxnet-naive", "exact size after rounding to pages", "MXNet 1.x, pooled_storage_manager.h", MxnetNaive),
+    entry!(
+        "mxnet-naive",
+        "exact size after rounding to pages",
+        "MXNet 1.x, pooled_storage_manager.h",
+        MxnetNaive
+    ),
     entry!(
         "mxnet-rounded",
         "exact size after rounding to powers of two",

@@ -6,8 +6,8 @@
 //! the next iteration it is freed.
 
 use planlab_dsa::{
-    Address, AllocError, Audit, AuditError, BufferId, Bytes, Instance, NotLive, OnlineAllocator, Step, Stream,
-    Usage,
+    Address, AllocError, Audit, AuditError, BufferId, Bytes, Instance, NotLive, OnlineAllocator, Step,
+    Stream, Usage,
 };
 
 /// The requests and frees of one iteration of a trace.
@@ -178,9 +178,9 @@ impl<'a> Simulator<'a> {
         let address = served.map_err(|error| SimulationError::Alloc { buffer, error })?;
         self.addresses[buffer.index()] = address;
         match self.audit.as_mut().filter(|_| size > Bytes::ZERO) {
-            Some(audit) => audit
-                .handed_out(address, size)
-                .map_err(|error| SimulationError::Unsound { buffer, error }),
+            Some(audit) => {
+                audit.handed_out(address, size).map_err(|error| SimulationError::Unsound { buffer, error })
+            }
             None => Ok(()),
         }
     }
@@ -253,6 +253,9 @@ mod tests {
         let requests = requests();
         let mut device = DeviceOnly::new(Box::new(Simulated::with_capacity(Bytes::new(60))));
         let error = Simulator::new(&requests, &mut device).run().expect_err("too small");
-        assert!(matches!(error, SimulationError::Alloc { buffer, .. } if buffer == BufferId::new(3)), "{error}");
+        assert!(
+            matches!(error, SimulationError::Alloc { buffer, .. } if buffer == BufferId::new(3)),
+            "{error}"
+        );
     }
 }

@@ -78,7 +78,11 @@ impl Index for Bins {
 
 /// The rounded size of a request.
 fn rounded(size: Bytes) -> Result<Option<u64>, AllocError> {
-    if size == Bytes::ZERO { Err(AllocError::ZeroSize) } else { Ok(size.get().checked_next_multiple_of(UNIT)) }
+    if size == Bytes::ZERO {
+        Err(AllocError::ZeroSize)
+    } else {
+        Ok(size.get().checked_next_multiple_of(UNIT))
+    }
 }
 
 /// Regions that double, as with `allow_growth`; key `tensorflow-bfc`.
@@ -244,7 +248,8 @@ mod tests {
 
     #[test]
     fn bins_double() {
-        let cases = [(1, 0), (256, 0), (511, 0), (512, 1), (1023, 1), (1024, 2), (256 << 20, 20), (u64::MAX, 20)];
+        let cases =
+            [(1, 0), (256, 0), (511, 0), (512, 1), (1023, 1), (1024, 2), (256 << 20, 20), (u64::MAX, 20)];
         for (size, expected) in cases {
             assert_eq!(bin(size), expected, "{size}");
         }
@@ -275,7 +280,8 @@ mod tests {
 
     #[test]
     fn a_refused_region_is_asked_for_smaller_once() {
-        let device = std::sync::Arc::new(std::sync::Mutex::new(Simulated::with_capacity(Bytes::new(8 * MIB))));
+        let device =
+            std::sync::Arc::new(std::sync::Mutex::new(Simulated::with_capacity(Bytes::new(8 * MIB))));
         let mut pool = TensorflowBfc::new(Box::new(std::sync::Arc::clone(&device)));
         // Somebody else takes 7.5 MiB of the 8 that the pool knows of.
         device.lock().expect("one thread").acquire(Bytes::new(15 * MIB / 2)).expect("room");

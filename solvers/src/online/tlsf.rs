@@ -125,7 +125,8 @@ impl Tlsf {
     }
 
     fn serve(&mut self, size: u64) -> Result<Address, Refused> {
-        let rounded = size.checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LIMIT).ok_or(Refused)?;
+        let rounded =
+            size.checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LIMIT).ok_or(Refused)?;
         self.region.open()?;
         self.region.heap.search_steps += 1;
         let id = self.region.heap.index.search(rounded).ok_or(Refused)?;

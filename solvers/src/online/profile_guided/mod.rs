@@ -225,7 +225,9 @@ impl ProfileGuided {
         let base = self.current;
         for due in table.due(propagation.cursor..index + 1) {
             let slot = table.slot(due).filter(|_| propagation.is_live[due]);
-            propagation.late.extend(slot.zip(base).map(|(slot, base)| (base + slot.offset, base + slot.end())));
+            propagation
+                .late
+                .extend(slot.zip(base).map(|(slot, base)| (base + slot.offset, base + slot.end())));
         }
         propagation.cursor = index + 1;
         let slot = table.slot(index)?;
@@ -312,9 +314,10 @@ impl ProfileGuided {
         self.replay.planning += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
         let table = Table::new(profile, &plan);
-        let is_larger = self.current.and_then(|base| self.arenas.get(&base)).is_none_or(|arena| {
-            table.height() > arena.size
-        });
+        let is_larger = self
+            .current
+            .and_then(|base| self.arenas.get(&base))
+            .is_none_or(|arena| table.height() > arena.size);
         self.tables.insert(self.kind, table);
         // What served the recorded propagation lies idle now.
         self.pool.release_cached();

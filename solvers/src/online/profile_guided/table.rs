@@ -45,11 +45,11 @@ impl Table {
         };
         let requests = &profile.requests;
         let slots = requests.iter().map(&mut slot).collect();
-        let mut freed: Vec<usize> = (0..requests.len()).filter(|&index| requests[index].live().is_some()).collect();
+        let mut freed: Vec<usize> =
+            (0..requests.len()).filter(|&index| requests[index].live().is_some()).collect();
         freed.sort_unstable_by_key(|&index| requests[index].end);
-        let frees_before = |request: &Request| {
-            freed.partition_point(|&index| requests[index].end <= Some(request.start))
-        };
+        let frees_before =
+            |request: &Request| freed.partition_point(|&index| requests[index].end <= Some(request.start));
         let frees_before = requests.iter().map(frees_before).collect();
         let indices = requests.iter().enumerate().map(|(index, request)| (request.key, index)).collect();
         let height = plan.height().get() * UNIT;
