@@ -42,6 +42,7 @@ mod labels;
 mod live_range;
 mod load;
 mod metrics;
+mod online;
 mod outcome;
 mod plan;
 mod planner;
@@ -64,9 +65,12 @@ pub use labels::{Label, Labels};
 pub use live_range::{EmptyLiveRange, LiveRange};
 pub use load::{Load, LoadCurve};
 pub use metrics::{fragmentation, gap};
+pub use online::{
+    AllocError, Audit, AuditError, Backing, DeviceMemory, NotLive, OnlineAllocator, Refused, Simulated, Usage,
+};
 pub use outcome::{Event, Halt, Mark, Outcome, PlanError, Stop};
 pub use plan::{Plan, VerifiedPlan};
 pub use planner::{Descriptor, Feature, Guarantee, Honours, Planner};
 pub use run::{Run, execute, execute_observed};
-pub use units::{Alignment, ArenaId, BufferId, Bytes, Offset, Step};
+pub use units::{Address, Alignment, ArenaId, BufferId, Bytes, Offset, Step, Stream};
 pub use verify::Violation;

@@ -54,6 +54,19 @@ unit! {
     /// The number of an arena of an instance, from 0.
     ArenaId(u16)
 }
+unit! {
+    /// An address of a device, in bytes; 0 is no memory.
+    Address(u64)
+}
+unit! {
+    /// The number of a stream: operations on one stream run in order.
+    Stream(u32)
+}
+
+impl Address {
+    /// What a request for no bytes may get; nothing lies there.
+    pub const NULL: Self = Self(0);
+}
 
 impl Bytes {
     /// No bytes.

@@ -41,6 +41,8 @@ pub(crate) enum Verb {
     Verify(VerifyArgs),
     /// Lower bounds on the height of any plan, and how each was had
     Bound(BoundArgs),
+    /// Play a trace on online allocators (pools): what they reserve at most, and what it costs
+    Simulate(SimulateArgs),
     /// Make a synthetic trace
     Generate(GenerateArgs),
     /// Read another tool's file
@@ -300,6 +302,26 @@ pub(crate) struct BoundArgs {
     /// The capacity that the certificate is about [default: the load]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, requires = "certificate")]
     pub(crate) capacity: Option<u64>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// The allocators (globs; `planlab list allocators`)
+    #[arg(long = "allocator", value_name = "GLOB", required = true)]
+    pub(crate) allocators: Vec<String>,
+    /// How often the trace is played, one after another
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iterations: u32,
+    /// Memory of the device [default: unlimited]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// Only what comes before this step [default: the last step, so that what ends there lives on]
+    #[arg(long, value_name = "STEP")]
+    pub(crate) until: Option<u32>,
     #[command(flatten)]
     pub(crate) reading: Reading,
 }

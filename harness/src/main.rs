@@ -63,6 +63,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Compare(args) => verbs::compare::run(&args, output),
         Verb::Verify(args) => verbs::check::verify(&args, output),
         Verb::Bound(args) => verbs::check::bound(&args, output),
+        Verb::Simulate(args) => verbs::simulate::run(&args, output),
         Verb::Generate(args) => verbs::convert::generate(&args, output),
         Verb::Import(args) => verbs::convert::import(&args, output),
         Verb::Export(args) => verbs::convert::export(&args, output),

@@ -26,6 +26,7 @@ pub mod cp;
 #[cfg(feature = "mip")]
 pub mod milp;
 mod nested;
+pub mod online;
 #[cfg(any(feature = "cp", feature = "mip"))]
 mod pairs;
 pub mod placement;

@@ -24,6 +24,7 @@ mod corpus;
 mod exhaustive;
 mod first_fit;
 mod guillotine;
+mod online;
 mod oracle;
 mod strategy;
 
@@ -33,5 +34,6 @@ pub use corpus::{Case, CaseFile, FileCase, PauseRow, corpus};
 pub use exhaustive::exhaustive;
 pub use first_fit::first_fit;
 pub use guillotine::guillotine;
+pub use online::{AllocatorCall, Capacity, abuse, allocator_calls};
 pub use oracle::{Fault, faults, oracle};
 pub use strategy::{Shape, instances, plans};

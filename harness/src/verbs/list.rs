@@ -1,6 +1,7 @@
 //! `list`: what there is, with one line each.
 
 use planlab_dsa::Honours;
+use planlab_solvers::online;
 use planlab_workloads::{Catalog, suites, synthetic};
 use serde_json::{Value, json};
 
@@ -24,8 +25,9 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         Listing::Suites => suite_entries(),
         Listing::Families => family_entries(),
         Listing::Formats => format_entries(),
+        Listing::Allocators => allocator_entries(),
         // There are none in this version.
-        Listing::Allocators | Listing::Schedulers => Vec::new(),
+        Listing::Schedulers => Vec::new(),
     };
     if entries.is_empty() {
         note("there are none in this version");
@@ -147,6 +149,15 @@ fn family_entries() -> Vec<Entry> {
         }
     };
     synthetic::families().iter().map(entry).collect()
+}
+
+fn allocator_entries() -> Vec<Entry> {
+    let entry = |entry: &online::Entry| Entry {
+        key: entry.key.to_owned(),
+        description: entry.summary.to_owned(),
+        more: json!({ "reference": entry.reference }),
+    };
+    online::registry().iter().map(entry).collect()
 }
 
 fn format_entries() -> Vec<Entry> {

@@ -11,4 +11,5 @@ pub(crate) mod list;
 pub(crate) mod picture;
 pub(crate) mod plan;
 pub(crate) mod ratios;
+pub(crate) mod simulate;
 pub(crate) mod store;

@@ -1,0 +1,230 @@
+//! Memory that is only counted.
+
+use std::collections::BTreeMap;
+
+use super::{Backing, DeviceMemory, Refused};
+use crate::{Address, Alignment, Bytes};
+
+/// Segments begin at multiples of it, in bytes, as those of a device do; between two of them as much is left
+/// free, so that nobody can take two for one.
+const GRANULE: u64 = 2 << 20;
+
+/// A device without memory: it hands out ascending addresses, each once, and keeps count.
+///
+/// ```
+/// use planlab_dsa::{Backing, Bytes, Simulated};
+///
+/// let mut device = Simulated::with_capacity(Bytes::new(1 << 20));
+/// let segment = device.acquire(Bytes::new(1 << 19))?;
+/// assert!(device.acquire(Bytes::new(1 << 20)).is_err());
+/// device.release(segment);
+/// assert!(device.acquire(Bytes::new(1 << 20)).is_ok());
+/// # Ok::<(), planlab_dsa::Refused>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    capacity: Option<u64>,
+    /// Where the next range begins.
+    next: u64,
+    /// Base and size of whole segments.
+    segments: BTreeMap<u64, u64>,
+    /// First address and end of ranges without memory of their own.
+    reserved: BTreeMap<u64, u64>,
+    /// First address and end of everything that has memory.
+    backed: BTreeMap<u64, u64>,
+    bytes: u64,
+}
+
+impl Default for Simulated {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Simulated {
+    /// A device with as much memory as there are addresses.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            capacity: None,
+            next: GRANULE,
+            segments: BTreeMap::new(),
+            reserved: BTreeMap::new(),
+            backed: BTreeMap::new(),
+            bytes: 0,
+        }
+    }
+
+    /// A device with so many bytes.
+    #[must_use]
+    pub fn with_capacity(capacity: Bytes) -> Self {
+        Self { capacity: Some(capacity.get()), ..Self::new() }
+    }
+
+    /// Bytes that are held.
+    #[must_use]
+    pub const fn held(&self) -> Bytes {
+        Bytes::new(self.bytes)
+    }
+
+    /// Whether there is memory under all of these bytes.
+    #[must_use]
+    pub fn backs(&self, at: Address, size: Bytes) -> bool {
+        let Some(end) = at.get().checked_add(size.get()) else { return false };
+        let mut covered = at.get();
+        while covered < end {
+            match self.backed.range(..=covered).next_back() {
+                Some((_, &stop)) if stop > covered => covered = stop,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// New addresses for `size` bytes.
+    fn range(&mut self, size: u64) -> Result<u64, Refused> {
+        let granule = Alignment::new(GRANULE).ok_or(Refused)?;
+        let end = self.next.checked_add(size).and_then(|end| end.checked_add(GRANULE));
+        let next = end.and_then(|end| granule.round_up(end)).ok_or(Refused)?;
+        Ok(std::mem::replace(&mut self.next, next))
+    }
+
+    fn take(&mut self, size: u64) -> Result<(), Refused> {
+        let bytes = self.bytes.checked_add(size).ok_or(Refused)?;
+        if size == 0 || self.capacity.is_some_and(|capacity| bytes > capacity) {
+            return Err(Refused);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    fn is_reserved(&self, at: u64, end: u64) -> bool {
+        self.reserved.range(..=at).next_back().is_some_and(|(_, &stop)| end <= stop)
+    }
+
+    fn is_bare(&self, at: u64, end: u64) -> bool {
+        self.backed.range(..end).next_back().is_none_or(|(_, &stop)| stop <= at)
+    }
+}
+
+impl Backing for Simulated {
+    fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
+        self.take(size.get())?;
+        let Ok(base) = self.range(size.get()) else {
+            self.bytes -= size.get();
+            return Err(Refused);
+        };
+        self.segments.insert(base, size.get());
+        self.backed.insert(base, base + size.get());
+        Ok(Address::new(base))
+    }
+
+    /// # Panics
+    ///
+    /// If no segment begins there: the allocator above it is wrong.
+    fn release(&mut self, base: Address) {
+        let size = self.segments.remove(&base.get()).expect("a segment that is held");
+        self.backed.remove(&base.get());
+        self.bytes -= size;
+    }
+
+    fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
+        let base = self.range(size.get())?;
+        self.reserved.insert(base, base + size.get());
+        Ok(Address::new(base))
+    }
+
+    /// # Panics
+    ///
+    /// If the range is not reserved, or part of it has memory: the allocator above it is wrong.
+    fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
+        let end = at.get().checked_add(size.get()).ok_or(Refused)?;
+        assert!(self.is_reserved(at.get(), end), "{at} is not reserved");
+        assert!(self.is_bare(at.get(), end), "{at} is mapped twice");
+        self.take(size.get())?;
+        self.backed.insert(at.get(), end);
+        Ok(())
+    }
+
+    /// # Panics
+    ///
+    /// If part of the range has no memory, or that of a segment: the allocator above it is wrong.
+    fn unmap(&mut self, at: Address, size: Bytes) {
+        let end = at.get() + size.get();
+        assert!(self.is_reserved(at.get(), end) && self.backs(at, size), "{at} is not mapped");
+        let touched: Vec<(u64, u64)> = self
+            .backed
+            .range(..end)
+            .rev()
+            .take_while(|&(_, &stop)| stop > at.get())
+            .map(|(&a, &b)| (a, b))
+            .collect();
+        for (start, stop) in touched {
+            self.backed.remove(&start);
+            let parts = [(start, at.get()), (end, stop)];
+            self.backed.extend(parts.into_iter().filter(|&(from, to)| from < to));
+        }
+        self.bytes -= size.get();
+    }
+
+    fn memory(&self) -> Option<DeviceMemory> {
+        let total = self.capacity?;
+        Some(DeviceMemory { free: Bytes::new(total - self.bytes), total: Bytes::new(total) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn bytes(size: u64) -> Bytes {
+        Bytes::new(size)
+    }
+
+    #[test]
+    fn segments_do_not_touch() {
+        let mut device = Simulated::new();
+        let (a, b) = (device.acquire(bytes(GRANULE)), device.acquire(bytes(1)));
+        let (a, b) = (a.expect("room"), b.expect("room"));
+        assert!(a.get() + GRANULE < b.get());
+        assert!(device.backs(a, bytes(GRANULE)) && !device.backs(a, bytes(GRANULE + 1)));
+        device.release(a);
+        assert_eq!(device.held(), bytes(1));
+        assert!(!device.backs(a, bytes(1)));
+    }
+
+    #[test]
+    fn a_capacity_holds_for_segments_and_mapped_pieces_together() {
+        let mut device = Simulated::with_capacity(bytes(100));
+        let range = device.reserve(bytes(1 << 40)).expect("addresses");
+        device.map(range, bytes(60)).expect("room");
+        assert_eq!(device.acquire(bytes(41)), Err(Refused));
+        assert!(device.acquire(bytes(40)).is_ok());
+        let memory = device.memory().expect("limited");
+        assert_eq!((memory.free, memory.total), (bytes(0), bytes(100)));
+    }
+
+    #[test]
+    fn pieces_are_unmapped_across_and_inside_what_was_mapped() {
+        let mut device = Simulated::new();
+        let base = device.reserve(bytes(100)).expect("addresses").get();
+        let at = |offset: u64| Address::new(base + offset);
+        device.map(at(0), bytes(30)).expect("room");
+        device.map(at(30), bytes(30)).expect("room");
+        device.unmap(at(10), bytes(40));
+        assert_eq!(device.held(), bytes(20));
+        assert!(device.backs(at(0), bytes(10)) && device.backs(at(50), bytes(10)));
+        assert!(!device.backs(at(0), bytes(11)) && !device.backs(at(49), bytes(2)));
+        device.map(at(10), bytes(40)).expect("room");
+        assert!(device.backs(at(0), bytes(60)));
+    }
+
+    #[test]
+    fn what_cannot_be_addressed_is_refused() {
+        let mut device = Simulated::new();
+        for size in [0, u64::MAX, u64::MAX - GRANULE] {
+            assert_eq!(device.acquire(bytes(size)), Err(Refused), "{size}");
+        }
+        assert_eq!(device.held(), bytes(0));
+    }
+}

@@ -1,0 +1,280 @@
+//! Hostile callers of online allocators.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::{Address, AllocError, Audit, Backing, Bytes, NotLive, OnlineAllocator, Simulated, Stream};
+
+/// What a caller does. Indices are taken modulo what there is to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocatorCall {
+    /// Asks for so many bytes on a stream.
+    Alloc(u64, u32),
+    /// Frees one of the live blocks.
+    Free(usize),
+    /// Frees one that was freed before.
+    FreeAgain(usize),
+    /// Frees an address so many bytes inside a live block.
+    FreeInside(usize, u64),
+    /// Frees an address that was never handed out.
+    FreeStranger(u64),
+    /// Wants cached memory to be given back.
+    ReleaseCached,
+    /// Ends a propagation.
+    EndPropagation,
+}
+
+/// The memory under the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// As much as there are addresses.
+    Unlimited,
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// Random calls: sizes of every kind, frees in any order, and every abuse.
+pub fn allocator_calls() -> impl Strategy<Value = Vec<AllocatorCall>> {
+    let size = prop_oneof![
+        8 => 1_u64..5000,
+        4 => (1_u64..64).prop_map(|units| units * 512),
+        4 => (8_u32..25, 0_u64..3).prop_map(|(power, more)| (1 << power) - 1 + more),
+        2 => 1_u64..(64 << 20),
+        1 => Just(0),
+        1 => (0_u64..5000).prop_map(|less| u64::MAX - less),
+    ];
+    let call = prop_oneof![
+        12 => (size, 0_u32..3).prop_map(|(size, stream)| AllocatorCall::Alloc(size, stream)),
+        9 => any::<usize>().prop_map(AllocatorCall::Free),
+        1 => any::<usize>().prop_map(AllocatorCall::FreeAgain),
+        1 => (any::<usize>(), 1_u64..2048).prop_map(|(at, inside)| AllocatorCall::FreeInside(at, inside)),
+        1 => any::<u64>().prop_map(AllocatorCall::FreeStranger),
+        1 => Just(AllocatorCall::ReleaseCached),
+        1 => Just(AllocatorCall::EndPropagation),
+    ];
+    vec(call, 1..120)
+}
+
+/// Makes the calls on a new allocator and checks after each one that no live memory was handed out again,
+/// that there is memory under every block, that what was not live was refused, and that its figures are those
+/// of its backing. In the end everything is freed and given back.
+///
+/// # Errors
+///
+/// The first thing that is wrong.
+pub fn abuse(
+    build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
+    capacity: Capacity,
+    calls: &[AllocatorCall],
+) -> Result<(), TestCaseError> {
+    let device = Arc::new(Mutex::new(match capacity {
+        Capacity::Unlimited => Simulated::new(),
+        Capacity::Bytes(bytes) => Simulated::with_capacity(Bytes::new(bytes)),
+    }));
+    let allocator = build(Box::new(Arc::clone(&device)));
+    let mut caller =
+        Caller { allocator, device, audit: Audit::default(), freed: BTreeSet::new(), requested: 0 };
+    for &call in calls {
+        caller.call(call)?;
+        caller.check()?;
+    }
+    caller.leave()
+}
+
+struct Caller {
+    allocator: Box<dyn OnlineAllocator>,
+    device: Arc<Mutex<Simulated>>,
+    audit: Audit,
+    /// Addresses that were handed out and are not live.
+    freed: BTreeSet<Address>,
+    /// Bytes of live requests.
+    requested: u64,
+}
+
+impl Caller {
+    fn device(&self) -> MutexGuard<'_, Simulated> {
+        self.device.lock().expect("nobody panicked with it")
+    }
+
+    fn call(&mut self, call: AllocatorCall) -> Result<(), TestCaseError> {
+        match call {
+            AllocatorCall::Alloc(size, stream) => self.alloc(Bytes::new(size), Stream::new(stream)),
+            AllocatorCall::Free(index) => match self.block(index) {
+                Some((address, _)) => self.free(address),
+                None => self.refused(Address::new(512)),
+            },
+            AllocatorCall::FreeAgain(index) => {
+                let freed = self.freed.iter().nth(index % self.freed.len().max(1)).copied();
+                freed.map_or(Ok(()), |address| self.refused(address))
+            }
+            AllocatorCall::FreeInside(index, inside) => match self.block(index) {
+                Some((address, size)) if inside < size.get() => {
+                    self.refused(Address::new(address.get() + inside))
+                }
+                _ => Ok(()),
+            },
+            AllocatorCall::FreeStranger(raw) => self.stranger(Address::new(raw)),
+            AllocatorCall::ReleaseCached => {
+                self.allocator.release_cached();
+                Ok(())
+            }
+            AllocatorCall::EndPropagation => {
+                self.allocator.end_propagation();
+                Ok(())
+            }
+        }
+    }
+
+    fn stranger(&mut self, address: Address) -> Result<(), TestCaseError> {
+        if address == Address::NULL {
+            prop_assert_eq!(self.allocator.free(address), Ok(()));
+        } else if !self.audit.live().any(|(live, _)| live == address) {
+            self.refused(address)?;
+        }
+        Ok(())
+    }
+
+    fn block(&self, index: usize) -> Option<(Address, Bytes)> {
+        self.audit.live().nth(index % self.audit.live().count().max(1))
+    }
+
+    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<(), TestCaseError> {
+        match self.allocator.alloc(size, stream) {
+            Ok(Address::NULL) => prop_assert_eq!(size, Bytes::ZERO, "no memory for {} bytes", size),
+            Ok(address) => {
+                prop_assert!(size > Bytes::ZERO, "memory for no bytes");
+                self.audit
+                    .handed_out(address, size)
+                    .map_err(|error| TestCaseError::fail(error.to_string()))?;
+                prop_assert!(self.device().backs(address, size), "no memory under {}", address);
+                self.freed.remove(&address);
+                self.requested += size.get();
+            }
+            Err(AllocError::ZeroSize) => prop_assert_eq!(size, Bytes::ZERO),
+            Err(AllocError::OutOfMemory { .. }) => {
+                let is_limited = self.device().memory().is_some();
+                prop_assert!(is_limited || size.get() > 1 << 60, "{} bytes are not that many", size);
+            }
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), TestCaseError> {
+        let size = self.audit.live().find(|&(live, _)| live == address).map_or(0, |(_, size)| size.get());
+        prop_assert_eq!(self.allocator.free(address), Ok(()));
+        self.audit.freed(address);
+        self.freed.insert(address);
+        self.requested -= size;
+        Ok(())
+    }
+
+    fn refused(&mut self, address: Address) -> Result<(), TestCaseError> {
+        let before = self.allocator.usage();
+        prop_assert_eq!(self.allocator.free(address), Err(NotLive { address }));
+        prop_assert_eq!(self.allocator.usage(), before);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        let usage = self.allocator.usage();
+        prop_assert_eq!(usage.reserved, self.device().held());
+        prop_assert!(usage.reserved <= usage.reserved_peak);
+        prop_assert!(usage.used <= usage.reserved, "{:?}", usage);
+        prop_assert!(usage.used.get() >= self.requested, "{:?}, live {}", usage, self.requested);
+        for (address, size) in self.audit.live() {
+            prop_assert!(self.device().backs(address, size), "no memory under {}", address);
+        }
+        Ok(())
+    }
+
+    fn leave(mut self) -> Result<(), TestCaseError> {
+        let all: Vec<Address> = self.audit.live().map(|(address, _)| address).collect();
+        for address in all {
+            self.free(address)?;
+        }
+        prop_assert_eq!(self.allocator.usage().used, Bytes::ZERO);
+        self.allocator.release_cached();
+        prop_assert_eq!(self.allocator.usage().reserved, Bytes::ZERO);
+        self.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Refused, Usage};
+
+    /// Hands everything out at one address, or keeps a segment for each request.
+    struct Scripted {
+        backing: Box<dyn Backing>,
+        live: Vec<(Address, u64)>,
+        is_sound: bool,
+        usage: Usage,
+    }
+
+    impl OnlineAllocator for Scripted {
+        fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+            if size == Bytes::ZERO {
+                return Err(AllocError::ZeroSize);
+            }
+            if let (false, Some(&(address, _))) = (self.is_sound, self.live.first()) {
+                return Ok(address);
+            }
+            let failed = |Refused| AllocError::OutOfMemory { size, reserved: Bytes::ZERO };
+            let address = self.backing.acquire(size).map_err(failed)?;
+            self.live.push((address, size.get()));
+            self.count(self.usage.reserved.get() + size.get());
+            Ok(address)
+        }
+
+        fn free(&mut self, address: Address) -> Result<(), NotLive> {
+            if address == Address::NULL {
+                return Ok(());
+            }
+            let found = self.live.iter().position(|&(live, _)| live == address).ok_or(NotLive { address })?;
+            let (_, size) = self.live.swap_remove(found);
+            self.backing.release(address);
+            self.count(self.usage.reserved.get() - size);
+            Ok(())
+        }
+
+        fn release_cached(&mut self) {}
+
+        fn usage(&self) -> Usage {
+            self.usage
+        }
+    }
+
+    impl Scripted {
+        fn count(&mut self, bytes: u64) {
+            self.usage.reserved = Bytes::new(bytes);
+            self.usage.used = self.usage.reserved;
+            self.usage.reserved_peak = self.usage.reserved_peak.max(self.usage.reserved);
+        }
+    }
+
+    fn scripted(is_sound: bool, calls: &[AllocatorCall]) -> Result<(), TestCaseError> {
+        let build = |backing| {
+            let allocator = Scripted { backing, live: Vec::new(), is_sound, usage: Usage::default() };
+            Box::new(allocator) as Box<dyn OnlineAllocator>
+        };
+        abuse(build, Capacity::Unlimited, calls)
+    }
+
+    proptest! {
+        #[test]
+        fn a_sound_allocator_is_found_sound(calls in allocator_calls()) {
+            scripted(true, &calls)?;
+        }
+    }
+
+    #[test]
+    fn an_allocator_that_hands_memory_out_twice_is_found_out() {
+        let calls = [AllocatorCall::Alloc(8, 0), AllocatorCall::Alloc(8, 0)];
+        assert!(scripted(true, &calls).is_ok());
+        assert!(scripted(false, &calls).is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! What an allocator holds from its backing, counted.
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, DeviceMemory, Refused, Usage};
+
+/// A backing, and what was taken from it.
+pub(super) struct Device {
+    backing: Box<dyn Backing>,
+    reserved: u64,
+    peak: u64,
+    allocations: u64,
+    releases: u64,
+}
+
+impl Device {
+    pub(super) fn new(backing: Box<dyn Backing>) -> Self {
+        Self { backing, reserved: 0, peak: 0, allocations: 0, releases: 0 }
+    }
+
+    /// The base of a new segment.
+    pub(super) fn acquire(&mut self, size: u64) -> Result<u64, Refused> {
+        let base = self.backing.acquire(Bytes::new(size))?;
+        self.took(size);
+        Ok(base.get())
+    }
+
+    pub(super) fn release(&mut self, base: u64, size: u64) {
+        self.backing.release(Address::new(base));
+        self.gave(size);
+    }
+
+    /// The first of so many addresses without memory.
+    pub(super) fn reserve(&mut self, size: u64) -> Result<u64, Refused> {
+        Ok(self.backing.reserve(Bytes::new(size))?.get())
+    }
+
+    pub(super) fn map(&mut self, at: u64, size: u64) -> Result<(), Refused> {
+        self.backing.map(Address::new(at), Bytes::new(size))?;
+        self.took(size);
+        Ok(())
+    }
+
+    pub(super) fn unmap(&mut self, at: u64, size: u64) {
+        self.backing.unmap(Address::new(at), Bytes::new(size));
+        self.gave(size);
+    }
+
+    pub(super) fn page(&self) -> u64 {
+        self.backing.page().get()
+    }
+
+    pub(super) fn memory(&self) -> Option<DeviceMemory> {
+        self.backing.memory()
+    }
+
+    fn took(&mut self, size: u64) {
+        self.reserved += size;
+        self.peak = self.peak.max(self.reserved);
+        self.allocations += 1;
+    }
+
+    fn gave(&mut self, size: u64) {
+        self.reserved -= size;
+        self.releases += 1;
+    }
+
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    pub(super) fn out_of_memory(&self, size: Bytes) -> AllocError {
+        AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved) }
+    }
+
+    pub(super) fn usage(&self, used: u64, search_steps: u64) -> Usage {
+        Usage {
+            reserved: Bytes::new(self.reserved),
+            reserved_peak: Bytes::new(self.peak),
+            used: Bytes::new(used),
+            device_allocations: self.allocations,
+            device_releases: self.releases,
+            search_steps,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! No pool at all: every request and every free is a call of the device.
+//!
+//! What is reserved is what is in use, so that its peak is the load; the price is the calls, which take far
+//! longer than any pool, and on a GPU wait for it.
+//!
+//! # References
+//!
+//! 1. NVIDIA, *CUDA Runtime API*, `cudaMalloc` and `cudaFree`.
+//!
+//! # Complexity
+//!
+//! O(1) for a request and for a free, and a call of the device.
+//!
+//! # Deviations from the original
+//!
+//! None. The granules of a device's own memory manager (2 MiB) are not counted.
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
+
+use super::network_wise::NetworkWise;
+
+/// Device calls alone; key `device`.
+///
+/// ```
+/// use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
+/// use planlab_solvers::online::DeviceOnly;
+///
+/// let mut memory = DeviceOnly::new(Box::new(Simulated::new()));
+/// let block = memory.alloc(Bytes::new(100), Stream::default())?;
+/// memory.free(block)?;
+/// assert_eq!(memory.usage().reserved, Bytes::new(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DeviceOnly(NetworkWise);
+
+impl DeviceOnly {
+    /// An allocator over a backing.
+    #[must_use]
+    pub fn new(backing: Box<dyn Backing>) -> Self {
+        Self(NetworkWise::new(backing))
+    }
+}
+
+impl OnlineAllocator for DeviceOnly {
+    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+        self.0.alloc(size, stream)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.0.free(address)?;
+        self.0.release_cached();
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        self.0.usage()
+    }
+}

@@ -1,0 +1,85 @@
+//! What the pools have in common that keep freed blocks by size and neither split nor join them.
+//!
+//! A request is rounded up to a size class. A freed block of that very class is used again, the last freed
+//! first; otherwise the device is asked for a block of the class. A larger block is never used.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, Usage};
+use rustc_hash::FxHashMap;
+
+use super::device::Device;
+
+pub(super) struct ExactSize {
+    pub(super) device: Device,
+    /// Classes of the blocks in use, by address.
+    live: FxHashMap<u64, u64>,
+    /// Freed blocks of each class, the last freed at the end.
+    free: BTreeMap<u64, Vec<u64>>,
+    used: u64,
+    search_steps: u64,
+}
+
+impl ExactSize {
+    pub(super) fn new(backing: Box<dyn Backing>) -> Self {
+        Self {
+            device: Device::new(backing),
+            live: FxHashMap::default(),
+            free: BTreeMap::new(),
+            used: 0,
+            search_steps: 0,
+        }
+    }
+
+    /// Serves a request for `size` bytes from a class (in bytes). `prepare` is called before the device is
+    /// asked for memory.
+    pub(super) fn alloc(
+        &mut self,
+        size: Bytes,
+        class: Option<u64>,
+        prepare: impl FnOnce(&mut Self, u64),
+    ) -> Result<Address, AllocError> {
+        let class = class.ok_or_else(|| self.device.out_of_memory(size))?;
+        self.search_steps += 1;
+        let cached = self.free.get_mut(&class).and_then(Vec::pop);
+        let base = match cached {
+            Some(base) => base,
+            None => {
+                prepare(self, class);
+                self.ask(class).ok_or_else(|| self.device.out_of_memory(size))?
+            }
+        };
+        self.live.insert(base, class);
+        self.used += class;
+        Ok(Address::new(base))
+    }
+
+    /// A block of the device; where it has none, everything cached is given back, and it is asked again.
+    fn ask(&mut self, class: u64) -> Option<u64> {
+        if let Ok(base) = self.device.acquire(class) {
+            return Some(base);
+        }
+        self.release_cached();
+        self.device.acquire(class).ok()
+    }
+
+    pub(super) fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        if address == Address::NULL {
+            return Ok(());
+        }
+        let class = self.live.remove(&address.get()).ok_or(NotLive { address })?;
+        self.used -= class;
+        self.free.entry(class).or_default().push(address.get());
+        Ok(())
+    }
+
+    pub(super) fn release_cached(&mut self) {
+        for (class, blocks) in std::mem::take(&mut self.free) {
+            blocks.into_iter().for_each(|base| self.device.release(base, class));
+        }
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.device.usage(self.used, self.search_steps)
+    }
+}

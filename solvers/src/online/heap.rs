@@ -1,0 +1,262 @@
+//! Segments cut into blocks, with the free ones in an index.
+//!
+//! Blocks that touch inside a segment know each other; a block that is freed joins its free neighbours, the
+//! next one first. Nothing is ever joined across segments.
+//!
+//! ```text
+//!   segment  |  in use  | free |   in use   |  free  |
+//!                        `-> index           `-> index
+//! ```
+
+use std::num::NonZeroU32;
+
+use planlab_dsa::{Address, Backing, NotLive, Refused, Usage};
+use rustc_hash::FxHashMap;
+
+use super::device::Device;
+
+/// The number of a block; an `Option` of it is no larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct BlockId(NonZeroU32);
+
+impl BlockId {
+    fn from_index(index: usize) -> Self {
+        let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("fewer than 2^32 blocks"))
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    InUse,
+    Free,
+    /// Addresses without memory.
+    Unmapped,
+}
+
+/// A part of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub(super) base: u64,
+    pub(super) size: u64,
+    /// Blocks of different pools are never exchanged.
+    pub(super) pool: u64,
+    pub(super) state: State,
+    /// The neighbours inside the segment.
+    pub(super) prev: Option<BlockId>,
+    pub(super) next: Option<BlockId>,
+}
+
+impl Block {
+    pub(super) const fn end(&self) -> u64 {
+        self.base + self.size
+    }
+
+    /// Whether it is all of its segment.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.prev.is_none() && self.next.is_none()
+    }
+}
+
+/// Where the free blocks are found.
+pub(super) trait Index {
+    fn insert(&mut self, id: BlockId, block: &Block);
+    fn remove(&mut self, id: BlockId, block: &Block);
+}
+
+pub(super) struct Heap<I> {
+    pub(super) device: Device,
+    pub(super) index: I,
+    pub(super) search_steps: u64,
+    blocks: Vec<Block>,
+    /// Numbers of blocks that are no more.
+    spare: Vec<BlockId>,
+    /// Blocks in use, by address.
+    live: FxHashMap<u64, BlockId>,
+    used: u64,
+}
+
+impl<I: Index> Heap<I> {
+    pub(super) fn new(backing: Box<dyn Backing>, index: I) -> Self {
+        Self {
+            device: Device::new(backing),
+            index,
+            search_steps: 0,
+            blocks: Vec::new(),
+            spare: Vec::new(),
+            live: FxHashMap::default(),
+            used: 0,
+        }
+    }
+
+    pub(super) fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.index()]
+    }
+
+    fn block_mut(&mut self, id: BlockId) -> &mut Block {
+        &mut self.blocks[id.index()]
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.device.usage(self.used, self.search_steps)
+    }
+
+    /// A new segment as one free block that the index does not know yet.
+    pub(super) fn acquire(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
+        let base = self.device.acquire(size)?;
+        Ok(self.adopt(base, size, pool, State::Free))
+    }
+
+    /// The same; where the device has no memory, whole free segments go back, and it is asked again.
+    pub(super) fn grow(&mut self, size: u64, pool: u64) -> Option<BlockId> {
+        if let Ok(id) = self.acquire(size, pool) {
+            return Some(id);
+        }
+        self.release_whole();
+        self.acquire(size, pool).ok()
+    }
+
+    /// A range of addresses as one block that the index does not know yet.
+    pub(super) fn adopt(&mut self, base: u64, size: u64, pool: u64, state: State) -> BlockId {
+        self.add(Block { base, size, pool, state, prev: None, next: None })
+    }
+
+    fn add(&mut self, block: Block) -> BlockId {
+        match self.spare.pop() {
+            Some(id) => {
+                *self.block_mut(id) = block;
+                id
+            }
+            None => {
+                self.blocks.push(block);
+                BlockId::from_index(self.blocks.len() - 1)
+            }
+        }
+    }
+
+    /// Makes a free block known to the index.
+    pub(super) fn offer(&mut self, id: BlockId) {
+        self.index.insert(id, &self.blocks[id.index()]);
+    }
+
+    /// Takes a free block out of the index.
+    pub(super) fn withdraw(&mut self, id: BlockId) {
+        self.index.remove(id, &self.blocks[id.index()]);
+    }
+
+    /// Hands out a free block that the index does not know.
+    pub(super) fn hand_out(&mut self, id: BlockId) -> Address {
+        let block = self.block_mut(id);
+        block.state = State::InUse;
+        let (base, size) = (block.base, block.size);
+        self.live.insert(base, id);
+        self.used += size;
+        Address::new(base)
+    }
+
+    /// The same, keeping only its first `size` bytes: the rest, if any, becomes free.
+    pub(super) fn hand_out_part(&mut self, id: BlockId, size: u64) -> Address {
+        if self.block(id).size > size {
+            let rest = self.split(id, size);
+            self.offer(rest);
+        }
+        self.hand_out(id)
+    }
+
+    /// Cuts a block after `size` bytes and gives the upper part, in the same state; the index learns nothing.
+    pub(super) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
+        let whole = *self.block(id);
+        let rest = Block { base: whole.base + size, size: whole.size - size, prev: Some(id), ..whole };
+        let rest = self.add(rest);
+        if let Some(next) = whole.next {
+            self.block_mut(next).prev = Some(rest);
+        }
+        let block = self.block_mut(id);
+        block.size = size;
+        block.next = Some(rest);
+        rest
+    }
+
+    /// Joins a block with its next neighbour; the index learns nothing.
+    pub(super) fn absorb_next(&mut self, id: BlockId) {
+        let Some(next) = self.block(id).next else { return };
+        let gone = *self.block(next);
+        let block = self.block_mut(id);
+        block.size += gone.size;
+        block.next = gone.next;
+        if let Some(after) = gone.next {
+            self.block_mut(after).prev = Some(id);
+        }
+        self.forget(next);
+    }
+
+    /// Frees the block at an address, and joins it with its free neighbours.
+    pub(super) fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        if address == Address::NULL {
+            return Ok(());
+        }
+        let id = self.live.remove(&address.get()).ok_or(NotLive { address })?;
+        self.used -= self.block(id).size;
+        self.block_mut(id).state = State::Free;
+        let id = self.join(id);
+        self.offer(id);
+        Ok(())
+    }
+
+    /// Joins a block that the index does not know with neighbours that are free, too.
+    pub(super) fn join(&mut self, id: BlockId) -> BlockId {
+        if let Some(next) = self.free_neighbour(self.block(id).next) {
+            self.withdraw(next);
+            self.absorb_next(id);
+        }
+        match self.free_neighbour(self.block(id).prev) {
+            Some(prev) => {
+                self.withdraw(prev);
+                self.absorb_next(prev);
+                prev
+            }
+            None => id,
+        }
+    }
+
+    fn free_neighbour(&self, neighbour: Option<BlockId>) -> Option<BlockId> {
+        neighbour.filter(|&id| self.block(id).state == State::Free)
+    }
+
+    pub(super) fn set_state(&mut self, id: BlockId, state: State) {
+        self.block_mut(id).state = state;
+    }
+
+    /// Gives back every free block that is a whole segment.
+    pub(super) fn release_whole(&mut self) {
+        self.whole_blocks(|_| true).into_iter().for_each(|id| self.release(id));
+    }
+
+    /// Free blocks that are whole segments and wanted, in the order of their numbers.
+    pub(super) fn whole_blocks(&self, is_wanted: impl Fn(&Block) -> bool) -> Vec<BlockId> {
+        // A block that is no more has no size.
+        let is_chosen = |block: &Block| {
+            block.size > 0 && block.state == State::Free && block.is_whole() && is_wanted(block)
+        };
+        let chosen = self.blocks.iter().enumerate().filter(|(_, block)| is_chosen(block));
+        chosen.map(|(index, _)| BlockId::from_index(index)).collect()
+    }
+
+    /// Gives back a free block that is a whole segment.
+    pub(super) fn release(&mut self, id: BlockId) {
+        self.withdraw(id);
+        let Block { base, size, .. } = *self.block(id);
+        self.device.release(base, size);
+        self.forget(id);
+    }
+
+    /// Takes the number of a block back that is no more.
+    fn forget(&mut self, id: BlockId) {
+        self.block_mut(id).size = 0;
+        self.spare.push(id);
+    }
+}

@@ -1,0 +1,75 @@
+//! Online allocators: the pools that a planner has to beat, one file each.
+//!
+//! A pool sees one request at a time. What it *reserves* from the device at most, over a trace, stands beside
+//! the height of a plan. [`registry`] has them all; [`Simulator`] plays a trace on one.
+//!
+//! | key | policy |
+//! |---|---|
+//! | `network-wise` | a device allocation for each request, given back after the propagation |
+//! | `device` | a device allocation for each request, given back at once |
+//! | `cupy1-pool` | blocks are used again for their exact size |
+//! | `cupy2rc1-pool` | best fit by a linear scan of bins; splits and joins |
+//! | `cupy4-pool` | the same policy by a sparse index, for each stream |
+//! | `pytorch-caching` | best fit in small and large segments |
+//! | `pytorch-caching/expandable` | the same in ranges that grow by pages |
+//! | `tensorflow-bfc` | best fit in regions that double |
+//! | `tensorflow-bfc/one-region` | the same in one region, counted to its high-water mark |
+//! | `mxnet-naive`, `mxnet-rounded` | exact size after rounding to pages, or to powers of two |
+//! | `tlsf` | two-level segregated fit in one region |
+//! | `profile-guided` | a plan of the last propagation, replayed; whatever differs goes to a pool |
+//!
+//! # Example
+//!
+//! ```
+//! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Simulated};
+//! use planlab_solvers::online::{Requests, Simulator, allocator};
+//!
+//! let rows = [(4096, 0, 2), (512, 1, 3), (4096, 2, 4)];
+//! let buffers = rows.map(|(size, start, end)| {
+//!     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+//! });
+//! let requests = Requests::new(&Instance::from_buffers(buffers.to_vec())?);
+//! let mut pool = allocator("cupy2rc1-pool").ok_or("no such allocator")?.build(Box::new(Simulated::new()));
+//! let mut simulator = Simulator::new(&requests, pool.as_mut());
+//! simulator.run()?;
+//! assert_eq!(simulator.usage().reserved_peak, Bytes::new(4608));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cupy1;
+mod cupy2;
+mod cupy4;
+mod device;
+mod device_only;
+mod exact_size;
+mod heap;
+mod lists;
+mod mxnet_naive;
+mod mxnet_rounded;
+mod network_wise;
+mod one_region;
+pub mod profile_guided;
+mod pytorch;
+mod pytorch_expandable;
+mod registry;
+mod simulate;
+mod tensorflow_bfc;
+mod tlsf;
+
+pub use cupy1::Cupy1Pool;
+pub use cupy2::Cupy2Pool;
+pub use cupy4::Cupy4Pool;
+pub use device_only::DeviceOnly;
+pub use mxnet_naive::MxnetNaive;
+pub use mxnet_rounded::MxnetRounded;
+pub use network_wise::NetworkWise;
+pub use profile_guided::ProfileGuided;
+pub use pytorch::{PytorchCaching, PytorchOptions};
+pub use pytorch_expandable::PytorchExpandable;
+pub use registry::{Entry, allocator, keys, registry};
+pub use simulate::{Requests, SimulationError, Simulator};
+pub use tensorflow_bfc::{TensorflowBfc, TensorflowBfcOneRegion};
+pub use tlsf::Tlsf;
+
+/// Most pools round requests up to it, in bytes.
+const UNIT: u64 = 512;

@@ -1,0 +1,114 @@
+//! `MXNet`'s default pool for devices, `Naive`: freed blocks are used again for requests of their rounded size.
+//!
+//! Requests are rounded up to 4 KiB, and beyond 2 MiB up to 2 MiB. Nothing is split or joined.
+//!
+//! # References
+//!
+//! 1. Apache `MXNet` 1.x, `src/storage/pooled_storage_manager.h`, `GPUPooledStorageManager`.
+//!
+//! # Complexity
+//!
+//! O(log s) for a request and for a free, with s sizes.
+//!
+//! # Deviations from the original
+//!
+//! Releases before 1.0 used the exact size; this is the rounding of the last ones.
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
+
+use super::exact_size::ExactSize;
+
+const PAGE: u64 = 4096;
+
+/// Larger blocks are multiples of it.
+const LARGE: u64 = 2 << 20;
+
+/// This many hundredths of the device's memory are left to others.
+const RESERVE_PERCENT: u64 = 5;
+
+/// Exact size after rounding to pages; key `mxnet-naive`.
+///
+/// ```
+/// use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
+/// use planlab_solvers::online::MxnetNaive;
+///
+/// let mut pool = MxnetNaive::new(Box::new(Simulated::new()));
+/// let block = pool.alloc(Bytes::new(3 << 20), Stream::default())?;
+/// assert_eq!(pool.usage().reserved, Bytes::new(4 << 20));
+/// # Ok::<(), planlab_dsa::AllocError>(())
+/// ```
+pub struct MxnetNaive(ExactSize);
+
+impl MxnetNaive {
+    /// An empty pool over a backing.
+    #[must_use]
+    pub fn new(backing: Box<dyn Backing>) -> Self {
+        Self(ExactSize::new(backing))
+    }
+}
+
+/// The class of a request, in bytes; `None` past 2^64 - 1.
+fn class(size: u64) -> Option<u64> {
+    let pages = size.checked_next_multiple_of(PAGE)?;
+    if pages > LARGE { pages.checked_next_multiple_of(LARGE) } else { Some(pages) }
+}
+
+/// Gives all that is cached back where a block of `class` bytes would leave the device too little.
+pub(super) fn keep_reserve(pool: &mut ExactSize, class: u64) {
+    let Some(memory) = pool.device.memory() else { return };
+    let (free, kept) = (memory.free.get(), memory.total.get() / 100 * RESERVE_PERCENT);
+    if free <= kept || class > free - kept {
+        pool.release_cached();
+    }
+}
+
+impl OnlineAllocator for MxnetNaive {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        if size == Bytes::ZERO {
+            return Ok(Address::NULL);
+        }
+        self.0.alloc(size, class(size.get()), keep_reserve)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.0.free(address)
+    }
+
+    fn release_cached(&mut self) {
+        self.0.release_cached();
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.usage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Simulated;
+
+    use super::*;
+
+    #[test]
+    fn classes_are_pages_and_then_two_mebibytes() {
+        for (size, expected) in
+            [(1, PAGE), (PAGE, PAGE), (PAGE + 1, 2 * PAGE), (LARGE, LARGE), (LARGE + 1, 2 * LARGE)]
+        {
+            assert_eq!(class(size), Some(expected), "{size}");
+        }
+        assert_eq!(class(u64::MAX), None);
+    }
+
+    #[test]
+    fn the_cache_goes_back_before_the_device_is_nearly_full() {
+        let mut pool = MxnetNaive::new(Box::new(Simulated::with_capacity(Bytes::new(100 * PAGE))));
+        let mut alloc = |pages: u64| {
+            let block = pool.alloc(Bytes::new(pages * PAGE), Stream::default()).expect("room");
+            pool.free(block).expect("live");
+            pool.usage().reserved.get() / PAGE
+        };
+        // 45 more would fit, but leave less than 5.
+        assert_eq!([alloc(50), alloc(45), alloc(1)], [50, 95, 1]);
+        assert_eq!([alloc(60), alloc(36)], [61, 36]);
+    }
+}

@@ -1,0 +1,75 @@
+//! One range of addresses, with memory under it up to the highest byte that was ever in use.
+//!
+//! What is reserved is then the high-water mark: the smallest arena in which the allocator would have served
+//! every request, and so the figure to hold against the height of a plan.
+
+use planlab_dsa::{Address, Backing, Refused};
+
+use super::heap::{BlockId, Heap, Index, State};
+
+/// The addresses of the range, in bytes; more than any device has memory.
+pub(super) const LIMIT: u64 = 1 << 46;
+
+pub(super) struct OneRegion<I> {
+    pub(super) heap: Heap<I>,
+    /// The block at the lowest address, and that address; joined blocks keep the lower one's number.
+    first: Option<(BlockId, u64)>,
+    /// Below this address there is memory.
+    top: u64,
+}
+
+impl<I: Index> OneRegion<I> {
+    pub(super) fn new(backing: Box<dyn Backing>, index: I) -> Self {
+        Self { heap: Heap::new(backing, index), first: None, top: 0 }
+    }
+
+    /// Sees to it that there is a range.
+    pub(super) fn open(&mut self) -> Result<(), Refused> {
+        if self.first.is_none() {
+            let base = self.heap.device.reserve(LIMIT)?;
+            let id = self.heap.adopt(base, LIMIT, 0, State::Free);
+            self.heap.offer(id);
+            self.first = Some((id, base));
+            self.top = base;
+        }
+        Ok(())
+    }
+
+    /// Hands out the first `size` bytes of a free block that the index knows, or all that it has; where the
+    /// device has no memory for it, nothing changes.
+    pub(super) fn hand_out(&mut self, id: BlockId, size: u64) -> Result<Address, Refused> {
+        let block = *self.heap.block(id);
+        self.cover(block.base + size.min(block.size))?;
+        self.heap.withdraw(id);
+        Ok(self.heap.hand_out_part(id, size))
+    }
+
+    /// Puts memory under everything below `end`.
+    fn cover(&mut self, end: u64) -> Result<(), Refused> {
+        let Some((_, base)) = self.first.filter(|_| end > self.top) else { return Ok(()) };
+        let top = self.page_above(base, end);
+        self.heap.device.map(self.top, top - self.top)?;
+        self.top = top;
+        Ok(())
+    }
+
+    fn page_above(&self, base: u64, end: u64) -> u64 {
+        base + (end - base).next_multiple_of(self.heap.device.page())
+    }
+
+    /// Takes the memory away from behind the last block in use.
+    pub(super) fn release_cached(&mut self) {
+        let Some((first, base)) = self.first else { return };
+        let mut last = first;
+        while let Some(next) = self.heap.block(last).next {
+            last = next;
+        }
+        let last = *self.heap.block(last);
+        let end = if last.state == State::Free { last.base } else { last.end() };
+        let top = self.page_above(base, end);
+        if top < self.top {
+            self.heap.device.unmap(top, self.top - top);
+            self.top = top;
+        }
+    }
+}

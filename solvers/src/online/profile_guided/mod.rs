@@ -1,0 +1,409 @@
+//! The profile-guided allocator: plans one propagation, then serves the next ones from the plan.
+//!
+//! The first propagation is served by a pool and recorded: how much each request was, and when it was freed. A
+//! planner then gives every buffer that the propagation both asked for and freed an offset, and one segment
+//! takes them all. From then on request k lies at the base of the segment + offset k, without any search. What
+//! outlives its propagation, what comes between [`interrupt`](ProfileGuided::interrupt) and
+//! [`resume`](ProfileGuided::resume), and whatever is not as it was planned is served by the pool.
+//!
+//! ```text
+//!   propagation 1         propagation 2, 3, ...             one that differs
+//!   pool, recorded  ->    base + x[0], base + x[1], ...  ->  what differs: pool  ->  new plan
+//!                  plan
+//! ```
+//!
+//! A plan stays good for smaller requests, for fewer and for earlier frees. A request that is larger than
+//! planned, that was not planned, or whose place is still taken (by a buffer that lives longer than planned)
+//! goes to the pool, and after the propagation there is a new plan from what was recorded meanwhile: where
+//! nothing but sizes changed, for the larger of the old and the new size of each request.
+//!
+//! Requests are numbered. Where the caller names its operations ([`enter`](ProfileGuided::enter)), each
+//! operation numbers its own: one that is left out, or has a request more, does not shift those after it.
+//! Where propagations come in several kinds (sentence lengths, say), each can have a plan of its own
+//! ([`choose`](ProfileGuided::choose)).
+//!
+//! # References
+//!
+//! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
+//!    neural networks*, 2018, arXiv:1804.10001, section 4.
+//!
+//! # Complexity
+//!
+//! O(1) for a request and for a free, amortised over a propagation, as long as nothing lives longer than
+//! planned; with l such buffers, O(l) for a request. A plan costs what the planner costs.
+//!
+//! # Deviations from the paper
+//!
+//! - Blocks that live longer than planned are watched for, so that no caller can get live memory twice.
+//! - The plan is renewed between propagations, not inside one.
+//! - Names of operations and plans by kind are additions.
+
+mod recorder;
+mod table;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use planlab_dsa::{
+    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planner, Stream, Usage, execute,
+};
+use rustc_hash::FxHashMap;
+
+use super::device::Device;
+use super::{Cupy4Pool, UNIT};
+use crate::placement::skyline::BestFit;
+use recorder::{Recorder, RequestKey};
+use table::Table;
+
+/// Serves requests from the plan of an earlier propagation; key `profile-guided`.
+///
+/// ```
+/// use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
+/// use planlab_solvers::online::ProfileGuided;
+///
+/// let mut memory = ProfileGuided::new(Box::new(Simulated::new()));
+/// for _ in 0..3 {
+///     let first = memory.alloc(Bytes::new(4096), Stream::default())?;
+///     let second = memory.alloc(Bytes::new(512), Stream::default())?;
+///     memory.free(first)?;
+///     memory.free(second)?;
+///     memory.end_propagation();
+/// }
+/// let replay = memory.replay();
+/// assert_eq!((replay.plans, replay.planned, replay.pooled), (1, 4, 2));
+/// assert_eq!(memory.usage().reserved, Bytes::new(4608));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ProfileGuided {
+    planner: Box<dyn Planner>,
+    budget: Budget,
+    /// Serves what no plan does.
+    pool: Box<dyn OnlineAllocator>,
+    device: Device,
+    /// The segments of plans, by base. All but the current one wait for their last block.
+    arenas: BTreeMap<u64, Arena>,
+    /// The base of the segment that serves the plans.
+    current: Option<u64>,
+    /// Whether the device had no memory for a segment in this propagation.
+    is_refused: bool,
+    /// The plan of each kind of propagation.
+    tables: BTreeMap<u64, Table>,
+    kind: u64,
+    propagation: Propagation,
+    /// Blocks in use that lie in segments of plans, by address.
+    live: FxHashMap<u64, Placed>,
+    is_interrupted: bool,
+    used: u64,
+    peak: u64,
+    replay: Replay,
+}
+
+/// How often plans served, and what they cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replay {
+    /// How many plans were made.
+    pub plans: u64,
+    /// The time that making them took.
+    pub planning: Duration,
+    /// Requests that a plan served.
+    pub planned: u64,
+    /// Requests that the pool served.
+    pub pooled: u64,
+}
+
+/// A segment that holds the buffers of plans.
+struct Arena {
+    size: u64,
+    /// Blocks in use there.
+    live: usize,
+}
+
+/// A block in use that a plan placed.
+struct Placed {
+    end: u64,
+    arena: u64,
+    index: usize,
+    /// The number of the propagation that asked for it.
+    propagation: u64,
+}
+
+/// What happened since a propagation began.
+#[derive(Default)]
+struct Propagation {
+    number: u64,
+    recorder: Recorder,
+    /// The first request of the plan that was not yet passed.
+    cursor: usize,
+    /// Whether the block of each planned request is in use.
+    is_live: Vec<bool>,
+    /// First address and end of blocks that live longer than planned.
+    late: Vec<(u64, u64)>,
+    /// Whether something was not as planned.
+    has_changed: bool,
+}
+
+impl ProfileGuided {
+    /// An allocator that plans by `best-fit` and leaves the rest to `cupy4-pool`.
+    #[must_use]
+    pub fn new(backing: Box<dyn Backing>) -> Self {
+        Self::with_pool(backing, |backing| Box::new(Cupy4Pool::new(backing)))
+    }
+
+    /// The same with another pool for what no plan serves. Default: [`Cupy4Pool`].
+    #[must_use]
+    pub fn with_pool(
+        backing: Box<dyn Backing>,
+        pool: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
+    ) -> Self {
+        let shared = Arc::new(Mutex::new(backing));
+        Self {
+            planner: Box::new(BestFit),
+            budget: Budget::default(),
+            pool: pool(Box::new(Arc::clone(&shared))),
+            device: Device::new(Box::new(shared)),
+            arenas: BTreeMap::new(),
+            current: None,
+            is_refused: false,
+            tables: BTreeMap::new(),
+            kind: 0,
+            propagation: Propagation::default(),
+            live: FxHashMap::default(),
+            is_interrupted: false,
+            used: 0,
+            peak: 0,
+            replay: Replay::default(),
+        }
+    }
+
+    /// The same with another planner, and what it may use for a plan. Default: [`BestFit`] without limits.
+    #[must_use]
+    pub fn with_planner(mut self, planner: Box<dyn Planner>, budget: Budget) -> Self {
+        self.planner = planner;
+        self.budget = budget;
+        self
+    }
+
+    /// Leaves the requests that follow to the pool and does not record them, until [`resume`](Self::resume).
+    pub fn interrupt(&mut self) {
+        self.is_interrupted = true;
+    }
+
+    /// Ends an interruption.
+    pub fn resume(&mut self) {
+        self.is_interrupted = false;
+    }
+
+    /// Says that the requests that follow are those of an operation: they are numbered within it. Default: all
+    /// are of operation 0.
+    pub fn enter(&mut self, operation: u64) {
+        self.propagation.recorder.enter(operation);
+    }
+
+    /// Ends the propagation, and says of which kind the next one is: each kind has a plan of its own. Default:
+    /// all are of kind 0.
+    pub fn choose(&mut self, kind: u64) {
+        self.end_propagation();
+        self.kind = kind;
+        self.rewind();
+    }
+
+    /// How often plans served, and what they cost.
+    #[must_use]
+    pub fn replay(&self) -> Replay {
+        self.replay
+    }
+
+    /// The place of the next request in the plan, if it has one that is free.
+    fn place(&mut self, key: RequestKey, size: u64) -> Option<Address> {
+        let table = self.tables.get(&self.kind)?;
+        let propagation = &mut self.propagation;
+        let Some(index) = table.find(key, propagation.cursor) else {
+            propagation.has_changed = true;
+            return None;
+        };
+        let base = self.current;
+        for due in table.due(propagation.cursor..index + 1) {
+            let slot = table.slot(due).filter(|_| propagation.is_live[due]);
+            propagation
+                .late
+                .extend(slot.zip(base).map(|(slot, base)| (base + slot.offset, base + slot.end())));
+        }
+        propagation.cursor = index + 1;
+        let slot = table.slot(index)?;
+        if size > slot.size {
+            propagation.has_changed = true;
+            return None;
+        }
+        let arena = self.arena()?;
+        let (start, end) = (arena + slot.offset, arena + slot.offset + size);
+        let propagation = &mut self.propagation;
+        if propagation.late.iter().any(|&(low, high)| start < high && low < end) {
+            propagation.has_changed = true;
+            return None;
+        }
+        propagation.is_live[index] = true;
+        let propagation = propagation.number;
+        self.arenas.get_mut(&arena)?.live += 1;
+        self.live.insert(start, Placed { end, arena, index, propagation });
+        self.used += size;
+        self.replay.planned += 1;
+        Some(Address::new(start))
+    }
+
+    /// The base of the segment that serves the plans; taken from the device when it is first needed.
+    fn arena(&mut self) -> Option<u64> {
+        if self.current.is_none() && !self.is_refused {
+            let size = self.tables.values().map(Table::height).max().filter(|&height| height > 0)?;
+            self.current = self.device.acquire(size).ok();
+            self.is_refused = self.current.is_none();
+            self.peak = self.peak.max(self.reserved());
+            self.arenas.extend(self.current.map(|base| (base, Arena { size, live: 0 })));
+        }
+        self.current
+    }
+
+    /// Serves a request from the pool; an idle segment goes back where the device has no memory.
+    fn pooled(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+        let served = self.pool.alloc(size, stream).or_else(|_| {
+            self.release_idle();
+            self.pool.alloc(size, stream)
+        });
+        self.replay.pooled += 1;
+        self.peak = self.peak.max(self.reserved());
+        served.map_err(|_| self.out_of_memory(size))
+    }
+
+    fn out_of_memory(&self, size: Bytes) -> AllocError {
+        AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved()) }
+    }
+
+    /// Gives back the segments of plans that hold nothing.
+    fn release_idle(&mut self) {
+        self.arenas.retain(|&base, arena| {
+            if arena.live == 0 {
+                self.device.release(base, arena.size);
+            }
+            arena.live > 0
+        });
+        self.current = self.current.filter(|base| self.arenas.contains_key(base));
+    }
+
+    /// Frees a block that a plan placed.
+    fn vacate(&mut self, address: u64, placed: &Placed) {
+        self.used -= placed.end - address;
+        self.propagation.late.retain(|&(start, _)| start != address);
+        if placed.propagation == self.propagation.number {
+            self.propagation.is_live[placed.index] = false;
+        }
+        let Some(arena) = self.arenas.get_mut(&placed.arena) else { return };
+        arena.live -= 1;
+        if arena.live == 0 && self.current != Some(placed.arena) {
+            self.device.release(placed.arena, arena.size);
+            self.arenas.remove(&placed.arena);
+        }
+    }
+
+    /// Plans what was recorded.
+    fn renew(&mut self) {
+        let old = self.tables.get(&self.kind);
+        let profile = self.propagation.recorder.profile(old.map(Table::profile));
+        let Some(instance) = profile.instance() else { return };
+        let outcome = execute(&self.planner, &instance, self.budget.clone(), 0);
+        self.replay.plans += 1;
+        self.replay.planning += outcome.elapsed;
+        let Some(plan) = outcome.best else { return };
+        let table = Table::new(profile, &plan);
+        let is_larger = self
+            .current
+            .and_then(|base| self.arenas.get(&base))
+            .is_none_or(|arena| table.height() > arena.size);
+        self.tables.insert(self.kind, table);
+        // What served the recorded propagation lies idle now.
+        self.pool.release_cached();
+        if is_larger {
+            self.current = None;
+            self.release_idle();
+        }
+    }
+
+    /// Begins a propagation: blocks that still live count as late.
+    fn rewind(&mut self) {
+        let requests = self.tables.get(&self.kind).map_or(0, Table::len);
+        let propagation = &mut self.propagation;
+        propagation.number += 1;
+        propagation.recorder.clear();
+        propagation.cursor = 0;
+        propagation.is_live.clear();
+        propagation.is_live.resize(requests, false);
+        propagation.late.clear();
+        propagation.late.extend(self.live.iter().map(|(&start, placed)| (start, placed.end)));
+        propagation.has_changed = false;
+        self.is_refused = false;
+    }
+
+    fn reserved(&self) -> u64 {
+        self.device.reserved() + self.pool.usage().reserved.get()
+    }
+}
+
+impl OnlineAllocator for ProfileGuided {
+    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+        if size == Bytes::ZERO {
+            return Ok(Address::NULL);
+        }
+        if self.is_interrupted {
+            return self.pooled(size, stream);
+        }
+        let rounded = size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.out_of_memory(size))?;
+        let key = self.propagation.recorder.next_key();
+        let address = match self.place(key, rounded) {
+            Some(address) => address,
+            None => self.pooled(size, stream)?,
+        };
+        self.propagation.recorder.alloc(key, rounded, address);
+        Ok(address)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        if address == Address::NULL {
+            return Ok(());
+        }
+        match self.live.remove(&address.get()) {
+            Some(placed) => self.vacate(address.get(), &placed),
+            None => self.pool.free(address)?,
+        }
+        self.propagation.recorder.free(address);
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {
+        self.pool.release_cached();
+        self.release_idle();
+    }
+
+    fn end_propagation(&mut self) {
+        let is_new = !self.tables.contains_key(&self.kind);
+        if is_new || self.propagation.has_changed {
+            self.renew();
+        }
+        self.rewind();
+        self.pool.end_propagation();
+    }
+
+    fn usage(&self) -> Usage {
+        let pool = self.pool.usage();
+        let plan = self.device.usage(self.used, self.replay.planned);
+        Usage {
+            reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
+            reserved_peak: Bytes::new(self.peak),
+            used: Bytes::new(plan.used.get() + pool.used.get()),
+            device_allocations: plan.device_allocations + pool.device_allocations,
+            device_releases: plan.device_releases + pool.device_releases,
+            search_steps: plan.search_steps + pool.search_steps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Records the requests and frees of a propagation.
+
+use planlab_dsa::{Address, Buffer, Bytes, Instance, LiveRange};
+use rustc_hash::FxHashMap;
+
+use super::UNIT;
+
+/// The number of a request within its operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct RequestKey {
+    operation: u64,
+    number: u32,
+}
+
+/// A request, and when it was freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) key: RequestKey,
+    /// Bytes, a multiple of the unit.
+    pub(super) size: u64,
+    pub(super) start: u32,
+    /// `None`: not within the propagation.
+    pub(super) end: Option<u32>,
+}
+
+impl Request {
+    /// Its steps, if they are all within the propagation: then it has a place in the plan.
+    pub(super) fn live(&self) -> Option<LiveRange> {
+        LiveRange::new(self.start, self.end?).ok()
+    }
+
+    /// Whether the other is the same request, whatever its size.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.key, self.start, self.end) == (other.key, other.start, other.end)
+    }
+}
+
+/// The requests of a propagation, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Profile {
+    pub(super) requests: Vec<Request>,
+}
+
+impl Profile {
+    /// The placement problem of the requests that are freed, sizes in units; `None` if there is none, or not
+    /// one that can be planned.
+    pub(super) fn instance(&self) -> Option<Instance> {
+        let buffers: Vec<Buffer> = self.requests.iter().filter_map(buffer).collect();
+        if buffers.is_empty() { None } else { Instance::from_buffers(buffers).ok() }
+    }
+}
+
+fn buffer(request: &Request) -> Option<Buffer> {
+    Some(Buffer::new(Bytes::new(request.size / UNIT), request.live()?))
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    requests: Vec<Request>,
+    /// Steps so far: one for each request and each free.
+    step: u32,
+    /// The request of each block that is in use, by address.
+    open: FxHashMap<Address, usize>,
+    operation: u64,
+    /// How many requests each operation has had.
+    numbers: FxHashMap<u64, u32>,
+}
+
+impl Recorder {
+    /// The requests that follow are those of an operation.
+    pub(super) fn enter(&mut self, operation: u64) {
+        self.operation = operation;
+    }
+
+    /// The key of the request that comes; each call is a request.
+    pub(super) fn next_key(&mut self) -> RequestKey {
+        let count = self.numbers.entry(self.operation).or_default();
+        let number = *count;
+        *count = count.saturating_add(1);
+        RequestKey { operation: self.operation, number }
+    }
+
+    pub(super) fn alloc(&mut self, key: RequestKey, size: u64, address: Address) {
+        self.open.insert(address, self.requests.len());
+        self.requests.push(Request { key, size, start: self.step, end: None });
+        self.step = self.step.saturating_add(1);
+    }
+
+    pub(super) fn free(&mut self, address: Address) {
+        let Some(index) = self.open.remove(&address) else { return };
+        self.requests[index].end = Some(self.step);
+        self.step = self.step.saturating_add(1);
+    }
+
+    /// What was recorded; where an older profile differs in nothing but sizes, the larger ones.
+    pub(super) fn profile(&self, old: Option<&Profile>) -> Profile {
+        let mut requests = self.requests.clone();
+        let old = old.map(|old| old.requests.as_slice()).unwrap_or_default();
+        let is_alike = old.len() == requests.len() && old.iter().zip(&requests).all(|(a, b)| a.is_like(b));
+        if is_alike {
+            requests.iter_mut().zip(old).for_each(|(new, old)| new.size = new.size.max(old.size));
+        }
+        Profile { requests }
+    }
+
+    /// Forgets everything: a new propagation begins.
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.open.clear();
+        self.numbers.clear();
+        self.step = 0;
+        self.operation = 0;
+    }
+}

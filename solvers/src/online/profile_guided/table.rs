@@ -1,0 +1,92 @@
+//! A plan as a table: for the k-th request of a propagation, its place.
+
+use std::ops::Range;
+
+use planlab_dsa::VerifiedPlan;
+use rustc_hash::FxHashMap;
+
+use super::UNIT;
+use super::recorder::{Profile, Request, RequestKey};
+
+/// The place of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// Bytes from the base of the segment.
+    pub(super) offset: u64,
+    /// Bytes.
+    pub(super) size: u64,
+}
+
+impl Slot {
+    pub(super) const fn end(self) -> u64 {
+        self.offset + self.size
+    }
+}
+
+pub(super) struct Table {
+    profile: Profile,
+    /// The place of each request that is freed within the propagation.
+    slots: Vec<Option<Slot>>,
+    /// Requests in the order in which they are freed.
+    freed: Vec<usize>,
+    /// For each request, how many frees come before it.
+    frees_before: Vec<usize>,
+    indices: FxHashMap<RequestKey, usize>,
+    height: u64,
+}
+
+impl Table {
+    /// The table of a plan for the [instance](Profile::instance) of a profile.
+    pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>) -> Self {
+        let mut offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
+        let mut slot = |request: &Request| {
+            request.live()?;
+            Some(Slot { offset: offsets.next()?, size: request.size })
+        };
+        let requests = &profile.requests;
+        let slots = requests.iter().map(&mut slot).collect();
+        let mut freed: Vec<usize> =
+            (0..requests.len()).filter(|&index| requests[index].live().is_some()).collect();
+        freed.sort_unstable_by_key(|&index| requests[index].end);
+        let frees_before =
+            |request: &Request| freed.partition_point(|&index| requests[index].end <= Some(request.start));
+        let frees_before = requests.iter().map(frees_before).collect();
+        let indices = requests.iter().enumerate().map(|(index, request)| (request.key, index)).collect();
+        let height = plan.height().get() * UNIT;
+        Self { slots, freed, frees_before, indices, height, profile }
+    }
+
+    /// The number of requests.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Bytes that the plan needs.
+    pub(super) fn height(&self) -> u64 {
+        self.height
+    }
+
+    pub(super) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    pub(super) fn slot(&self, index: usize) -> Option<Slot> {
+        self.slots[index]
+    }
+
+    /// The request with a key, from `cursor` on.
+    pub(super) fn find(&self, key: RequestKey, cursor: usize) -> Option<usize> {
+        if self.profile.requests.get(cursor).is_some_and(|request| request.key == key) {
+            return Some(cursor);
+        }
+        self.indices.get(&key).copied().filter(|&index| index > cursor)
+    }
+
+    /// The requests that are freed before the last of these requests, and not before the first of them's
+    /// predecessor.
+    pub(super) fn due(&self, requests: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        let from = requests.start.checked_sub(1).map_or(0, |before| self.frees_before[before]);
+        let to = requests.end.checked_sub(1).map_or(0, |last| self.frees_before[last]);
+        self.freed[from..to].iter().copied()
+    }
+}

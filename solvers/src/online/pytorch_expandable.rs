@@ -1,0 +1,315 @@
+//! `PyTorch`'s caching allocator with `expandable_segments`: few ranges of addresses that grow page by page.
+//!
+//! Each stream has one range for small blocks (pages of 2 MiB) and one for large ones (pages of 20 MiB), with
+//! more addresses than the device has memory. A request takes the best free block, where a block that memory
+//! could be added to counts as large as it could become. Where none is large enough, pages are mapped behind
+//! the lowest block (or hole) that they make large enough. Every rest of 512 bytes or more is kept apart.
+//!
+//! ```text
+//!   range  | in use | free | in use | free |   no memory yet   ...
+//!                                    `---> grows by whole pages
+//! ```
+//!
+//! # References
+//!
+//! 1. `PyTorch`, `c10/cuda/CUDACachingAllocator.cpp`, `ExpandableSegment` (2023).
+//!
+//! # Complexity
+//!
+//! O(log n) for a request and for a free among n free blocks; O(n) where the last block could grow and all
+//! others are compared with it, or where pages were unmapped and many holes are looked at.
+//!
+//! # Deviations from the original
+//!
+//! As for `pytorch-caching`. A device that does not tell its memory gets ranges of 1 TiB (the original: 1.125
+//! times the device's memory), and larger ones for larger requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Refused, Stream, Usage};
+
+use super::heap::{Block, BlockId, Heap, State};
+use super::pytorch::{BySize, LARGE_SEGMENT, PytorchOptions, SMALL_SEGMENT, pool_of};
+
+/// The addresses of a range where the device does not tell its memory, in bytes.
+const RANGE: u64 = 1 << 40;
+
+/// Ranges that grow by pages; key `pytorch-caching/expandable`.
+///
+/// ```
+/// use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
+/// use planlab_solvers::online::PytorchExpandable;
+///
+/// let mut pool = PytorchExpandable::new(Box::new(Simulated::new()));
+/// let block = pool.alloc(Bytes::new(15 << 20), Stream::default())?;
+/// pool.free(block)?;
+/// assert_eq!(pool.alloc(Bytes::new(30 << 20), Stream::default())?, block); // the same range, one page more
+/// assert_eq!(pool.usage().reserved, Bytes::new(40 << 20));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PytorchExpandable {
+    heap: Heap<BySize>,
+    options: PytorchOptions,
+    /// Blocks without memory, by pool and address.
+    unmapped: BTreeMap<(u64, u64), BlockId>,
+    /// The bases of the ranges, by pool and base.
+    ranges: BTreeSet<(u64, u64)>,
+}
+
+/// What the memory of a pool comes in, in bytes.
+const fn page(pool: u64) -> u64 {
+    if pool % 2 == 0 { SMALL_SEGMENT } else { LARGE_SEGMENT }
+}
+
+impl PytorchExpandable {
+    /// An empty pool over a backing that can reserve addresses; over another, it is always out of memory.
+    #[must_use]
+    pub fn new(backing: Box<dyn Backing>) -> Self {
+        Self {
+            heap: Heap::new(backing, BySize::default()),
+            options: PytorchOptions::default(),
+            unmapped: BTreeMap::new(),
+            ranges: BTreeSet::new(),
+        }
+    }
+
+    /// The best free block, taken out of the index.
+    fn search(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
+        let mut best: Option<(u64, BlockId)> = None;
+        let mut steps = 1;
+        for (size, id) in self.heap.index.at_least(rounded, pool) {
+            let reach = size + self.room_behind(id);
+            if best.is_some_and(|(least, _)| reach >= least) {
+                break;
+            }
+            best = Some((reach, id));
+            steps += 1;
+            if reach == size {
+                break;
+            }
+        }
+        self.heap.search_steps += steps;
+        let (_, id) = best?;
+        self.heap.withdraw(id);
+        Some(id)
+    }
+
+    /// Bytes that could be mapped directly behind a block.
+    fn room_behind(&self, id: BlockId) -> u64 {
+        let next = self.heap.block(id).next.map(|next| self.heap.block(next));
+        next.filter(|next| next.state == State::Unmapped).map_or(0, |next| next.size)
+    }
+
+    /// The lowest block that can be made large enough by mapping pages; a new range if there is none.
+    fn expand(&mut self, rounded: u64, pool: u64) -> Result<BlockId, Refused> {
+        let first = match self.expandable(rounded, pool) {
+            Some(first) => first,
+            None => self.new_range(rounded, pool)?,
+        };
+        self.fill(first, rounded)
+    }
+
+    fn expandable(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
+        let holes = self.unmapped.range((pool, 0)..=(pool, u64::MAX)).map(|(_, &id)| id);
+        let starts = holes.map(|hole| {
+            let before = self.heap.block(hole).prev;
+            before.filter(|&before| self.heap.block(before).state == State::Free).unwrap_or(hole)
+        });
+        let mut steps = 0;
+        let found = starts.inspect(|_| steps += 1).find(|&start| self.reaches(start, rounded));
+        self.heap.search_steps += steps;
+        found
+    }
+
+    /// Whether the blocks from `start` on that are not in use have so many addresses.
+    fn reaches(&self, start: BlockId, wanted: u64) -> bool {
+        let (mut bytes, mut at) = (0, Some(start));
+        while let Some(block) = at.map(|id| self.heap.block(id)).filter(|block| block.state != State::InUse) {
+            bytes += block.size;
+            if bytes >= wanted {
+                return true;
+            }
+            at = block.next;
+        }
+        false
+    }
+
+    fn new_range(&mut self, rounded: u64, pool: u64) -> Result<BlockId, Refused> {
+        let usual = self.heap.device.memory().map_or(RANGE, |memory| {
+            let total = memory.total.get();
+            total.saturating_add(total / 8)
+        });
+        let size = usual.max(rounded).checked_next_multiple_of(page(pool)).ok_or(Refused)?;
+        let base = self.heap.device.reserve(size)?;
+        let id = self.heap.adopt(base, size, pool, State::Unmapped);
+        self.unmapped.insert((pool, base), id);
+        self.ranges.insert((pool, base));
+        Ok(id)
+    }
+
+    /// Maps pages from `start` on until it has `wanted` bytes, and gives it, out of the index. Where the device
+    /// gives no more, what was mapped stays, free.
+    fn fill(&mut self, start: BlockId, wanted: u64) -> Result<BlockId, Refused> {
+        let id = start;
+        if self.heap.block(id).state == State::Unmapped {
+            self.map(id, wanted)?;
+        } else {
+            self.heap.withdraw(id);
+        }
+        while self.heap.block(id).size < wanted {
+            let next = self.heap.block(id).next.expect("the blocks behind it reach far enough");
+            if self.heap.block(next).state == State::Free {
+                self.heap.withdraw(next);
+            } else if let Err(refused) = self.map(next, wanted - self.heap.block(id).size) {
+                let id = self.heap.join(id);
+                self.heap.offer(id);
+                return Err(refused);
+            }
+            self.heap.absorb_next(id);
+        }
+        Ok(self.heap.join(id))
+    }
+
+    /// Maps the first pages of a block without memory: enough for `wanted` bytes, or all. The part that has
+    /// memory then keeps the number; the index does not know it.
+    fn map(&mut self, id: BlockId, wanted: u64) -> Result<(), Refused> {
+        let Block { base, size, pool, .. } = *self.heap.block(id);
+        let bytes = wanted.checked_next_multiple_of(page(pool)).ok_or(Refused)?.min(size);
+        self.heap.device.map(base, bytes)?;
+        self.unmapped.remove(&(pool, base));
+        if bytes < size {
+            let rest = self.heap.split(id, bytes);
+            self.unmapped.insert((pool, base + bytes), rest);
+        }
+        self.heap.set_state(id, State::Free);
+        Ok(())
+    }
+
+    /// Unmaps the whole pages of a free block.
+    fn unmap(&mut self, mut id: BlockId) {
+        let Block { base, pool, .. } = *self.heap.block(id);
+        let range = self.ranges.range((pool, 0)..=(pool, base)).next_back();
+        let range = range.map(|&(_, base)| base).expect("every block lies in a range");
+        let page = page(pool);
+        let first = range + (base - range).next_multiple_of(page);
+        let last = range + (self.heap.block(id).end() - range) / page * page;
+        if first >= last {
+            return;
+        }
+        self.heap.withdraw(id);
+        if base < first {
+            let rest = self.heap.split(id, first - base);
+            self.heap.offer(id);
+            id = rest;
+        }
+        if last < self.heap.block(id).end() {
+            let rest = self.heap.split(id, last - first);
+            self.heap.offer(rest);
+        }
+        self.heap.device.unmap(first, last - first);
+        self.heap.set_state(id, State::Unmapped);
+        self.join_unmapped(id);
+    }
+
+    /// Joins a block without memory with neighbours that have none either.
+    fn join_unmapped(&mut self, mut id: BlockId) {
+        let Block { pool, prev, next, .. } = *self.heap.block(id);
+        let is_unmapped = |at: &BlockId| self.heap.block(*at).state == State::Unmapped;
+        let (before, after) = (prev.filter(is_unmapped), next.filter(is_unmapped));
+        if let Some(after) = after {
+            self.unmapped.remove(&(pool, self.heap.block(after).base));
+            self.heap.absorb_next(id);
+        }
+        if let Some(before) = before {
+            self.heap.absorb_next(before);
+            id = before;
+        }
+        self.unmapped.insert((pool, self.heap.block(id).base), id);
+    }
+}
+
+impl OnlineAllocator for PytorchExpandable {
+    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+        if size == Bytes::ZERO {
+            return Ok(Address::NULL);
+        }
+        let out_of_memory = self.heap.device.out_of_memory(size);
+        let rounded = self.options.round(size.get()).ok_or(out_of_memory)?;
+        let pool = pool_of(rounded, stream);
+        if let Some(id) = self.search(rounded, pool) {
+            return Ok(self.heap.hand_out_part(id, rounded));
+        }
+        let expanded = self.expand(rounded, pool).or_else(|Refused| {
+            self.release_cached();
+            self.expand(rounded, pool)
+        });
+        match expanded {
+            Ok(id) => Ok(self.heap.hand_out_part(id, rounded)),
+            Err(Refused) => Err(self.heap.device.out_of_memory(size)),
+        }
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.heap.free(address)
+    }
+
+    fn release_cached(&mut self) {
+        let free: Vec<BlockId> = self.heap.index.0.values().copied().collect();
+        free.into_iter().for_each(|id| self.unmap(id));
+    }
+
+    fn usage(&self) -> Usage {
+        self.heap.usage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Simulated;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn alloc(pool: &mut PytorchExpandable, size: u64) -> Address {
+        pool.alloc(Bytes::new(size), Stream::default()).expect("no limit")
+    }
+
+    fn reserved(pool: &PytorchExpandable) -> u64 {
+        pool.usage().reserved.get() / MIB
+    }
+
+    #[test]
+    fn the_free_end_of_a_range_grows() {
+        let mut pool = PytorchExpandable::new(Box::new(Simulated::new()));
+        let low = alloc(&mut pool, 5 * MIB);
+        let high = alloc(&mut pool, 30 * MIB);
+        assert_eq!((high.get() - low.get(), reserved(&pool)), (5 * MIB, 40));
+        alloc(&mut pool, 1);
+        assert_eq!(reserved(&pool), 42);
+    }
+
+    #[test]
+    fn whole_pages_are_unmapped_and_the_hole_is_filled_again() {
+        let mut pool = PytorchExpandable::new(Box::new(Simulated::new()));
+        let blocks = [10, 60, 10].map(|size| alloc(&mut pool, size * MIB));
+        pool.free(blocks[1]).expect("live");
+        pool.release_cached();
+        // Of [10, 70) MiB the pages [20, 60) go; the range is 80 MiB, all in use at its end.
+        assert_eq!(reserved(&pool), 40);
+        let again = alloc(&mut pool, 50 * MIB);
+        assert_eq!((again, reserved(&pool)), (blocks[1], 80));
+    }
+
+    #[test]
+    fn a_block_that_cannot_grow_is_taken_before_one_that_can() {
+        let mut pool = PytorchExpandable::new(Box::new(Simulated::new()));
+        let hole = alloc(&mut pool, 15 * MIB);
+        let wall = alloc(&mut pool, 15 * MIB);
+        pool.free(hole).expect("live");
+        // The end of the range has 10 free MiB, the hole 15.
+        assert_eq!(alloc(&mut pool, 8 * MIB), hole);
+        pool.free(wall).expect("live");
+        assert_eq!(reserved(&pool), 40);
+    }
+}

@@ -1,0 +1,261 @@
+//! Plays the requests of a trace on an online allocator.
+//!
+//! A trace says when buffers live; a pool sees requests and frees. At one step the frees come first, then the
+//! requests, each in the order of the ids. Only what comes *before* the last step is played: whether a buffer
+//! that ends there was freed then or lives on, a trace does not say, so it counts as live at the end. Before
+//! the next iteration it is freed.
+
+use planlab_dsa::{
+    Address, AllocError, Audit, AuditError, BufferId, Bytes, Instance, NotLive, OnlineAllocator, Step,
+    Stream, Usage,
+};
+
+/// The requests and frees of one iteration of a trace.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    /// Bytes of each buffer.
+    sizes: Vec<Bytes>,
+    /// What happens, and when; ascending.
+    events: Vec<(Step, Event)>,
+    until: Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Free(BufferId),
+    Alloc(BufferId),
+}
+
+impl Requests {
+    /// The requests of an instance, for its buffers' sizes, up to its last step.
+    #[must_use]
+    pub fn new(instance: &Instance) -> Self {
+        let mut events = Vec::with_capacity(2 * instance.len());
+        for (id, buffer) in instance.ids().zip(instance.buffers()) {
+            events.push((buffer.live.start(), Event::Alloc(id)));
+            events.push((buffer.live.end(), Event::Free(id)));
+        }
+        events.sort_unstable();
+        let sizes = instance.buffers().iter().map(|buffer| buffer.size).collect();
+        Self { sizes, events, until: instance.horizon() }
+    }
+
+    /// The same with other sizes, one for each buffer: what was asked for before sizes were rounded, say.
+    /// Default: the buffers' sizes.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one size for each buffer.
+    #[must_use]
+    pub fn with_sizes(mut self, sizes: Vec<Bytes>) -> Self {
+        assert_eq!(sizes.len(), self.sizes.len(), "one size for each buffer");
+        self.sizes = sizes;
+        self
+    }
+
+    /// The same, only what comes before a step. Default: before the last step.
+    #[must_use]
+    pub fn with_until(mut self, step: Step) -> Self {
+        self.until = step;
+        self
+    }
+
+    /// The number of requests in one iteration.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.events().filter(|event| matches!(event, Event::Alloc(_))).count() as u64
+    }
+
+    /// The most bytes of requests that are live at once, and those that are live at the end.
+    #[must_use]
+    pub fn live(&self) -> (Bytes, Bytes) {
+        let (mut live, mut peak) = (0, 0);
+        for event in self.events() {
+            match event {
+                Event::Alloc(id) => live += self.sizes[id.index()].get(),
+                Event::Free(id) => live -= self.sizes[id.index()].get(),
+            }
+            peak = live.max(peak);
+        }
+        (Bytes::new(peak), Bytes::new(live))
+    }
+
+    fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        self.events.iter().take_while(|(step, _)| *step < self.until).map(|&(_, event)| event)
+    }
+}
+
+/// An allocator under the requests of a trace.
+pub struct Simulator<'a> {
+    requests: &'a Requests,
+    allocator: &'a mut dyn OnlineAllocator,
+    /// Where each buffer lies; nowhere if it is not live.
+    addresses: Vec<Address>,
+    audit: Option<Audit>,
+    /// Whether an iteration was played and not finished.
+    is_open: bool,
+}
+
+/// Why a trace could not be played to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulationError {
+    /// A request was not served.
+    #[error("buffer {buffer}: {error}")]
+    Alloc {
+        /// Whose request it was.
+        buffer: BufferId,
+        /// What the allocator said.
+        error: AllocError,
+    },
+    /// A live block could not be freed: the allocator is wrong.
+    #[error("buffer {buffer}: {error}")]
+    Free {
+        /// Whose block it was.
+        buffer: BufferId,
+        /// What the allocator said.
+        error: NotLive,
+    },
+    /// Live memory was handed out again: the allocator is wrong.
+    #[error("buffer {buffer}: {error}")]
+    Unsound {
+        /// Whose request it was.
+        buffer: BufferId,
+        /// What was found.
+        error: AuditError,
+    },
+}
+
+impl<'a> Simulator<'a> {
+    /// Plays `requests` on `allocator`.
+    #[must_use]
+    pub fn new(requests: &'a Requests, allocator: &'a mut dyn OnlineAllocator) -> Self {
+        let addresses = vec![Address::NULL; requests.sizes.len()];
+        Self { requests, allocator, addresses, audit: None, is_open: false }
+    }
+
+    /// The same, checking every answer, which takes longer than the answers. Default: not.
+    #[must_use]
+    pub fn with_audit(mut self) -> Self {
+        self.audit = Some(Audit::default());
+        self
+    }
+
+    /// Plays one iteration more. What is live at its end stays so until the next one begins.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError`] at the first request that is not served.
+    pub fn run(&mut self) -> Result<(), SimulationError> {
+        if self.is_open {
+            self.finish()?;
+        }
+        self.is_open = true;
+        let requests = self.requests;
+        requests.events().try_for_each(|event| match event {
+            Event::Alloc(buffer) => self.alloc(buffer),
+            Event::Free(buffer) => self.free(buffer),
+        })
+    }
+
+    /// Frees what is live, and ends the propagation.
+    ///
+    /// # Errors
+    ///
+    /// [`SimulationError`] if the allocator does not know its own blocks.
+    pub fn finish(&mut self) -> Result<(), SimulationError> {
+        self.is_open = false;
+        for buffer in (0..self.addresses.len()).map(BufferId::from_index) {
+            self.free(buffer)?;
+        }
+        self.allocator.end_propagation();
+        Ok(())
+    }
+
+    fn alloc(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
+        let size = self.requests.sizes[buffer.index()];
+        let served = self.allocator.alloc(size, Stream::default());
+        let address = served.map_err(|error| SimulationError::Alloc { buffer, error })?;
+        self.addresses[buffer.index()] = address;
+        match self.audit.as_mut().filter(|_| size > Bytes::ZERO) {
+            Some(audit) => {
+                audit.handed_out(address, size).map_err(|error| SimulationError::Unsound { buffer, error })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn free(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
+        let address = std::mem::take(&mut self.addresses[buffer.index()]);
+        if let Some(audit) = &mut self.audit {
+            audit.freed(address);
+        }
+        self.allocator.free(address).map_err(|error| SimulationError::Free { buffer, error })
+    }
+
+    /// What the allocator holds, and what it cost so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.allocator.usage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Buffer, LiveRange, Simulated};
+
+    use super::*;
+    use crate::online::{DeviceOnly, NetworkWise};
+
+    fn requests() -> Requests {
+        let rows = [(10, 0, 2), (20, 2, 4), (30, 1, 5), (40, 4, 5)];
+        let buffers =
+            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
+        Requests::new(&Instance::from_buffers(buffers.to_vec()).expect("valid"))
+    }
+
+    #[test]
+    fn frees_come_before_requests_and_the_last_step_is_not_played() {
+        let requests = requests();
+        assert_eq!((requests.count(), requests.live()), (4, (Bytes::new(70), Bytes::new(70))));
+        let early = requests.clone().with_until(Step::new(4));
+        assert_eq!((early.count(), early.live()), (3, (Bytes::new(50), Bytes::new(50))));
+        let sizes = vec![Bytes::new(1); 4];
+        assert_eq!(requests.with_sizes(sizes).live().0, Bytes::new(2));
+    }
+
+    #[test]
+    fn device_calls_alone_reserve_what_is_live() {
+        let requests = requests();
+        let mut device = DeviceOnly::new(Box::new(Simulated::new()));
+        let mut simulator = Simulator::new(&requests, &mut device).with_audit();
+        for _ in 0..3 {
+            simulator.run().expect("no limit");
+        }
+        let usage = simulator.usage();
+        assert_eq!((usage.reserved_peak, usage.reserved), (Bytes::new(70), Bytes::new(70)));
+        assert_eq!((usage.device_allocations, usage.device_releases), (12, 10));
+    }
+
+    #[test]
+    fn without_reuse_a_propagation_needs_the_sum() {
+        let requests = requests();
+        let mut memory = NetworkWise::new(Box::new(Simulated::new()));
+        let mut simulator = Simulator::new(&requests, &mut memory);
+        for _ in 0..3 {
+            simulator.run().expect("no limit");
+            assert_eq!(simulator.usage().reserved_peak, Bytes::new(100));
+        }
+    }
+
+    #[test]
+    fn the_request_that_is_not_served_is_named() {
+        let requests = requests();
+        let mut device = DeviceOnly::new(Box::new(Simulated::with_capacity(Bytes::new(60))));
+        let error = Simulator::new(&requests, &mut device).run().expect_err("too small");
+        assert!(
+            matches!(error, SimulationError::Alloc { buffer, .. } if buffer == BufferId::new(3)),
+            "{error}"
+        );
+    }
+}

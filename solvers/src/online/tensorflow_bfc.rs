@@ -1,0 +1,294 @@
+//! TensorFlow's BFC allocator: best fit with coalescing, in 21 bins.
+//!
+//! Requests are rounded up to 256 bytes. Bin b holds free blocks of 256 * 2^b bytes up to twice that, the last
+//! one all above, in order of size and address. A request takes the first sufficient block from its own bin
+//! upwards. A block of twice the request or more, or with 128 MiB to spare, is cut; otherwise the request gets
+//! all of it. A freed block joins its free neighbours. Memory comes in regions: each one that did not have to
+//! be enlarged for a request doubles the next.
+//!
+//! # References
+//!
+//! 1. TensorFlow 1.x, `tensorflow/core/common_runtime/bfc_allocator.cc`.
+//!
+//! # Complexity
+//!
+//! O(log n + b) for a request, where b blocks of its own bin are too small, and O(log n) for a free, among n
+//! free blocks.
+//!
+//! # Deviations from the original
+//!
+//! - The original waits for up to ten seconds for others to free memory before it gives up; there are none.
+//! - Regions go back only when that is asked for; the original gives them back when it is destroyed.
+//! - The limit is the memory of the device, where that is known, else 64 TiB.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Refused, Stream, Usage};
+
+use super::heap::{Block, BlockId, Heap, Index};
+use super::one_region::{LIMIT, OneRegion};
+
+/// Requests are multiples of it, in bytes.
+const UNIT: u64 = 256;
+
+const BINS: usize = 21;
+
+/// The first region, in bytes.
+const FIRST_REGION: u64 = 1 << 20;
+
+/// A rest of so many bytes is always kept apart.
+const LARGE_REST: u64 = 128 << 20;
+
+/// Free blocks of each bin, by size and address.
+struct Bins([BTreeMap<(u64, u64), BlockId>; BINS]);
+
+fn bin(size: u64) -> usize {
+    let power = size.max(UNIT) / UNIT;
+    (BINS - 1).min(power.ilog2() as usize)
+}
+
+/// What is handed out of a block for a request: the request, or all of the block.
+fn share(block: u64, request: u64) -> u64 {
+    if block / 2 >= request || block - request >= LARGE_REST { request } else { block }
+}
+
+impl Bins {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| BTreeMap::new()))
+    }
+
+    /// The first sufficient block, and how many were looked at.
+    fn search(&self, size: u64) -> (Option<BlockId>, u64) {
+        let mut steps = 0;
+        let mut blocks = self.0[bin(size)..].iter().flatten().inspect(|_| steps += 1);
+        let found = blocks.find(|&(&(block, _), _)| block >= size).map(|(_, &id)| id);
+        (found, steps)
+    }
+}
+
+impl Index for Bins {
+    fn insert(&mut self, id: BlockId, block: &Block) {
+        self.0[bin(block.size)].insert((block.size, block.base), id);
+    }
+
+    fn remove(&mut self, _: BlockId, block: &Block) {
+        self.0[bin(block.size)].remove(&(block.size, block.base));
+    }
+}
+
+/// The rounded size of a request.
+fn rounded(size: Bytes) -> Result<Option<u64>, AllocError> {
+    if size == Bytes::ZERO {
+        Err(AllocError::ZeroSize)
+    } else {
+        Ok(size.get().checked_next_multiple_of(UNIT))
+    }
+}
+
+/// Regions that double, as with `allow_growth`; key `tensorflow-bfc`.
+///
+/// ```
+/// use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
+/// use planlab_solvers::online::TensorflowBfc;
+///
+/// let mut pool = TensorflowBfc::new(Box::new(Simulated::new()));
+/// pool.alloc(Bytes::new(1), Stream::default())?;
+/// assert_eq!(pool.usage().reserved, Bytes::new(1 << 20));
+/// pool.alloc(Bytes::new(1 << 20), Stream::default())?; // the next region is twice as large
+/// assert_eq!(pool.usage().reserved, Bytes::new(3 << 20));
+/// # Ok::<(), planlab_dsa::AllocError>(())
+/// ```
+pub struct TensorflowBfc {
+    heap: Heap<Bins>,
+    limit: u64,
+    /// The size of the next region.
+    region: u64,
+    /// Whether the device has refused a region before.
+    has_backed_off: bool,
+}
+
+impl TensorflowBfc {
+    /// An allocator without regions over a backing.
+    #[must_use]
+    pub fn new(backing: Box<dyn Backing>) -> Self {
+        let limit = backing.memory().map_or(LIMIT, |memory| memory.total.get());
+        let region = FIRST_REGION.min(limit).max(UNIT);
+        Self { heap: Heap::new(backing, Bins::new()), limit, region, has_backed_off: false }
+    }
+
+    fn search(&mut self, size: u64) -> Option<BlockId> {
+        let (found, steps) = self.heap.index.search(size);
+        self.heap.search_steps += steps;
+        found
+    }
+
+    /// A new region that holds `size` bytes.
+    fn extend(&mut self, size: u64) -> Result<(), Refused> {
+        let available = (self.limit - self.heap.device.reserved()) / UNIT * UNIT;
+        if size > available {
+            return Err(Refused);
+        }
+        let is_enlarged = size > self.region;
+        while size > self.region {
+            self.region = self.region.saturating_mul(2);
+        }
+        let id = self.acquire(size, self.region.min(available))?;
+        self.heap.offer(id);
+        if !is_enlarged {
+            self.region = self.region.saturating_mul(2);
+        }
+        Ok(())
+    }
+
+    /// A region of `wish` bytes; where it is refused for the first time, of less and less.
+    fn acquire(&mut self, size: u64, wish: u64) -> Result<BlockId, Refused> {
+        let mut refused = self.heap.acquire(wish, 0);
+        if refused.is_ok() || self.has_backed_off {
+            return refused;
+        }
+        self.has_backed_off = true;
+        let mut wish = wish;
+        while refused.is_err() {
+            wish = (wish / 10 * 9).next_multiple_of(UNIT).min(wish - UNIT);
+            if wish < size {
+                break;
+            }
+            refused = self.heap.acquire(wish, 0);
+        }
+        refused
+    }
+}
+
+impl OnlineAllocator for TensorflowBfc {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        let rounded = rounded(size)?.ok_or_else(|| self.heap.device.out_of_memory(size))?;
+        let found = self.search(rounded).or_else(|| {
+            self.extend(rounded).ok()?;
+            self.search(rounded)
+        });
+        let id = found.ok_or_else(|| self.heap.device.out_of_memory(size))?;
+        let share = share(self.heap.block(id).size, rounded);
+        self.heap.withdraw(id);
+        Ok(self.heap.hand_out_part(id, share))
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.heap.free(address)
+    }
+
+    fn release_cached(&mut self) {
+        self.heap.release_whole();
+    }
+
+    fn usage(&self) -> Usage {
+        self.heap.usage()
+    }
+}
+
+/// One region that never ends, counted up to its high-water mark; key `tensorflow-bfc/one-region`.
+///
+/// ```
+/// use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
+/// use planlab_solvers::online::TensorflowBfcOneRegion;
+///
+/// let mut pool = TensorflowBfcOneRegion::new(Box::new(Simulated::new()));
+/// let block = pool.alloc(Bytes::new(1000), Stream::default())?;
+/// assert_eq!(pool.usage().reserved, Bytes::new(1024));
+/// pool.free(block)?;
+/// assert_eq!(pool.alloc(Bytes::new(700), Stream::default())?, block);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TensorflowBfcOneRegion {
+    region: OneRegion<Bins>,
+}
+
+impl TensorflowBfcOneRegion {
+    /// An allocator over a backing that can reserve addresses; over another, it is always out of memory.
+    #[must_use]
+    pub fn new(backing: Box<dyn Backing>) -> Self {
+        Self { region: OneRegion::new(backing, Bins::new()) }
+    }
+
+    fn serve(&mut self, rounded: u64) -> Result<Address, Refused> {
+        self.region.open()?;
+        let (found, steps) = self.region.heap.index.search(rounded);
+        self.region.heap.search_steps += steps;
+        let id = found.ok_or(Refused)?;
+        let share = share(self.region.heap.block(id).size, rounded);
+        self.region.hand_out(id, share)
+    }
+}
+
+impl OnlineAllocator for TensorflowBfcOneRegion {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        let served = rounded(size)?.ok_or(Refused).and_then(|rounded| self.serve(rounded));
+        served.map_err(|Refused| self.region.heap.device.out_of_memory(size))
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.region.heap.free(address)
+    }
+
+    fn release_cached(&mut self) {
+        self.region.release_cached();
+    }
+
+    fn usage(&self) -> Usage {
+        self.region.heap.usage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Simulated;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn bins_double() {
+        let cases =
+            [(1, 0), (256, 0), (511, 0), (512, 1), (1023, 1), (1024, 2), (256 << 20, 20), (u64::MAX, 20)];
+        for (size, expected) in cases {
+            assert_eq!(bin(size), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_cut_from_twice_the_request_on_or_with_much_to_spare() {
+        for (block, request, expected) in [
+            (1024, 512, 512),
+            (768, 512, 768),
+            (512, 512, 512),
+            (400 * MIB, 300 * MIB, 400 * MIB),
+            (428 * MIB, 300 * MIB, 300 * MIB),
+        ] {
+            assert_eq!(share(block, request), expected, "{block} {request}");
+        }
+    }
+
+    #[test]
+    fn a_region_that_is_enlarged_does_not_double_the_next() {
+        let mut pool = TensorflowBfc::new(Box::new(Simulated::new()));
+        let reserved = [1, 8 * MIB, 8 * MIB, 1].map(|size| {
+            pool.alloc(Bytes::new(size), Stream::default()).expect("no limit");
+            pool.usage().reserved.get() / MIB
+        });
+        assert_eq!(reserved, [1, 9, 17, 17]);
+    }
+
+    #[test]
+    fn a_refused_region_is_asked_for_smaller_once() {
+        let device =
+            std::sync::Arc::new(std::sync::Mutex::new(Simulated::with_capacity(Bytes::new(8 * MIB))));
+        let mut pool = TensorflowBfc::new(Box::new(std::sync::Arc::clone(&device)));
+        // Somebody else takes 7.5 MiB of the 8 that the pool knows of.
+        device.lock().expect("one thread").acquire(Bytes::new(15 * MIB / 2)).expect("room");
+        pool.alloc(Bytes::new(1), Stream::default()).expect("a smaller region");
+        let reserved = pool.usage().reserved.get();
+        assert!((MIB * 2 / 5..=MIB / 2).contains(&reserved), "{reserved}");
+        assert!(pool.alloc(Bytes::new(MIB / 2), Stream::default()).is_err());
+        assert!(pool.alloc(Bytes::ZERO, Stream::default()).is_err());
+    }
+}
