@@ -11,6 +11,8 @@ use crate::output::note;
 /// The planner of that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     if let Some(planner) = saboteur::planner(key).or_else(|| planlab_solvers::planner(key)) {
+        #[cfg(feature = "debug-checks")]
+        let planner = crate::isolation::slowdown::plant(planner);
         return Ok(planner);
     }
     if let Some(planner) = external::find(key) {
