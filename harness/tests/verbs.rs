@@ -6,9 +6,9 @@ use common::{json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "list", "bench", "plan", "compare", "verify", "bound", "generate", "import", "export", "show", "report",
-    "merge", "audit", "doctor",
+    "merge", "audit", "doctor", "diff", "scale",
 ];
 
 const TRACE: &str =
