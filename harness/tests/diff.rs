@@ -12,7 +12,10 @@ use tempfile::{TempDir, tempdir};
 /// A folder with the rows of a small bench in `a`.
 fn measured() -> TempDir {
     let folder = tempdir().expect("a folder");
-    let bench = ["bench", "--workload", "synthetic/uniform/n10*/s0", "--planner", "first-fit/s*", "--out", "a"];
+    let mut bench = vec!["bench", "--planner", "first-fit/s*", "--out", "a"];
+    for workload in ["synthetic/uniform/n10/s0", "synthetic/uniform/n100/s0", "synthetic/uniform/n1000/s0"] {
+        bench.extend(["--workload", workload]);
+    }
     run(folder.path(), &bench, 0);
     folder
 }
