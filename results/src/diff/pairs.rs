@@ -50,9 +50,10 @@ pub(super) struct Pair<'r> {
 type Problem = (String, String, u64, Option<u64>, Option<u64>);
 /// Wall time and memory.
 type Limits = (Option<u64>, Option<u64>);
-type Side<'r> = BTreeMap<(Problem, Limits), Vec<&'r Record>>;
+type Key = (Problem, Limits);
+type Side<'r> = BTreeMap<Key, Vec<&'r Record>>;
 
-fn key(record: &Record) -> (Problem, Limits) {
+fn key(record: &Record) -> Key {
     let problem = (
         record.planner_label(),
         record.instance.clone(),
@@ -78,7 +79,7 @@ impl<'r> Pairing<'r> {
     /// which belongs to which.
     pub(super) fn new(a: &'r [Record], b: &'r [Record], across_limits: bool) -> Self {
         let (mut a, mut b): (Side<'r>, Side<'r>) = (latest_builds(a, key), latest_builds(b, key));
-        let equal: Vec<(Problem, Limits)> = a.keys().filter(|key| b.contains_key(*key)).cloned().collect();
+        let equal: Vec<Key> = a.keys().filter(|key| b.contains_key(*key)).cloned().collect();
         let mut pairs: Vec<Pair<'r>> =
             equal.iter().filter_map(|key| pair(a.remove(key)?, b.remove(key)?)).collect();
         let alike = alike(&a, &b);
@@ -109,7 +110,7 @@ fn names(side: Side<'_>) -> Vec<CellName> {
 }
 
 /// Keys of cells that are one problem under different limits, where either side has one of them alone.
-fn alike(a: &Side<'_>, b: &Side<'_>) -> Vec<((Problem, Limits), (Problem, Limits))> {
+fn alike(a: &Side<'_>, b: &Side<'_>) -> Vec<(Key, Key)> {
     let alone = |side: &Side<'_>| {
         let mut limits: BTreeMap<Problem, Vec<Limits>> = BTreeMap::new();
         for (problem, own) in side.keys() {

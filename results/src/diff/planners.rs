@@ -73,9 +73,9 @@ pub(super) fn summarize(changes: &[Change], options: &DiffOptions) -> Vec<Planne
         by_planner.values().map(|all| figures(all)).collect()
     };
     let threshold = if options.judge_times { Some(options.threshold) } else { None };
-    let times = summaries(figures(times), SHIFT_NS, threshold);
+    let times = summaries(&figures(times), SHIFT_NS, threshold);
     // No height is higher by chance over many cells of one planner: any mean above 1 counts.
-    let heights = summaries(figures(heights), 0.0, Some(0.0));
+    let heights = summaries(&figures(heights), 0.0, Some(0.0));
     let statuses = |all: &[&Change], verdict| all.iter().filter(|c| c.status_verdict == verdict).count();
     by_planner
         .iter()
@@ -106,7 +106,7 @@ fn heights(changes: &[&Change]) -> Figures {
 }
 
 /// The summary of each planner; without a threshold nothing is judged.
-fn summaries(figures: Vec<Figures>, shift: f64, threshold: Option<f64>) -> Vec<Summary> {
+fn summaries(figures: &[Figures], shift: f64, threshold: Option<f64>) -> Vec<Summary> {
     let logs: Vec<Vec<f64>> =
         figures.iter().map(|all| all.iter().map(|(a, b, _)| (b / a).ln()).collect()).collect();
     let tested: Vec<usize> = (0..logs.len()).filter(|&at| !logs[at].is_empty()).collect();
@@ -120,7 +120,7 @@ fn summaries(figures: Vec<Figures>, shift: f64, threshold: Option<f64>) -> Vec<S
 }
 
 fn summary(
-    figures: &Figures,
+    figures: &[(f64, f64, Verdict)],
     logs: &[f64],
     shift: f64,
     p: Option<f64>,
