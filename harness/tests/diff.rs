@@ -106,7 +106,9 @@ fn what_cannot_be_compared_is_refused() {
     copy(path, |row| row.seed = 9);
     let (_, told) = run(path, &["diff", "a", "b"], 2);
     assert!(told.contains("no cell in common"), "{told}");
-    for words in [vec!["diff"], vec!["diff", "a"], vec!["diff", "a", "nowhere"], vec!["diff", "--suite", "smoke"]] {
+    for words in
+        [vec!["diff"], vec!["diff", "a"], vec!["diff", "a", "nowhere"], vec!["diff", "--suite", "smoke"]]
+    {
         run(path, &words, 2);
     }
 }
@@ -129,14 +131,34 @@ fn two_builds_are_measured_in_turns() {
     let folder = tempdir().expect("a folder");
     let binary = assert_cmd::cargo::cargo_bin("planlab");
     // The other build is a script, which may say other words.
-    write(folder.path(), "b.sh", format!("#!/bin/sh\necho turn >> turns\nexec {} \"$@\"\n", binary.display()));
+    write(
+        folder.path(),
+        "b.sh",
+        format!("#!/bin/sh\necho turn >> turns\nexec {} \"$@\"\n", binary.display()),
+    );
     let script = folder.path().join("b.sh");
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("executable");
     let binary = binary.display().to_string();
     let words = [
-        "diff", "--interleave", "--a-binary", &binary, "--b-binary", "b.sh", "--workload",
-        "synthetic/uniform/n10/s0", "--workload", "synthetic/uniform/n100/s0", "--planner", "bump", "--reps", "3",
-        "--out", "turns-of-two", "--threshold", "10000%",
+        "diff",
+        "--interleave",
+        "--a-binary",
+        &binary,
+        "--b-binary",
+        "b.sh",
+        "--workload",
+        "synthetic/uniform/n10/s0",
+        "--workload",
+        "synthetic/uniform/n100/s0",
+        "--planner",
+        "bump",
+        "--reps",
+        "3",
+        "--out",
+        "turns-of-two",
+        "--threshold",
+        "10000%",
     ];
     let diff = json(folder.path(), &words, 0);
     assert_eq!((&diff["paired"], &diff["better"]), (&Value::from(2), &Value::from(0)), "{diff}");
@@ -157,7 +179,8 @@ fn two_builds_are_measured_in_turns() {
     assert!(a_first[0] != a_first[1] && a_first[1] != a_first[2], "{a_first:?}");
     // The rows are there already: nothing is run again but the builds that would.
     json(folder.path(), &words, 0);
-    let (_, told) = run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
+    let (_, told) =
+        run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
     assert!(told.contains("--a-binary nothing"), "{told}");
 }
 
@@ -165,8 +188,21 @@ fn two_builds_are_measured_in_turns() {
 fn growth_becomes_tables() {
     let folder = tempdir().expect("a folder");
     let bench = [
-        "bench", "--suite", "scale", "--workload", "synthetic/chain/n1000/s0", "--workload",
-        "synthetic/chain/n10000/s0", "--planner", "bump", "--planner", "exact", "--planner", "best-fit", "--out", "s",
+        "bench",
+        "--suite",
+        "scale",
+        "--workload",
+        "synthetic/chain/n1000/s0",
+        "--workload",
+        "synthetic/chain/n10000/s0",
+        "--planner",
+        "bump",
+        "--planner",
+        "exact",
+        "--planner",
+        "best-fit",
+        "--out",
+        "s",
     ];
     run(folder.path(), &bench, 0);
     let rows = read_records(folder.path().join("s")).expect("rows");
@@ -174,7 +210,8 @@ fn growth_becomes_tables() {
     assert!(rows.iter().all(|row| row.status != Status::Timeout));
     let told = json(folder.path(), &["scale", "s", "-o", "tables"], 0);
     assert_eq!(told["curves"], 2, "{told}");
-    let read = |name: &str| std::fs::read_to_string(folder.path().join("tables").join(name)).expect("written");
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("tables").join(name)).expect("written");
     let page = read("scale.md");
     assert!(page.contains("## synthetic/chain") && page.contains("n = 10000"), "{page}");
     assert!(page.contains("(2 points)") && page.contains("Made by `planlab scale s -o tables`"), "{page}");

@@ -67,7 +67,8 @@ pub(crate) fn claims() -> &'static [Claim] {
     }
     static CLAIMS: OnceLock<Vec<Claim>> = OnceLock::new();
     CLAIMS.get_or_init(|| {
-        let file: File = toml::from_str(include_str!("../claims.toml")).expect("the embedded claims are valid");
+        let file: File =
+            toml::from_str(include_str!("../claims.toml")).expect("the embedded claims are valid");
         file.claim
     })
 }

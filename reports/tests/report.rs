@@ -295,7 +295,9 @@ fn leaderboards_by_suite_say_what_was_compared() {
     let page = text(&files, "boards.html");
     assert!(page.contains("4 planners on 3 workloads of 3 to 3 buffers (chainer/alexnet 2, "), "{page}");
     assert!(page.contains("Common are 3 workloads") && page.contains("2 planners did not run"), "{page}");
-    assert!(page.contains("Each cell had 1.00 s and no memory limit; seeds 7; 1 host; 8 of 8 cells ran alone."));
+    assert!(
+        page.contains("Each cell had 1.00 s and no memory limit; seeds 7; 1 host; 8 of 8 cells ran alone.")
+    );
 }
 
 #[test]

@@ -67,7 +67,9 @@ pub fn curves(records: &[Record]) -> Vec<Curve> {
         let points: Vec<ScalePoint> = points.into_values().collect();
         curve(family, label, points)
     });
-    curves.filter(|curve| curve.points.first().map(|p| p.buffers) != curve.points.last().map(|p| p.buffers)).collect()
+    curves
+        .filter(|curve| curve.points.first().map(|p| p.buffers) != curve.points.last().map(|p| p.buffers))
+        .collect()
 }
 
 /// The key without the segments that say size and seed; `None` where none says the size.

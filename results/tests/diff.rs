@@ -117,7 +117,9 @@ fn a_planted_slowdown_of_a_fifth_is_found_and_only_there() {
         }
         let back = diff(&b, &a);
         assert!(!back.has_regression(), "{shape:?}");
-        assert!(back.changes.iter().all(|change| !change.is_better() || change.cell.label == "first-fit/size"));
+        assert!(
+            back.changes.iter().all(|change| !change.is_better() || change.cell.label == "first-fit/size")
+        );
     }
 }
 

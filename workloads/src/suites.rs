@@ -545,7 +545,8 @@ mod tests {
         assert!(selection.notices[0].contains("external/peer"), "{:?}", selection.notices);
         assert!(selection.notices[0].ends_with("not run"), "{:?}", selection.notices);
         let quick = text.replace("repetitions = 5", "quick = true");
-        let picks = parse("x.toml", &quick, builtin()).expect("well formed").select(&Catalog::new(None), &planners());
+        let picks =
+            parse("x.toml", &quick, builtin()).expect("well formed").select(&Catalog::new(None), &planners());
         assert!(picks.expect("valid").picks.iter().all(|pick| pick.quick));
         let both = text.replace("repetitions", "time_limit = 3.0\nrepetitions");
         let error = parse("x.toml", &both, builtin()).expect_err("two ways to say it");

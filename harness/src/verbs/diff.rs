@@ -34,7 +34,8 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
     let diff = Diff::new(&rows_a, &rows_b, &options);
     refuse_or_warn(args, &diff)?;
     diff.remarks.iter().for_each(|remark| note(&remark.to_string()));
-    let head = format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
+    let head =
+        format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
     output.put(&value(args, [&a, &b], &diff), &(head + &text(args, &diff)))?;
     Ok(if diff.has_regression() { Exit::Regression } else { Exit::Complete })
 }
@@ -82,8 +83,7 @@ fn text(args: &DiffArgs, diff: &Diff) -> String {
         diff.only_b.len(),
         planner_table(&diff.planners),
     );
-    let shown: Vec<&Change> =
-        diff.changes.iter().filter(|change| args.all || is_listed(change)).collect();
+    let shown: Vec<&Change> = diff.changes.iter().filter(|change| args.all || is_listed(change)).collect();
     if !shown.is_empty() {
         text += &format!("\n{}", cell_table(&shown));
     }
@@ -97,8 +97,21 @@ fn is_listed(change: &Change) -> bool {
 
 fn planner_table(planners: &[PlannerChange]) -> String {
     let mut table = Table::new(&[
-        "planner", "cells", "time B/A", "from", "to", "+1 ms", "p", "times", "height B/A", "lower", "higher",
-        "p", "heights", "status +", "status -",
+        "planner",
+        "cells",
+        "time B/A",
+        "from",
+        "to",
+        "+1 ms",
+        "p",
+        "times",
+        "height B/A",
+        "lower",
+        "higher",
+        "p",
+        "heights",
+        "status +",
+        "status -",
     ]);
     for planner in planners {
         let (times, heights) = (&planner.times, &planner.heights);
@@ -137,9 +150,8 @@ fn cell_table(changes: &[&Change]) -> String {
     ]);
     for change in changes {
         let time = change.time;
-        let shown = |side: fn(Sides<f64>) -> f64| {
-            time.map_or_else(String::new, |time| seconds(side(time.median_ns)))
-        };
+        let shown =
+            |side: fn(Sides<f64>) -> f64| time.map_or_else(String::new, |time| seconds(side(time.median_ns)));
         let interval: Option<Interval> = time.and_then(|time| time.interval);
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
         table.row([

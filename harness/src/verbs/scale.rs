@@ -145,7 +145,14 @@ fn number(value: Option<f64>, digits: usize) -> String {
 
 fn points_csv(curves: &[Curve]) -> String {
     let header = [
-        "family", "planner", "workload", "buffers", "status", "time_limit_ns", "time_ns", "peak_rss_bytes",
+        "family",
+        "planner",
+        "workload",
+        "buffers",
+        "status",
+        "time_limit_ns",
+        "time_ns",
+        "peak_rss_bytes",
         "height_over_load",
     ];
     let row = |curve: &Curve, point: &ScalePoint| {

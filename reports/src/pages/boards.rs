@@ -93,7 +93,8 @@ impl<'m> Field<'m> {
     }
 
     fn covers_common(&self, planner: usize) -> bool {
-        !self.common.is_empty() && self.common.iter().all(|workload| self.cells[&planner].contains_key(workload))
+        !self.common.is_empty()
+            && self.common.iter().all(|workload| self.cells[&planner].contains_key(workload))
     }
 
     /// Mean gap and mean time over the common workloads.
@@ -129,7 +130,8 @@ impl<'m> Field<'m> {
                 ("failures", "Failures"),
             ],
         );
-        let mut rows: Vec<(f64, f64, Vec<Value>)> = self.cells.keys().map(|&planner| self.row(planner)).collect();
+        let mut rows: Vec<(f64, f64, Vec<Value>)> =
+            self.cells.keys().map(|&planner| self.row(planner)).collect();
         rows.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.total_cmp(&b.1)));
         rows.into_iter().for_each(|(_, _, row)| table.push(row));
         table
@@ -139,7 +141,8 @@ impl<'m> Field<'m> {
     fn row(&self, planner: usize) -> (f64, f64, Vec<Value>) {
         let model = self.model;
         let (common_gap, common_time) = self.common_means(planner).unwrap_or_default();
-        let gap = shifted_geometric_mean(self.cells_of(planner).map(|cell| model.answer_gap(cell)), GAP_SHIFT).mean;
+        let gap =
+            shifted_geometric_mean(self.cells_of(planner).map(|cell| model.answer_gap(cell)), GAP_SHIFT).mean;
         let time = shifted_geometric_mean(self.cells_of(planner).map(|cell| cell.time_ns), TIME_SHIFT).mean;
         let counted = |keep: &dyn Fn(&Cell) -> bool| {
             Value::count(self.cells_of(planner).filter(|cell| keep(cell)).count())
@@ -168,7 +171,8 @@ fn compared(model: &Model, cells: &[&Cell], field: &Field<'_>) -> Vec<String> {
     for &workload in &workloads {
         *groups.entry(model.workloads[workload].group()).or_default() += 1;
     }
-    let groups: Vec<String> = groups.iter().map(|(group, workloads)| format!("{group} {workloads}")).collect();
+    let groups: Vec<String> =
+        groups.iter().map(|(group, workloads)| format!("{group} {workloads}")).collect();
     let sizes = workloads.iter().map(|&workload| model.workloads[workload].buffers);
     let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));
     let partial = field.cells.keys().filter(|&&planner| !field.covers_common(planner)).count();

@@ -120,10 +120,10 @@ pub(super) fn mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
         let machine = &row.provenance;
         format!("{} ({} cores of {}, kernel {})", machine.host, machine.cores, machine.cpu, machine.kernel)
     };
-    let limits = pairing.other_limits.first().map(|first| Mismatch::Limits {
-        cells: pairing.other_limits.len(),
-        example: first.to_string(),
-    });
+    let limits = pairing
+        .other_limits
+        .first()
+        .map(|first| Mismatch::Limits { cells: pairing.other_limits.len(), example: first.to_string() });
     let hosts = differ(both(pairing, host)).map(Mismatch::Hosts);
     let flags = differ(both(pairing, |row| row.provenance.flags.clone())).map(Mismatch::Flags);
     [hosts, flags, limits].into_iter().flatten().collect()

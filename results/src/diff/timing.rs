@@ -4,9 +4,7 @@ use super::DiffOptions;
 use super::change::{Sides, Verdict};
 use super::pairs::Pair;
 use crate::record::{Lane, Record};
-use crate::statistics::{
-    Interval, bootstrap_ratio, count, median, median_error, spread, student_quantile,
-};
+use crate::statistics::{Interval, bootstrap_ratio, count, median, median_error, spread, student_quantile};
 
 /// So many values make a spread that is worth something.
 const ENOUGH: usize = 3;

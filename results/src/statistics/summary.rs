@@ -244,7 +244,10 @@ mod tests {
         let group = |middle: f64| (0..5_u32).map(|n| middle + f64::from(n) - 2.0).collect::<Vec<f64>>();
         let (a, b) = ([group(100.0)], [group(120.0)]);
         let narrow = bootstrap_ratio(&a, &b, 0.95, 1000, 3).expect("samples");
-        assert!(narrow.low > 1.16 && narrow.low < 1.2 && narrow.high > 1.2 && narrow.high < 1.24, "{narrow:?}");
+        assert!(
+            narrow.low > 1.16 && narrow.low < 1.2 && narrow.high > 1.2 && narrow.high < 1.24,
+            "{narrow:?}"
+        );
         assert_eq!(bootstrap_ratio(&a, &b, 0.95, 1000, 3), Some(narrow));
         let apart: Vec<Vec<f64>> = [80.0, 100.0, 120.0].map(group).to_vec();
         let wide = bootstrap_ratio(&apart, &apart, 0.95, 1000, 3).expect("samples");
