@@ -46,11 +46,20 @@ pub fn shifted_geometric_mean(values: impl IntoIterator<Item = Option<f64>>, shi
 /// The median; of an even number of values, the mean of the two in the middle.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some(lower.midpoint(upper))
+    median_of(&mut values.to_vec())
+}
+
+/// The median of values whose order may be changed.
+fn median_of(values: &mut [f64]) -> Option<f64> {
+    let at = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let is_even = values.len().is_multiple_of(2);
+    let (below, upper, _) = values.select_nth_unstable_by(at, f64::total_cmp);
+    let upper = *upper;
+    let lower = if is_even { below.iter().copied().max_by(f64::total_cmp) } else { None };
+    Some(lower.unwrap_or(upper).midpoint(upper))
 }
 
 /// The penalised average: a missing value counts `factor` times `limit` (PAR-2, PAR-10).
@@ -136,7 +145,7 @@ pub fn bootstrap_ratio(
                 sample.extend(group.iter().map(|_| group[random.below(group.len())]));
             }
         }
-        median(&sample).unwrap_or_default()
+        median_of(&mut sample).unwrap_or_default()
     };
     let results = (0..resamples).map(|_| {
         let below = one(a);
