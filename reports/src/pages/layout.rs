@@ -21,7 +21,7 @@ pub(crate) struct Origin {
 pub(crate) fn page(title: &str, root: &str, origin: &Origin, body: &Markup) -> String {
     let links = [
         ("index.html", "Summary"),
-        ("boards.html", "Leaderboards"),
+        ("boards.html", "Suites"),
         ("gaps.html", "Gaps"),
         ("nets.html", "Nets"),
         ("scale.html", "Scale"),
