@@ -41,6 +41,20 @@ ratios RESULTS=(store + "-exact") OUT=(pages + "-exact"):
     {{planlab}} ratios {{RESULTS}} --of portfolio --of exact --over external/minimalloc --over external/cp-sat-fit \
         --over external/minimalloc-minimise --over external/idealloc --over external/cp-sat -o {{OUT}}
 
+# how time and memory grow from 1,000 to 1,000,000 buffers: the suite, then its tables; ARGS go to `bench`
+bench-scale *ARGS: build
+    code=0; {{planlab}} bench --suite scale --out {{store}}-scale {{ARGS}} || code=$?; \
+    if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
+    {{planlab}} scale {{store}}-scale -o {{pages}}-scale; exit "$code"
+
+# measure two binaries in turns on this machine and say what changed; ARGS go to `planlab diff` (--suite, --reps, ...)
+diff-builds A B *ARGS: build
+    {{planlab}} diff --interleave --a-binary {{A}} --b-binary {{B}} --out {{store}}-diff {{ARGS}}
+
+# whether `diff` finds a slowdown of 20 % that was planted, and nothing between equal builds (a benchmark of minutes)
+diff-selftest *ARGS:
+    scripts/diff-selftest {{ARGS}}
+
 # write the report of what was measured so far
 report RESULTS=store OUT=pages:
     {{planlab}} report {{RESULTS}} -o {{OUT}}

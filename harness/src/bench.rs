@@ -93,7 +93,7 @@ pub(crate) fn run(
         tally: Mutex::new(Tally::default()),
         failure: Mutex::new(None),
         runner,
-        bar: progress(cells),
+        bar: progress(cells, "cells"),
         on_row,
     };
     thread::scope(|scope| {
@@ -111,9 +111,11 @@ pub(crate) fn run(
     }
 }
 
-fn progress(cells: u64) -> ProgressBar {
-    let bar = ProgressBar::new(cells);
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} cells, {eta} left  {msg}");
+/// A bar over so many of something.
+pub(crate) fn progress(count: u64, noun: &str) -> ProgressBar {
+    let bar = ProgressBar::new(count);
+    let style =
+        ProgressStyle::with_template(&format!("{{bar:30}} {{pos}}/{{len}} {noun}, {{eta}} left  {{msg}}"));
     if let Ok(style) = style {
         bar.set_style(style);
     }

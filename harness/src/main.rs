@@ -11,6 +11,7 @@ mod hints;
 mod input;
 mod isolation;
 mod judge;
+mod markdown;
 mod output;
 mod planners;
 mod provenance;
@@ -19,6 +20,7 @@ mod ratios;
 mod runner;
 mod selection;
 mod table;
+mod turns;
 mod verbs;
 mod view;
 
@@ -75,6 +77,8 @@ fn run(cli: Cli) -> Verdict {
         Verb::Merge(args) => verbs::store::merge(&args, output),
         Verb::Audit(args) => verbs::store::audit(&args, output),
         Verb::Ratios(args) => verbs::ratios::run(&args, output),
+        Verb::Diff(args) => verbs::diff::run(&args, cli.planners_file.as_deref(), output),
+        Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => isolation::child::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),

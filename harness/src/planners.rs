@@ -1,6 +1,6 @@
 //! All planners by key, saboteurs included where they are let in.
 
-use planlab_dsa::{Descriptor, Honours, Planner};
+use planlab_dsa::{Descriptor, Guarantee, Honours, Planner};
 use planlab_workloads::{glob as glob_matches, nearest};
 
 use crate::exit::Failure;
@@ -11,6 +11,8 @@ use crate::output::note;
 /// The planner of that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
     if let Some(planner) = saboteur::planner(key).or_else(|| planlab_solvers::planner(key)) {
+        #[cfg(feature = "debug-checks")]
+        let planner = crate::isolation::slowdown::plant(planner);
         return Ok(planner);
     }
     if let Some(planner) = external::find(key) {
@@ -45,6 +47,14 @@ pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
 /// What the planner of that key honours; nothing where there is none.
 pub(crate) fn honours(key: &str) -> Honours {
     descriptor(key).map(|descriptor| descriptor.honours).unwrap_or_default()
+}
+
+/// Whether a planner needs no search (which takes all the time that it is given) and is practical for so many
+/// buffers.
+pub(crate) fn is_quick_for(descriptor: &Descriptor, buffers: usize) -> bool {
+    descriptor.guarantee != Guarantee::Exact
+        && !descriptor.randomized
+        && descriptor.practical.is_none_or(|most| buffers <= most as usize)
 }
 
 /// All keys, in the registry's order, then external ones.

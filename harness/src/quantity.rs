@@ -39,6 +39,20 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     whole.checked_mul(scale).filter(|&bytes| bytes > 0).ok_or_else(|| format!("`{text}`: out of range"))
 }
 
+/// Reads `5%` or `0.05`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = split(text);
+    let scale = match unit {
+        "" => 1.0,
+        "%" => 0.01,
+        _ => return Err(format!("`{text}`: `{unit}` is no unit of a share (%)")),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number * scale),
+        _ => Err(format!("`{text}`: a share is a number from 0, or per cent")),
+    }
+}
+
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
@@ -74,6 +88,7 @@ mod tests {
         assert_eq!(bytes("4GiB"), Ok(4 << 30));
         assert_eq!(bytes("1048576"), Ok(1 << 20));
         assert_eq!(bytes("500 MB"), Ok(500_000_000));
+        assert_eq!((share("5%"), share("0.25"), share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
     }
 
     #[test]
@@ -83,6 +98,9 @@ mod tests {
         }
         for text in ["", "0", "-1", "1.5GiB", "99999999999GiB", "4 elephants"] {
             assert!(bytes(text).is_err(), "{text}");
+        }
+        for text in ["", "%", "-5%", "NaN", "inf", "5 ms"] {
+            assert!(share(text).is_err(), "{text}");
         }
     }
 }

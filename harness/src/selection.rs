@@ -114,13 +114,22 @@ fn of_suite(
     for pick in &selection.picks {
         let wanted =
             args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &pick.workload));
-        if wanted && planners.contains(&pick.planner) {
+        if wanted && planners.contains(&pick.planner) && is_quick_enough(pick, catalog)? {
             for limits in limits(args, Some(pick)) {
                 cells.add(&pick.workload, &pick.planner, &limits);
             }
         }
     }
     Ok(())
+}
+
+/// Whether the pick asks for no quick planner, or has one.
+fn is_quick_enough(pick: &Pick, catalog: &Catalog) -> Result<bool, Failure> {
+    if !pick.quick {
+        return Ok(true);
+    }
+    let Some(descriptor) = planners::descriptor(&pick.planner) else { return Ok(false) };
+    Ok(planners::is_quick_for(&descriptor, catalog.buffers(&pick.workload)?))
 }
 
 fn of_workloads(args: &BenchArgs, catalog: &Catalog, cells: &mut Cells<'_>) -> Result<(), Failure> {

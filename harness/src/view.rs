@@ -31,7 +31,7 @@ pub(crate) fn object(record: &Record) -> Value {
         "reason": record.reason,
         "stop": record.stop,
         "seconds": record.median_ns().map(|ns| ns as f64 / 1e9),
-        "threads": threads(record),
+        "threads": record.threads(),
         "hints": hints(record),
         "capacity": record.target_bytes,
         "work": record.work,
@@ -40,12 +40,6 @@ pub(crate) fn object(record: &Record) -> Value {
         "peak_rss": record.peak_rss_bytes,
         "hand_overs": record.hand_overs,
     })
-}
-
-/// The threads that the planner used: 1 where it does not honour them.
-pub(crate) fn threads(record: &Record) -> u64 {
-    let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
-    parameters["threads"].as_u64().unwrap_or(1)
 }
 
 /// The digest of the hints that the planner was given.

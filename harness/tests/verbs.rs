@@ -6,9 +6,9 @@ use common::{json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 17] = [
     "list", "bench", "plan", "compare", "verify", "bound", "simulate", "generate", "import", "export",
-    "show", "report", "merge", "audit", "doctor",
+    "show", "report", "merge", "audit", "doctor", "diff", "scale",
 ];
 
 const TRACE: &str =

@@ -5,6 +5,7 @@
 //! [`fragmentation_map`], [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
 
 mod chosen;
+mod claims;
 mod drawing;
 mod error;
 pub mod format;

@@ -240,11 +240,7 @@ fn best_bounds(records: &[Record]) -> BTreeMap<String, Bounds> {
 fn labels(records: &[Record]) -> Vec<String> {
     let split = limit_bound(records);
     let label = |record: &Record| {
-        let mut label = record.planner.clone();
-        let parameters = record.parameters.trim();
-        if !matches!(parameters, "" | "{}" | "null") {
-            label = format!("{label} {parameters}");
-        }
+        let mut label = record.planner_label();
         if split.contains(&record.planner.as_str()) {
             let limit = record.wall_limit_ns.map_or("no limit".to_owned(), |ns| {
                 crate::format::nanoseconds(real(ns)).replace(".00", "").replace(".0 ", " ")

@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Digest, Instance, Labels};
 use planlab_results::audit::{Finding, audit, audit_plans};
+use planlab_results::scale::curves;
 use planlab_results::{load_instance, load_plan, read_records};
 
 use crate::chosen::choose;
+use crate::claims::claims;
 use crate::format::count;
 use crate::model::Model;
 use crate::nets::{PoolTotals, memory_figures, time_figures};
 use crate::pages::layout::{Origin, page};
+use crate::pages::scale::Scale;
 use crate::pages::workload::Mapped;
-use crate::pages::{cell, cells, index, tables, workload};
+use crate::pages::{boards, cell, cells, claims as claims_page, index, scale, tables, workload};
 use crate::table::Table;
 use crate::{MapOptions, ReportError, fragmentation_map, placement_map};
 
@@ -151,6 +154,9 @@ impl Report {
             }
         }
         self.write_summary(folder, &sums)?;
+        self.write_boards(folder)?;
+        self.write_scale(folder)?;
+        self.write_claims(folder)?;
         self.write_cells(folder, &pages_of_plans)?;
         let marker = serde_json::json!({
             "kind": "planlab report",
@@ -207,6 +213,34 @@ impl Report {
         folder.put_page("nets.html", &page("Nets", "", &self.origin(), &index::nets_body(&nets)?))?;
         let body = index::gaps_body(&gaps);
         folder.put_page("gaps.html", &page("Gap by workload and planner", "", &self.origin(), &body))
+    }
+
+    fn write_boards(&self, folder: &mut Folder) -> Result<(), ReportError> {
+        let boards = boards::boards(&self.model);
+        for board in &boards {
+            folder.put_table(&board.table)?;
+        }
+        let body = boards::body(&boards);
+        folder.put_page("boards.html", &page("Leaderboards by suite", "", &self.origin(), &body))
+    }
+
+    fn write_scale(&self, folder: &mut Folder) -> Result<(), ReportError> {
+        let scale = Scale::new(&self.model, &curves(self.model.records()));
+        for table in [&scale.fits, &scale.points] {
+            folder.put_table(table)?;
+        }
+        for (drawing, _) in &scale.figures {
+            folder.put(&format!("plots/{}.svg", slug(drawing.title())), drawing.to_svg()?.as_bytes())?;
+        }
+        let body = scale::body(&scale)?;
+        folder.put_page("scale.html", &page("Growth with the number of buffers", "", &self.origin(), &body))
+    }
+
+    fn write_claims(&self, folder: &mut Folder) -> Result<(), ReportError> {
+        let table =
+            claims_page::table(&self.model, claims(), &self.options.totals, |number| self.page_of(number));
+        folder.put_table(&table)?;
+        folder.put_page("claims.html", &page("Claims", "", &self.origin(), &claims_page::body(&table)))
     }
 
     /// Routes of workloads whose framework's pool is known.
@@ -343,7 +377,7 @@ impl Folder {
 }
 
 /// A name for files: lower-case letters, digits, dots and dashes.
-fn slug(text: &str) -> String {
+pub(crate) fn slug(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -242,6 +242,12 @@ fn every_table_has_its_files_and_the_workloads_are_in_natural_order() {
         "machines",
         "workloads",
         "cells",
+        "leaderboard-test",
+        "leaderboard-test-chainer",
+        "leaderboard-test-synthetic",
+        "scale",
+        "scale-fits",
+        "claims",
     ] {
         for end in ["csv", "tex"] {
             assert!(files.contains_key(&format!("tables/{name}.{end}")), "{name}.{end}");
@@ -274,6 +280,63 @@ fn the_leaderboard_counts_answers_and_failures() {
     let (failures, board) = (index.find("Unexplained failures"), index.find("Leaderboard"));
     assert!(failures.is_some() && failures < board, "failures come first");
     assert!(index.contains("alexnet b8: framework&#39;s pool: 128 B"), "the figure of nets has the pool");
+}
+
+#[test]
+fn leaderboards_by_suite_say_what_was_compared() {
+    let (_dir, files) = written();
+    insta::assert_snapshot!(text(&files, "tables/leaderboard-test.csv"), @r#"
+    planner,common_gap,common_time_ns,workloads,cells,answers,optimal,mean_gap,mean_time_ns,failures
+    best-fit,0,2000,3,3,3,3,0,2000,0
+    bump,0.666666667,500,3,3,3,0,0.666666667,500,0
+    crasher,,,1,1,0,0,,,1
+    slow,,,1,1,0,0,,,0
+    "#);
+    let page = text(&files, "boards.html");
+    assert!(page.contains("4 planners on 3 workloads of 3 to 3 buffers (chainer/alexnet 2, "), "{page}");
+    assert!(page.contains("Common are 3 workloads") && page.contains("2 planners did not run"), "{page}");
+    assert!(
+        page.contains("Each cell had 1.00 s and no memory limit; seeds 7; 1 host; 8 of 8 cells ran alone.")
+    );
+}
+
+#[test]
+fn growth_has_its_page_with_exponents_and_time_outs() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    for (buffers, time) in [(100, 1_000), (1000, 10_000), (10_000, 100_000), (100_000, 0)] {
+        let mut row = failure(&format!("synthetic/chain/n{buffers}/s0"), "p", Status::Feasible, "");
+        (row.buffers, row.height, row.samples_ns) = (buffers, Some(120), vec![time]);
+        if time == 0 {
+            (row.status, row.height, row.samples_ns) = (Status::Timeout, None, Vec::new());
+        }
+        store.append(&row).expect("appends");
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let fits = text(&files, "tables/scale-fits.csv");
+    assert!(fits.contains("synthetic/chain,p,1,1,1,3,1,,,,"), "{fits}");
+    let page = text(&files, "scale.html");
+    assert!(page.contains("timeout after 1.00 s") && page.contains("n^1.00"), "{page}");
+    assert!(files.contains_key("plots/planning-time-against-size-synthetic.chain.svg"), "{:?}", files.keys());
+}
+
+#[test]
+fn claims_stand_beside_the_figures_of_the_records() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let mut row = failure("chainer/alexnet/infer/b1", "mip/highs", Status::Optimal, "");
+    (row.height, row.load, row.bound) = (Some(10_169_344), 10_169_344, 10_169_344);
+    store.append(&row).expect("appends");
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let claims = text(&files, "tables/claims.csv");
+    let line = claims.lines().find(|line| line.starts_with("cplex-alexnet,")).expect("the claim");
+    assert!(line.contains("10169344 bytes (9.70 MiB),within,1,1,"), "{line}");
+    assert!(claims.contains("not measured here"), "{claims}");
+    assert!(text(&files, "claims.html").contains("workloads/chainer.alexnet.infer.b1.html"));
 }
 
 #[test]
@@ -320,7 +383,7 @@ fn a_report_of_nothing_is_a_report() {
     drop(Store::open(dir.path().join("store")).expect("opens"));
     let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
     let written = report.write(dir.path().join("out")).expect("writes");
-    assert_eq!(written.pages, 4);
+    assert_eq!(written.pages, 7);
 }
 
 #[test]

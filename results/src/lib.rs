@@ -5,8 +5,10 @@
 //! rows are compacted into Parquet shards; without it there is the journal alone.
 
 pub mod audit;
+mod cells;
 #[cfg(feature = "parquet")]
 mod columns;
+pub mod diff;
 mod error;
 mod files;
 #[cfg(feature = "parquet")]
@@ -16,9 +18,11 @@ mod instances;
 mod journal;
 mod merge;
 mod record;
+pub mod scale;
 pub mod statistics;
 mod store;
 
+pub use cells::latest_builds;
 pub use error::StoreError;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};

@@ -277,6 +277,22 @@ impl Record {
         Some(planlab_dsa::fragmentation(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(load)))
     }
 
+    /// The planner with the parameters that are not at their default.
+    #[must_use]
+    pub fn planner_label(&self) -> String {
+        match self.parameters.trim() {
+            "" | "{}" | "null" => self.planner.clone(),
+            parameters => format!("{} {parameters}", self.planner),
+        }
+    }
+
+    /// The threads that the planner might use.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        let parameters: serde_json::Value = serde_json::from_str(&self.parameters).unwrap_or_default();
+        parameters["threads"].as_u64().unwrap_or(1)
+    }
+
     /// The median of the samples in nanoseconds (the lower of two middles); `None` without samples.
     #[must_use]
     pub fn median_ns(&self) -> Option<u64> {

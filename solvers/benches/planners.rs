@@ -1,10 +1,15 @@
-//! Times of the planners on a trace like a net's, 100 to 1,000,000 buffers.
+//! Times of every quick planner of the registry on a trace like a net's, 1,000 to 100,000 buffers; a new planner
+//! comes in by being registered.
 //!
-//! Sizes from 100,000 on take minutes over all planners and are left out unless `PLANLAB_BENCH_LARGE` is
-//! 1. Planners that are not practical at a size are left out there.
+//! Groups are families of planners: `first-fit/n10000/size`, `best-fit/n10000/best-fit`. 1,000,000 buffers are left
+//! out unless `PLANLAB_BENCH_LARGE` is 1. Planners are left out past the size that they are practical for, and
+//! searches altogether: they go on until they are stopped.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use planlab_dsa::{Budget, Buffer, Bytes, Guarantee, Instance, LiveRange, execute};
+use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Instance, LiveRange, Planner, execute};
 
 /// Layers of the net; forward and backward over them again and again.
 const LAYERS: u32 = 100;
@@ -42,27 +47,52 @@ impl Draw {
     }
 }
 
+/// The first part of a key.
+fn family(key: &str) -> &str {
+    key.split('/').next().unwrap_or(key)
+}
+
+fn is_quick(descriptor: &Descriptor, size: usize) -> bool {
+    let searches = descriptor.guarantee == Guarantee::Exact || descriptor.randomized;
+    !searches && descriptor.practical.is_none_or(|most| size <= most as usize)
+}
+
 fn planners(criterion: &mut Criterion) {
     let is_large = std::env::var("PLANLAB_BENCH_LARGE").is_ok_and(|value| value == "1");
-    let sizes = [100, 1_000, 10_000, 100_000, 1_000_000];
-    for size in sizes.into_iter().filter(|&size| is_large || size < 100_000) {
-        let instance = net(size);
-        let mut group = criterion.benchmark_group(format!("planners/n{size}"));
-        group.sample_size(10).throughput(Throughput::Elements(size as u64));
-        for planner in planlab_solvers::registry() {
-            let descriptor = planner.descriptor();
-            let is_practical = descriptor.practical.is_none_or(|most| size <= most as usize);
-            // Searches go on until they are stopped.
-            if descriptor.guarantee == Guarantee::Exact || descriptor.randomized || !is_practical {
-                continue;
-            }
-            group.bench_function(BenchmarkId::from_parameter(&descriptor.key), |bencher| {
-                let run = |budget| execute(&planner, &instance, budget, 0).height();
-                bencher.iter_batched(Budget::default, run, BatchSize::PerIteration);
-            });
-        }
-        group.finish();
+    let sizes = [1_000, 10_000, 100_000, 1_000_000];
+    let sizes = sizes.into_iter().filter(|&size| is_large || size < 1_000_000);
+    let instances: Vec<Instance> = sizes.map(net).collect();
+    let mut families: BTreeMap<String, Vec<Box<dyn Planner>>> = BTreeMap::new();
+    for planner in planlab_solvers::registry() {
+        families.entry(family(&planner.descriptor().key).to_owned()).or_default().push(planner);
     }
+    for (family, planners) in &families {
+        for instance in &instances {
+            bench(criterion, family, planners, instance);
+        }
+    }
+}
+
+/// Every planner of a family on one instance.
+fn bench(criterion: &mut Criterion, family: &str, planners: &[Box<dyn Planner>], instance: &Instance) {
+    let size = instance.len();
+    let quick = planners.iter().filter(|planner| is_quick(&planner.descriptor(), size));
+    let quick: Vec<&Box<dyn Planner>> = quick.collect();
+    if quick.is_empty() {
+        return;
+    }
+    let mut group = criterion.benchmark_group(format!("{family}/n{size}"));
+    group.sample_size(10).throughput(Throughput::Elements(size as u64));
+    group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    for planner in quick {
+        let descriptor = planner.descriptor();
+        let name = descriptor.key.strip_prefix(&format!("{family}/")).unwrap_or(&descriptor.key);
+        group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+            let run = |budget| execute(planner, instance, budget, 0).height();
+            bencher.iter_batched(Budget::default, run, BatchSize::PerIteration);
+        });
+    }
+    group.finish();
 }
 
 criterion_group!(benches, planners);

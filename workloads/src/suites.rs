@@ -16,6 +16,7 @@
 //! threads = [1, 2]                     # where a planner uses more than one, optional
 //! repetitions = 5                      # optional; a cell whose first has no answer has no further ones
 //! max_buffers = 20000                  # larger workloads are left out, optional
+//! quick = true                         # no searches, and no planner past the size it is practical for, optional
 //!
 //! [[expect]]                           # a height that is known, checked after the run
 //! workload = "chainer/alexnet/infer/b1"
@@ -117,6 +118,9 @@ pub struct Group {
     /// Repetitions of each cell; `None`: the harness's default.
     #[serde(default)]
     pub repetitions: Option<NonZeroU32>,
+    /// Planners that search are left out, and others on workloads larger than they are practical for.
+    #[serde(default)]
+    pub quick: bool,
 }
 
 impl Group {
@@ -191,6 +195,8 @@ pub struct Pick {
     pub threads: Option<NonZeroUsize>,
     /// Repetitions; `None`: the harness's default.
     pub repetitions: Option<NonZeroU32>,
+    /// Whether the cell is only for a planner that is quick at this size; who knows the planners sees to it.
+    pub quick: bool,
 }
 
 /// Why a suite cannot be used.
@@ -318,9 +324,16 @@ impl Suite {
                         let key = (workload.clone(), planner.clone(), capacity, threads, listed);
                         if known.insert(key) {
                             let (workload, planner) = (workload.clone(), planner.clone());
-                            let repetitions = group.repetitions;
-                            let pick = Pick { workload, planner, time_limit, capacity, threads, repetitions };
-                            selection.picks.push(pick);
+                            let (repetitions, quick) = (group.repetitions, group.quick);
+                            selection.picks.push(Pick {
+                                workload,
+                                planner,
+                                time_limit,
+                                capacity,
+                                threads,
+                                repetitions,
+                                quick,
+                            });
                         }
                     }
                 }
@@ -528,8 +541,13 @@ mod tests {
         assert_eq!(last.time_limit, Some(Duration::from_secs(2)));
         assert_eq!((last.capacity, last.threads), (Some(30), NonZeroUsize::new(2)));
         assert!(selection.picks.iter().all(|pick| pick.repetitions == NonZeroU32::new(5)));
+        assert!(selection.picks.iter().all(|pick| !pick.quick));
         assert!(selection.notices[0].contains("external/peer"), "{:?}", selection.notices);
         assert!(selection.notices[0].ends_with("not run"), "{:?}", selection.notices);
+        let quick = text.replace("repetitions = 5", "quick = true");
+        let picks =
+            parse("x.toml", &quick, builtin()).expect("well formed").select(&Catalog::new(None), &planners());
+        assert!(picks.expect("valid").picks.iter().all(|pick| pick.quick));
         let both = text.replace("repetitions", "time_limit = 3.0\nrepetitions");
         let error = parse("x.toml", &both, builtin()).expect_err("two ways to say it");
         assert!(error.to_string().starts_with("x.toml:6: time_limit and time_limits"), "{error}");

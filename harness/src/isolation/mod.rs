@@ -9,6 +9,8 @@ pub(crate) mod limits;
 pub(crate) mod mailbox;
 pub(crate) mod protocol;
 pub(crate) mod saboteur;
+#[cfg(feature = "debug-checks")]
+pub(crate) mod slowdown;
 pub(crate) mod supervisor;
 
 pub(crate) use protocol::{Answer, CellRequest, Request};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_results::{Record, Status};
+use planlab_results::{Record, Status, latest_builds};
 use planlab_workloads::glob;
 
-use crate::{external, view};
+use crate::external;
 
 /// What planners are compared on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,18 +44,14 @@ pub(crate) struct Field<'r> {
 impl<'r> Field<'r> {
     /// Sorts the rows. Of a cell that was measured with several builds, the one that ran last counts.
     pub(crate) fn new(rows: impl Iterator<Item = &'r Record>) -> Self {
-        let mut cells: BTreeMap<(Subject, Variant), BTreeMap<&str, Vec<&Record>>> = BTreeMap::new();
-        for row in rows {
-            let variant =
-                Variant { planner: row.planner.clone(), threads: view::threads(row), work: row.work_limit };
-            cells.entry((subject(row), variant)).or_default().entry(&row.cell).or_default().push(row);
-        }
+        let variant = |row: &Record| Variant {
+            planner: row.planner.clone(),
+            threads: row.threads(),
+            work: row.work_limit,
+        };
         let mut field = Self::default();
-        for ((subject, variant), builds) in cells {
-            let last = |rows: &Vec<&Record>| rows.iter().map(|row| row.started_ns).max();
-            if let Some(rows) = builds.into_values().max_by_key(last) {
-                field.figures.entry(subject).or_default().insert(variant, Figure { rows });
-            }
+        for ((subject, variant), rows) in latest_builds(rows, |row| (subject(row), variant(row))) {
+            field.figures.entry(subject).or_default().insert(variant, Figure { rows });
         }
         field
     }

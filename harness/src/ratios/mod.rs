@@ -6,7 +6,6 @@
 //! over repetitions counts a repetition without an answer as endless.
 
 mod figure;
-mod markdown;
 mod tables;
 
 pub(crate) use figure::{Field, Figure, Subject, Variant};

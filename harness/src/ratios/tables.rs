@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use planlab_results::statistics::shifted_geometric_mean;
 
-use super::markdown::{csv, table};
 use super::{Field, Figure, Subject, Variant};
+use crate::markdown::{csv, table};
 use crate::quantity;
 
 /// One planner over another, on all subjects with a capacity.

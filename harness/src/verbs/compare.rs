@@ -54,13 +54,8 @@ fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
         return planners::matching(&args.planners);
     }
-    // A search takes all the time that it is given.
-    let is_quick = |descriptor: &planlab_dsa::Descriptor| {
-        descriptor.guarantee != planlab_dsa::Guarantee::Exact
-            && !descriptor.randomized
-            && descriptor.practical.is_none_or(|most| buffers <= most as usize)
-    };
-    let quick = planners::descriptors().into_iter().filter(is_quick);
+    let descriptors = planners::descriptors().into_iter();
+    let quick = descriptors.filter(|descriptor| planners::is_quick_for(descriptor, buffers));
     Ok(quick.map(|descriptor| descriptor.key.into_owned()).collect())
 }
 

@@ -5,11 +5,13 @@ pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod list;
 #[cfg(feature = "reports")]
 pub(crate) mod picture;
 pub(crate) mod plan;
 pub(crate) mod ratios;
+pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;

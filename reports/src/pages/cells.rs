@@ -61,7 +61,7 @@ fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec
         Value::Count(u64::from(record.repetition)),
         Value::or_missing(record.target_bytes.map(Value::Bytes)),
         Value::or_missing(record.wall_limit_ns.map(|ns| Value::Number(crate::format::real(ns) / 1e9))),
-        Value::Count(threads(record)),
+        Value::Count(record.threads()),
         Value::text(record.status.name()),
         Value::Count(record.buffers),
         Value::or_missing(record.height.map(Value::Bytes)),
@@ -78,12 +78,6 @@ fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec
         Value::text(exit(record)),
         Value::text(remark(record)),
     ]
-}
-
-/// The threads that the planner used.
-fn threads(record: &Record) -> u64 {
-    let parameters: Json = serde_json::from_str(&record.parameters).unwrap_or_default();
-    parameters["threads"].as_u64().unwrap_or(1)
 }
 
 /// The page's body; `page` gives the page of a workload.

@@ -5,10 +5,11 @@ use planlab_results::audit::Finding;
 use planlab_results::statistics::performance_profiles;
 use planlab_results::{Record, Status};
 
+use super::boards::limits_of;
 use super::layout::plot;
 use crate::ReportError;
 use crate::drawing::Drawing;
-use crate::format::{count, nanoseconds, real};
+use crate::format::{count, real};
 use crate::model::Model;
 use crate::plots::{gap, profile, time};
 use crate::table::Table;
@@ -41,6 +42,7 @@ pub(crate) fn body(
         h2 { "Unexplained failures" }
         (failures(findings, &tables.failures))
         h2 { "Leaderboard" }
+        p.note { "By suite, with what was compared: " a href="boards.html" { "leaderboards" } "." }
         (tables.leaderboard.to_html(""))
         @if let Some(pairs) = &tables.pairs { (pairs.to_html("")) }
         h2 { "Plots" }
@@ -48,7 +50,11 @@ pub(crate) fn body(
             h3 { (drawing.title()) }
             (plot(drawing, caption)?)
         }
-        p.note { "Memory and planning time of every net by batch: " a href="nets.html" { "nets" } "." }
+        p.note {
+            "Memory and planning time of every net by batch: " a href="nets.html" { "nets" }
+            ". Growth with the number of buffers: " a href="scale.html" { "scale" }
+            ". What others published: " a href="claims.html" { "claims" } "."
+        }
         h2 { "Gap by planner and workload" }
         p.note { "By single workload: " a href="gaps.html" { "gaps" } ". Every row: " a href="cells.html" { "all cells" } "." }
         (tables.gaps_by_group.to_html(""))
@@ -134,12 +140,7 @@ fn limits(model: &Model) -> String {
     let mut limits: std::collections::BTreeSet<(Option<u64>, Option<u64>)> =
         std::collections::BTreeSet::new();
     limits.extend(model.records().iter().map(|record| (record.wall_limit_ns, record.memory_limit_bytes)));
-    let one = |(wall, memory): &(Option<u64>, Option<u64>)| {
-        let wall = wall.map_or("no time limit".to_owned(), |ns| nanoseconds(real(ns)));
-        let memory = memory.map_or("no memory limit".to_owned(), crate::format::bytes);
-        format!("{wall} and {memory}")
-    };
-    let texts: Vec<String> = limits.iter().map(one).collect();
+    let texts: Vec<String> = limits.into_iter().map(|(wall, memory)| limits_of(wall, memory)).collect();
     format!("Limits of a cell: {}.", texts.join("; "))
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
              those that hand memory over in place are left out.",
         ),
         (
-            time::plot(&timings(model)),
+            time::plot("Planning time against size", &timings(model)),
             "Median of the samples of cells that ran alone. The lines are least-squares fits over workloads of \
              50 buffers and more; the legend gives their exponents.",
         ),

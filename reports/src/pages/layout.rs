@@ -21,8 +21,11 @@ pub(crate) struct Origin {
 pub(crate) fn page(title: &str, root: &str, origin: &Origin, body: &Markup) -> String {
     let links = [
         ("index.html", "Summary"),
+        ("boards.html", "Suites"),
         ("gaps.html", "Gaps"),
         ("nets.html", "Nets"),
+        ("scale.html", "Scale"),
+        ("claims.html", "Claims"),
         ("cells.html", "All cells"),
     ];
     document(

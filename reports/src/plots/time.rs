@@ -30,7 +30,7 @@ pub(crate) fn fit(times: &[Timing]) -> Option<PowerFit> {
 }
 
 /// Draws the times on logarithmic axes; `None` where there are none.
-pub(crate) fn plot(all: &[Timings]) -> Option<Drawing> {
+pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
     let points = || all.iter().flat_map(|(_, times)| times);
     let least = |value: fn(&Timing) -> f64| points().map(value).fold(f64::MAX, f64::min);
     let most = |value: fn(&Timing) -> f64| points().map(value).fold(0.0, f64::max);
@@ -39,7 +39,7 @@ pub(crate) fn plot(all: &[Timings]) -> Option<Drawing> {
     let y = Axis::times("planning time", least(|t| t.nanoseconds).max(1.0), most(|t| t.nanoseconds).max(1.0));
     let named = all.iter().filter(|(_, times)| !times.is_empty()).count();
     let height = u32::try_from(17 * named + 40).unwrap_or(u32::MAX).clamp(520, 1200);
-    let mut drawing = Drawing::new("Planning time against size", 1060, height);
+    let mut drawing = Drawing::new(title, 1060, height);
     let frame = Frame { left: 92.0, top: 16.0, right: 780.0, bottom: 462.0, x, y };
     frame.draw(&mut drawing);
     let mut entries = Vec::new();
@@ -90,7 +90,7 @@ mod tests {
         let series = |label: &str, number| Series { label: label.to_owned(), number };
         let square = [100.0, 1000.0, 10_000.0].map(|n| timing(n, n * n)).to_vec();
         let all = vec![(series("slow", 0), square), (series("once", 1), vec![timing(80.0, 5e3)])];
-        let svg = plot(&all).expect("there are times").to_inline_svg().expect("writes");
+        let svg = plot("t", &all).expect("there are times").to_inline_svg().expect("writes");
         assert!(svg.contains(">slow  n^2.00<"), "{svg}");
         assert!(svg.contains(">once<"), "{svg}");
         assert!(svg.contains("slow: w100: 100 buffers, 10.0 \u{b5}s"), "{svg}");
@@ -101,6 +101,6 @@ mod tests {
     fn small_or_equal_sizes_have_no_exponent() {
         assert_eq!(fit(&[timing(10.0, 1e3), timing(20.0, 1e4)]), None);
         assert_eq!(fit(&[timing(100.0, 1e3), timing(200.0, 1e4)]), None);
-        assert!(plot(&[]).is_none());
+        assert!(plot("t", &[]).is_none());
     }
 }

@@ -1,12 +1,16 @@
 //! How a time grows with the size: a straight line through the logarithms.
 
-use super::count;
+use super::summary::Interval;
+use super::{count, student_quantile};
 
 /// `value = factor * size ^ exponent`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerFit {
     /// The slope of the line.
     pub exponent: f64,
+    /// Where the slope lies with 95 % confidence, if the logarithms stray from the line as normal values do; `None`
+    /// for two points, which always lie on a line.
+    pub exponent_interval: Option<Interval>,
     /// The value at size 1.
     pub factor: f64,
     /// The share of the variance that the line explains, 0 to 1.
@@ -40,7 +44,16 @@ pub fn fit_power(points: &[(f64, f64)]) -> Option<PowerFit> {
     }
     let exponent = xy / xx;
     let r_squared = if yy <= 1e-24 { 1.0 } else { (xy * xy / (xx * yy)).clamp(0.0, 1.0) };
-    Some(PowerFit { exponent, factor: (mean_y - exponent * mean_x).exp(), r_squared, points: logs.len() })
+    let factor = (mean_y - exponent * mean_x).exp();
+    let exponent_interval = slope_interval(exponent, (yy - exponent * xy).max(0.0), xx, logs.len());
+    Some(PowerFit { exponent, exponent_interval, factor, r_squared, points: logs.len() })
+}
+
+/// By the sum of the squares that the line leaves.
+fn slope_interval(slope: f64, left: f64, xx: f64, points: usize) -> Option<Interval> {
+    let freedom = points.checked_sub(2).filter(|&freedom| freedom > 0)?;
+    let reach = student_quantile(0.025, freedom) * (left / count(freedom) / xx).sqrt();
+    Some(Interval { low: slope - reach, high: slope + reach })
 }
 
 #[cfg(test)]
@@ -64,6 +77,16 @@ mod tests {
         assert!((fit.exponent - 1.5).abs() < 1e-12, "{fit:?}");
         assert!((fit.factor - (-0.5_f64).exp()).abs() < 1e-12, "{fit:?}");
         assert!((fit.r_squared - 0.75).abs() < 1e-12, "{fit:?}");
+        // What is left is 1.5, of one degree of freedom: the error of the slope is sqrt(1.5 / 2).
+        let interval = fit.exponent_interval.expect("three points");
+        assert!((interval.high - 1.5 - 12.7062 * 0.75_f64.sqrt()).abs() < 1e-3, "{interval:?}");
+        assert!((interval.low + interval.high - 3.0).abs() < 1e-9, "{interval:?}");
+    }
+
+    #[test]
+    fn two_points_have_a_slope_and_no_interval() {
+        let fit = fit_power(&[(1.0, 1.0), (10.0, 100.0)]).expect("two sizes");
+        assert!((fit.exponent - 2.0).abs() < 1e-12 && fit.exponent_interval.is_none(), "{fit:?}");
     }
 
     #[test]

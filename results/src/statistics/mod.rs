@@ -5,16 +5,26 @@
 mod fit;
 mod paired;
 mod profile;
+mod spread;
+mod student;
 mod summary;
 
 pub use fit::{PowerFit, fit_power};
 pub use paired::{Wilcoxon, holm, wilcoxon};
 pub use profile::{Profile, VirtualBest, performance_profiles, virtual_best};
+pub use spread::{median_error, spread};
+pub use student::student_quantile;
 pub use summary::{
-    GapInterval, Interval, ShiftedMean, bootstrap, gap_interval, median, par, shifted_geometric_mean,
+    GapInterval, Interval, ShiftedMean, bootstrap, bootstrap_ratio, gap_interval, median, par,
+    shifted_geometric_mean,
 };
 
 #[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]
 pub(crate) const fn count(number: usize) -> f64 {
+    number as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes and nanoseconds of which ratios are taken")]
+pub(crate) const fn real(number: u64) -> f64 {
     number as f64
 }

@@ -46,11 +46,20 @@ pub fn shifted_geometric_mean(values: impl IntoIterator<Item = Option<f64>>, shi
 /// The median; of an even number of values, the mean of the two in the middle.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = sorted[(sorted.len() - 1) / 2];
-    Some(lower.midpoint(upper))
+    median_of(&mut values.to_vec())
+}
+
+/// The median of values whose order may be changed.
+fn median_of(values: &mut [f64]) -> Option<f64> {
+    let at = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let is_even = values.len().is_multiple_of(2);
+    let (below, upper, _) = values.select_nth_unstable_by(at, f64::total_cmp);
+    let upper = *upper;
+    let lower = if is_even { below.iter().copied().max_by(f64::total_cmp) } else { None };
+    Some(lower.unwrap_or(upper).midpoint(upper))
 }
 
 /// The penalised average: a missing value counts `factor` times `limit` (PAR-2, PAR-10).
@@ -103,15 +112,53 @@ pub fn bootstrap(
     }
     let mut random = SplitMix(seed);
     let mut sample = vec![0.0; values.len()];
-    let mut results: Vec<f64> = (0..resamples)
-        .map(|_| {
-            sample.fill_with(|| values[random.below(values.len())]);
-            statistic(&sample)
-        })
-        .collect();
+    let results = (0..resamples).map(|_| {
+        sample.fill_with(|| values[random.below(values.len())]);
+        statistic(&sample)
+    });
+    Some(middle_part(results.collect(), level))
+}
+
+/// The percentile bootstrap interval of `median(b) / median(a)`, where samples come in groups (those of one process,
+/// say): groups are drawn with replacement, then samples within each. What differs between groups is thus part of
+/// the interval. The same input gives the same interval. `None` where a side has no sample.
+#[must_use]
+pub fn bootstrap_ratio(
+    a: &[Vec<f64>],
+    b: &[Vec<f64>],
+    level: f64,
+    resamples: usize,
+    seed: u64,
+) -> Option<Interval> {
+    let is_empty = |side: &[Vec<f64>]| side.iter().all(Vec::is_empty);
+    if is_empty(a) || is_empty(b) || resamples == 0 {
+        return None;
+    }
+    let mut random = SplitMix(seed);
+    let mut sample = Vec::new();
+    let mut one = |side: &[Vec<f64>]| {
+        sample.clear();
+        // Groups may be empty: then the draw is made again.
+        while sample.is_empty() {
+            for _ in side {
+                let group = &side[random.below(side.len())];
+                sample.extend(group.iter().map(|_| group[random.below(group.len())]));
+            }
+        }
+        median_of(&mut sample).unwrap_or_default()
+    };
+    let results = (0..resamples).map(|_| {
+        let below = one(a);
+        one(b) / below
+    });
+    Some(middle_part(results.collect(), level))
+}
+
+/// The interval in the middle of these results that holds the share `level` of them.
+fn middle_part(mut results: Vec<f64>, level: f64) -> Interval {
     results.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - level) / 2.0;
-    Some(Interval { low: quantile(&results, tail), high: quantile(&results, 1.0 - tail) })
+    Interval { low: quantile(&results, tail), high: quantile(&results, 1.0 - tail) }
 }
 
 /// The quantile of sorted values, linear between neighbours.
@@ -199,5 +246,21 @@ mod tests {
         assert_eq!(bootstrap(&values, mean, 0.95, 2000, 7), Some(interval));
         assert_eq!(bootstrap(&[3.0, 3.0], mean, 0.95, 10, 1), Some(Interval { low: 3.0, high: 3.0 }));
         assert_eq!(bootstrap(&[], mean, 0.95, 10, 1), None);
+    }
+
+    #[test]
+    fn the_ratio_of_medians_has_an_interval_that_groups_widen() {
+        let group = |middle: f64| (0..5_u32).map(|n| middle + f64::from(n) - 2.0).collect::<Vec<f64>>();
+        let (a, b) = ([group(100.0)], [group(120.0)]);
+        let narrow = bootstrap_ratio(&a, &b, 0.95, 1000, 3).expect("samples");
+        assert!(
+            narrow.low > 1.16 && narrow.low < 1.2 && narrow.high > 1.2 && narrow.high < 1.24,
+            "{narrow:?}"
+        );
+        assert_eq!(bootstrap_ratio(&a, &b, 0.95, 1000, 3), Some(narrow));
+        let apart: Vec<Vec<f64>> = [80.0, 100.0, 120.0].map(group).to_vec();
+        let wide = bootstrap_ratio(&apart, &apart, 0.95, 1000, 3).expect("samples");
+        assert!(wide.low < 0.9 && wide.high > 1.1, "{wide:?}");
+        assert_eq!(bootstrap_ratio(&[vec![]], &b, 0.95, 1000, 3), None);
     }
 }

@@ -22,12 +22,12 @@ pub use executorch::Executorch;
 pub use executorch_closest::ExecutorchClosest;
 pub use first_fit::FirstFit;
 pub use oneflow::{Insertion as OneFlowInsertion, OneFlow, Order as OneFlowOrder};
+pub(crate) use placer::{Rule, place_in_order, plan_in_order};
 pub use somas::{Fitting as SomasFitting, Somas, Sorting as SomasSorting};
 pub use tflite_arena::TfliteArena;
 pub use tflm_greedy::TflmGreedy;
 pub use tvm::Tvm;
 pub use xla::Xla;
-pub(crate) use placer::{Rule, place_in_order, plan_in_order};
 
 use planlab_dsa::Honours;
 

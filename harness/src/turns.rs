@@ -1,0 +1,186 @@
+//! Two builds measured in turns: on each workload A then B, at the next repetition B then A.
+//!
+//! A turn is one `bench` of one binary on one workload, which runs the next repetition of its cells and leaves the
+//! earlier ones alone. So the builds share nothing but the command line, and may be as far apart as that allows. A
+//! slow minute of the machine falls on both sides; what drifts on evenly falls on both alike, as the order turns.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use planlab_dsa::CancelToken;
+use planlab_workloads::Catalog;
+
+use crate::bench::progress;
+use crate::cli::{BenchArgs, LimitArgs, TurnsArgs};
+use crate::exit::{Exit, Failure};
+use crate::quantity::nanoseconds;
+use crate::selection;
+
+const REPETITIONS: u32 = 5;
+const OUT: &str = "results/store-diff";
+
+/// One side: its binary and the folder of its results.
+#[derive(Debug)]
+struct Side {
+    name: &'static str,
+    binary: PathBuf,
+    results: PathBuf,
+}
+
+/// What became of the measurements.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    /// The results of either side.
+    pub(crate) results: [PathBuf; 2],
+    pub(crate) interrupted: bool,
+}
+
+/// Measures both builds.
+///
+/// # Errors
+///
+/// Where a binary cannot be run, or ends without having run its cells.
+pub(crate) fn measure(
+    args: &TurnsArgs,
+    planners_file: Option<&Path>,
+    cancel: &CancelToken,
+) -> Result<Measured, Failure> {
+    let sides = sides(args)?;
+    let workloads = workloads(args)?;
+    let common = common_arguments(args, planners_file);
+    let repetitions = args.reps.unwrap_or(REPETITIONS);
+    let bar = progress(2 * u64::from(repetitions) * workloads.len() as u64, "turns");
+    let results = [sides[0].results.clone(), sides[1].results.clone()];
+    for repetition in 1..=repetitions {
+        for (at, workload) in (0_u32..).zip(&workloads) {
+            bar.set_message(workload.clone());
+            for side in order(&sides, repetition + at) {
+                if cancel.is_cancelled() || !turn(side, &common, workload, repetition)? {
+                    return Ok(Measured { results, interrupted: true });
+                }
+                bar.inc(1);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Measured { results, interrupted: false })
+}
+
+fn sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
+    let out = args.out.clone().unwrap_or_else(|| OUT.into());
+    let side = |name: &'static str, binary: &Option<PathBuf>| {
+        let missing = || Failure::usage(format!("--{name}-binary says which build to measure"));
+        let binary = binary.as_ref().ok_or_else(missing)?;
+        // A bare name is a file here, not one of PATH.
+        let binary = binary
+            .canonicalize()
+            .map_err(|error| Failure::usage(format!("--{name}-binary {}: {error}", binary.display())))?;
+        Ok::<Side, Failure>(Side { name, binary, results: out.join(name) })
+    };
+    Ok([side("a", &args.a_binary)?, side("b", &args.b_binary)?])
+}
+
+/// The workloads that `bench` would run with these words, as this build knows them.
+fn workloads(args: &TurnsArgs) -> Result<Vec<String>, Failure> {
+    let bench = BenchArgs {
+        suite: args.suite.clone(),
+        planners: args.planners.clone(),
+        workloads: args.workloads.clone(),
+        limits: args.limits.clone(),
+        reps: None,
+        capacities: Vec::new(),
+        jobs: 1,
+        shard: None,
+        retry: None,
+        dry_run: false,
+        out: PathBuf::new(),
+        corpus: args.corpus.clone(),
+    };
+    let catalog = Catalog::new(args.corpus.corpus.clone());
+    let suite = selection::suite(&bench)?;
+    let tasks = selection::tasks(&bench, suite.as_ref(), &catalog)?;
+    let workloads: Vec<String> = tasks.into_iter().map(|task| task.source.name).collect();
+    if workloads.is_empty() { Err(Failure::usage("nothing to run")) } else { Ok(workloads) }
+}
+
+/// What both binaries are told, save the workload, the repetition and the folder.
+fn common_arguments(args: &TurnsArgs, planners_file: Option<&Path>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["bench".into()];
+    let mut say = |flag: &str, value: &dyn AsRef<std::ffi::OsStr>| {
+        words.push(flag.into());
+        words.push(value.as_ref().to_owned());
+    };
+    if let Some(suite) = suite_name(args) {
+        say("--suite", &suite);
+    }
+    args.planners.iter().for_each(|planner| say("--planner", planner));
+    if let Some(corpus) = &args.corpus.corpus {
+        say("--corpus", corpus);
+    }
+    if let Some(file) = planners_file {
+        say("--planners", &file);
+    }
+    let LimitArgs { time_limit, memory_limit, work_limit, seed, threads } = &args.limits;
+    if let Some(limit) = time_limit {
+        say("--time-limit", &format!("{}ns", nanoseconds(*limit)));
+    }
+    say("--memory-limit", &memory_limit.to_string());
+    if let Some(limit) = work_limit {
+        say("--work-limit", &limit.to_string());
+    }
+    say("--seed", &seed.to_string());
+    if let Some(threads) = threads {
+        say("--threads", &threads.to_string());
+    }
+    words
+}
+
+/// As `bench` chooses: with workloads and without a suite there is none.
+fn suite_name(args: &TurnsArgs) -> Option<&str> {
+    match &args.suite {
+        Some(suite) => Some(suite),
+        None if args.workloads.is_empty() => Some("smoke"),
+        None => None,
+    }
+}
+
+/// A B at even turns, B A at odd ones.
+fn order(sides: &[Side; 2], turn: u32) -> [&Side; 2] {
+    if turn.is_multiple_of(2) { [&sides[0], &sides[1]] } else { [&sides[1], &sides[0]] }
+}
+
+/// Runs one side's next repetition on one workload; gives whether it was left to end.
+fn turn(side: &Side, common: &[OsString], workload: &str, repetition: u32) -> Result<bool, Failure> {
+    let output = Command::new(&side.binary)
+        .args(common)
+        .args(["--workload", workload, "--reps", &repetition.to_string(), "--out"])
+        .arg(&side.results)
+        .output()
+        .map_err(|error| Failure::usage(format!("{}: {error}", side.binary.display())))?;
+    let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
+    // A cell without an answer, a false plan or an unexpected height are rows like others: the diff tells.
+    if [Exit::Complete, Exit::Regression, Exit::Incomplete, Exit::Invalid].into_iter().any(is) {
+        return Ok(true);
+    }
+    if is(Exit::Interrupted) {
+        return Ok(false);
+    }
+    let told = String::from_utf8_lossy(&output.stderr);
+    let last = told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    let (name, binary, status) = (side.name, side.binary.display(), output.status);
+    Err(Failure::usage(format!("side {name} ({binary}) on {workload}: {status}: {last}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_turns() {
+        let side = |name| Side { name, binary: PathBuf::new(), results: PathBuf::new() };
+        let sides = [side("a"), side("b")];
+        let names = |turn| order(&sides, turn).map(|side| side.name).concat();
+        assert_eq!([0, 1, 2, 3].map(names), ["ab", "ba", "ab", "ba"]);
+    }
+}

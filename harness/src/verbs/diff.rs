@@ -1,0 +1,306 @@
+//! `diff`: what changed between two results.
+
+use std::path::{Path, PathBuf};
+
+use planlab_results::diff::{CellName, Change, Diff, DiffOptions, PlannerChange, Sides, Summary, Verdict};
+use planlab_results::read_records;
+use planlab_results::statistics::Interval;
+use serde_json::{Value, json};
+
+use crate::bench::cancel_on_interrupt;
+use crate::cli::DiffArgs;
+use crate::exit::{Exit, Failure, Verdict as Outcome};
+use crate::output::{Output, note};
+use crate::table::Table;
+use crate::turns;
+use crate::view::JSON_VERSION;
+
+/// So many cells of one side alone are named unless all are asked for.
+const NAMED: usize = 20;
+
+pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output) -> Outcome {
+    let [a, b] = match folders(args, planners_file)? {
+        Some(folders) => folders,
+        None => {
+            note("interrupted; the same command goes on from here");
+            return Ok(Exit::Interrupted);
+        }
+    };
+    let (rows_a, rows_b) = (read_records(&a)?, read_records(&b)?);
+    let mut options = DiffOptions::default();
+    options.threshold = args.threshold;
+    options.judge_times = !args.across_hosts || args.force;
+    options.across_limits = args.force;
+    let diff = Diff::new(&rows_a, &rows_b, &options);
+    refuse_or_warn(args, &diff)?;
+    diff.remarks.iter().for_each(|remark| note(&remark.to_string()));
+    let head =
+        format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
+    output.put(&value(args, [&a, &b], &diff), &(head + &text(args, &diff)))?;
+    Ok(if diff.has_regression() { Exit::Regression } else { Exit::Complete })
+}
+
+/// The folders to compare, measured before where that is asked for; `None` where that was interrupted.
+fn folders(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Option<[PathBuf; 2]>, Failure> {
+    if args.turns.interleave {
+        let cancel = cancel_on_interrupt()?;
+        let measured = turns::measure(&args.turns, planners_file, &cancel)?;
+        return Ok((!measured.interrupted).then_some(measured.results));
+    }
+    match (&args.before, &args.after) {
+        (Some(a), Some(b)) => Ok(Some([a.clone(), b.clone()])),
+        _ => Err(Failure::usage("two folders of results are compared: planlab diff A B")),
+    }
+}
+
+fn refuse_or_warn(args: &DiffArgs, diff: &Diff) -> Result<(), Failure> {
+    for mismatch in &diff.mismatches {
+        if args.force || (args.across_hosts && mismatch.is_of_hosts()) {
+            note(&mismatch.to_string());
+        } else {
+            let way = if mismatch.is_of_hosts() { "--across-hosts or --force" } else { "--force" };
+            return Err(Failure::usage(format!("{mismatch}; {way} goes on all the same")));
+        }
+    }
+    if diff.changes.is_empty() {
+        let (a, b) = (diff.only_a.len(), diff.only_b.len());
+        return Err(Failure::usage(format!(
+            "the two have no cell in common ({a} cells in A, {b} in B): cells are paired by planner, parameters, \
+             content of the workload, seed, capacity and limits"
+        )));
+    }
+    Ok(())
+}
+
+fn text(args: &DiffArgs, diff: &Diff) -> String {
+    let count = |keep: fn(&Change) -> bool| diff.changes.iter().filter(|change| keep(change)).count();
+    let mut text = format!(
+        "{} cells on both sides: {} worse, {} better; {} in A alone, {} in B alone\n\n{}",
+        diff.changes.len(),
+        count(Change::is_worse),
+        count(Change::is_better),
+        diff.only_a.len(),
+        diff.only_b.len(),
+        planner_table(&diff.planners),
+    );
+    let shown: Vec<&Change> = diff.changes.iter().filter(|change| args.all || is_listed(change)).collect();
+    if !shown.is_empty() {
+        text += &format!("\n{}", cell_table(&shown));
+    }
+    text + &alone("A", &diff.only_a, args.all) + &alone("B", &diff.only_b, args.all)
+}
+
+/// Whether a cell is named though nobody asked for all: its bound may have changed, and its time may be undecided.
+fn is_listed(change: &Change) -> bool {
+    change.is_changed()
+}
+
+fn planner_table(planners: &[PlannerChange]) -> String {
+    let mut table = Table::new(&[
+        "planner",
+        "cells",
+        "time B/A",
+        "from",
+        "to",
+        "+1 ms",
+        "p",
+        "times",
+        "height B/A",
+        "lower",
+        "higher",
+        "p",
+        "heights",
+        "status +",
+        "status -",
+    ]);
+    for planner in planners {
+        let (times, heights) = (&planner.times, &planner.heights);
+        table.row([
+            planner.label.clone(),
+            planner.cells.to_string(),
+            ratio(times.ratio),
+            ratio(times.interval.map(|interval| interval.low)),
+            ratio(times.interval.map(|interval| interval.high)),
+            ratio(times.shifted_ratio),
+            probability(times.p),
+            word(times),
+            heights.ratio.map_or_else(String::new, |ratio| format!("{ratio:.5}")),
+            heights.better.to_string(),
+            heights.worse.to_string(),
+            probability(heights.p),
+            word(heights),
+            planner.status_better.to_string(),
+            planner.status_worse.to_string(),
+        ]);
+    }
+    table.render()
+}
+
+fn word(summary: &Summary) -> String {
+    match summary.verdict {
+        Verdict::Same => String::new(),
+        verdict => verdict.name().to_owned(),
+    }
+}
+
+fn cell_table(changes: &[&Change]) -> String {
+    let mut table = Table::new(&[
+        "planner", "workload", "seed", "time A", "time B", "B/A", "from", "to", "noise", "time", "height A",
+        "height B", "height", "bound A", "bound B", "status A", "status B", "status",
+    ]);
+    for change in changes {
+        let time = change.time;
+        let shown =
+            |side: fn(Sides<f64>) -> f64| time.map_or_else(String::new, |time| seconds(side(time.median_ns)));
+        let interval: Option<Interval> = time.and_then(|time| time.interval);
+        let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        table.row([
+            change.cell.label.clone(),
+            place(&change.cell),
+            change.cell.seed.to_string(),
+            shown(|sides| sides.a),
+            shown(|sides| sides.b),
+            ratio(time.map(|time| time.ratio)),
+            ratio(interval.map(|interval| interval.low)),
+            ratio(interval.map(|interval| interval.high)),
+            ratio(time.and_then(|time| time.noise).map(|noise| 1.0 + noise)),
+            judged(time.map(|time| time.verdict).unwrap_or_default()),
+            number(change.height.a),
+            number(change.height.b),
+            judged(change.height_verdict),
+            change.bound.a.to_string(),
+            change.bound.b.to_string(),
+            change.status.a.name().to_owned(),
+            change.status.b.name().to_owned(),
+            judged(change.status_verdict),
+        ]);
+    }
+    table.render()
+}
+
+fn place(cell: &CellName) -> String {
+    match cell.target_bytes {
+        Some(bytes) => format!("{}, capacity {bytes}", cell.workload),
+        None => cell.workload.clone(),
+    }
+}
+
+fn judged(verdict: Verdict) -> String {
+    if verdict == Verdict::Same { String::new() } else { verdict.name().to_owned() }
+}
+
+fn alone(side: &str, cells: &[CellName], all: bool) -> String {
+    if cells.is_empty() {
+        return String::new();
+    }
+    let shown = if all { cells.len() } else { cells.len().min(NAMED) };
+    let mut text = format!("\nin {side} alone:\n");
+    text.extend(cells[..shown].iter().map(|cell| format!("  {cell}\n")));
+    if shown < cells.len() {
+        text += &format!("  and {} more (--all)\n", cells.len() - shown);
+    }
+    text
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.3}"))
+}
+
+fn probability(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |p| if p < 0.001 { "0.000".to_owned() } else { format!("{p:.3}") })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a cell")]
+fn seconds(nanoseconds: f64) -> String {
+    crate::quantity::seconds(nanoseconds as u64)
+}
+
+fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], diff: &Diff) -> Value {
+    let listed = diff.changes.iter().filter(|change| args.all || is_listed(change));
+    json!({
+        "version": JSON_VERSION,
+        "a": a,
+        "b": b,
+        "threshold": args.threshold,
+        "regression": diff.has_regression(),
+        "paired": diff.changes.len(),
+        "worse": diff.regressions().count(),
+        "better": diff.changes.iter().filter(|change| change.is_better()).count(),
+        "mismatches": diff.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "remarks": diff.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "planners": diff.planners.iter().map(planner_value).collect::<Vec<_>>(),
+        "cells": listed.map(cell_value).collect::<Vec<_>>(),
+        "only_a": diff.only_a.iter().map(name_value).collect::<Vec<_>>(),
+        "only_b": diff.only_b.iter().map(name_value).collect::<Vec<_>>(),
+    })
+}
+
+fn planner_value(planner: &PlannerChange) -> Value {
+    json!({
+        "planner": planner.label,
+        "cells": planner.cells,
+        "times": summary_value(&planner.times),
+        "heights": summary_value(&planner.heights),
+        "status_better": planner.status_better,
+        "status_worse": planner.status_worse,
+    })
+}
+
+fn summary_value(summary: &Summary) -> Value {
+    json!({
+        "cells": summary.cells,
+        "better": summary.better,
+        "worse": summary.worse,
+        "undecided": summary.undecided,
+        "ratio": summary.ratio,
+        "interval": interval_value(summary.interval),
+        "shifted_ratio": summary.shifted_ratio,
+        "p": summary.p,
+        "verdict": summary.verdict.name(),
+    })
+}
+
+fn cell_value(change: &Change) -> Value {
+    let mut value = name_value(&change.cell);
+    let figures = json!({
+        "time": change.time.map(|time| json!({
+            "a_seconds": time.median_ns.a / 1e9,
+            "b_seconds": time.median_ns.b / 1e9,
+            "a_samples": time.samples.a,
+            "b_samples": time.samples.b,
+            "a_repetitions": time.repetitions.a,
+            "b_repetitions": time.repetitions.b,
+            "ratio": time.ratio,
+            "interval": interval_value(time.interval),
+            "noise": time.noise,
+            "verdict": time.verdict.name(),
+        })),
+        "height": { "a": change.height.a, "b": change.height.b, "verdict": change.height_verdict.name() },
+        "bound": { "a": change.bound.a, "b": change.bound.b },
+        "status": {
+            "a": change.status.a.name(),
+            "b": change.status.b.name(),
+            "verdict": change.status_verdict.name(),
+        },
+    });
+    if let (Some(all), Value::Object(figures)) = (value.as_object_mut(), figures) {
+        all.extend(figures);
+    }
+    value
+}
+
+fn name_value(cell: &CellName) -> Value {
+    json!({
+        "planner": cell.label,
+        "workload": cell.workload,
+        "instance": cell.instance,
+        "seed": cell.seed,
+        "capacity": cell.target_bytes,
+        "time_limit_ns": cell.wall_limit_ns,
+        "memory_limit": cell.memory_limit_bytes,
+    })
+}
+
+fn interval_value(interval: Option<Interval>) -> Value {
+    interval.map_or(Value::Null, |interval| json!([interval.low, interval.high]))
+}

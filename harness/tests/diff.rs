@@ -1,0 +1,222 @@
+//! `diff` and `scale` on the binary: exit codes, refusals, turns of two builds, a change that is certain.
+
+mod common;
+
+use std::path::Path;
+
+use common::{json, run, write};
+use planlab_results::{Lane, Record, Status, Store, read_records};
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+/// A folder with the rows of a small bench in `a`.
+fn measured() -> TempDir {
+    let folder = tempdir().expect("a folder");
+    let mut bench = vec!["bench", "--planner", "first-fit/s*", "--out", "a"];
+    for workload in ["synthetic/uniform/n10/s0", "synthetic/uniform/n100/s0", "synthetic/uniform/n1000/s0"] {
+        bench.extend(["--workload", workload]);
+    }
+    run(folder.path(), &bench, 0);
+    folder
+}
+
+/// Copies the rows of `a` to `b`, changed.
+fn copy(folder: &Path, change: impl Fn(&mut Record)) {
+    let mut rows = read_records(folder.join("a")).expect("rows");
+    rows.iter_mut().for_each(change);
+    let _ = std::fs::remove_dir_all(folder.join("b"));
+    Store::open(folder.join("b")).expect("opens").append_all(&rows).expect("appends");
+}
+
+/// Rows that are of another planner's version, as those of another build are.
+fn other_build(row: &mut Record) {
+    row.planner_version = "another".to_owned();
+    row.cell = format!("{}-another", row.cell);
+}
+
+#[test]
+fn equal_rows_are_no_regression_and_higher_ones_are() {
+    let folder = measured();
+    copy(folder.path(), other_build);
+    let same = json(folder.path(), &["diff", "a", "b"], 0);
+    assert_eq!((&same["regression"], &same["worse"]), (&Value::from(false), &Value::from(0)), "{same}");
+    assert_eq!(same["cells"].as_array().map(Vec::len), Some(0), "{same}");
+    let all = json(folder.path(), &["diff", "a", "b", "--all"], 0);
+    assert_eq!(all["cells"].as_array().map(|cells| cells.len() as u64), all["paired"].as_u64());
+    copy(folder.path(), |row| {
+        other_build(row);
+        if row.planner == "first-fit/size" && row.buffers == 100 {
+            row.height = row.height.map(|height| height + 512);
+        }
+    });
+    let worse = json(folder.path(), &["diff", "a", "b"], 1);
+    assert_eq!(worse["cells"].as_array().map(Vec::len), Some(1), "{worse}");
+    assert_eq!(worse["cells"][0]["height"]["verdict"], "worse");
+    let (text, _) = run(folder.path(), &["diff", "a", "b"], 1);
+    assert!(text.contains("1 worse, 0 better") && text.contains("synthetic/uniform/n100/s0"), "{text}");
+    assert_eq!(json(folder.path(), &["diff", "b", "a"], 0)["better"], 1);
+}
+
+#[test]
+fn a_slowdown_beyond_threshold_and_noise_is_a_regression() {
+    let folder = measured();
+    let slower = |factor: u64| {
+        move |row: &mut Record| {
+            other_build(row);
+            row.samples_ns = [100, 101, 99, 102, 98].map(|percent| percent * factor * 10_000).to_vec();
+        }
+    };
+    let path = folder.path();
+    copy(path, slower(100));
+    std::fs::rename(path.join("b"), path.join("even")).expect("renames");
+    copy(path, slower(120));
+    let found = json(path, &["diff", "even", "b"], 1);
+    assert!(found["worse"].as_u64() > Some(3) && found["worse"] == found["paired"], "{found}");
+    assert!(found["cells"][0]["time"]["ratio"].as_f64().is_some_and(|ratio| (ratio - 1.2).abs() < 1e-6));
+    json(path, &["diff", "even", "b", "--threshold", "25%"], 0);
+    copy(path, |row| {
+        slower(200)(row);
+        row.lane = Lane::Quality;
+    });
+    let beside = json(path, &["diff", "even", "b"], 0);
+    assert!(beside["remarks"].to_string().contains("beside others"), "{beside}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = measured();
+    let path = folder.path();
+    copy(path, |row| {
+        other_build(row);
+        row.provenance.host = "elsewhere".to_owned();
+        row.samples_ns.iter_mut().for_each(|ns| *ns *= 3);
+    });
+    let (_, told) = run(path, &["diff", "a", "b"], 2);
+    assert!(told.contains("the hosts differ") && told.contains("--across-hosts"), "{told}");
+    let shown = json(path, &["diff", "a", "b", "--across-hosts"], 0);
+    assert!(shown["remarks"].to_string().contains("not judged"), "{shown}");
+    assert_eq!(json(path, &["diff", "a", "b", "--force"], 1)["regression"], true);
+    copy(path, |row| row.wall_limit_ns = Some(1_000_000_000));
+    let (_, told) = run(path, &["diff", "a", "b"], 2);
+    assert!(told.contains("limits"), "{told}");
+    assert!(json(path, &["diff", "a", "b", "--force"], 0)["paired"].as_u64() > Some(0));
+    copy(path, |row| row.provenance.flags = "debug".to_owned());
+    let (_, told) = run(path, &["diff", "a", "b", "--across-hosts"], 2);
+    assert!(told.contains("flags"), "{told}");
+    copy(path, |row| row.seed = 9);
+    let (_, told) = run(path, &["diff", "a", "b"], 2);
+    assert!(told.contains("no cell in common"), "{told}");
+    for words in
+        [vec!["diff"], vec!["diff", "a"], vec!["diff", "a", "nowhere"], vec!["diff", "--suite", "smoke"]]
+    {
+        run(path, &words, 2);
+    }
+}
+
+#[test]
+fn cells_of_one_side_are_listed() {
+    let folder = measured();
+    copy(folder.path(), |row| {
+        if row.planner == "first-fit/start" {
+            row.planner = "new".to_owned();
+        }
+    });
+    let (text, _) = run(folder.path(), &["diff", "a", "b"], 0);
+    assert!(text.contains("in A alone:\n  first-fit/start on synthetic/uniform/n10/s0"), "{text}");
+    assert!(text.contains("in B alone:\n  new on synthetic/uniform/n10/s0"), "{text}");
+}
+
+#[test]
+fn two_builds_are_measured_in_turns() {
+    let folder = tempdir().expect("a folder");
+    let binary = assert_cmd::cargo::cargo_bin("planlab");
+    // The other build is a script, which may say other words.
+    write(
+        folder.path(),
+        "b.sh",
+        format!("#!/bin/sh\necho turn >> turns\nexec {} \"$@\"\n", binary.display()),
+    );
+    let script = folder.path().join("b.sh");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("executable");
+    let binary = binary.display().to_string();
+    let words = [
+        "diff",
+        "--interleave",
+        "--a-binary",
+        &binary,
+        "--b-binary",
+        "b.sh",
+        "--workload",
+        "synthetic/uniform/n10/s0",
+        "--workload",
+        "synthetic/uniform/n100/s0",
+        "--planner",
+        "bump",
+        "--reps",
+        "3",
+        "--out",
+        "turns-of-two",
+        "--threshold",
+        "10000%",
+    ];
+    let diff = json(folder.path(), &words, 0);
+    assert_eq!((&diff["paired"], &diff["better"]), (&Value::from(2), &Value::from(0)), "{diff}");
+    let turns = std::fs::read_to_string(folder.path().join("turns")).expect("told");
+    assert_eq!(turns.lines().count(), 6, "a turn for each workload and repetition");
+    for side in ["a", "b"] {
+        let rows = read_records(folder.path().join("turns-of-two").join(side)).expect("rows");
+        assert_eq!(rows.len(), 6, "{side}");
+        assert!(rows.iter().all(|row| row.lane == Lane::Timing && row.status.is_answer()));
+    }
+    // The order turns: on one workload A begins, then B, then A.
+    let started = |side: &str, repetition: u32| {
+        let rows = read_records(folder.path().join("turns-of-two").join(side)).expect("rows");
+        let row = rows.iter().find(|row| row.buffers == 10 && row.repetition == repetition).expect("a row");
+        row.started_ns
+    };
+    let a_first: Vec<bool> = (0..3).map(|at| started("a", at) < started("b", at)).collect();
+    assert!(a_first[0] != a_first[1] && a_first[1] != a_first[2], "{a_first:?}");
+    // The rows are there already: nothing is run again but the builds that would.
+    json(folder.path(), &words, 0);
+    let (_, told) =
+        run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
+    assert!(told.contains("--a-binary nothing"), "{told}");
+}
+
+#[test]
+fn growth_becomes_tables() {
+    let folder = tempdir().expect("a folder");
+    let bench = [
+        "bench",
+        "--suite",
+        "scale",
+        "--workload",
+        "synthetic/chain/n1000/s0",
+        "--workload",
+        "synthetic/chain/n10000/s0",
+        "--planner",
+        "bump",
+        "--planner",
+        "exact",
+        "--planner",
+        "best-fit",
+        "--out",
+        "s",
+    ];
+    run(folder.path(), &bench, 0);
+    let rows = read_records(folder.path().join("s")).expect("rows");
+    assert_eq!(rows.len(), 4, "a search is not quick");
+    assert!(rows.iter().all(|row| row.status != Status::Timeout));
+    let told = json(folder.path(), &["scale", "s", "-o", "tables"], 0);
+    assert_eq!(told["curves"], 2, "{told}");
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join("tables").join(name)).expect("written");
+    let page = read("scale.md");
+    assert!(page.contains("## synthetic/chain") && page.contains("n = 10000"), "{page}");
+    assert!(page.contains("(2 points)") && page.contains("Made by `planlab scale s -o tables`"), "{page}");
+    assert_eq!(read("scale.csv").lines().count(), 5);
+    assert!(read("scale-fits.csv").starts_with("family,planner,figure,exponent,from,to,points,r_squared\n"));
+    let (_, told) = run(folder.path(), &["scale", "s", "--suite", "none", "-o", "tables"], 2);
+    assert!(told.contains("two sizes"), "{told}");
+}

@@ -1,0 +1,154 @@
+//! The page of claims: what others published, and our figures from the records at hand.
+
+use maud::{Markup, html};
+
+use crate::claims::{Claim, Kind};
+use crate::format::{bytes, nanoseconds, percent};
+use crate::model::{Cell, Model};
+use crate::nets::PoolTotals;
+use crate::table::{Table, Value};
+
+/// Our figures for a claim.
+#[derive(Default)]
+struct Ours<'m> {
+    /// Cells with the figure, and the figure.
+    figures: Vec<(&'m Cell, f64)>,
+    /// Cells of the claim, with or without the figure.
+    cells: usize,
+}
+
+/// A line for each claim; `page` gives the page of a workload.
+pub(crate) fn table(
+    model: &Model,
+    claims: &[Claim],
+    totals: &PoolTotals,
+    page: impl Fn(usize) -> String,
+) -> Table {
+    let mut table = Table::new(
+        "claims",
+        "What others published, and the same figure of the records at hand, from the least to the greatest of its \
+         cells. Cells: those with the figure, of those that ran. Lies: our figures within, below or above what was \
+         published.",
+        &[
+            ("id", "Claim"),
+            ("claim", "In words"),
+            ("source", "Source"),
+            ("published", "Published"),
+            ("ours", "Ours"),
+            ("lies", "Lies"),
+            ("with_figure", "Cells"),
+            ("cells", "of"),
+            ("example", "Cell"),
+            ("command", "Command"),
+        ],
+    );
+    for claim in claims {
+        let ours = ours(model, claim, totals);
+        table.push(vec![
+            Value::text(&claim.id),
+            Value::text(&claim.claim),
+            Value::text(&claim.source),
+            Value::text(&claim.published),
+            shown(claim, &ours),
+            Value::text(lies(claim, &ours)),
+            Value::count(ours.figures.len()),
+            Value::count(ours.cells),
+            Value::or_missing(extreme(&ours).map(|cell| {
+                let name = format!("{} on {}", model.planner(cell).label, model.row(cell).workload);
+                Value::Link(name, page(cell.workload))
+            })),
+            Value::text(&claim.command),
+        ]);
+    }
+    table
+}
+
+/// The body of the page.
+pub(crate) fn body(table: &Table) -> Markup {
+    html! {
+        h1 { "Claims" }
+        p.note {
+            "Figures of papers and of public programs beside ours. Ours are computed from the records of this report; "
+            "where it has none, the command says how to measure it. Where figures differ, docs/claims.md says why, as far "
+            "as it is known. The linked cell is that of the greatest of our figures."
+        }
+        (table.to_html(""))
+    }
+}
+
+fn ours<'m>(model: &'m Model, claim: &Claim, totals: &PoolTotals) -> Ours<'m> {
+    let mut ours = Ours::default();
+    for cell in model.cells.iter().filter(|cell| claim.is_about(model.row(cell))) {
+        ours.cells += 1;
+        ours.figures.extend(figure(model, cell, claim.figure, totals).map(|figure| (cell, figure)));
+    }
+    ours.figures.sort_by(|a, b| a.1.total_cmp(&b.1));
+    ours
+}
+
+fn figure(model: &Model, cell: &Cell, kind: Kind, totals: &PoolTotals) -> Option<f64> {
+    let row = model.row(cell);
+    let height = || row.height.filter(|_| row.status.is_answer()).map(crate::format::real);
+    match kind {
+        Kind::Height => height(),
+        Kind::HeightOverLoad => height().filter(|_| row.load > 0).map(|h| h / crate::format::real(row.load)),
+        Kind::Seconds => cell.time_ns.map(|ns| ns / 1e9),
+        Kind::Proved => Some(if row.status == planlab_results::Status::Optimal { 1.0 } else { 0.0 }),
+        Kind::TotalReduction => {
+            let total = totals.get(&row.workload)?;
+            let kept = crate::format::real(total.parameters?);
+            Some(1.0 - (kept + height()?) / (kept + crate::format::real(total.pool?)))
+        }
+    }
+}
+
+fn shown(claim: &Claim, ours: &Ours<'_>) -> Value {
+    let (Some((_, least)), Some((_, most))) = (ours.figures.first(), ours.figures.last()) else {
+        return Value::text(if ours.cells == 0 { "not measured here" } else { "no answer" });
+    };
+    if claim.figure == Kind::Proved {
+        let proved = ours.figures.iter().filter(|(_, proved)| *proved > 0.0).count();
+        return Value::text(format!("{proved} of {}", ours.figures.len()));
+    }
+    let (least, most) = (written(claim.figure, *least), written(claim.figure, *most));
+    Value::text(if least == most { least } else { format!("{least} to {most}") })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes of a plan")]
+fn written(kind: Kind, figure: f64) -> String {
+    match kind {
+        Kind::Height => format!("{} bytes ({})", figure as u64, bytes(figure as u64)),
+        Kind::HeightOverLoad | Kind::Proved => format!("{figure:.4}"),
+        Kind::Seconds => nanoseconds(figure * 1e9),
+        Kind::TotalReduction => percent(figure),
+    }
+}
+
+/// The cell with the greatest figure.
+fn extreme<'m>(ours: &Ours<'m>) -> Option<&'m Cell> {
+    ours.figures.last().map(|(cell, _)| *cell)
+}
+
+/// Where our figures lie against the published ones.
+fn lies(claim: &Claim, ours: &Ours<'_>) -> &'static str {
+    let (Some((_, least)), Some((_, most))) = (ours.figures.first(), ours.figures.last()) else { return "" };
+    // What is published is rounded.
+    let above = |figure: f64| claim.high.is_some_and(|high| figure > high * (1.0 + 1e-9));
+    let below = |figure: f64| claim.low.is_some_and(|low| figure < low * (1.0 - 1e-9));
+    let (too_high, too_low) = (above(*most), below(*least));
+    if claim.low.is_none() && claim.high.is_none() {
+        ""
+    } else if above(*least) {
+        "above"
+    } else if below(*most) {
+        "below"
+    } else if too_high && too_low {
+        "within, below and above"
+    } else if too_high {
+        "within and above"
+    } else if too_low {
+        "within and below"
+    } else {
+        "within"
+    }
+}

@@ -1,0 +1,157 @@
+//! The page of sizes: how time, memory and height grow with the number of buffers.
+
+use maud::{Markup, html};
+use planlab_results::scale::{Curve, ScalePoint};
+use planlab_results::statistics::PowerFit;
+
+use super::index::Figure;
+use super::layout::plot;
+use crate::ReportError;
+use crate::format::{nanoseconds, real};
+use crate::model::Model;
+use crate::plots::{Series, time};
+use crate::table::{Table, Value};
+
+/// What a page of sizes is made of.
+pub(crate) struct Scale {
+    pub(crate) points: Table,
+    pub(crate) fits: Table,
+    pub(crate) figures: Vec<Figure>,
+}
+
+impl Scale {
+    pub(crate) fn new(model: &Model, curves: &[Curve]) -> Self {
+        let families = curves.chunk_by(|a, b| a.family == b.family);
+        let figures = families.filter_map(|family| figure(model, family)).collect();
+        Self { points: points(curves), fits: fits(curves), figures }
+    }
+}
+
+/// The body of the page.
+pub(crate) fn body(scale: &Scale) -> Result<Markup, ReportError> {
+    Ok(html! {
+        h1 { "Growth with the number of buffers" }
+        @if scale.points.rows.is_empty() {
+            p.note {
+                "No planner ran on two sizes of one family. The suite for it is " code { "scale" } ": "
+                code { "just bench-scale" } "."
+            }
+        } @else {
+            p.note {
+                "A family is what keys share that differ in size and seed alone. The same as Markdown: "
+                code { "planlab scale RESULTS -o DIR" } "."
+            }
+            (scale.fits.to_html(""))
+            @for (drawing, caption) in &scale.figures {
+                h2 { (drawing.title()) }
+                (plot(drawing, caption)?)
+            }
+            h2 { "All points" }
+            (scale.points.to_html(""))
+        }
+    })
+}
+
+fn figure(model: &Model, family: &[Curve]) -> Option<Figure> {
+    let series = |(at, curve): (usize, &Curve)| {
+        let known = model.planners.iter().position(|planner| planner.label == curve.label);
+        // A planner has one look in all of a report, where the report knows it by this name.
+        Series { label: curve.label.clone(), number: known.unwrap_or(at) }
+    };
+    let timings: Vec<time::Timings> = family
+        .iter()
+        .enumerate()
+        .map(|numbered| (series(numbered), numbered.1.points.iter().filter_map(timing).collect()))
+        .collect();
+    let drawing = time::plot(&format!("Planning time against size: {}", family[0].family), &timings)?;
+    let caption = "Median of the samples of cells that ran alone; cells without an answer are no points. The lines \
+                   are least-squares fits, the legend gives their exponents.";
+    Some((drawing, caption.to_owned()))
+}
+
+fn timing(point: &ScalePoint) -> Option<time::Timing> {
+    Some(time::Timing {
+        workload: point.workload.clone(),
+        buffers: real(point.buffers.max(1)),
+        nanoseconds: point.time_ns?.max(1.0),
+    })
+}
+
+fn fits(curves: &[Curve]) -> Table {
+    let mut table = Table::new(
+        "scale-fits",
+        "Exponents: the least-squares line through the logarithms of size and figure, with the 95 % interval of \
+         its slope. Time: over all sizes with an answer. Memory: the most that the process had resident, \
+         program and instance included, over sizes of 10 000 buffers and more. Without answer: sizes that are no \
+         points, so that the exponent of a planner that ran out of time is of the smaller sizes alone.",
+        &[
+            ("family", "Family"),
+            ("planner", "Planner"),
+            ("time_exponent", "Time"),
+            ("time_from", "from"),
+            ("time_to", "to"),
+            ("time_points", "Points"),
+            ("without_answer", "Without answer"),
+            ("memory_exponent", "Memory"),
+            ("memory_from", "from"),
+            ("memory_to", "to"),
+            ("memory_points", "Points"),
+        ],
+    );
+    for curve in curves {
+        let without = curve.points.iter().filter(|point| !point.status.is_answer()).count();
+        let mut row = vec![Value::text(&curve.family), Value::text(&curve.label)];
+        row.extend(fit(curve.time.as_ref()));
+        row.push(Value::count(without));
+        row.extend(fit(curve.memory.as_ref()));
+        table.push(row);
+    }
+    table
+}
+
+fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
+    let interval = fit.and_then(|fit| fit.exponent_interval);
+    let number = |value: Option<f64>| Value::or_missing(value.map(Value::Number));
+    [
+        number(fit.map(|fit| fit.exponent)),
+        number(interval.map(|interval| interval.low)),
+        number(interval.map(|interval| interval.high)),
+        Value::or_missing(fit.map(|fit| Value::count(fit.points))),
+    ]
+}
+
+fn points(curves: &[Curve]) -> Table {
+    let mut table = Table::new(
+        "scale",
+        "Every planner on every size. A cell without an answer has its status, a time-out its limit.",
+        &[
+            ("family", "Family"),
+            ("planner", "Planner"),
+            ("buffers", "Buffers"),
+            ("workload", "Workload"),
+            ("status", "Status"),
+            ("time_ns", "Time"),
+            ("peak_rss_bytes", "Memory"),
+            ("height_over_load", "Height / load"),
+        ],
+    );
+    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))) {
+        table.push(vec![
+            Value::text(&curve.family),
+            Value::text(&curve.label),
+            Value::Count(point.buffers),
+            Value::text(&point.workload),
+            Value::text(ended(point)),
+            Value::or_missing(point.time_ns.map(Value::Nanoseconds)),
+            Value::or_missing(point.peak_rss_bytes.map(Value::Bytes)),
+            Value::or_missing(point.height_over_load.map(Value::Number)),
+        ]);
+    }
+    table
+}
+
+fn ended(point: &ScalePoint) -> String {
+    let limit = point.wall_limit_ns.filter(|_| point.status == planlab_results::Status::Timeout);
+    let limit = limit.map(|ns| format!(" after {}", nanoseconds(real(ns)))).unwrap_or_default();
+    format!("{}{limit}", point.status.name())
+}

@@ -1,0 +1,223 @@
+//! What changed in one cell.
+
+use super::DiffOptions;
+use super::pairs::{CellName, Pair};
+use super::timing::{Noise, Samples, TimeChange, is_cut};
+use crate::record::{Record, Status};
+
+/// A value of either side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sides<T> {
+    /// Before.
+    pub a: T,
+    /// After.
+    pub b: T,
+}
+
+/// What a change comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// None, or none that counts.
+    #[default]
+    Same,
+    /// For the better.
+    Better,
+    /// For the worse.
+    Worse,
+    /// It may be chance: what there is cannot tell.
+    Undecided,
+}
+
+impl Verdict {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    fn of<T: Ord>(a: &T, b: &T) -> Self {
+        match b.cmp(a) {
+            std::cmp::Ordering::Less => Self::Better,
+            std::cmp::Ordering::Equal => Self::Same,
+            std::cmp::Ordering::Greater => Self::Worse,
+        }
+    }
+}
+
+/// What changed in one cell from side A to side B.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Change {
+    /// Which cell.
+    pub cell: CellName,
+    /// Its status: that of the middle one of the repetitions.
+    pub status: Sides<Status>,
+    /// A status is worse that is further from a proof.
+    pub status_verdict: Verdict,
+    /// The height of the middle one of the repetitions that have an answer, bytes.
+    pub height: Sides<Option<u64>>,
+    /// A height is worse that is higher.
+    pub height_verdict: Verdict,
+    /// The bound of the middle one of the repetitions, bytes. It is shown, not judged.
+    pub bound: Sides<u64>,
+    /// The time; `None` where a side has none that may be compared.
+    pub time: Option<TimeChange>,
+}
+
+impl Change {
+    pub(super) fn new(
+        pair: &Pair<'_>,
+        samples: Option<&Samples>,
+        noise: &Noise,
+        options: &DiffOptions,
+    ) -> Self {
+        let (a, b) = (pair.a.as_slice(), pair.b.as_slice());
+        Self {
+            cell: pair.name.clone(),
+            status: Sides { a: middle_status(a), b: middle_status(b) },
+            status_verdict: status_verdict(a, b),
+            height: Sides { a: middle(&heights(a)), b: middle(&heights(b)) },
+            height_verdict: height_verdict(a, b),
+            bound: Sides { a: middle(&bounds(a)).unwrap_or(0), b: middle(&bounds(b)).unwrap_or(0) },
+            time: samples.map(|samples| samples.change(noise, options)),
+        }
+    }
+
+    /// The verdicts on status, height and time.
+    pub(crate) fn verdicts(&self) -> [Verdict; 3] {
+        [self.status_verdict, self.height_verdict, self.time.map(|time| time.verdict).unwrap_or_default()]
+    }
+
+    /// Whether something is worse.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        self.verdicts().contains(&Verdict::Worse)
+    }
+
+    /// Whether nothing is worse and something better.
+    #[must_use]
+    pub fn is_better(&self) -> bool {
+        !self.is_worse() && self.verdicts().contains(&Verdict::Better)
+    }
+
+    /// Whether anything differs that may be more than chance, the bound included.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.verdicts() != [Verdict::Same; 3] || self.bound.a != self.bound.b
+    }
+}
+
+/// The lower middle.
+fn middle<T: Copy + Ord>(values: &[T]) -> Option<T> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}
+
+fn heights(rows: &[&Record]) -> Vec<u64> {
+    rows.iter().filter(|row| row.status.is_answer()).filter_map(|row| row.height).collect()
+}
+
+fn bounds(rows: &[&Record]) -> Vec<u64> {
+    rows.iter().map(|row| row.bound).collect()
+}
+
+/// How far a status is from the best: a proof, an answer, none, a failure, a lie.
+const fn distance(status: Status, at_capacity: bool) -> u8 {
+    match status {
+        Status::Optimal | Status::Infeasible => 0,
+        // A plan that fits is all that was asked for.
+        Status::Feasible if at_capacity => 0,
+        Status::Feasible => 1,
+        Status::Unknown | Status::Unsupported | Status::Timeout | Status::Interrupted => 2,
+        Status::OutOfMemory | Status::Crashed | Status::Killed | Status::BadOutput => 3,
+        Status::InvalidOverlap | Status::Misaligned | Status::OverCapacity | Status::BoundRefuted => 4,
+    }
+}
+
+fn distances(rows: &[&Record]) -> Vec<(u8, Status)> {
+    rows.iter().map(|row| (distance(row.status, row.target_bytes.is_some()), row.status)).collect()
+}
+
+fn middle_status(rows: &[&Record]) -> Status {
+    middle(&distances(rows)).map_or(Status::Unknown, |(_, status)| status)
+}
+
+fn status_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
+    let (of_a, of_b) = (distances(a), distances(b));
+    if contradicts(&of_a, &of_b) {
+        return Verdict::Worse;
+    }
+    let ranks = |side: &[(u8, Status)]| -> Vec<u8> { side.iter().map(|(rank, _)| *rank).collect() };
+    let (of_a, of_b) = (ranks(&of_a), ranks(&of_b));
+    let verdict = Verdict::of(&middle(&of_a), &middle(&of_b));
+    let by_limit = match verdict {
+        Verdict::Worse => is_near_limit(a) && is_without_failure(&of_b),
+        Verdict::Better => is_near_limit(b) && is_without_failure(&of_a),
+        Verdict::Same | Verdict::Undecided => false,
+    };
+    if by_limit && !is_apart(&of_a, &of_b) { Verdict::Undecided } else { verdict }
+}
+
+fn is_without_failure(distances: &[u8]) -> bool {
+    distances.iter().all(|&own| own <= distance(Status::Timeout, false))
+}
+
+/// Whether one side has a plan for what the other proves impossible.
+fn contradicts(a: &[(u8, Status)], b: &[(u8, Status)]) -> bool {
+    let proves = |side: &[(u8, Status)]| side.iter().any(|(_, status)| *status == Status::Infeasible);
+    let finds = |side: &[(u8, Status)]| {
+        side.iter().any(|(_, status)| matches!(status, Status::Optimal | Status::Feasible))
+    };
+    (proves(a) && finds(b)) || (finds(a) && proves(b))
+}
+
+/// Whether the better side needed more than half of the time limit: the other may have missed it by chance.
+fn is_near_limit(rows: &[&Record]) -> bool {
+    let needed = |row: &Record| {
+        let found = row.trajectory.iter().find(|point| point.height.is_some());
+        let whole = row.samples_ns.iter().copied().max();
+        match row.status {
+            Status::Feasible => found.map(|point| point.elapsed_ns).or(whole),
+            _ => whole,
+        }
+    };
+    rows.iter().any(|row| match (needed(row), row.wall_limit_ns) {
+        (Some(needed), Some(limit)) => needed > limit / 2,
+        _ => false,
+    })
+}
+
+fn height_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
+    let is_asked = |rows: &[&Record]| rows.iter().any(|row| row.target_bytes.is_some());
+    let (of_a, of_b) = (heights(a), heights(b));
+    let (Some(middle_a), Some(middle_b)) = (middle(&of_a), middle(&of_b)) else { return Verdict::Same };
+    // A capacity asks for any plan that fits.
+    if is_asked(a) || is_asked(b) {
+        return Verdict::Same;
+    }
+    let verdict = Verdict::of(&middle_a, &middle_b);
+    let certain = verdict == Verdict::Same || is_repeatable(a) && is_repeatable(b) || is_apart(&of_a, &of_b);
+    if certain { verdict } else { Verdict::Undecided }
+}
+
+/// Whether the same build gives the same plan again: nothing cut the run, it had one thread, and its repetitions
+/// agree.
+fn is_repeatable(rows: &[&Record]) -> bool {
+    let heights = heights(rows);
+    heights.windows(2).all(|pair| pair[0] == pair[1])
+        && rows.iter().all(|row| !is_cut(row) && row.threads() == 1)
+}
+
+/// Whether enough values of either side are all on one side of the other's.
+fn is_apart<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
+    let (Some(low_a), Some(high_a)) = (a.iter().min(), a.iter().max()) else { return false };
+    let (Some(low_b), Some(high_b)) = (b.iter().min(), b.iter().max()) else { return false };
+    // Of five on either side, one in 126 is so by chance.
+    a.len() >= 5 && b.len() >= 5 && (high_a < low_b || high_b < low_a)
+}

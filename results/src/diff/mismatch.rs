@@ -1,0 +1,164 @@
+//! What makes two sides no fair comparison, and what a reader should know besides.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::DiffOptions;
+use super::change::{Change, Sides, Verdict};
+use super::pairs::Pairing;
+use crate::record::{Lane, Record};
+
+/// A difference between the sides that is none of the planners'.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// Times are of different machines.
+    Hosts(Sides<Vec<String>>),
+    /// The builds have different profiles or flags.
+    Flags(Sides<Vec<String>>),
+    /// Cells differ in their limits alone.
+    Limits {
+        /// How many.
+        cells: usize,
+        /// The first.
+        example: String,
+    },
+}
+
+impl Mismatch {
+    /// Whether only times suffer from it.
+    #[must_use]
+    pub const fn is_of_hosts(&self) -> bool {
+        matches!(self, Self::Hosts(_))
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hosts(Sides { a, b }) => {
+                write!(f, "the hosts differ: {} and {}", a.join(", "), b.join(", "))
+            }
+            Self::Flags(Sides { a, b }) => {
+                write!(f, "the builds differ in their flags: `{}` and `{}`", a.join("`, `"), b.join("`, `"))
+            }
+            Self::Limits { cells, example } => {
+                write!(f, "{cells} cells differ in their limits alone, the first is {example}")
+            }
+        }
+    }
+}
+
+/// Something that a reader should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remark {
+    /// The sides did not take turns: what the machine did meanwhile looks like a change.
+    NotInTurns,
+    /// The builds were made by different compilers.
+    Compilers(Sides<Vec<String>>),
+    /// The sides were limited by different means.
+    Mechanisms(Sides<Vec<String>>),
+    /// Cells whose time changed beyond the threshold, with too few samples to be judged by themselves.
+    FewSamples {
+        /// How many.
+        cells: usize,
+    },
+    /// Cells whose times were taken beside others and are not compared.
+    Beside {
+        /// How many.
+        cells: usize,
+    },
+    /// Times are shown and not judged.
+    TimesNotJudged,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInTurns => f.write_str(
+                "one side was measured after the other: a change that many planners share may be the machine's \
+                 (`diff --interleave` measures both in turns)",
+            ),
+            Self::Compilers(Sides { a, b }) => {
+                write!(f, "the compilers differ: {} and {}", a.join(", "), b.join(", "))
+            }
+            Self::Mechanisms(Sides { a, b }) => {
+                write!(f, "limits were enforced by {} and by {}", a.join(", "), b.join(", "))
+            }
+            Self::FewSamples { cells } => {
+                write!(
+                    f,
+                    "{cells} cells changed in time beyond the threshold and have too few samples to be judged by \
+                     themselves (--reps 5)"
+                )
+            }
+            Self::Beside { cells } => {
+                write!(f, "the times of {cells} cells were taken beside others and are not compared")
+            }
+            Self::TimesNotJudged => f.write_str("times are shown and not judged"),
+        }
+    }
+}
+
+/// What the paired rows of either side say of something.
+fn both(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Sides<Vec<String>> {
+    let (mut a, mut b) = (BTreeSet::new(), BTreeSet::new());
+    for pair in &pairing.pairs {
+        a.extend(pair.a.iter().map(|row| what(row)));
+        b.extend(pair.b.iter().map(|row| what(row)));
+    }
+    Sides { a: a.into_iter().collect(), b: b.into_iter().collect() }
+}
+
+fn differ(sides: Sides<Vec<String>>) -> Option<Sides<Vec<String>>> {
+    (sides.a != sides.b).then_some(sides)
+}
+
+pub(super) fn mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
+    let host = |row: &Record| {
+        let machine = &row.provenance;
+        format!("{} ({} cores of {}, kernel {})", machine.host, machine.cores, machine.cpu, machine.kernel)
+    };
+    let limits = pairing
+        .other_limits
+        .first()
+        .map(|first| Mismatch::Limits { cells: pairing.other_limits.len(), example: first.to_string() });
+    let hosts = differ(both(pairing, host)).map(Mismatch::Hosts);
+    let flags = differ(both(pairing, |row| row.provenance.flags.clone())).map(Mismatch::Flags);
+    [hosts, flags, limits].into_iter().flatten().collect()
+}
+
+pub(super) fn remarks(pairing: &Pairing<'_>, changes: &[Change], options: &DiffOptions) -> Vec<Remark> {
+    let has_times = changes.iter().any(|change| change.time.is_some());
+    let few = changes.iter().filter(|change| {
+        change.time.is_some_and(|time| time.noise.is_none() && time.verdict == Verdict::Undecided)
+    });
+    let beside = pairing.pairs.iter().filter(|pair| {
+        pair.a.iter().chain(&pair.b).any(|row| row.lane == Lane::Quality && row.status.is_answer())
+    });
+    let cells = |count: usize| (count > 0).then_some(count);
+    [
+        (has_times && options.judge_times && !in_turns(pairing)).then_some(Remark::NotInTurns),
+        (has_times && !options.judge_times).then_some(Remark::TimesNotJudged),
+        differ(both(pairing, |row| row.provenance.rustc.clone())).map(Remark::Compilers),
+        differ(both(pairing, |row| row.mechanism.clone())).map(Remark::Mechanisms),
+        cells(few.count()).filter(|_| options.judge_times).map(|cells| Remark::FewSamples { cells }),
+        cells(beside.count()).map(|cells| Remark::Beside { cells }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Whether either side began before the other had ended.
+fn in_turns(pairing: &Pairing<'_>) -> bool {
+    let a = span(pairing.pairs.iter().flat_map(|pair| &pair.a));
+    let b = span(pairing.pairs.iter().flat_map(|pair| &pair.b));
+    a.0 <= b.1 && b.0 <= a.1
+}
+
+/// When the first and the last row began.
+fn span<'p, 'r: 'p>(rows: impl Iterator<Item = &'p &'r Record>) -> (u64, u64) {
+    rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row.started_ns), last.max(row.started_ns)))
+}

@@ -1,0 +1,128 @@
+//! Which cells of two sides belong together.
+
+use std::collections::BTreeMap;
+
+use crate::cells::latest_builds;
+use crate::record::Record;
+
+/// What a cell is, whatever build ran it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct CellName {
+    /// The planner with its parameters.
+    pub label: String,
+    /// The workload's key, as side A names it where both have the cell.
+    pub workload: String,
+    /// Digest of the instance.
+    pub instance: String,
+    /// Seed of the run's random numbers.
+    pub seed: u64,
+    /// Capacity that was asked for, bytes.
+    pub target_bytes: Option<u64>,
+    /// Wall limit, nanoseconds.
+    pub wall_limit_ns: Option<u64>,
+    /// Memory limit, bytes.
+    pub memory_limit_bytes: Option<u64>,
+}
+
+impl CellName {
+    fn of(record: &Record) -> Self {
+        Self {
+            label: record.planner_label(),
+            workload: record.workload.clone(),
+            instance: record.instance.clone(),
+            seed: record.seed,
+            target_bytes: record.target_bytes,
+            wall_limit_ns: record.wall_limit_ns,
+            memory_limit_bytes: record.memory_limit_bytes,
+        }
+    }
+}
+
+/// The rows of one cell on both sides, at least one on either.
+pub(super) struct Pair<'r> {
+    pub(super) name: CellName,
+    pub(super) a: Vec<&'r Record>,
+    pub(super) b: Vec<&'r Record>,
+}
+
+/// A workload's name is not in it: one content may have two.
+type Problem = (String, String, u64, Option<u64>, Option<u64>);
+/// Wall time and memory.
+type Limits = (Option<u64>, Option<u64>);
+type Key = (Problem, Limits);
+type Side<'r> = BTreeMap<Key, Vec<&'r Record>>;
+
+fn key(record: &Record) -> Key {
+    let problem = (
+        record.planner_label(),
+        record.instance.clone(),
+        record.seed,
+        record.target_bytes,
+        // A part of the parameters in rows of today, and not of all.
+        record.work_limit,
+    );
+    (problem, (record.wall_limit_ns, record.memory_limit_bytes))
+}
+
+/// All cells of two sides.
+pub(super) struct Pairing<'r> {
+    pub(super) pairs: Vec<Pair<'r>>,
+    pub(super) only_a: Vec<CellName>,
+    pub(super) only_b: Vec<CellName>,
+    /// Cells that differ in their limits alone.
+    pub(super) other_limits: Vec<CellName>,
+}
+
+impl<'r> Pairing<'r> {
+    /// Pairs equal cells; with `across_limits` those too that differ in their limits alone, where it is clear
+    /// which belongs to which.
+    pub(super) fn new(a: &'r [Record], b: &'r [Record], across_limits: bool) -> Self {
+        let (mut a, mut b): (Side<'r>, Side<'r>) = (latest_builds(a, key), latest_builds(b, key));
+        let equal: Vec<Key> = a.keys().filter(|key| b.contains_key(*key)).cloned().collect();
+        let mut pairs: Vec<Pair<'r>> =
+            equal.iter().filter_map(|key| pair(a.remove(key)?, b.remove(key)?)).collect();
+        let alike = alike(&a, &b);
+        let mut other_limits = Vec::new();
+        for (of_a, of_b) in alike {
+            let Some(pair) = a.remove(&of_a).zip(b.remove(&of_b)).and_then(|(a, b)| pair(a, b)) else {
+                continue;
+            };
+            other_limits.push(pair.name.clone());
+            if across_limits {
+                pairs.push(pair);
+            }
+        }
+        pairs.sort_by(|x, y| x.name.cmp(&y.name));
+        Self { pairs, only_a: names(a), only_b: names(b), other_limits }
+    }
+}
+
+fn pair<'r>(a: Vec<&'r Record>, b: Vec<&'r Record>) -> Option<Pair<'r>> {
+    Some(Pair { name: CellName::of(a.first()?), a, b })
+}
+
+fn names(side: Side<'_>) -> Vec<CellName> {
+    let mut names: Vec<CellName> =
+        side.into_values().filter_map(|rows| rows.first().map(|row| CellName::of(row))).collect();
+    names.sort();
+    names
+}
+
+/// Keys of cells that are one problem under different limits, where either side has one of them alone.
+fn alike(a: &Side<'_>, b: &Side<'_>) -> Vec<(Key, Key)> {
+    let alone = |side: &Side<'_>| {
+        let mut limits: BTreeMap<Problem, Vec<Limits>> = BTreeMap::new();
+        for (problem, own) in side.keys() {
+            limits.entry(problem.clone()).or_default().push(*own);
+        }
+        limits.retain(|_, limits| limits.len() == 1);
+        limits
+    };
+    let other = alone(b);
+    let both = alone(a).into_iter().filter_map(|(problem, of_a)| {
+        let of_b = other.get(&problem)?;
+        Some(((problem.clone(), of_a[0]), (problem, of_b[0])))
+    });
+    both.collect()
+}

@@ -1,0 +1,250 @@
+//! What a diff finds and what it does not: planted changes, equal sides, sides that cannot be compared.
+
+mod common;
+
+use common::row;
+use planlab_results::diff::{Diff, DiffOptions, Mismatch, Remark, Verdict};
+use planlab_results::{Lane, Point, Record, Status};
+
+const PLANNERS: [&str; 4] = ["best-fit", "bump", "first-fit/size", "greedy-by-size"];
+
+/// SplitMix64.
+struct Draw(u64);
+
+impl Draw {
+    /// Between 0 and 1.
+    fn share(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        f64::from(u32::try_from((word ^ (word >> 31)) >> 32).expect("32 bits")) / f64::from(u32::MAX)
+    }
+
+    /// Nearly normal, of deviation 1.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
+    }
+}
+
+/// How times stray on a machine that others use too.
+#[derive(Clone, Copy)]
+struct Noise {
+    /// Of samples of one process.
+    sample: f64,
+    /// Of processes.
+    process: f64,
+    /// One of so many samples takes half as long again.
+    outlier: f64,
+}
+
+const VM: Noise = Noise { sample: 0.04, process: 0.03, outlier: 0.05 };
+
+fn cell(planner: &str, workload: usize) -> Record {
+    let mut record = row(&format!("{planner} {workload}"), 0);
+    record.planner = planner.to_owned();
+    record.workload = format!("synthetic/uniform/n{workload}/s0");
+    record.instance = format!("{workload:064x}");
+    (record.seed, record.height) = (0, Some(1000));
+    (record.load, record.bound) = (900, 900);
+    record
+}
+
+/// Rows of all planners on so many workloads, each so often; times of one planner are multiplied.
+fn side(seed: u64, (workloads, repetitions): (usize, u32), noise: Noise, slow: (&str, f64)) -> Vec<Record> {
+    let mut draw = Draw(seed);
+    let mut rows = Vec::new();
+    for repetition in 0..repetitions {
+        for workload in 1..=workloads {
+            for planner in PLANNERS {
+                let size = f64::from(u32::try_from(workload).expect("small"));
+                let factor = if planner == slow.0 { slow.1 } else { 1.0 };
+                let process = (noise.process * draw.normal()).exp();
+                let mut sample = || {
+                    let burst = if draw.share() < noise.outlier { 1.5 } else { 1.0 };
+                    let time = 20_000.0 * size * factor * process * burst;
+                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+                    let whole = (time * (noise.sample * draw.normal()).exp()) as u64;
+                    whole
+                };
+                let samples_ns = (0..5).map(|_| sample()).collect();
+                rows.push(Record { repetition, samples_ns, ..cell(planner, workload) });
+            }
+        }
+    }
+    rows
+}
+
+fn diff(a: &[Record], b: &[Record]) -> Diff {
+    Diff::new(a, b, &DiffOptions::default())
+}
+
+#[test]
+fn equal_sides_show_no_difference() {
+    let none = ("", 1.0);
+    for seed in 0..10 {
+        for shape in [(40, 1), (10, 10)] {
+            // One process for each side shows nothing of how processes differ.
+            let noise = if shape.1 == 1 { Noise { process: 0.0, ..VM } } else { VM };
+            let (a, b) = (side(seed, shape, noise, none), side(seed + 1000, shape, noise, none));
+            let diff = diff(&a, &b);
+            assert_eq!(diff.changes.len(), 4 * shape.0);
+            let found: Vec<String> = diff.regressions().map(|change| change.cell.to_string()).collect();
+            assert!(!diff.has_regression(), "seed {seed}, {shape:?}: {found:?}, {:?}", diff.planners);
+        }
+    }
+}
+
+#[test]
+fn a_planted_slowdown_of_a_fifth_is_found_and_only_there() {
+    for (seed, shape) in [(1, (40, 1)), (2, (10, 10)), (3, (3, 20))] {
+        let a = side(seed, shape, VM, ("", 1.0));
+        let b = side(seed + 500, shape, VM, ("first-fit/size", 1.2));
+        let forth = diff(&a, &b);
+        assert!(forth.has_regression(), "{shape:?}");
+        let planner = |diff: &Diff, label: &str| {
+            diff.planners.iter().find(|planner| planner.label == label).expect("there").clone()
+        };
+        let slow = planner(&forth, "first-fit/size").times;
+        if shape.0 >= 10 {
+            assert_eq!(slow.verdict, Verdict::Worse, "{slow:?}");
+        }
+        assert!((slow.ratio.expect("times") - 1.2).abs() < 0.04, "{slow:?}");
+        assert!(slow.interval.is_some_and(|interval| interval.low > 1.1 && interval.high < 1.3), "{slow:?}");
+        assert!(forth.regressions().all(|change| change.cell.label == "first-fit/size"), "{shape:?}");
+        for label in ["best-fit", "bump", "greedy-by-size"] {
+            assert_eq!(planner(&forth, label).times.verdict, Verdict::Same, "{label}");
+        }
+        let back = diff(&b, &a);
+        assert!(!back.has_regression(), "{shape:?}");
+        assert!(
+            back.changes.iter().all(|change| !change.is_better() || change.cell.label == "first-fit/size")
+        );
+    }
+}
+
+#[test]
+fn single_cells_are_found_where_processes_are_repeated() {
+    let a = side(5, (3, 20), VM, ("", 1.0));
+    let b = side(6, (3, 20), VM, ("bump", 1.2));
+    let found: Vec<String> = diff(&a, &b).regressions().map(|change| change.cell.to_string()).collect();
+    assert_eq!(found, [1, 2, 3].map(|n| format!("bump on synthetic/uniform/n{n}/s0")), "all three, no other");
+}
+
+fn one(change: impl Fn(&mut Record)) -> Diff {
+    let a = cell("best-fit", 1);
+    let mut b = a.clone();
+    change(&mut b);
+    diff(&[a], &[b])
+}
+
+#[test]
+fn heights_and_statuses_count_and_bounds_are_shown() {
+    let same = one(|_| ());
+    assert!(!same.has_regression() && !same.changes[0].is_changed());
+    let higher = one(|row| row.height = Some(1001));
+    assert!(higher.has_regression());
+    assert_eq!(higher.changes[0].height_verdict, Verdict::Worse);
+    let lower = one(|row| row.height = Some(999));
+    assert!(!lower.has_regression() && lower.changes[0].is_better());
+    for (status, verdict) in [
+        (Status::Optimal, Verdict::Better),
+        (Status::Timeout, Verdict::Worse),
+        (Status::Crashed, Verdict::Worse),
+        (Status::InvalidOverlap, Verdict::Worse),
+    ] {
+        let diff = one(|row| row.status = status);
+        assert_eq!(diff.changes[0].status_verdict, verdict, "{status:?}");
+        assert_eq!(diff.has_regression(), verdict == Verdict::Worse, "{status:?}");
+    }
+    let bound = one(|row| row.bound = 950);
+    assert!(bound.changes[0].is_changed() && !bound.has_regression());
+}
+
+#[test]
+fn what_a_time_limit_cut_is_not_held_against_a_build() {
+    let cut = |row: &mut Record| row.stop = Some("deadline".to_owned());
+    let higher = one(|row| {
+        cut(row);
+        row.height = Some(1100);
+    });
+    assert_eq!(higher.changes[0].height_verdict, Verdict::Undecided);
+    assert!(!higher.has_regression());
+    // A plan that was found in the last moment may be missed by chance, one from the first second may not.
+    for (found, verdict) in [(9_000_000_000, Verdict::Undecided), (1_000_000, Verdict::Worse)] {
+        let mut a = cell("lns", 1);
+        a.trajectory = vec![Point { elapsed_ns: found, height: Some(1000), bound: 900 }];
+        cut(&mut a);
+        let b = Record { status: Status::Timeout, height: None, ..a.clone() };
+        assert_eq!(diff(&[a], &[b]).changes[0].status_verdict, verdict, "{found}");
+    }
+    // Repetitions that lie apart are no chance.
+    let side = |height: u64| -> Vec<Record> {
+        let cell = |repetition| Record {
+            repetition,
+            height: Some(height + u64::from(repetition)),
+            stop: Some("deadline".to_owned()),
+            ..cell("lns", 1)
+        };
+        (0..5).map(cell).collect()
+    };
+    assert_eq!(diff(&side(1000), &side(1005)).changes[0].height_verdict, Verdict::Worse);
+    assert_eq!(diff(&side(1000), &side(1004)).changes[0].height_verdict, Verdict::Undecided);
+    assert!(diff(&side(1000), &side(1005)).changes[0].time.is_none(), "the times are the limit's");
+}
+
+#[test]
+fn other_seeds_and_other_contents_are_other_cells() {
+    let seed = one(|row| row.seed = 1);
+    assert_eq!((seed.changes.len(), seed.only_a.len(), seed.only_b.len()), (0, 1, 1));
+    let content = one(|row| row.instance = "cd".repeat(32));
+    assert_eq!((content.changes.len(), content.only_a.len(), content.only_b.len()), (0, 1, 1));
+    let version = one(|row| {
+        row.planner_version = "another".to_owned();
+        row.cell = "another".to_owned();
+        row.workload = "another/name".to_owned();
+    });
+    assert_eq!((version.changes.len(), version.only_a.len()), (1, 0));
+}
+
+#[test]
+fn the_build_that_ran_last_counts() {
+    let old = Record { height: Some(2000), ..cell("best-fit", 1) };
+    let new = Record { cell: "new".to_owned(), started_ns: 99, ..cell("best-fit", 1) };
+    let diff = diff(&[old, new], &[cell("best-fit", 1)]);
+    assert_eq!((diff.changes.len(), diff.changes[0].height.a), (1, Some(1000)));
+}
+
+#[test]
+fn hosts_flags_and_limits_are_compared() {
+    assert!(one(|_| ()).mismatches.is_empty());
+    let host = one(|row| row.provenance.host = "elsewhere".to_owned());
+    assert!(matches!(host.mismatches.as_slice(), [Mismatch::Hosts(_)]), "{:?}", host.mismatches);
+    let flags = one(|row| row.provenance.flags = "debug opt-level=0".to_owned());
+    assert!(matches!(flags.mismatches.as_slice(), [Mismatch::Flags(_)]), "{:?}", flags.mismatches);
+    let (a, mut b) = (cell("best-fit", 1), cell("best-fit", 1));
+    b.wall_limit_ns = Some(1);
+    let strict = diff(&[a.clone()], &[b.clone()]);
+    assert!(matches!(strict.mismatches.as_slice(), [Mismatch::Limits { cells: 1, .. }]));
+    assert_eq!((strict.changes.len(), strict.only_a.len()), (0, 0));
+    let mut options = DiffOptions::default();
+    options.across_limits = true;
+    assert_eq!(Diff::new(&[a], &[b], &options).changes.len(), 1);
+}
+
+#[test]
+fn a_reader_is_told_what_weakens_a_comparison() {
+    let late = one(|row| row.started_ns = 100);
+    assert!(late.remarks.contains(&Remark::NotInTurns), "{:?}", late.remarks);
+    let few = one(|row| row.samples_ns = vec![900]);
+    assert!(few.remarks.contains(&Remark::FewSamples { cells: 1 }), "{:?}", few.remarks);
+    let beside = one(|row| row.lane = Lane::Quality);
+    assert!(beside.remarks.contains(&Remark::Beside { cells: 1 }) && beside.changes[0].time.is_none());
+    let mut options = DiffOptions::default();
+    options.judge_times = false;
+    let none = ("", 1.0);
+    let (a, b) = (side(1, (10, 5), VM, none), side(2, (10, 5), VM, ("bump", 2.0)));
+    let shown = Diff::new(&a, &b, &options);
+    assert!(!shown.has_regression() && shown.remarks.contains(&Remark::TimesNotJudged));
+    assert!(shown.changes.iter().any(|change| change.time.is_some_and(|time| time.ratio > 1.5)));
+}

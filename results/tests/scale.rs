@@ -1,0 +1,53 @@
+//! Curves over sizes: exponents, time-outs, builds and limits.
+
+mod common;
+
+use common::row;
+use planlab_results::scale::{Curve, curves};
+use planlab_results::{Record, Status};
+
+fn cell(planner: &str, buffers: u64, seconds: u64) -> Record {
+    let mut record = row(&format!("{planner} {buffers} {seconds}"), 0);
+    record.planner = planner.to_owned();
+    record.workload = format!("synthetic/chain/n{buffers}/s0");
+    (record.buffers, record.load, record.height) = (buffers, 100, Some(125));
+    record.samples_ns = vec![seconds * 1_000_000_000];
+    record.peak_rss_bytes = Some(1000 * buffers);
+    record
+}
+
+fn by_label<'c>(curves: &'c [Curve], label: &str) -> &'c Curve {
+    curves.iter().find(|curve| curve.label == label).expect("a curve")
+}
+
+#[test]
+fn exponents_are_of_answers_alone_and_a_time_out_is_shown() {
+    let mut rows: Vec<Record> =
+        [(10, 1), (1000, 100), (100_000, 10_000)].map(|(n, time)| cell("linear", n, time)).to_vec();
+    rows.extend([(10, 1), (100, 100), (1000, 10_000)].map(|(n, time)| cell("quadratic", n, time)));
+    let late = Record { status: Status::Timeout, height: None, ..cell("quadratic", 100_000, 60) };
+    rows.push(late);
+    rows.push(cell("once", 10, 1));
+    let curves = curves(&rows);
+    assert_eq!(curves.len(), 2, "one size is no curve");
+    let exponent = |label: &str| by_label(&curves, label).time.expect("a fit").exponent;
+    assert!((exponent("linear") - 1.0).abs() < 1e-9 && (exponent("quadratic") - 2.0).abs() < 1e-9);
+    let quadratic = by_label(&curves, "quadratic");
+    assert_eq!(quadratic.time.expect("a fit").points, 3);
+    let last = quadratic.points.last().expect("four points");
+    assert_eq!((last.status, last.time_ns, last.height_over_load), (Status::Timeout, None, None));
+    assert_eq!(quadratic.points[0].height_over_load, Some(1.25));
+    assert!(by_label(&curves, "linear").memory.is_none(), "one size from 10,000 on");
+}
+
+#[test]
+fn the_latest_build_and_the_longest_limit_count() {
+    let mut rows = vec![cell("p", 10, 1), cell("p", 100, 2), cell("p", 1000, 3)];
+    let newer = Record { cell: "new".to_owned(), started_ns: 9, ..cell("p", 100, 5) };
+    let longer = Record { wall_limit_ns: Some(60_000_000_000), ..cell("p", 1000, 7) };
+    let asked = Record { target_bytes: Some(100), ..cell("p", 1000, 1) };
+    rows.extend([newer, longer, asked]);
+    let curves = curves(&rows);
+    let times: Vec<f64> = curves[0].points.iter().filter_map(|point| point.time_ns).collect();
+    assert_eq!(times, [1e9, 5e9, 7e9]);
+}
