@@ -183,7 +183,7 @@ fn random_live_point(run: &mut Run<'_>, items: &[Item]) -> Option<Point> {
     }
     let drawn = run.rng().random_range(0..2 * items.len());
     let item = &items[drawn / 2];
-    Some(if drawn % 2 == 0 { born(item) + 1 } else { dead(item) - 1 })
+    Some(if drawn.is_multiple_of(2) { born(item) + 1 } else { dead(item) - 1 })
 }
 
 /// Where the gaps of rows begin and end, from `from` on; ascending.
