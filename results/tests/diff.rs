@@ -224,12 +224,13 @@ fn hosts_flags_and_limits_are_compared() {
     assert!(matches!(flags.mismatches.as_slice(), [Mismatch::Flags(_)]), "{:?}", flags.mismatches);
     let (a, mut b) = (cell("best-fit", 1), cell("best-fit", 1));
     b.wall_limit_ns = Some(1);
-    let strict = diff(&[a.clone()], &[b.clone()]);
+    let (a, b) = ([a], [b]);
+    let strict = diff(&a, &b);
     assert!(matches!(strict.mismatches.as_slice(), [Mismatch::Limits { cells: 1, .. }]));
     assert_eq!((strict.changes.len(), strict.only_a.len()), (0, 0));
     let mut options = DiffOptions::default();
     options.across_limits = true;
-    assert_eq!(Diff::new(&[a], &[b], &options).changes.len(), 1);
+    assert_eq!(Diff::new(&a, &b, &options).changes.len(), 1);
 }
 
 #[test]
