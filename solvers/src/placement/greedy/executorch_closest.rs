@@ -78,7 +78,7 @@ impl Planner for ExecutorchClosest {
             randomized: false,
             reference: "ExecuTorch, exir/memory_planning.py, 2023",
             complexity: "n k for k objects",
-            practical: Some(100_000),
+            practical: Some(10_000),
         }
     }
 
