@@ -64,7 +64,9 @@ proptest! {
 fn answer(pool: &mut dyn OnlineAllocator, call: AllocatorCall, live: &[Address]) -> Option<Address> {
     match call {
         // Above 128 GiB the scan refuses at once what the other asks the device for.
-        AllocatorCall::Alloc(size, _) if (1..1 << 37).contains(&size) => pool.alloc(Bytes::new(size), Stream::default()).ok(),
+        AllocatorCall::Alloc(size, _) if (1..1 << 37).contains(&size) => {
+            pool.alloc(Bytes::new(size), Stream::default()).ok()
+        }
         AllocatorCall::Free(index) if !live.is_empty() => {
             let address = live[index % live.len()];
             pool.free(address).ok().map(|()| address)
