@@ -211,10 +211,12 @@ impl PytorchCaching {
 
 /// The segment that the device is asked for; `None` past 2^64 - 1.
 fn segment_size(rounded: u64) -> Option<u64> {
-    match rounded {
-        ..=SMALL => Some(SMALL_SEGMENT),
-        ..OWN_SEGMENT => Some(LARGE_SEGMENT),
-        _ => rounded.checked_next_multiple_of(OWN_UNIT),
+    if rounded <= SMALL {
+        Some(SMALL_SEGMENT)
+    } else if rounded < OWN_SEGMENT {
+        Some(LARGE_SEGMENT)
+    } else {
+        rounded.checked_next_multiple_of(OWN_UNIT)
     }
 }
 

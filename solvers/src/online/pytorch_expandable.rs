@@ -58,7 +58,7 @@ pub struct PytorchExpandable {
 
 /// What the memory of a pool comes in, in bytes.
 const fn page(pool: u64) -> u64 {
-    if pool % 2 == 0 { SMALL_SEGMENT } else { LARGE_SEGMENT }
+    if pool.is_multiple_of(2) { SMALL_SEGMENT } else { LARGE_SEGMENT }
 }
 
 impl PytorchExpandable {

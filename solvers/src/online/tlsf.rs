@@ -69,8 +69,8 @@ struct Classes {
 /// The class that a block of `size` bytes lies in; at least a unit.
 fn class(size: u64) -> (usize, usize) {
     let power = size.ilog2();
-    let step = (size >> (power - STEP_BITS)) as usize % STEPS;
-    (power as usize, step)
+    let step = u8::try_from((size >> (power - STEP_BITS)) % STEPS as u64).expect("fewer than 256 steps");
+    (power as usize, step.into())
 }
 
 /// The first class whose every block has `size` bytes; `None` past 2^64 - 1.
@@ -89,7 +89,7 @@ impl Classes {
         let (power, step) = sufficient(size)?;
         let same = self.steps[power] & (u16::MAX << step);
         let (power, steps) = if same == 0 {
-            let above = self.powers & u64::MAX.checked_shl(power as u32 + 1).unwrap_or(0);
+            let above = self.powers & (u64::MAX << power << 1);
             let power = above.trailing_zeros() as usize;
             (power, *self.steps.get(power)?)
         } else {
