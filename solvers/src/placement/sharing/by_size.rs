@@ -18,7 +18,7 @@
 //! # Complexity
 //!
 //! O(n k log n) where a buffer has k objects to look at before one is free; k is at most the number of
-//! objects, and a small part of it where few hundred buffers are live at once: 100,000 of them are planned
+//! objects, and a small part of it where a few hundred buffers are live at once: 100,000 of them are planned
 //! within a second. Where tens of thousands are live at once, so many objects are busy that 100,000 buffers
 //! take tens of seconds. The published loop looks at every object.
 //!
