@@ -350,7 +350,8 @@ pub(crate) fn left(order: &Order<'_>, rows: &[Record]) -> Result<Vec<(Cell, Opti
             let key = cell.key(digest);
             let old = known.get(&(key.as_str(), cell.repetition));
             let first = known.get(&(key.as_str(), 0)).filter(|_| cell.repetition > 0);
-            let done = old.is_some_and(|row| is_served(row, order)) || first.is_some_and(|row| is_unanswered(row));
+            let done =
+                old.is_some_and(|row| is_served(row, order)) || first.is_some_and(|row| is_unanswered(row));
             if in_shard(&key, order.shard) && !done {
                 left.push((cell.clone(), earlier_time(cell, rows)));
             }
