@@ -4,7 +4,7 @@
 //! columns of one height, so that neighbours of one height are one line without further ado.
 
 /// The offsets of `(size, start, end)` buffers.
-pub fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
+pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
     let mut cuts: Vec<u32> = buffers.iter().flat_map(|&(_, start, end)| [start, end]).collect();
     cuts.sort_unstable();
     cuts.dedup();

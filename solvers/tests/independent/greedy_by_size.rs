@@ -2,7 +2,7 @@
 //! over all addresses at which one begins or ends.
 
 /// The offsets of `(size, start, end)` buffers.
-pub fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
+pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&id| (std::cmp::Reverse(buffers[id].0), id));
     let mut placed: Vec<Option<u64>> = vec![None; buffers.len()];

@@ -1,8 +1,105 @@
 //! Second implementations of some planners, from the text alone: slow, plain, and sharing nothing with what
 //! they judge.
 
+mod best_fit;
+mod gergov;
+mod greedy_by_size;
 mod mincost_flow;
 mod mxnet_sharing;
+
+use planlab_dsa::testing::{Shape, instances, oracle};
+use planlab_dsa::{Budget, Buffer, Bytes, Instance, Offset, Plan, execute};
+use planlab_solvers::placement::flow::MincostFlow;
+use planlab_solvers::planner;
+use proptest::prelude::*;
+
+type Row = (u64, u32, u32);
+
+fn rows(instance: &Instance) -> Vec<Row> {
+    let row = |buffer: &Buffer| (buffer.size.get(), buffer.live.start().get(), buffer.live.end().get());
+    instance.buffers().iter().map(row).collect()
+}
+
+fn offsets(key: &str, instance: &Instance) -> Vec<u64> {
+    let planner = planner(key).expect("registered");
+    let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
+    best.offsets().iter().map(|offset| offset.get()).collect()
+}
+
+fn height(key: &str, instance: &Instance) -> Option<u64> {
+    let planner = planner(key).expect("registered");
+    execute(&planner, instance, Budget::default(), 0).height().map(Bytes::get)
+}
+
+fn height_at(instance: &Instance, offsets: &[u64]) -> u64 {
+    let ends = instance.buffers().iter().zip(offsets).map(|(buffer, offset)| offset + buffer.size.get());
+    ends.max().unwrap_or(0)
+}
+
+/// As many and as large as the slow ones bear.
+fn shape() -> Shape {
+    Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40)
+}
+
+/// The instance with all sizes times 16, so that every match range divides them.
+fn sixteenfold(instance: &Instance) -> Instance {
+    let buffers = instance
+        .buffers()
+        .iter()
+        .map(|buffer| Buffer { size: Bytes::new(16 * buffer.size.get()), ..buffer.clone() });
+    Instance::builder()
+        .buffers(buffers)
+        .in_place(instance.in_place().to_vec())
+        .build()
+        .expect("as valid as before")
+}
+
+proptest! {
+    #[test]
+    fn best_fit_is_what_its_description_says(instance in instances(shape())) {
+        let expected = best_fit::offsets(&rows(&instance));
+        prop_assert_eq!(offsets("best-fit", &instance), expected.clone());
+        prop_assert_eq!(offsets("best-fit/reference", &instance), expected);
+    }
+
+    #[test]
+    fn greedy_by_size_is_what_its_description_says(instance in instances(shape())) {
+        prop_assert_eq!(offsets("greedy-by-size", &instance), greedy_by_size::offsets(&rows(&instance)));
+    }
+
+    #[test]
+    fn gergov_is_what_its_description_says(instance in instances(shape())) {
+        let expected = gergov::offsets(&rows(&instance));
+        prop_assert_eq!(height("gergov", &instance), Some(height_at(&instance, &expected)));
+        let plan = Plan::from_offsets(expected.into_iter().map(Offset::new).collect::<Vec<_>>());
+        let most = Bytes::new(3 * instance.load().bytes.get());
+        prop_assert!(oracle(&instance, &plan).is_ok_and(|height| height <= most));
+    }
+
+    /// Several flows may cost the least, and their objects may add up to less than they cost.
+    #[test]
+    fn mincost_flow_costs_the_least(instance in instances(shape())) {
+        let least = mincost_flow::cost(&rows(&instance));
+        prop_assert_eq!(MincostFlow::cost(&instance).get(), least);
+        prop_assert!(height("mincost-flow", &instance) <= Some(least));
+        prop_assert!(mincost_flow::height(&rows(&instance)) <= least);
+    }
+
+    #[test]
+    fn mxnet_sharing_is_what_its_description_says(instance in instances(shape().with_in_place(true))) {
+        let instance = sixteenfold(&instance);
+        let pairs: Vec<(u32, u32)> = instance.in_place().iter().map(|pair| (pair.input.get(), pair.output.get())).collect();
+        let best = [1, 2, 4, 8, 16].map(|range| mxnet_sharing::total(&rows(&instance), &pairs, range)).into_iter().min();
+        prop_assert_eq!(height("mxnet-sharing", &instance), best);
+    }
+}
+
+#[test]
+fn gergov_lets_a_buffer_wait_until_it_overlaps_one_segment() {
+    // The first leaves segments at 4 over [0, 2) and at 0 over [2, 3). The second overlaps both, so the lower
+    // one is dropped, and the second lies on the other.
+    assert_eq!(gergov::offsets(&[(4, 0, 2), (2, 1, 3)]), [0, 4]);
+}
 
 #[test]
 fn objects_are_shared_where_that_costs_least() {

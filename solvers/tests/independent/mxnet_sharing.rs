@@ -1,8 +1,8 @@
 //! MXNet's sharing of memory, step by step as its planner's text has it, for a placement problem: every step
 //! at which buffers begin is a node of the graph, and they are its outputs.
 //!
-//! - In place first: an output takes the block of an input of the same size whose last step this is, if
-//!   nobody else uses the block and no other output took it.
+//! - In place first: an output that a later step reads takes the block of an input of the same size whose last
+//!   step this is, if nobody else uses the block and no other output took it.
 //! - The other outputs by size, largest first, the larger id first of equals; each asks for a block.
 //! - Then blocks whose last user ends with this node are free.
 //!
@@ -65,8 +65,10 @@ impl Pool {
         let Some(block) = self.block_of[input] else { return };
         let is_last = buffers[input].2 == buffers[output].1 + 1;
         let is_alike = buffers[input].0 == buffers[output].0;
+        let is_read = buffers[output].2 > buffers[output].1 + 1;
         // One user: the input itself. Another output that took the block would be a second one.
-        if is_last && is_alike && self.block_of[output].is_none() && self.blocks[block].users == 1 {
+        if is_last && is_alike && is_read && self.block_of[output].is_none() && self.blocks[block].users == 1
+        {
             self.blocks[block].users += 1;
             self.block_of[output] = Some(block);
         }
