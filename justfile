@@ -49,7 +49,7 @@ bench-scale *ARGS: build
 
 # measure two binaries in turns on this machine and say what changed; ARGS go to `planlab diff` (--suite, --reps, ...)
 diff-builds A B *ARGS: build
-    {{planlab}} diff --interleave --a-binary {{A}} --b-binary {{B}} --out {{store}}-diff {{ARGS}}
+    {{planlab}} diff --interleave --a-binary {{A}} --b-binary {{B}} --out {{store}}-diff/$(date +%Y-%m-%dT%H%M%S) {{ARGS}}
 
 # whether `diff` finds a slowdown of 20 % that was planted, and nothing between equal builds (a benchmark of minutes)
 diff-selftest *ARGS:

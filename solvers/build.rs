@@ -1,11 +1,11 @@
-//! Puts a digest of this crate's and the contract's sources into `PLANLAB_SOURCE_DIGEST`.
+//! Puts a digest of the sources of this crate, the contract and the graphs into `PLANLAB_SOURCE_DIGEST`.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 fn main() -> io::Result<()> {
     let mut files = Vec::new();
-    for folder in ["src", "../dsa/src"] {
+    for folder in ["src", "../dsa/src", "../graph/src"] {
         println!("cargo::rerun-if-changed={folder}");
         collect(Path::new(folder), &mut files)?;
     }

@@ -62,7 +62,8 @@ pub struct Descriptor {
 pub enum Guarantee {
     /// None.
     Heuristic,
-    /// Height at most so many times the load.
+    /// Height at most so many times the load, on instances without alignments and pauses: padding and the load of
+    /// whole live ranges know no such limit.
     Ratio(f64),
     /// Optimal, given the time.
     Exact,

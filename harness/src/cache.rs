@@ -74,9 +74,26 @@ impl<'i> Shelf<'i> {
             Some(target) => plan.height().get() <= target,
             None => effort.covers(self.asked),
         };
-        let hands_over = planners::honours(&self.planner).in_place && !plan.instance().in_place().is_empty();
-        let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
-        is_enough.then(|| judge_found(plan, scope, nanoseconds(before.elapsed())))
+        is_enough.then(|| {
+            let scope = self.scope(plan.instance());
+            judge_found(plan, scope, nanoseconds(before.elapsed()))
+        })
+    }
+
+    /// The kept plan, where it is lower than what a run came to.
+    pub(crate) fn lower_than(&self, found: &Judgement<'_>) -> Option<Judgement<'i>> {
+        let before = Instant::now();
+        let (plan, _) = self.plans.get(self.key, &self.form)?;
+        let is_lower = found.height().is_none_or(|height| plan.height() < height);
+        is_lower.then(|| {
+            let scope = self.scope(plan.instance());
+            judge_found(plan, scope, nanoseconds(before.elapsed()))
+        })
+    }
+
+    fn scope(&self, instance: &Instance) -> Scope {
+        let hands_over = planners::honours(&self.planner).in_place && !instance.in_place().is_empty();
+        if hands_over { Scope::Any } else { Scope::NoHandOver }
     }
 
     /// The kept plan as a start for one that more is spent on.

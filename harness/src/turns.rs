@@ -52,6 +52,7 @@ pub(crate) fn measure(
     let repetitions = args.reps.unwrap_or(REPETITIONS);
     let bar = progress(2 * u64::from(repetitions) * workloads.len() as u64, "turns");
     let results = [sides[0].results.clone(), sides[1].results.clone()];
+    let mark = Mark::begin(args, &sides, &common, &workloads, repetitions)?;
     for repetition in 1..=repetitions {
         for (at, workload) in (0_u32..).zip(&workloads) {
             bar.set_message(workload.clone());
@@ -64,11 +65,69 @@ pub(crate) fn measure(
         }
     }
     bar.finish_and_clear();
+    mark.end()?;
     Ok(Measured { results, interrupted: false })
 }
 
+/// What a folder of turns holds: rows of other builds, or of earlier turns, were not measured in turns with these.
+struct Mark {
+    file: PathBuf,
+    /// A digest of both binaries and of what they are told.
+    turns: String,
+}
+
+impl Mark {
+    /// Marks the folder as begun. Turns that were interrupted go on.
+    fn begin(
+        args: &TurnsArgs,
+        sides: &[Side; 2],
+        common: &[OsString],
+        workloads: &[String],
+        repetitions: u32,
+    ) -> Result<Self, Failure> {
+        let out = out(args);
+        let mut hasher = blake3::Hasher::new();
+        for side in sides {
+            hasher.update(blake3::hash(&std::fs::read(&side.binary)?).as_bytes());
+        }
+        for word in common.iter().map(|word| word.to_string_lossy()) {
+            hasher.update(blake3::hash(word.as_bytes()).as_bytes());
+        }
+        for workload in workloads {
+            hasher.update(blake3::hash(workload.as_bytes()).as_bytes());
+        }
+        hasher.update(&repetitions.to_le_bytes());
+        let mark = Self { file: out.join("turns"), turns: hasher.finalize().to_hex().to_string() };
+        let is_begun = std::fs::read_to_string(&mark.file).is_ok_and(|known| known.trim() == mark.turns);
+        let has_rows = sides.iter().any(|side| side.results.exists());
+        if has_rows && !is_begun {
+            let reason =
+                format!("{}: it has the results of other turns; name another by --out", out.display());
+            return Err(Failure::usage(reason));
+        }
+        mark.write(&mark.turns)?;
+        Ok(mark)
+    }
+
+    /// Marks the folder as whole: the same turns do not go on in it.
+    fn end(&self) -> Result<(), Failure> {
+        self.write(&format!("{} whole", self.turns))
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        if let Some(folder) = self.file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(planlab_workloads::formats::save(&self.file, format!("{text}\n").as_bytes())?)
+    }
+}
+
+fn out(args: &TurnsArgs) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| OUT.into())
+}
+
 fn sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
-    let out = args.out.clone().unwrap_or_else(|| OUT.into());
+    let out = out(args);
     let side = |name: &'static str, binary: &Option<PathBuf>| {
         let missing = || Failure::usage(format!("--{name}-binary says which build to measure"));
         let binary = binary.as_ref().ok_or_else(missing)?;

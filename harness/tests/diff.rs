@@ -177,8 +177,9 @@ fn two_builds_are_measured_in_turns() {
     };
     let a_first: Vec<bool> = (0..3).map(|at| started("a", at) < started("b", at)).collect();
     assert!(a_first[0] != a_first[1] && a_first[1] != a_first[2], "{a_first:?}");
-    // The rows are there already: nothing is run again but the builds that would.
-    json(folder.path(), &words, 0);
+    // The rows are those of these turns: others would not have been measured in turns with them.
+    let (_, told) = run(folder.path(), &words, 2);
+    assert!(told.contains("turns-of-two: it has the results of other turns"), "{told}");
     let (_, told) =
         run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
     assert!(told.contains("--a-binary nothing"), "{told}");

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::corpus::{Case, corpus};
 use super::oracle::oracle;
 use crate::{
-    Budget, Buffer, Bytes, CancelToken, Descriptor, Guarantee, Instance, LiveRange, Offset, Outcome,
-    PlanError, Planner, Scope, Stop, execute,
+    Alignment, Budget, Buffer, Bytes, CancelToken, Descriptor, Guarantee, Instance, LiveRange, Offset,
+    Outcome, PlanError, Planner, Scope, Stop, execute,
 };
 
 /// The most buffers for which the oracle is asked.
@@ -201,7 +201,9 @@ impl Judge<'_> {
         let Some(height) = outcome.height().filter(|_| ended) else { return };
         let load = case.instance.load().bytes;
         match self.descriptor.guarantee {
-            Guarantee::Ratio(ratio) if as_float(height) > ratio * as_float(load) => {
+            Guarantee::Ratio(ratio)
+                if is_plain(&case.instance) && as_float(height) > ratio * as_float(load) =>
+            {
                 self.fail(
                     &case.name,
                     format_args!("a height of {height} exceeds {ratio} times the load {load}"),
@@ -292,6 +294,11 @@ impl Judge<'_> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio of byte counts needs 52 bits at most")]
+/// Whether an instance has neither alignments nor pauses.
+fn is_plain(instance: &Instance) -> bool {
+    instance.buffers().iter().all(|buffer| buffer.align == Alignment::ONE && buffer.pauses.is_empty())
+}
+
 fn as_float(bytes: Bytes) -> f64 {
     bytes.get() as f64
 }

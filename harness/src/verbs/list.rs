@@ -51,11 +51,12 @@ fn planner_entries() -> Vec<Entry> {
     let entry = |d: planlab_dsa::Descriptor| {
         let most = d.practical.map(|n| format!("; up to {n} buffers")).unwrap_or_default();
         let description = format!(
-            "{} [{}; O({}){most}; honours {}]",
+            "{} [{}; O({}){most}; honours {}; {}]",
             d.summary,
             d.guarantee,
             d.complexity,
-            honoured(&d.honours)
+            honoured(&d.honours),
+            d.reference
         );
         Entry {
             key: d.key.to_string(),

@@ -60,9 +60,11 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         None if args.in_process => in_process(&cell, &subject, &cancel, scratch.path())?,
         None => runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?,
     };
-    if let (false, Some(shelf), Some(plan)) = (beside.cached, &mut shelf, &judgement.plan) {
-        shelf.keep(plan, judgement.stop)?;
-    }
+    let stop = judgement.stop;
+    let kept = shelf.as_ref().filter(|_| !beside.cached).and_then(|shelf| shelf.lower_than(&judgement));
+    let new = judgement.plan.clone().filter(|_| !beside.cached);
+    let beside = Beside { cached: beside.cached || kept.is_some(), ..beside };
+    let judgement = kept.unwrap_or(judgement);
     let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
     let counts = matches!(row.status, Status::Optimal | Status::Feasible);
     let counts = counts || view::left_a_plan(&row);
@@ -72,6 +74,10 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         write_answer(path, &trace, plan)?;
     }
     show(args, output, &row, beside)?;
+    if let (Some(shelf), Some(plan)) = (&mut shelf, &new) {
+        // The answer is out: a cache that cannot take it costs the next run only.
+        shelf.keep(plan, stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
+    }
     Ok(exit_of(&row, answer.is_some()))
 }
 

@@ -23,8 +23,8 @@ const PAGE: u64 = 4096;
 /// Larger blocks are multiples of it.
 const LARGE: u64 = 2 << 20;
 
-/// This many hundredths of the device's memory are left to others.
-const RESERVE_PERCENT: u64 = 5;
+/// One part in so many of the device's memory is left to others: 5 %.
+const RESERVE_PART: u64 = 20;
 
 /// Exact size after rounding to pages; key `mxnet-naive`.
 ///
@@ -56,7 +56,7 @@ fn class(size: u64) -> Option<u64> {
 /// Gives all that is cached back where a block of `class` bytes would leave the device too little.
 pub(super) fn keep_reserve(pool: &mut ExactSize, class: u64) {
     let Some(memory) = pool.device.memory() else { return };
-    let (free, kept) = (memory.free.get(), memory.total.get() / 100 * RESERVE_PERCENT);
+    let (free, kept) = (memory.free.get(), memory.total.get() / RESERVE_PART);
     if free <= kept || class > free - kept {
         pool.release_cached();
     }

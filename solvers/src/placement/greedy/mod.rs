@@ -31,7 +31,7 @@ pub use xla::Xla;
 
 use planlab_dsa::Honours;
 
-/// What every greedy planner here takes into account: all that an instance may say.
+/// What most greedy planners here take into account: all that an instance may say.
 pub(crate) const HONOURS: Honours = Honours {
     in_place: true,
     pins: true,
