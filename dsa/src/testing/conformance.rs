@@ -293,12 +293,12 @@ impl Judge<'_> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio of byte counts needs 52 bits at most")]
 /// Whether an instance has neither alignments nor pauses.
 fn is_plain(instance: &Instance) -> bool {
     instance.buffers().iter().all(|buffer| buffer.align == Alignment::ONE && buffer.pauses.is_empty())
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a ratio of byte counts needs 52 bits at most")]
 fn as_float(bytes: Bytes) -> f64 {
     bytes.get() as f64
 }
