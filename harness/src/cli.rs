@@ -250,6 +250,13 @@ pub(crate) struct LimitArgs {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
+impl LimitArgs {
+    /// Whether any limit but that of memory, or a seed, is named.
+    pub(crate) fn is_said(&self) -> bool {
+        self.time_limit.is_some() || self.work_limit.is_some() || self.threads.is_some() || self.seed != 0
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     /// A suite by name, or a TOML file [default: smoke, unless --planner and --workload are given]

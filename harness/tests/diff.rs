@@ -183,6 +183,8 @@ fn two_builds_are_measured_in_turns() {
     let (_, told) =
         run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
     assert!(told.contains("--a-binary nothing"), "{told}");
+    let (_, told) = run(folder.path(), &["diff", "a", "b", "--time-limit", "5s"], 2);
+    assert!(told.contains("for --interleave"), "{told}");
 }
 
 #[test]

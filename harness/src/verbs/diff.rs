@@ -42,6 +42,11 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
 
 /// The folders to compare, measured before where that is asked for; `None` where that was interrupted.
 fn folders(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Option<[PathBuf; 2]>, Failure> {
+    if !args.turns.interleave && args.turns.limits.is_said() {
+        return Err(Failure::usage(
+            "limits and a seed are for --interleave: two results have theirs already",
+        ));
+    }
     if args.turns.interleave {
         let cancel = cancel_on_interrupt()?;
         let measured = turns::measure(&args.turns, planners_file, &cancel)?;
