@@ -42,6 +42,8 @@ pub(crate) struct Order<'a> {
     pub(crate) retry: Option<Retry>,
     /// Seed of the order in which cells run.
     pub(crate) seed: u64,
+    /// Whether each cell has a process of its own.
+    pub(crate) alone: bool,
 }
 
 /// What a bench came to.
@@ -152,7 +154,7 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
     if !fresh.is_empty() {
         shared.keep_instance(&trace)?;
     }
-    for batch in batches(fresh, trace.instance.len(), shared.order.seed) {
+    for batch in batches(fresh, trace.instance.len(), shared.order) {
         if shared.runner.cancel().is_cancelled() {
             return Ok(());
         }
@@ -292,10 +294,10 @@ fn is_first_core_usable(cores: usize) -> bool {
 
 /// Cells that run in one child each, repetition by repetition, shuffled within each; quick planners on small
 /// instances together.
-fn batches(cells: Vec<Cell>, buffers: usize, seed: u64) -> Vec<Vec<Cell>> {
+fn batches(cells: Vec<Cell>, buffers: usize, order: &Order<'_>) -> Vec<Vec<Cell>> {
     let mut cells = cells;
-    cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(seed));
-    let quick = |cell: &Cell| buffers <= BATCH_BUFFERS && is_quick(&cell.planner);
+    cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(order.seed));
+    let quick = |cell: &Cell| !order.alone && buffers <= BATCH_BUFFERS && is_quick(&cell.planner);
     let (together, alone): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(quick);
     let mut alone = alone;
     // Stable: planners that are compared take turns, and a slow minute of the machine falls on all of them.

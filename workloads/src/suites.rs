@@ -27,6 +27,7 @@
 //! mip_max_buffers = 300                # no `mip/*` on larger workloads
 //! samples = 5                          # timed runs of a cell
 //! single_above = 1.0                   # but one where a run takes more seconds than this
+//! alone = true                         # a process for each cell: quick planners else share one on small workloads
 //! ```
 //!
 //! A cell (planner, workload, capacity and, where a group lists them, threads and time limit) that several
@@ -79,11 +80,14 @@ pub struct Limits {
     pub samples: u32,
     /// A cell whose first run takes longer than this, in seconds, is timed once.
     pub single_above: f64,
+    /// Each cell runs in a process of its own, so that its peak memory holds nothing of another's. Default: quick
+    /// planners share one on small workloads.
+    pub alone: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { mip_max_buffers: 300, samples: 5, single_above: 1.0 }
+        Self { mip_max_buffers: 300, samples: 5, single_above: 1.0, alone: false }
     }
 }
 

@@ -10,6 +10,7 @@
 //! ```
 
 mod audit;
+mod requests;
 mod simulated;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use crate::{Address, Bytes, Stream};
 
 pub use audit::{Audit, AuditError};
+pub use requests::{Call, Requests};
 pub use simulated::Simulated;
 
 /// Hands out parts of a backing's memory, one request at a time.

@@ -31,6 +31,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         shard: args.shard,
         retry: args.retry,
         seed: args.limits.seed,
+        alone: suite.as_ref().is_some_and(|suite| suite.limits.alone),
     };
     if args.dry_run {
         return dry_run(args, &order, output);

@@ -56,7 +56,8 @@ after which limit. The exponent is that of the least-squares line through the lo
 brackets its 95 % interval and the number of points; cells without an answer are no points, so that the exponent of a
 planner that ran out of time is of the smaller sizes alone. Memory is the most that the process had resident, with the
 program and the instance in it; its exponent is of 10,000 buffers and more. Of workloads that differ in their seed alone
-the median is shown, and each is a point.
+the median is shown, and each is a point. A dash stands where the suite has no cell: beyond the size that a planner is
+practical for (`planlab list planners`), or left out by the suite, which says so.
 ";
 
 fn page(curves: &[Curve], command: &str) -> String {
@@ -103,7 +104,7 @@ fn grid(family: &[Curve], (figure, written): (Shown, fn(f64) -> String), fit: Fi
 /// The median over the workloads of a size, or how the first without a figure ended.
 fn at_size(curve: &Curve, size: u64, figure: Shown, written: fn(f64) -> String) -> String {
     let points: Vec<&ScalePoint> = curve.points.iter().filter(|point| point.buffers == size).collect();
-    let Some(first) = points.first() else { return String::new() };
+    let Some(first) = points.first() else { return "-".to_owned() };
     let values: Vec<f64> = points.iter().filter_map(|point| figure(point)).collect();
     let speaker = points.iter().find(|point| !point.status.is_answer());
     match (speaker, planlab_results::statistics::median(&values)) {

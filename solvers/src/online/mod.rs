@@ -63,11 +63,12 @@ pub use device_only::DeviceOnly;
 pub use mxnet_naive::MxnetNaive;
 pub use mxnet_rounded::MxnetRounded;
 pub use network_wise::NetworkWise;
+pub use planlab_dsa::Requests;
 pub use profile_guided::ProfileGuided;
 pub use pytorch::{PytorchCaching, PytorchOptions};
 pub use pytorch_expandable::PytorchExpandable;
 pub use registry::{Entry, allocator, keys, registry};
-pub use simulate::{Requests, SimulationError, Simulator};
+pub use simulate::{SimulationError, Simulator};
 pub use tensorflow_bfc::{TensorflowBfc, TensorflowBfcOneRegion};
 pub use tlsf::Tlsf;
 

@@ -6,84 +6,9 @@
 //! the next iteration it is freed.
 
 use planlab_dsa::{
-    Address, AllocError, Audit, AuditError, BufferId, Bytes, Instance, NotLive, OnlineAllocator, Step,
+    Address, AllocError, Audit, AuditError, BufferId, Bytes, Call, NotLive, OnlineAllocator, Requests,
     Stream, Usage,
 };
-
-/// The requests and frees of one iteration of a trace.
-#[derive(Clone, Debug)]
-pub struct Requests {
-    /// Bytes of each buffer.
-    sizes: Vec<Bytes>,
-    /// What happens, and when; ascending.
-    events: Vec<(Step, Event)>,
-    until: Step,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Free(BufferId),
-    Alloc(BufferId),
-}
-
-impl Requests {
-    /// The requests of an instance, for its buffers' sizes, up to its last step.
-    #[must_use]
-    pub fn new(instance: &Instance) -> Self {
-        let mut events = Vec::with_capacity(2 * instance.len());
-        for (id, buffer) in instance.ids().zip(instance.buffers()) {
-            events.push((buffer.live.start(), Event::Alloc(id)));
-            events.push((buffer.live.end(), Event::Free(id)));
-        }
-        events.sort_unstable();
-        let sizes = instance.buffers().iter().map(|buffer| buffer.size).collect();
-        Self { sizes, events, until: instance.horizon() }
-    }
-
-    /// The same with other sizes, one for each buffer: what was asked for before sizes were rounded, say.
-    /// Default: the buffers' sizes.
-    ///
-    /// # Panics
-    ///
-    /// If there is not one size for each buffer.
-    #[must_use]
-    pub fn with_sizes(mut self, sizes: Vec<Bytes>) -> Self {
-        assert_eq!(sizes.len(), self.sizes.len(), "one size for each buffer");
-        self.sizes = sizes;
-        self
-    }
-
-    /// The same, only what comes before a step. Default: before the last step.
-    #[must_use]
-    pub fn with_until(mut self, step: Step) -> Self {
-        self.until = step;
-        self
-    }
-
-    /// The number of requests in one iteration.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.events().filter(|event| matches!(event, Event::Alloc(_))).count() as u64
-    }
-
-    /// The most bytes of requests that are live at once, and those that are live at the end.
-    #[must_use]
-    pub fn live(&self) -> (Bytes, Bytes) {
-        let (mut live, mut peak) = (0, 0);
-        for event in self.events() {
-            match event {
-                Event::Alloc(id) => live += self.sizes[id.index()].get(),
-                Event::Free(id) => live -= self.sizes[id.index()].get(),
-            }
-            peak = live.max(peak);
-        }
-        (Bytes::new(peak), Bytes::new(live))
-    }
-
-    fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        self.events.iter().take_while(|(step, _)| *step < self.until).map(|&(_, event)| event)
-    }
-}
 
 /// An allocator under the requests of a trace.
 pub struct Simulator<'a> {
@@ -130,7 +55,7 @@ impl<'a> Simulator<'a> {
     /// Plays `requests` on `allocator`.
     #[must_use]
     pub fn new(requests: &'a Requests, allocator: &'a mut dyn OnlineAllocator) -> Self {
-        let addresses = vec![Address::NULL; requests.sizes.len()];
+        let addresses = vec![Address::NULL; requests.sizes().len()];
         Self { requests, allocator, addresses, audit: None, is_open: false }
     }
 
@@ -153,8 +78,8 @@ impl<'a> Simulator<'a> {
         self.is_open = true;
         let requests = self.requests;
         requests.events().try_for_each(|event| match event {
-            Event::Alloc(buffer) => self.alloc(buffer),
-            Event::Free(buffer) => self.free(buffer),
+            Call::Alloc(buffer) => self.alloc(buffer),
+            Call::Free(buffer) => self.free(buffer),
         })
     }
 
@@ -173,7 +98,7 @@ impl<'a> Simulator<'a> {
     }
 
     fn alloc(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
-        let size = self.requests.sizes[buffer.index()];
+        let size = self.requests.sizes()[buffer.index()];
         let served = self.allocator.alloc(size, Stream::default());
         let address = served.map_err(|error| SimulationError::Alloc { buffer, error })?;
         self.addresses[buffer.index()] = address;
@@ -202,7 +127,7 @@ impl<'a> Simulator<'a> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, LiveRange, Simulated};
+    use planlab_dsa::{Buffer, Instance, LiveRange, Simulated, Step};
 
     use super::*;
     use crate::online::{DeviceOnly, NetworkWise};
