@@ -18,6 +18,7 @@ mod instances;
 mod journal;
 mod merge;
 mod record;
+pub mod replay;
 pub mod scale;
 pub mod statistics;
 mod store;
