@@ -101,7 +101,7 @@ fn of_suite(
 ) -> Result<(), Failure> {
     let planners =
         if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
-    let selection = suite.select(catalog, &planners::keys())?;
+    let selection = suite.select(catalog, &planners::keys(), is_quick)?;
     selection.notices.iter().for_each(|notice| note(notice));
     let mut keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
     keys.dedup();
@@ -114,7 +114,7 @@ fn of_suite(
     for pick in &selection.picks {
         let wanted =
             args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &pick.workload));
-        if wanted && planners.contains(&pick.planner) && is_quick_enough(pick, catalog)? {
+        if wanted && planners.contains(&pick.planner) {
             for limits in limits(args, Some(pick)) {
                 cells.add(&pick.workload, &pick.planner, &limits);
             }
@@ -123,13 +123,8 @@ fn of_suite(
     Ok(())
 }
 
-/// Whether the pick asks for no quick planner, or has one.
-fn is_quick_enough(pick: &Pick, catalog: &Catalog) -> Result<bool, Failure> {
-    if !pick.quick {
-        return Ok(true);
-    }
-    let Some(descriptor) = planners::descriptor(&pick.planner) else { return Ok(false) };
-    Ok(planners::is_quick_for(&descriptor, catalog.buffers(&pick.workload)?))
+fn is_quick(planner: &str, buffers: usize) -> bool {
+    planners::descriptor(planner).is_some_and(|descriptor| planners::is_quick_for(&descriptor, buffers))
 }
 
 fn of_workloads(args: &BenchArgs, catalog: &Catalog, cells: &mut Cells<'_>) -> Result<(), Failure> {

@@ -199,8 +199,6 @@ pub struct Pick {
     pub threads: Option<NonZeroUsize>,
     /// Repetitions; `None`: the harness's default.
     pub repetitions: Option<NonZeroU32>,
-    /// Whether the cell is only for a planner that is quick at this size; who knows the planners sees to it.
-    pub quick: bool,
 }
 
 /// Why a suite cannot be used.
@@ -305,13 +303,19 @@ impl Suite {
         }
     }
 
-    /// The cells over the workloads of a catalog and the planners of these keys.
+    /// The cells over the workloads of a catalog and the planners of these keys. `is_quick` knows which planner
+    /// is quick for how many buffers: groups for quick ones have no cells of others.
     ///
     /// # Errors
     ///
     /// [`SuiteError::Bad`] for a key that does not exist, or a pattern that no workload fits, unless it
     /// asks for public instances that are not there: that is a notice.
-    pub fn select(&self, catalog: &Catalog, planners: &[String]) -> Result<Selection, SuiteError> {
+    pub fn select(
+        &self,
+        catalog: &Catalog,
+        planners: &[String],
+        is_quick: impl Fn(&str, usize) -> bool,
+    ) -> Result<Selection, SuiteError> {
         let keys = catalog.keys();
         let mut selection = Selection::default();
         let mut known = BTreeSet::new();
@@ -321,14 +325,15 @@ impl Suite {
                 let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
                 for planner in &chosen {
                     let large = planner.starts_with("mip/") && buffers > self.limits.mip_max_buffers;
-                    let fits = group.max_buffers.is_none_or(|most| buffers <= most) && !large;
+                    let slow = group.quick && !is_quick(planner, buffers);
+                    let fits = group.max_buffers.is_none_or(|most| buffers <= most) && !large && !slow;
                     for limits in group.cells().into_iter().filter(|_| fits) {
                         let CellLimits { time_limit, capacity, threads } = limits;
                         let listed = time_limit.filter(|_| !group.time_limits.is_empty());
                         let key = (workload.clone(), planner.clone(), capacity, threads, listed);
                         if known.insert(key) {
                             let (workload, planner) = (workload.clone(), planner.clone());
-                            let (repetitions, quick) = (group.repetitions, group.quick);
+                            let repetitions = group.repetitions;
                             selection.picks.push(Pick {
                                 workload,
                                 planner,
@@ -336,7 +341,6 @@ impl Suite {
                                 capacity,
                                 threads,
                                 repetitions,
-                                quick,
                             });
                         }
                     }
@@ -443,11 +447,15 @@ mod tests {
         ["bump", "best-fit", "best-fit/reference", "first-fit/size", "mip/highs"].map(str::to_owned).to_vec()
     }
 
+    const fn all_quick(_planner: &str, _buffers: usize) -> bool {
+        true
+    }
+
     #[test]
     fn every_embedded_suite_selects_something() {
         let catalog = Catalog::new(None);
         for suite in builtin() {
-            let selection = suite.select(&catalog, &planners()).expect(&suite.name);
+            let selection = suite.select(&catalog, &planners(), all_quick).expect(&suite.name);
             assert_eq!(selection.picks.is_empty(), suite.name == "public", "{}", suite.name);
             assert!(suite.analysis.len() > 40, "{}", suite.name);
         }
@@ -456,8 +464,9 @@ mod tests {
     #[test]
     fn all_is_seeds_recorded_and_synthetic() {
         let catalog = Catalog::new(None);
-        let picks =
-            |name: &str| Suite::find(name).expect(name).select(&catalog, &planners()).expect(name).picks;
+        let picks = |name: &str| {
+            Suite::find(name).expect(name).select(&catalog, &planners(), all_quick).expect(name).picks
+        };
         let all = picks("all");
         for name in ["seeds", "recorded", "synthetic"] {
             assert!(picks(name).iter().all(|pick| all.contains(pick)), "{name}");
@@ -484,8 +493,11 @@ mod tests {
     #[test]
     fn the_published_optima_need_no_model() {
         let catalog = Catalog::new(None);
-        let picks =
-            Suite::find("seeds").expect("embedded").select(&catalog, &planners()).expect("valid").picks;
+        let picks = Suite::find("seeds")
+            .expect("embedded")
+            .select(&catalog, &planners(), all_quick)
+            .expect("valid")
+            .picks;
         for key in ["chainer/alexnet/infer/b1", "chainer/googlenet/infer/b1"] {
             assert!(picks.iter().any(|pick| pick.workload == key && pick.planner == "mip/highs"), "{key}");
             let known = expected().propagation(key).expect("measured");
@@ -496,7 +508,11 @@ mod tests {
     #[test]
     fn mips_run_on_small_workloads_only() {
         let catalog = Catalog::new(None);
-        for pick in Suite::find("all").expect("embedded").select(&catalog, &planners()).expect("valid").picks
+        for pick in Suite::find("all")
+            .expect("embedded")
+            .select(&catalog, &planners(), all_quick)
+            .expect("valid")
+            .picks
         {
             let buffers = catalog.buffers(&pick.workload).expect("known");
             assert!(!pick.planner.starts_with("mip/") || buffers <= 300, "{}", pick.workload);
@@ -528,7 +544,7 @@ mod tests {
             ("nothing/*", "bad.toml:4: there is no workload `nothing/*`"),
         ] {
             let suite = parse("bad.toml", &format!("{head}{}", group.replace("WHAT", key)), builtin());
-            let error = suite.expect("well formed").select(&catalog, &planners()).expect_err(key);
+            let error = suite.expect("well formed").select(&catalog, &planners(), all_quick).expect_err(key);
             assert!(error.to_string().starts_with(place), "{error}");
         }
     }
@@ -539,28 +555,38 @@ mod tests {
                     planners = [\"bump\", \"external/peer\"]\ntime_limits = [1.0, 2.0]\n\
                     capacities = [10, 20, 30]\nthreads = [1, 2]\nrepetitions = 5\n";
         let suite = parse("x.toml", text, builtin()).expect("well formed");
-        let selection = suite.select(&Catalog::new(None), &planners()).expect("valid");
+        let selection = suite.select(&Catalog::new(None), &planners(), all_quick).expect("valid");
         assert_eq!(selection.picks.len(), 12);
         let last = selection.picks.last().expect("twelve");
         assert_eq!(last.time_limit, Some(Duration::from_secs(2)));
         assert_eq!((last.capacity, last.threads), (Some(30), NonZeroUsize::new(2)));
         assert!(selection.picks.iter().all(|pick| pick.repetitions == NonZeroU32::new(5)));
-        assert!(selection.picks.iter().all(|pick| !pick.quick));
         assert!(selection.notices[0].contains("external/peer"), "{:?}", selection.notices);
         assert!(selection.notices[0].ends_with("not run"), "{:?}", selection.notices);
-        let quick = text.replace("repetitions = 5", "quick = true");
-        let picks =
-            parse("x.toml", &quick, builtin()).expect("well formed").select(&Catalog::new(None), &planners());
-        assert!(picks.expect("valid").picks.iter().all(|pick| pick.quick));
         let both = text.replace("repetitions", "time_limit = 3.0\nrepetitions");
         let error = parse("x.toml", &both, builtin()).expect_err("two ways to say it");
         assert!(error.to_string().starts_with("x.toml:6: time_limit and time_limits"), "{error}");
     }
 
     #[test]
+    fn what_a_group_for_quick_planners_leaves_out_another_group_may_have() {
+        let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
+                    planners = [\"*\"]\nexcept = [\"mip/*\"]\nquick = true\n[[group]]\n\
+                    workloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"b*\"]\ntime_limit = 3.0\n";
+        let suite = parse("x.toml", text, builtin()).expect("well formed");
+        let is_quick = |planner: &str, buffers: usize| planner == "bump" && buffers == 39;
+        let picks = suite.select(&Catalog::new(None), &planners(), is_quick).expect("valid").picks;
+        let chosen: Vec<(&str, Option<Duration>)> =
+            picks.iter().map(|pick| (pick.planner.as_str(), pick.time_limit)).collect();
+        let limit = Some(Duration::from_secs(3));
+        assert_eq!(chosen, [("bump", None), ("best-fit", limit), ("best-fit/reference", limit)]);
+    }
+
+    #[test]
     fn missing_public_instances_are_a_notice() {
         let suite = Suite::find("public").expect("embedded");
-        let selection = suite.select(&Catalog::new(None), &planners()).expect("a notice, no error");
+        let selection =
+            suite.select(&Catalog::new(None), &planners(), all_quick).expect("a notice, no error");
         assert!(
             selection.notices.iter().any(|notice| notice.contains("idealloc")),
             "{:?}",
@@ -581,7 +607,7 @@ mod tests {
         }
         let suite = Suite::find("public").expect("embedded");
         let catalog = Catalog::new(Some(corpus.path().to_owned()));
-        let picks = suite.select(&catalog, &planners()).expect("all there").picks;
+        let picks = suite.select(&catalog, &planners(), all_quick).expect("all there").picks;
         let with_mip = picks.iter().filter(|pick| pick.planner == "mip/highs");
         assert_eq!(
             with_mip.map(|pick| pick.workload.as_str()).collect::<Vec<_>>(),

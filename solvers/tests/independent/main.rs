@@ -54,6 +54,16 @@ fn sixteenfold(instance: &Instance) -> Instance {
         .expect("as valid as before")
 }
 
+/// The instance with its sizes dealt out anew: the smallest to the buffer that starts first.
+fn growing(instance: &Instance) -> Instance {
+    let mut buffers = instance.buffers().to_vec();
+    let mut sizes: Vec<Bytes> = buffers.iter().map(|buffer| buffer.size).collect();
+    sizes.sort_unstable();
+    buffers.sort_by_key(|buffer| buffer.live.start());
+    buffers.iter_mut().zip(sizes).for_each(|(buffer, size)| buffer.size = size);
+    Instance::from_buffers(buffers).expect("as valid as before")
+}
+
 proptest! {
     #[test]
     fn best_fit_is_what_its_description_says(instance in instances(shape())) {
@@ -83,6 +93,23 @@ proptest! {
         prop_assert_eq!(MincostFlow::cost(&instance).get(), least);
         prop_assert!(height("mincost-flow", &instance).is_some_and(|height| height <= least));
         prop_assert!(mincost_flow::height(&rows(&instance)) <= least);
+    }
+
+    #[test]
+    fn mincost_flow_is_as_high_as_one_of_the_cheapest(instance in instances(shape().with_max_buffers(7))) {
+        let heights = mincost_flow::heights_of_cheapest(&rows(&instance));
+        let ours = height("mincost-flow", &instance).expect("a plan");
+        prop_assert!(heights.binary_search(&ours).is_ok(), "{ours} is none of {heights:?}");
+        prop_assert!(heights.binary_search(&mincost_flow::height(&rows(&instance))).is_ok());
+    }
+
+    /// Then an object's largest buffer is its last, and all flows of one cost have one height.
+    #[test]
+    fn mincost_flow_has_that_height_where_sizes_never_shrink(instance in instances(shape())) {
+        let growing = growing(&instance);
+        let expected = mincost_flow::height(&rows(&growing));
+        prop_assert_eq!(height("mincost-flow", &growing), Some(expected));
+        prop_assert_eq!(mincost_flow::cost(&rows(&growing)), expected);
     }
 
     #[test]

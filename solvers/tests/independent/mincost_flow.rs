@@ -6,7 +6,8 @@
 //! one's object, at the cost of what it is larger. The cost is that of the arcs, so it counts an object
 //! that shrinks and grows again twice; the height is the sum of the largest of each object.
 //!
-//! Of several flows of one cost the height may differ; [`cost`] does not.
+//! Of several flows of one cost the height may differ; [`cost`] does not. Where no buffer follows a larger one,
+//! height and cost are the same.
 //!
 //! # References
 //!
@@ -17,7 +18,11 @@ type Buffer = (u64, u32, u32);
 
 /// The height in bytes of shared objects that a flow of minimal cost makes.
 pub(crate) fn height(buffers: &[Buffer]) -> u64 {
-    let inputs = inputs(buffers);
+    stacked(buffers, &inputs(buffers))
+}
+
+/// The sum of the largest of each object.
+fn stacked(buffers: &[Buffer], inputs: &[Option<usize>]) -> u64 {
     let mut total = 0;
     for first in (0..buffers.len()).filter(|&buffer| inputs[buffer].is_none()) {
         let mut largest = buffers[first].0;
@@ -34,11 +39,12 @@ pub(crate) fn height(buffers: &[Buffer]) -> u64 {
 /// The minimal cost of a flow: sizes of the buffers that open an object, and what others are larger than
 /// the one before them.
 pub(crate) fn cost(buffers: &[Buffer]) -> u64 {
-    let added = |(buffer, input): (usize, Option<usize>)| {
-        let before = input.map_or(0, |input| buffers[input].0);
-        buffers[buffer].0.saturating_sub(before)
-    };
-    inputs(buffers).into_iter().enumerate().map(added).sum()
+    inputs(buffers).into_iter().zip(buffers).map(|(input, buffer)| grown(buffers, buffer.0, input)).sum()
+}
+
+/// What an object grows by with a buffer of that size.
+fn grown(buffers: &[Buffer], size: u64, input: Option<usize>) -> u64 {
+    size.saturating_sub(input.map_or(0, |input| buffers[input].0))
 }
 
 struct Arc {
@@ -108,5 +114,32 @@ fn push(arcs: &mut [Arc], source: usize, sink: usize) {
         arcs[index].is_free = false;
         arcs[index ^ 1].is_free = true;
         node = arcs[index].from;
+    }
+}
+
+/// The heights of all flows of minimal cost, each once, by trying every one: for a handful of buffers.
+pub(crate) fn heights_of_cheapest(buffers: &[Buffer]) -> Vec<u64> {
+    let least = cost(buffers);
+    let mut heights = Vec::new();
+    follow_all(buffers, &mut Vec::new(), &mut |inputs| {
+        let added = inputs.iter().zip(buffers).map(|(input, buffer)| grown(buffers, buffer.0, *input));
+        if added.sum::<u64>() == least {
+            heights.push(stacked(buffers, inputs));
+        }
+    });
+    heights.sort_unstable();
+    heights.dedup();
+    heights
+}
+
+/// Every way in which buffers can follow one another.
+fn follow_all(buffers: &[Buffer], inputs: &mut Vec<Option<usize>>, see: &mut dyn FnMut(&[Option<usize>])) {
+    let Some(&(_, start, _)) = buffers.get(inputs.len()) else { return see(inputs) };
+    let may_follow = |&i: &usize| buffers[i].2 <= start && !inputs.contains(&Some(i));
+    let choices: Vec<usize> = (0..buffers.len()).filter(may_follow).collect();
+    for choice in choices.into_iter().map(Some).chain([None]) {
+        inputs.push(choice);
+        follow_all(buffers, inputs, see);
+        inputs.pop();
     }
 }
