@@ -163,8 +163,8 @@ impl<'p> Arenas<'p> {
             }
             _ => {}
         }
-        // At least one, so that a run that is over shows in the end.
-        run.tick(work.max(1))
+        // At least one in all, so that a run that is over shows in the end.
+        run.tick(u64::from(work == 0))
     }
 
     fn share(&self, run: &Run<'_>, at: usize, (round, to_come): (u32, usize)) -> Share {
