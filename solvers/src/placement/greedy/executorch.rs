@@ -33,8 +33,8 @@
 //!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
 //!   which counts there, is not part of the height.
 //! - Live ranges are half-open here and closed there, with the same conflicts.
-//! - Whether a buffer may lie above others in a bucket is there a parameter, too:
-//!   [`with_stacking`](Executorch::with_stacking).
+//! - *Default: published.* Whether a buffer may lie above others in a bucket is a parameter there, too:
+//!   [`Executorch::with_stacking`].
 //! - Arenas are planned one by one, as there; a capacity is looked at when all is placed. Pins and kept-apart
 //!   pairs are not honoured, pauses and in-place permissions not used.
 

@@ -14,9 +14,9 @@
 //!
 //! # Deviations from the paper
 //!
-//! - The published loop marks every object that is the closest *so far* as in use until the buffer's end,
-//!   and leaves the mark when it comes to a closer one. Plans stay valid and become higher. The switch
-//!   [`with_passing_marks`](ExecutorchClosest::with_passing_marks) takes that out.
+//! - *Default: published.* The loop marks every object that is the closest *so far* as in use until the buffer's
+//!   end, and leaves the mark when it comes to a closer one. Plans stay valid and become higher.
+//!   [`ExecutorchClosest::with_passing_marks`] of `false` is the repaired rule.
 //! - Buffers that start together come in the order of their ids; there in that of the graph's nodes.
 //! - Each buffer has its own alignment, there is one for all. An object begins at a multiple of its first
 //!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,

@@ -22,9 +22,9 @@
 //! - There, a tensor lives throughout when the first operator finds it allocated and nobody releases it.
 //!   Here, when it starts with the first buffer and ends with the last; so does one that is released after
 //!   the last operator.
-//! - The published loop measures a gap from its first aligned offset, but the smallest gap so far from the
-//!   end of what lies below it: where sizes are no multiples of the alignment, a larger gap may win. The
-//!   switch [`with_mixed_measure`](TfliteArena::with_mixed_measure) takes that out.
+//! - *Default: published.* The loop measures a gap from its first aligned offset, but the smallest gap so far from
+//!   the end of what lies below it: where sizes are no multiples of the alignment, a larger gap may win.
+//!   [`TfliteArena::with_mixed_measure`] of `false` is the repaired rule.
 //! - Ties of size and start, which the published sort leaves open, end at the lower id.
 //! - Pins, pauses, arenas, kept-apart pairs and in-place permissions are honoured.
 

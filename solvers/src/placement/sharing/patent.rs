@@ -70,7 +70,7 @@ impl Planner for PatentFreeList {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        try_match_ranges(run, Self::rules())
+        try_match_ranges(run, Self::rules().with_exact_range(true))
     }
 }
 
@@ -91,6 +91,6 @@ mod tests {
     fn buffers_that_begin_together_take_blocks_in_the_order_of_their_ids() {
         let rows = instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
         assert_eq!(offsets(&PatentFreeList, &rows), [0, 0, 8]);
-        assert_eq!(offsets(&MxnetSharing, &rows), [0, 9, 0]);
+        assert_eq!(offsets(&MxnetSharing::default(), &rows), [0, 9, 0]);
     }
 }

@@ -40,8 +40,10 @@
 //!   than its loose offset.
 //! - As reference 2: e from a search, a dummy buffer where heights are too close, mu capped at 0.99 times
 //!   its limit in the end, first fit at the end. Unlike it: mu and the height of the last boxes are taken
-//!   anew in each iteration, from what is boxed then; rows in place of [classes](Shelves::Classes) of
-//!   height in a box; the order of boxes does not depend on threads or hashes.
+//!   anew in each iteration, from what is boxed then; the order of boxes does not depend on threads or hashes.
+//! - *Default: repaired.* What lies in a box lies in rows, which fit into it. The code of reference 2 has a row for
+//!   each height, and these may be higher than the box: [`Boxing::with_shelves`] of [`Shelves::Classes`] is the
+//!   published rule.
 //! - Sizes are divided by their common divisor first, so that the plan does not depend on the unit.
 //! - Where boxing sees whole live ranges in one arena, first fit honours all that an instance asks.
 

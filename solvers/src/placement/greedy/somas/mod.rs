@@ -17,11 +17,11 @@
 //!
 //! # Deviations from the published code
 //!
-//! - The published choice among all combinations takes a single object only where it saves more than 100 MiB
-//!   against many objects. A threshold in bytes makes plans depend on the unit of the sizes, so the lowest
-//!   plan wins here; [`Somas::with_reluctance`] is the published choice.
-//! - The published code hands the fitting on to the first band only: those above it take the best fit,
-//!   whatever was asked. So it is here, too; [`Somas::with_fitting_in_all_bands`] is what was meant.
+//! - *Default: repaired.* Of all combinations the lowest plan wins. The published choice takes a single object only
+//!   where it saves more than 100 MiB against many objects, so that plans depend on the unit of the sizes:
+//!   [`Somas::with_reluctance`] of 104857600 bytes is the published rule.
+//! - *Default: published.* The fitting is handed on to the first band only: those above it take the best fit,
+//!   whatever was asked. [`Somas::with_fitting_in_all_bands`] is the repaired rule.
 //! - Blocks are single buffers: there is no run of tensors that must be contiguous, no tensor that is
 //!   marked as living throughout (those are stacked on top of the published plan), and no graph output to be
 //!   taken first.
