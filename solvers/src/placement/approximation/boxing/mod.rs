@@ -37,7 +37,10 @@
 //!   buffers, and 2 + e times with an exact treatment of large ones, for an e that tends to 0; boxes need
 //!   an e above 1 to take anything in (reference 2), there is no such treatment here, and the proof does
 //!   not carry over. What holds: a plan is never higher than the bootstrap's, and no buffer lies higher
-//!   than its loose offset.
+//!   than its loose offset. Buffers of one size take as much as the load. In the bootstrap a buffer meets only
+//!   buffers that are as large or larger, and no gap below it is as large as it; so no plan is higher than the
+//!   most that a buffer's size and twice the sizes of what it meets come to (sizes being multiples of the
+//!   alignments).
 //! - As reference 2: e from a search, a dummy buffer where heights are too close, mu capped at 0.99 times
 //!   its limit in the end, first fit at the end. Unlike it: mu and the height of the last boxes are taken
 //!   anew in each iteration, from what is boxed then; the order of boxes does not depend on threads or hashes.
@@ -202,6 +205,20 @@ mod tests {
             for shelves in [Shelves::Rows, Shelves::Classes] {
                 prop_assert!(height(&few().with_shelves(shelves), &instance, seed) <= bootstrap);
             }
+        }
+
+        #[test]
+        fn the_bootstrap_has_a_ceiling(
+            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(99)),
+        ) {
+            let order = by_size_and_width(&instance);
+            let size = |id: BufferId| instance.buffer(id).size.get();
+            let end = |(at, &id): (usize, &BufferId)| {
+                let overlaps = |other: &&BufferId| instance.buffer(**other).live.overlaps(instance.buffer(id).live);
+                size(id) + 2 * order[..at].iter().filter(overlaps).map(|&other| size(other)).sum::<u64>()
+            };
+            let ceiling = order.iter().enumerate().map(end).max().unwrap_or(0);
+            prop_assert!(height(&few(), &instance, 0).is_some_and(|height| height.get() <= ceiling));
         }
 
         #[test]
