@@ -14,8 +14,10 @@
 //!
 //! # Complexity
 //!
-//! O(n) for n buffers to take the arenas apart; then what the planner needs for each, twice at most where
-//! the time is limited.
+//! O(n) for n buffers to take the arenas apart, and O(n log n) to verify the whole each time that one of them has a
+//! lower plan. Then what the planner needs for each arena: at most twice where time or work is limited (the first
+//! plan, then as low a one as the share allows, with no more in all than the limit); where nothing is, less than four
+//! times, as every round of doubling shares begins anew from the plan that there is.
 
 use std::sync::Arc;
 use std::time::Duration;
