@@ -7,8 +7,8 @@
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on allocation; it
-//!    publishes no figures.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on allocation. Its number
+//!    is not known here; it publishes no figures that a plan could be held to.
 //! 2. NNVM, `PlanMemory` with `NNVM_AUTO_SEARCH_MATCH_RANGE`, of which the free list and the windows are.
 //!
 //! # Complexity
