@@ -161,6 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::instance as buffers;
 
     /// Hands the parts of an instance to a function.
     struct Taken<F>(F, bool);
@@ -186,13 +187,6 @@ mod tests {
             (self.0)(floor, Parts::new(run, floor, self.1)?);
             Ok(())
         }
-    }
-
-    fn buffers(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
     }
 
     fn ids(parts: &[Vec<BufferId>]) -> Vec<Vec<u32>> {

@@ -142,10 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
+    use crate::placement::testing::buffer;
 
     fn stacked(instance: &Instance) -> VerifiedPlan<'_> {
         let mut top = 0;

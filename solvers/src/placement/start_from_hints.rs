@@ -66,6 +66,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::placement::testing::buffer;
 
     /// Offers the hints and leaves it at that.
     struct HintsAlone {
@@ -94,10 +95,6 @@ mod tests {
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
             offer_hints(run)
         }
-    }
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
     }
 
     fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
+use crate::placement::testing::draws;
 
 fn planners() -> [Box<dyn Planner>; 5] {
     [
@@ -34,11 +35,7 @@ fn run<'i>(planner: &dyn Planner, instance: &'i Instance, work: u64, seed: u64) 
 
 /// 60 buffers for which no greedy order reaches the load.
 fn hard() -> Instance {
-    let mut state = 11_u64;
-    let mut draw = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut draw = draws(11);
     let buffer = |_| {
         let start = u32::try_from(draw(40)).expect("small");
         let end = start + 1 + u32::try_from(draw(12)).expect("small");

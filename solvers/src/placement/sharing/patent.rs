@@ -77,8 +77,8 @@ impl Planner for PatentFreeList {
 #[cfg(test)]
 mod tests {
     use super::super::MxnetSharing;
-    use super::super::objects::testing::{instance, offsets};
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     #[test]
     fn the_window_is_searched() {

@@ -172,6 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::draws;
 
     fn few() -> Boxing {
         Boxing::default().with_iterations(2)
@@ -265,11 +266,7 @@ mod tests {
     }
 
     fn random(seed: u64) -> Instance {
-        let mut state = seed;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(seed);
         let steps = |value: u64| u32::try_from(value).expect("small");
         let mut buffer = |_: u32| {
             let (size, start, width) = (1 + draw(100), steps(draw(40)), 1 + steps(draw(15)));

@@ -234,12 +234,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing;
 
     fn instance() -> Instance {
         let rows = [(4, 0, 3), (4, 1, 9), (7, 2, 3), (4, 0, 4), (2, 2, 6)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        Instance::from_buffers(buffers.to_vec()).expect("valid")
+        testing::instance(&rows)
     }
 
     #[test]

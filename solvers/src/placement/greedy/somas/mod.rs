@@ -217,6 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     /// The published loops: footprints, each with its blocks; a block asks them one after the other.
     struct Footprint {
@@ -278,8 +279,7 @@ mod tests {
     /// The plan of one sorting and one fitting.
     fn one(somas: Somas, sorting: usize, fitting: usize, instance: &Instance) -> Vec<u64> {
         let somas = somas.with(&Sorting::DEBUG[sorting..=sorting], &Fitting::DEBUG[fitting..=fitting]);
-        let best = execute(&somas, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
+        offsets(&somas, instance)
     }
 
     proptest! {
@@ -310,13 +310,6 @@ mod tests {
             prop_assert!(height(Somas::best().with_debug_build()) <= many.min(single));
             prop_assert_eq!(height(Somas::best().with_reluctance(Bytes::new(1 << 40))), many);
         }
-    }
-
-    fn instance(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
     }
 
     #[test]
