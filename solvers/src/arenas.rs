@@ -284,26 +284,18 @@ impl Planner for Informed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Arena, Budget, Buffer, Guarantee, Honours, LiveRange, Outcome, execute};
+    use planlab_dsa::{Arena, Budget, Buffer, Honours, LiveRange, Outcome, execute};
 
     use super::*;
     use crate::placement::exact::Exact;
+    use crate::placement::testing::descriptor;
 
     /// Stacks everything, leaves one granule less below each time it can, and goes on for ever.
     struct Endless;
 
     impl Planner for Endless {
         fn descriptor(&self) -> Descriptor {
-            Descriptor {
-                key: "endless".into(),
-                summary: "a stack that begins ever lower".into(),
-                guarantee: Guarantee::Heuristic,
-                honours: Honours { arenas: true, work_limit: true, ..Honours::default() },
-                randomized: false,
-                reference: "none",
-                complexity: "n",
-                practical: None,
-            }
+            descriptor("endless", Honours { arenas: true, work_limit: true, ..Honours::default() })
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -101,12 +101,13 @@ pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::{
-        Arena, ArenaId, Buffer, Descriptor, Evidence, Guarantee, Honours, LiveRange, Plan, execute,
+        Arena, ArenaId, Buffer, Descriptor, Evidence, Honours, LiveRange, Plan, execute,
     };
 
     use super::*;
     use crate::arenas::{has_arenas, plan_each_arena};
     use crate::placement::Scaled;
+    use crate::placement::testing::descriptor;
 
     /// Units of work before it says anything.
     const WORK: u64 = 1_000;
@@ -118,16 +119,7 @@ mod tests {
 
     impl Planner for Late {
         fn descriptor(&self) -> Descriptor {
-            Descriptor {
-                key: "late".into(),
-                summary: "works, then decides".into(),
-                guarantee: Guarantee::Heuristic,
-                honours: Honours { arenas: true, work_limit: true, ..Honours::default() },
-                randomized: false,
-                reference: "none",
-                complexity: "n",
-                practical: None,
-            }
+            descriptor("late", Honours { arenas: true, work_limit: true, ..Honours::default() })
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -62,11 +62,11 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 mod tests {
     use planlab_dsa::testing::guillotine;
     use planlab_dsa::{
-        Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, InPlace, LiveRange, Outcome, Planner, execute,
+        Budget, Buffer, Bytes, Descriptor, Honours, InPlace, Outcome, Planner, execute,
     };
 
     use super::*;
-    use crate::placement::testing::buffer;
+    use crate::placement::testing::{buffer, descriptor};
 
     /// Offers the hints and leaves it at that.
     struct HintsAlone {
@@ -75,21 +75,9 @@ mod tests {
 
     impl Planner for HintsAlone {
         fn descriptor(&self) -> Descriptor {
-            Descriptor {
-                key: "hints".into(),
-                summary: "the hints alone".into(),
-                guarantee: Guarantee::Heuristic,
-                honours: Honours {
-                    in_place: self.in_place,
-                    pins: true,
-                    alignment: true,
-                    ..Honours::default()
-                },
-                randomized: false,
-                reference: "none",
-                complexity: "n log n",
-                practical: None,
-            }
+            let honours =
+                Honours { in_place: self.in_place, pins: true, alignment: true, ..Honours::default() };
+            descriptor("hints", honours)
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -1,6 +1,8 @@
 //! Buffers, instances and offsets for the tests of planners.
 
-use planlab_dsa::{Budget, Buffer, Bytes, Instance, LiveRange, Planner, execute};
+use planlab_dsa::{
+    Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, Instance, LiveRange, Planner, execute,
+};
 
 /// A buffer of so many bytes, live at the steps `[start, end)`.
 pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
@@ -22,6 +24,20 @@ pub(crate) fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
 /// The same for buffers that are no instance yet.
 pub(crate) fn placed(planner: &dyn Planner, buffers: Vec<Buffer>) -> Vec<u64> {
     offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
+}
+
+/// The descriptor of a planner that only a test has.
+pub(crate) fn descriptor(key: &'static str, honours: Honours) -> Descriptor {
+    Descriptor {
+        key: key.into(),
+        summary: "a planner of a test".into(),
+        guarantee: Guarantee::Heuristic,
+        honours,
+        randomized: false,
+        reference: "none",
+        complexity: "unknown",
+        practical: None,
+    }
 }
 
 /// Numbers below what is asked for: a linear congruential generator, the same for the same seed.

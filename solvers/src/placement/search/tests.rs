@@ -2,7 +2,7 @@
 
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{
-    Budget, Buffer, Bytes, Descriptor, Guarantee, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run,
+    Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run,
     execute,
 };
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
-use crate::placement::testing::draws;
+use crate::placement::testing::{descriptor, draws};
 
 fn planners() -> [Box<dyn Planner>; 5] {
     [
@@ -101,16 +101,7 @@ struct Turns;
 
 impl Planner for Turns {
     fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            key: "turns".into(),
-            summary: "all searches in turns".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
-            randomized: true,
-            reference: "none",
-            complexity: "anytime",
-            practical: None,
-        }
+        Descriptor { randomized: true, ..descriptor("turns", HONOURS) }
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
