@@ -205,7 +205,7 @@ fn load(component: &[&Buffer]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Bytes, LiveRange, Offset};
+    use planlab_dsa::{Alignment, Offset};
 
     use super::*;
     use crate::placement::testing::buffer;

@@ -138,7 +138,7 @@ impl Planner for InOrderOf<'_> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle};
-    use planlab_dsa::{Alignment, Arena, Buffer, Bytes, KeepApart, LiveRange, Offset, Plan};
+    use planlab_dsa::{Alignment, Arena, Buffer, Bytes, KeepApart, Offset, Plan};
     use proptest::prelude::*;
 
     use super::*;

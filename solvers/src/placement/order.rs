@@ -192,7 +192,6 @@ impl Peaks {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Bytes, LiveRange};
 
     use super::*;
     use crate::placement::testing::instance;

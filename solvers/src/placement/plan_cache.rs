@@ -132,7 +132,7 @@ impl PlanCache {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset};
+    use planlab_dsa::{Instance, Offset};
 
     use super::*;
     use crate::placement::testing;

@@ -61,9 +61,7 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::guillotine;
-    use planlab_dsa::{
-        Budget, Buffer, Bytes, Descriptor, Honours, InPlace, Outcome, Planner, execute,
-    };
+    use planlab_dsa::{Budget, Bytes, Descriptor, Honours, InPlace, Outcome, Planner, execute};
 
     use super::*;
     use crate::placement::testing::{buffer, descriptor};

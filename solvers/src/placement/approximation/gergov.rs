@@ -315,7 +315,7 @@ impl Unplaced {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
+    use planlab_dsa::{Buffer, Bytes, LiveRange};
     use proptest::prelude::*;
 
     use super::*;

@@ -263,7 +263,7 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, BufferId, Bytes, Instance, execute};
+    use planlab_dsa::{BufferId, Instance};
     use proptest::prelude::*;
 
     use super::*;

@@ -151,7 +151,7 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, BufferId, Bytes, Instance, LiveRange, execute};
+    use planlab_dsa::{BufferId, Instance};
     use proptest::prelude::*;
 
     use super::*;

@@ -107,7 +107,7 @@ fn lasting_first(instance: &Instance) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, LiveRange, Offset, execute};
+    use planlab_dsa::{Alignment, Offset};
 
     use super::*;
     use crate::placement::testing::{buffer, placed};

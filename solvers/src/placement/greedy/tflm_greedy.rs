@@ -74,7 +74,7 @@ fn by_size_later_first(instance: &Instance) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, Offset, execute};
+    use planlab_dsa::Offset;
 
     use super::*;
     use crate::placement::testing::{buffer, placed};

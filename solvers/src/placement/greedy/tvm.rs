@@ -196,7 +196,7 @@ impl<'i> Stack<'i> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, Pause, execute};
+    use planlab_dsa::{Alignment, Bytes, LiveRange, Pause};
 
     use super::*;
     use crate::placement::testing::{buffer, instance, placed};

@@ -132,7 +132,7 @@ fn spatial(instance: &Instance) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, LiveRange, Offset, execute};
+    use planlab_dsa::{Alignment, Budget, Bytes, Offset, execute};
     use proptest::prelude::*;
 
     use super::*;

@@ -131,7 +131,7 @@ impl Objects {
 /// What tests of these planners share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, Instance, LiveRange, Planner, execute};
+    use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange};
 
     use super::*;
 

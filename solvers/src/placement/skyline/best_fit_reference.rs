@@ -186,7 +186,7 @@ impl Skyline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::Alignment;
 
     use super::*;
     use crate::placement::testing::{buffer, placed};

@@ -174,7 +174,7 @@ fn unit(instance: &Instance) -> Option<Alignment> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, Planner, execute};
+    use planlab_dsa::{Buffer, Bytes, Planner};
     use proptest::prelude::*;
 
     use super::super::{Insertion, OneFlow, Order};

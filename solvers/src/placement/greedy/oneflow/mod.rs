@@ -230,7 +230,7 @@ impl Planner for OneFlow {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::{Budget, execute};
     use proptest::prelude::*;
 
     use super::*;

@@ -213,7 +213,7 @@ impl Planner for Somas {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Instance, LiveRange, execute};
+    use planlab_dsa::{Budget, Instance, execute};
     use proptest::prelude::*;
 
     use super::*;

@@ -129,7 +129,6 @@ fn summed(mut list: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Bytes, LiveRange};
 
     use super::*;
     use crate::placement::testing;
