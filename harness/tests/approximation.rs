@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{Buffer, Budget, Bytes, Guarantee, Instance, execute};
+use planlab_dsa::{Budget, Buffer, Bytes, Guarantee, Instance, execute};
 use planlab_solvers::placement::approximation::Boxing;
 use planlab_solvers::planner;
 use planlab_workloads::{recorded, synthetic};
@@ -109,7 +109,9 @@ fn alike(instance: &Instance) -> Instance {
 
 fn check_boxing(workload: &str, instance: &Instance) {
     let is_plain = |buffer: &Buffer| {
-        buffer.size.get().is_multiple_of(buffer.align.get()) && buffer.pauses.is_empty() && buffer.pin.is_none()
+        buffer.size.get().is_multiple_of(buffer.align.get())
+            && buffer.pauses.is_empty()
+            && buffer.pin.is_none()
     };
     assert!(instance.buffers().iter().all(is_plain), "{workload}: the bound is for plain buffers");
     let (height, first_fit) = (height_of_boxing(workload, instance), first_fit(instance));

@@ -51,12 +51,15 @@ pub struct Curve {
     pub memory: Option<PowerFit>,
 }
 
+/// The rows of a planner by number of buffers and workload.
+type RowsBySize<'r> = BTreeMap<(u64, String), Vec<&'r Record>>;
+
 /// The curves of all planners over all families that have two sizes or more, by family and planner. Cells that were
 /// asked for a capacity are another question and do not count; of a workload that was run under several limits the
 /// longest counts, of several builds the latest.
 #[must_use]
 pub fn curves(records: &[Record]) -> Vec<Curve> {
-    let mut curves: BTreeMap<(String, String), BTreeMap<(u64, String), Vec<&Record>>> = BTreeMap::new();
+    let mut curves: BTreeMap<(String, String), RowsBySize<'_>> = BTreeMap::new();
     let rows = records.iter().filter(|row| row.target_bytes.is_none() && family(&row.workload).is_some());
     // Ascending limits: the longest comes last and stays.
     let cells = latest_builds(rows, |row| {

@@ -100,9 +100,7 @@ pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{
-        Arena, ArenaId, Buffer, Descriptor, Evidence, Honours, LiveRange, Plan, execute,
-    };
+    use planlab_dsa::{Arena, ArenaId, Buffer, Descriptor, Evidence, Honours, LiveRange, Plan, execute};
 
     use super::*;
     use crate::arenas::{has_arenas, plan_each_arena};

@@ -9,6 +9,9 @@ use proptest::prelude::*;
 
 /// The planners that take hand-overs into account, or not, and find the optimum.
 const EXACT: [&str; 2] = ["exact", "portfolio"];
+/// Planners that find no optimum.
+const SEARCHES: [&str; 6] =
+    ["hill-climb/tvm", "hill-climb/vela", "annealing", "tabu", "lns", "first-fit/size"];
 /// All planners that know one arena alone. Whole objects and stacks on segments have no place for a second one, and
 /// `best-fit` is as published; they refuse.
 const ONE_ARENA: [&str; 11] = [

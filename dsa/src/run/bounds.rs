@@ -1,7 +1,7 @@
 //! The bounds of a run: what is claimed, and what that decides.
 
 use super::{Run, State};
-use crate::{ArenaId, Bound, Bytes, Claim, Evidence, Event, Halt, PlanError, Scope, Stop};
+use crate::{ArenaId, Bound, Bytes, Claim, Event, Evidence, Halt, PlanError, Scope, Stop};
 
 impl Run<'_> {
     /// States that no plan of `scope` is lower than `value`. A bound that is only [`Evidence::Claimed`]

@@ -6,8 +6,8 @@ use rand::RngExt;
 
 use super::{Run, execute};
 use crate::{
-    Arena, ArenaId, Budget, Buffer, BufferId, Bytes, Claim, Descriptor, Evidence, Feature, Guarantee, Halt, Honours, InPlace,
-    Instance, LiveRange, Offset, Plan, PlanError, Planner, Scope, Stop, Violation,
+    Arena, ArenaId, Budget, Buffer, BufferId, Bytes, Claim, Descriptor, Evidence, Feature, Guarantee, Halt,
+    Honours, InPlace, Instance, LiveRange, Offset, Plan, PlanError, Planner, Scope, Stop, Violation,
 };
 
 /// Does what the test says.
@@ -39,8 +39,7 @@ fn scripted<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync>(script: F) ->
 /// Three buffers of 4 bytes; the load is 8, one above the other needs 12.
 fn instance() -> Instance {
     let ranges = [(0, 2), (1, 3), (2, 4)];
-    let buffers =
-        ranges.map(|(s, e)| Buffer::new(Bytes::new(4), LiveRange::new(s, e).expect("not empty")));
+    let buffers = ranges.map(|(s, e)| Buffer::new(Bytes::new(4), LiveRange::new(s, e).expect("not empty")));
     Instance::from_buffers(buffers.to_vec()).expect("valid")
 }
 

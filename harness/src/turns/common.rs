@@ -157,10 +157,7 @@ fn of_pattern(
 }
 
 /// What a build says to some words, or why it refuses them.
-fn ask(
-    side: &Side,
-    words: impl IntoIterator<Item = OsString>,
-) -> Result<Result<String, String>, Failure> {
+fn ask(side: &Side, words: impl IntoIterator<Item = OsString>) -> Result<Result<String, String>, Failure> {
     let output: Output =
         Command::new(&side.binary).args(words).output().map_err(|error| side.failure(&error))?;
     let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
@@ -192,7 +189,8 @@ mod tests {
         let a = set(&[("bump", "x"), ("old", "x"), ("bump", "y"), ("best-fit", "x")]);
         let b = set(&[("bump", "x"), ("best-fit", "x"), ("new", "x"), ("new", "z")]);
         let common = Common::split(&a, &b);
-        let both = Share { workload: "x".to_owned(), planners: ["best-fit", "bump"].map(str::to_owned).into() };
+        let both =
+            Share { workload: "x".to_owned(), planners: ["best-fit", "bump"].map(str::to_owned).into() };
         assert_eq!(common.shares, [both]);
         let alone = [set(&[("bump", "y"), ("old", "x")]), set(&[("new", "x"), ("new", "z")])];
         assert_eq!(common.alone.map(|cells| cells.into_iter().collect::<BTreeSet<_>>()), alone);

@@ -143,13 +143,7 @@ fn settled(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
     figures.iter().filter(|figure| figure.is_settled)
 }
 
-fn summary(
-    figures: &[Figure],
-    logs: &[f64],
-    shift: f64,
-    p: Option<f64>,
-    threshold: Option<f64>,
-) -> Summary {
+fn summary(figures: &[Figure], logs: &[f64], shift: f64, p: Option<f64>, threshold: Option<f64>) -> Summary {
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count(logs.len());
     let of = |verdict| figures.iter().filter(|figure| figure.verdict == verdict).count();
     let shifted = settled(figures).map(|Figure { a, b, .. }| Some((b + shift) / (a + shift)));

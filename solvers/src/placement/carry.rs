@@ -174,7 +174,8 @@ mod tests {
         let old = Instance::from_buffers(old.to_vec()).expect("valid");
         let plan = old.verify(Plan::from_offsets([0, 8, 0, 0].map(Offset::new))).expect("a plan");
         // The alignment is gone, the first buffer is pinned above it, the last two are kept apart.
-        let new = [buffer(4, 0, 2).with_pin(Offset::new(6)), buffer(4, 0, 2), buffer(2, 3, 4), buffer(2, 4, 5)];
+        let new =
+            [buffer(4, 0, 2).with_pin(Offset::new(6)), buffer(4, 0, 2), buffer(2, 3, 4), buffer(2, 4, 5)];
         let pair = KeepApart { first: BufferId::new(2), second: BufferId::new(3) };
         let new = Instance::builder().buffers(new).apart([pair]).build().expect("valid");
         let carried = carry(&plan, &new).expect("a plan");

@@ -2,8 +2,7 @@
 
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{
-    Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run,
-    execute,
+    Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run, execute,
 };
 use proptest::prelude::*;
 

@@ -193,7 +193,10 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_larger_then_to_the_lower_id() {
-        assert_eq!(placed(&BestFitReference, vec![buffer(2, 0, 2), buffer(3, 0, 2), buffer(3, 0, 2)]), [6, 0, 3]);
+        assert_eq!(
+            placed(&BestFitReference, vec![buffer(2, 0, 2), buffer(3, 0, 2), buffer(3, 0, 2)]),
+            [6, 0, 3]
+        );
     }
 
     #[test]
@@ -206,7 +209,10 @@ mod tests {
     #[test]
     fn offsets_are_rounded_up_from_the_line() {
         let align = Alignment::new(8).expect("positive");
-        assert_eq!(placed(&BestFitReference, vec![buffer(3, 0, 3), buffer(4, 0, 2).with_align(align)]), [0, 8]);
+        assert_eq!(
+            placed(&BestFitReference, vec![buffer(3, 0, 3), buffer(4, 0, 2).with_align(align)]),
+            [0, 8]
+        );
     }
 
     #[test]
