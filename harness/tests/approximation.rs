@@ -1,6 +1,13 @@
 //! What approximations guarantee, on every recorded net and every synthetic family.
+//!
+//! `gergov` claims a ratio. `boxing` claims none; what its construction promises is held here against figures that are
+//! computed from the instance alone: it is optimal where all sizes are one, no higher than its first step (first fit,
+//! the largest first), and so no higher than that step can be.
 
-use planlab_dsa::{Budget, Bytes, Guarantee, Instance, execute};
+use std::cmp::Reverse;
+
+use planlab_dsa::{Budget, Buffer, Bytes, Guarantee, Instance, execute};
+use planlab_solvers::placement::approximation::Boxing;
 use planlab_solvers::planner;
 use planlab_workloads::{recorded, synthetic};
 
@@ -43,6 +50,98 @@ fn three_times_the_load_holds_on_every_family() {
                 let trace = trace.unwrap_or_else(|error| panic!("{}: {error}", family.name));
                 check_both(&format!("{}/n{n}/s{seed}", family.name), &trace.instance);
             }
+        }
+    }
+}
+
+/// Recorded nets of up to so many buffers are looked at buffer by buffer.
+const MOST_BUFFERS: usize = 2_000;
+
+/// The buffers in the order of the bootstrap.
+fn largest_first(instance: &Instance) -> Vec<&Buffer> {
+    let mut order: Vec<&Buffer> = instance.buffers().iter().collect();
+    order.sort_by_key(|buffer| (Reverse(buffer.size), Reverse(buffer.live.width())));
+    order
+}
+
+/// The height of first fit in that order: each buffer at the lowest free offset, found by a look at all before it.
+fn first_fit(instance: &Instance) -> u64 {
+    let mut placed: Vec<(&Buffer, u64)> = Vec::new();
+    for buffer in largest_first(instance) {
+        let conflicts = placed.iter().filter(|(other, _)| other.live.overlaps(buffer.live));
+        let mut taken: Vec<(u64, u64)> =
+            conflicts.map(|(other, offset)| (*offset, offset + other.size.get())).collect();
+        taken.sort_unstable();
+        let mut offset = 0;
+        for (from, to) in taken {
+            if offset + buffer.size.get() > from {
+                offset = offset.max(buffer.align.round_up(to).expect("it fits 64 bits"));
+            }
+        }
+        placed.push((buffer, offset));
+    }
+    placed.iter().map(|(buffer, offset)| offset + buffer.size.get()).max().unwrap_or(0)
+}
+
+/// What first fit in that order cannot pass, whatever it does. Each buffer meets only buffers that are at least as
+/// large. A gap below it is smaller than it, and so smaller than the block above the gap: its offset is less than
+/// twice what it meets. Holds where sizes are multiples of the alignments.
+fn ceiling(instance: &Instance) -> u64 {
+    let order = largest_first(instance);
+    let end = |(at, buffer): (usize, &&Buffer)| {
+        let meets = order[..at].iter().filter(|other| other.live.overlaps(buffer.live));
+        buffer.size.get() + 2 * meets.map(|other| other.size.get()).sum::<u64>()
+    };
+    order.iter().enumerate().map(end).max().unwrap_or(0)
+}
+
+fn height_of_boxing(workload: &str, instance: &Instance) -> u64 {
+    let outcome = execute(&Boxing::default().with_iterations(1), instance, Budget::default(), 0);
+    let height = outcome.height().unwrap_or_else(|| panic!("no plan for {workload}: {:?}", outcome.end));
+    height.get()
+}
+
+/// The same live ranges, all of one size.
+fn alike(instance: &Instance) -> Instance {
+    let one = |buffer: &Buffer| Buffer::new(Bytes::new(7), buffer.live);
+    Instance::from_buffers(instance.buffers().iter().map(one).collect()).expect("as valid as before")
+}
+
+fn check_boxing(workload: &str, instance: &Instance) {
+    let is_plain = |buffer: &Buffer| {
+        buffer.size.get().is_multiple_of(buffer.align.get())
+            && buffer.pauses.is_empty()
+            && buffer.pin.is_none()
+    };
+    assert!(instance.buffers().iter().all(is_plain), "{workload}: the bound is for plain buffers");
+    let (height, first_fit) = (height_of_boxing(workload, instance), first_fit(instance));
+    assert!(height <= first_fit, "{workload}: {height} is above the first step's {first_fit}");
+    let ceiling = ceiling(instance);
+    assert!(first_fit <= ceiling, "{workload}: {first_fit} is more than first fit can be, {ceiling}");
+    let alike = alike(instance);
+    assert_eq!(height_of_boxing(workload, &alike), alike.load().bytes.get(), "{workload}, all of one size");
+}
+
+#[test]
+fn boxing_keeps_its_promises_on_recorded_nets() {
+    let mut checked = 0;
+    for entry in &recorded::manifest().workload {
+        let trace = entry.trace().unwrap_or_else(|error| panic!("{}: {error}", entry.key));
+        if trace.instance.len() <= MOST_BUFFERS {
+            check_boxing(&entry.key, &trace.instance);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "only {checked} nets");
+}
+
+#[test]
+fn boxing_keeps_its_promises_on_every_family() {
+    for family in synthetic::families() {
+        for (n, seed) in [("100", "0"), ("100", "1"), ("1000", "2")] {
+            let trace = synthetic::generate(family.name, &[("n", n), ("seed", seed)]);
+            let trace = trace.unwrap_or_else(|error| panic!("{}: {error}", family.name));
+            check_boxing(&format!("{}/n{n}/s{seed}", family.name), &trace.instance);
         }
     }
 }

@@ -126,20 +126,72 @@ fn cells_of_one_side_are_listed() {
     assert!(text.contains("in B alone:\n  new on synthetic/uniform/n10/s0"), "{text}");
 }
 
+/// Writes a script `b.sh` that does what a line of shell says and then what this build does; gives this build.
+fn other_build_of(folder: &Path, line: &str) -> String {
+    let binary = assert_cmd::cargo::cargo_bin("planlab").display().to_string();
+    write(folder, "b.sh", format!("#!/bin/sh\nbinary={binary}\n{line}\nexec $binary \"$@\"\n"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.join("b.sh"), mode).expect("executable");
+    binary
+}
+
+#[test]
+fn a_proof_that_the_other_side_refutes_has_an_exit_code_of_its_own() {
+    let folder = measured();
+    copy(folder.path(), |row| {
+        other_build(row);
+        if row.planner == "first-fit/size" && row.buffers == 100 {
+            let above = row.height.expect("a plan") + 1;
+            (row.status, row.height, row.bound) = (Status::Optimal, Some(above), above);
+        }
+    });
+    let found = json(folder.path(), &["diff", "a", "b"], 4);
+    assert_eq!(found["contradictions"], 1, "{found}");
+    assert_eq!(found["cells"][0]["status"]["verdict"], "contradiction");
+    let (text, _) = run(folder.path(), &["diff", "b", "a"], 4);
+    assert!(text.contains("1 with a proof that the other side refutes"), "{text}");
+}
+
+#[test]
+fn builds_that_differ_run_what_both_have() {
+    let folder = tempdir().expect("a folder");
+    // A build that has another name for a planner, and no workload of 100 buffers.
+    let rename = "s#\"key\":\"first-fit/end\"#\"key\":\"first-fit/old\"#";
+    let binary = other_build_of(
+        folder.path(),
+        &format!(
+            "case \"$*\" in\n\
+             list*) $binary \"$@\" | sed '{rename}'; exit ;;\n\
+             *first-fit/end*|*uniform/n100/*) echo 'there is none' >&2; exit 2 ;;\n\
+             esac"
+        ),
+    );
+    let mut words = vec!["diff", "--interleave", "--a-binary", &binary, "--b-binary", "b.sh", "--reps", "1"];
+    words.extend(["--out", "turns-of-two", "--planner", "bump", "--planner", "first-fit/*e*"]);
+    words.extend(["--workload", "synthetic/uniform/n10/s0", "--workload", "synthetic/uniform/n100/s0"]);
+    let diff = json(folder.path(), &[words.as_slice(), &["--threshold", "10000%"]].concat(), 0);
+    let rows = read_records(folder.path().join("turns-of-two/b")).expect("rows");
+    assert!(rows.iter().all(|row| row.buffers == 10) && rows.len() > 1, "{rows:?}");
+    assert_eq!(diff["paired"].as_u64(), Some(rows.len() as u64), "{diff}");
+    let named = |planner: &str, n: u32| {
+        Value::from_iter([
+            ("planner", Value::from(planner)),
+            ("workload", Value::from(format!("synthetic/uniform/n{n}/s0"))),
+        ])
+    };
+    let alone = diff["not_run_a"].as_array().expect("cells");
+    assert!(alone.contains(&named("first-fit/end", 10)) && alone.contains(&named("bump", 100)), "{diff}");
+    assert!(!alone.contains(&named("bump", 10)), "{diff}");
+    assert_eq!(diff["not_run_b"].as_array().map(Vec::len), Some(0), "{diff}");
+    let (_, told) = run(folder.path(), &[&words[..words.len() - 4], &["--planner", "nothing"]].concat(), 2);
+    assert!(told.contains("neither build has a planner `nothing`"), "{told}");
+}
+
 #[test]
 fn two_builds_are_measured_in_turns() {
     let folder = tempdir().expect("a folder");
-    let binary = assert_cmd::cargo::cargo_bin("planlab");
-    // The other build is a script, which may say other words.
-    write(
-        folder.path(),
-        "b.sh",
-        format!("#!/bin/sh\necho turn >> turns\nexec {} \"$@\"\n", binary.display()),
-    );
-    let script = folder.path().join("b.sh");
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .expect("executable");
-    let binary = binary.display().to_string();
+    let binary =
+        other_build_of(folder.path(), "case \"$*\" in *--dry-run*|list*) ;; *) echo turn >> turns ;; esac");
     let words = [
         "diff",
         "--interleave",

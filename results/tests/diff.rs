@@ -194,6 +194,82 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
 }
 
 #[test]
+fn a_new_time_out_counts_where_the_other_side_was_well_below_the_limit() {
+    // The limit is 10 s. What has no answer is not repeated: side B has one row.
+    let verdict = |seconds: &[u64], answered: usize| {
+        let row = |(at, &seconds): (usize, &u64)| Record {
+            repetition: u32::try_from(at).expect("few"),
+            status: if at < answered { Status::Optimal } else { Status::Timeout },
+            samples_ns: vec![seconds * 1_000_000_000],
+            ..cell("exact", 1)
+        };
+        let a: Vec<Record> = seconds.iter().enumerate().map(row).collect();
+        let b = Record { status: Status::Timeout, height: None, samples_ns: Vec::new(), ..cell("exact", 1) };
+        let (forth, back) = (diff(&a, std::slice::from_ref(&b)), diff(std::slice::from_ref(&b), &a));
+        let verdicts = (forth.changes[0].status_verdict, back.changes[0].status_verdict);
+        assert_eq!(forth.has_regression(), verdicts.0 == Verdict::Worse);
+        assert!(!back.has_regression(), "{verdicts:?}");
+        verdicts
+    };
+    let (certain, open) = ((Verdict::Worse, Verdict::Better), (Verdict::Undecided, Verdict::Undecided));
+    assert_eq!(verdict(&[5], 1), certain);
+    assert_eq!(verdict(&[6], 1), open, "one run of 6 s may have been a lucky one");
+    assert_eq!(verdict(&[6, 7, 7, 6, 7], 5), certain, "five runs of at most 7 s were not");
+    assert_eq!(verdict(&[6, 7, 7, 6, 8], 5), open, "one was near the limit");
+    assert_eq!(verdict(&[1, 1, 1, 1, 1], 4), open, "one had no answer either");
+}
+
+#[test]
+fn a_planners_heights_are_judged_on_settled_cells_alone() {
+    let side = |height: u64, repetitions: u32, stop: &str| -> Vec<Record> {
+        let row = |(workload, repetition): (usize, u32)| Record {
+            repetition,
+            height: Some(height + u64::from(repetition)),
+            stop: Some(stop.to_owned()),
+            ..cell("lns", workload)
+        };
+        (1..=20).flat_map(|workload| (0..repetitions).map(move |at| (workload, at))).map(row).collect()
+    };
+    let heights = |repetitions, stop: &str| {
+        let diff = diff(&side(1000, repetitions, stop), &side(1002, repetitions, stop));
+        assert_eq!(diff.planners.len(), 1);
+        diff.planners[0].heights
+    };
+    let cut = heights(1, "deadline");
+    assert_eq!((cut.cells, cut.settled, cut.undecided), (20, 0, 20));
+    assert_eq!((cut.ratio, cut.verdict), (None, Verdict::Same), "one cut run of each says nothing");
+    let repeated = heights(5, "deadline");
+    assert_eq!((repeated.settled, repeated.undecided, repeated.verdict), (20, 20, Verdict::Worse));
+    let finished = heights(1, "finished");
+    assert_eq!((finished.settled, finished.worse, finished.verdict), (20, 20, Verdict::Worse));
+}
+
+#[test]
+fn a_proof_that_a_plan_of_the_other_side_refutes_is_a_contradiction() {
+    let proof = |row: &mut Record| (row.status, row.height, row.bound) = (Status::Optimal, Some(1100), 1100);
+    let optimal_above = one(proof);
+    assert_eq!(optimal_above.changes[0].status_verdict, Verdict::Contradiction);
+    assert!(optimal_above.has_regression() && optimal_above.contradictions().count() == 1);
+    assert_eq!(optimal_above.planners[0].contradictions, 1);
+    assert!(!optimal_above.changes[0].is_better());
+    let (a, mut b) = (cell("best-fit", 1), cell("best-fit", 1));
+    proof(&mut b);
+    let found = |a: &Record, b: &Record| {
+        diff(std::slice::from_ref(a), std::slice::from_ref(b)).contradictions().count()
+    };
+    assert_eq!(found(&b, &a), 1, "whichever side it is");
+    // A bound on plans without hand-overs says nothing of a plan with them; one on any plan does.
+    let with_hand_overs = Record { hand_overs: 1, ..a };
+    assert_eq!(found(&with_hand_overs, &b), 0);
+    b.bound_scope = "any".to_owned();
+    assert_eq!(found(&with_hand_overs, &b), 1);
+    let infeasible = one(|row| (row.status, row.height) = (Status::Infeasible, None));
+    assert_eq!(infeasible.contradictions().count(), 1);
+    let false_by_itself = one(|row| (row.status, row.bound) = (Status::BoundRefuted, 1100));
+    assert_eq!(false_by_itself.changes[0].status_verdict, Verdict::Worse);
+}
+
+#[test]
 fn other_seeds_and_other_contents_are_other_cells() {
     let seed = one(|row| row.seed = 1);
     assert_eq!((seed.changes.len(), seed.only_a.len(), seed.only_b.len()), (0, 1, 1));

@@ -51,3 +51,24 @@ fn the_latest_build_and_the_longest_limit_count() {
     let times: Vec<f64> = curves[0].points.iter().filter_map(|point| point.time_ns).collect();
     assert_eq!(times, [1e9, 5e9, 7e9]);
 }
+
+#[test]
+fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points() {
+    let seeded = |seed: u64, seconds: u64| Record {
+        seed,
+        height: Some(125 + seed),
+        cell: format!("seed {seed}, {seconds} s"),
+        ..cell("p", 1000, seconds)
+    };
+    let shorter = Record { wall_limit_ns: Some(1), ..seeded(3, 90) };
+    let other = Record { workload: "synthetic/chain/n1000/s1".to_owned(), ..cell("p", 1000, 8) };
+    let rows = [cell("p", 10, 1), seeded(2, 6), seeded(0, 2), seeded(1, 4), shorter, other];
+    let curves = curves(&rows);
+    let points = &curves[0].points;
+    assert_eq!(points.iter().map(|point| point.seeds).collect::<Vec<_>>(), [1, 3, 1]);
+    assert_eq!((points[1].time_ns, points[1].height_over_load), (Some(4e9), Some(1.25)));
+    assert_eq!(points[2].time_ns, Some(8e9));
+    let late = Record { status: Status::Timeout, height: None, ..seeded(3, 60) };
+    let with_late = planlab_results::scale::curves(&[&rows[..], &[late]].concat());
+    assert_eq!((with_late[0].points[1].status, with_late[0].points[1].seeds), (Status::Timeout, 4));
+}

@@ -14,8 +14,10 @@
 //!
 //! # Complexity
 //!
-//! O(n) for n buffers to take the arenas apart; then what the planner needs for each, twice at most where
-//! the time is limited.
+//! O(n) for n buffers to take the arenas apart, and O(n log n) to verify the whole each time that one of them has a
+//! lower plan. Then what the planner needs for each arena: at most twice where time or work is limited (the first
+//! plan, then as low a one as the share allows, with no more in all than the limit); where nothing is, less than four
+//! times, as every round of doubling shares begins anew from the plan that there is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,8 +165,8 @@ impl<'p> Arenas<'p> {
             }
             _ => {}
         }
-        // At least one, so that a run that is over shows in the end.
-        run.tick(work.max(1))
+        // At least one in all, so that a run that is over shows in the end.
+        run.tick(u64::from(work == 0))
     }
 
     fn share(&self, run: &Run<'_>, at: usize, (round, to_come): (u32, usize)) -> Share {
@@ -282,26 +284,18 @@ impl Planner for Informed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Arena, Budget, Buffer, Guarantee, Honours, LiveRange, Outcome, execute};
+    use planlab_dsa::{Arena, Budget, Buffer, Honours, LiveRange, Outcome, execute};
 
     use super::*;
     use crate::placement::exact::Exact;
+    use crate::placement::testing::descriptor;
 
     /// Stacks everything, leaves one granule less below each time it can, and goes on for ever.
     struct Endless;
 
     impl Planner for Endless {
         fn descriptor(&self) -> Descriptor {
-            Descriptor {
-                key: "endless".into(),
-                summary: "a stack that begins ever lower".into(),
-                guarantee: Guarantee::Heuristic,
-                honours: Honours { arenas: true, work_limit: true, ..Honours::default() },
-                randomized: false,
-                reference: "none",
-                complexity: "n",
-                practical: None,
-            }
+            descriptor("endless", Honours { arenas: true, work_limit: true, ..Honours::default() })
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

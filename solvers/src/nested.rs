@@ -2,7 +2,7 @@
 //!
 //! The inner run has a share of what is left of the outer one's time and work, ends with it, and tells of
 //! every plan and bound as they come. Whoever started it passes them on to the outer run, in whose terms
-//! they have to be put.
+//! they have to be put. Its work is the outer run's, however it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Share {
 pub(crate) struct Ended {
     pub(crate) end: Result<Stop, PlanError>,
     pub(crate) bound: Bound,
-    /// Units of work, for the outer run to count.
+    /// Units of work, which the outer run has counted.
     pub(crate) work: u64,
 }
 
@@ -78,6 +78,7 @@ pub(crate) fn nested<'o>(
     });
     let ended = Ended { end: outcome.end.clone(), bound: outcome.bound, work: outcome.work };
     drop(outcome);
+    run.count(ended.work);
     match over {
         Some(halt) => Err(halt),
         None => Ok(ended),
@@ -95,4 +96,81 @@ pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
         run.raise_bound(value, scope, evidence)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Arena, ArenaId, Buffer, Descriptor, Evidence, Honours, LiveRange, Plan, execute};
+
+    use super::*;
+    use crate::arenas::{has_arenas, plan_each_arena};
+    use crate::placement::Scaled;
+    use crate::placement::testing::descriptor;
+
+    /// Units of work before it says anything.
+    const WORK: u64 = 1_000;
+
+    /// Works for a while; then puts everything at the bottom, or states a bound.
+    struct Late {
+        bound: Option<Bytes>,
+    }
+
+    impl Planner for Late {
+        fn descriptor(&self) -> Descriptor {
+            descriptor("late", Honours { arenas: true, work_limit: true, ..Honours::default() })
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            if has_arenas(run.instance()) {
+                return plan_each_arena(self, run);
+            }
+            run.tick(WORK)?;
+            match self.bound {
+                Some(bound) => run.raise_bound(bound, Scope::Any, Evidence::Search),
+                None => run.offer(Plan::from_offsets(vec![Offset::default(); run.instance().len()])),
+            }
+        }
+    }
+
+    /// A buffer of 5 bytes in each arena.
+    fn instance(capacities: &[Option<u64>]) -> Instance {
+        let buffer = |arena: u16| {
+            let live = LiveRange::new(0, 1).expect("not empty");
+            Buffer::new(Bytes::new(5), live).in_arena(ArenaId::new(arena))
+        };
+        let arena =
+            |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
+        let count = u16::try_from(capacities.len()).expect("few");
+        let builder = Instance::builder().buffers((0..count).map(buffer));
+        builder.arenas(capacities.iter().map(arena)).build().expect("valid")
+    }
+
+    fn end_and_work(planner: &dyn Planner, instance: &Instance, work: Option<u64>) -> (Stop, u64) {
+        let outcome = execute(planner, instance, Budget { work, ..Budget::default() }, 0);
+        (outcome.end.expect("no error"), outcome.work)
+    }
+
+    #[test]
+    fn work_counts_where_an_inner_plan_decides() {
+        let late = Late { bound: None };
+        for limit in [None, Some(1_000_000)] {
+            let scaled = end_and_work(&Scaled::new(Late { bound: None }), &instance(&[None]), limit);
+            assert_eq!(scaled, (Stop::Proved, WORK));
+            let two = end_and_work(&late, &instance(&[None, None]), limit);
+            assert_eq!(two, (Stop::Proved, 2 * WORK));
+        }
+    }
+
+    #[test]
+    fn work_counts_where_an_inner_bound_decides() {
+        let late = Late { bound: Some(Bytes::new(9)) };
+        let capacity = instance(&[Some(8), None]);
+        assert_eq!(end_and_work(&late, &capacity, None), (Stop::Infeasible, WORK));
+    }
+
+    #[test]
+    fn work_that_reaches_the_limit_ends_the_outer_run() {
+        let limit = end_and_work(&Scaled::new(Late { bound: None }), &instance(&[None]), Some(WORK));
+        assert_eq!(limit, (Stop::WorkLimit, WORK));
+    }
 }

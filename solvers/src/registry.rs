@@ -53,7 +53,7 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(SharedObjectsByBreadth));
     all.push(Box::new(SharedObjectsInOrder));
     all.push(Box::new(SharedObjectsSizeDistance));
-    all.push(Box::new(MxnetSharing));
+    all.push(Box::new(MxnetSharing::default()));
     all.push(Box::new(PatentFreeList));
     all.push(Box::new(MincostFlow));
     all.extend([false, true].map(|yes| Box::new(Gergov::default().with_squeeze(yes)) as Box<dyn Planner>));

@@ -1,5 +1,6 @@
 //! `diff`: what changed between two results.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use planlab_results::diff::{CellName, Change, Diff, DiffOptions, PlannerChange, Sides, Summary, Verdict};
@@ -12,20 +13,18 @@ use crate::cli::DiffArgs;
 use crate::exit::{Exit, Failure, Verdict as Outcome};
 use crate::output::{Output, note};
 use crate::table::Table;
-use crate::turns;
+use crate::turns::{self, Measured, Named};
 use crate::view::JSON_VERSION;
 
 /// So many cells of one side alone are named unless all are asked for.
 const NAMED: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output) -> Outcome {
-    let [a, b] = match folders(args, planners_file)? {
-        Some(folders) => folders,
-        None => {
-            note("interrupted; the same command goes on from here");
-            return Ok(Exit::Interrupted);
-        }
-    };
+    let Measured { results: [a, b], alone, interrupted } = measured(args, planners_file)?;
+    if interrupted {
+        note("interrupted; the same command goes on from here");
+        return Ok(Exit::Interrupted);
+    }
     let (rows_a, rows_b) = (read_records(&a)?, read_records(&b)?);
     let mut options = DiffOptions::default();
     options.threshold = args.threshold;
@@ -36,24 +35,37 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
     diff.remarks.iter().for_each(|remark| note(&remark.to_string()));
     let head =
         format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
-    output.put(&value(args, [&a, &b], &diff), &(head + &text(args, &diff)))?;
-    Ok(if diff.has_regression() { Exit::Regression } else { Exit::Complete })
+    let left_out = not_run("A", &alone[0], args.all) + &not_run("B", &alone[1], args.all);
+    output.put(&value(args, [&a, &b], &alone, &diff), &(head + &text(args, &diff) + &left_out))?;
+    Ok(exit_of(&diff))
 }
 
-/// The folders to compare, measured before where that is asked for; `None` where that was interrupted.
-fn folders(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Option<[PathBuf; 2]>, Failure> {
+/// A proof that a plan refutes is false, whichever side has it.
+fn exit_of(diff: &Diff) -> Exit {
+    if diff.contradictions().next().is_some() {
+        Exit::Invalid
+    } else if diff.has_regression() {
+        Exit::Regression
+    } else {
+        Exit::Complete
+    }
+}
+
+/// The folders to compare, measured before where that is asked for.
+fn measured(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, Failure> {
     if !args.turns.interleave && args.turns.limits.is_said() {
         return Err(Failure::usage(
             "limits and a seed are for --interleave: two results have theirs already",
         ));
     }
     if args.turns.interleave {
-        let cancel = cancel_on_interrupt()?;
-        let measured = turns::measure(&args.turns, planners_file, &cancel)?;
-        return Ok((!measured.interrupted).then_some(measured.results));
+        return turns::measure(&args.turns, planners_file, &cancel_on_interrupt()?);
     }
     match (&args.before, &args.after) {
-        (Some(a), Some(b)) => Ok(Some([a.clone(), b.clone()])),
+        (Some(a), Some(b)) => {
+            let results = [a.clone(), b.clone()];
+            Ok(Measured { results, alone: Default::default(), interrupted: false })
+        }
         _ => Err(Failure::usage("two folders of results are compared: planlab diff A B")),
     }
 }
@@ -80,10 +92,11 @@ fn refuse_or_warn(args: &DiffArgs, diff: &Diff) -> Result<(), Failure> {
 fn text(args: &DiffArgs, diff: &Diff) -> String {
     let count = |keep: fn(&Change) -> bool| diff.changes.iter().filter(|change| keep(change)).count();
     let mut text = format!(
-        "{} cells on both sides: {} worse, {} better; {} in A alone, {} in B alone\n\n{}",
+        "{} cells on both sides: {} worse, {} better{}; {} in A alone, {} in B alone\n\n{}",
         diff.changes.len(),
         count(Change::is_worse),
         count(Change::is_better),
+        contradictions(count(Change::is_contradiction)),
         diff.only_a.len(),
         diff.only_b.len(),
         planner_table(&diff.planners),
@@ -93,6 +106,10 @@ fn text(args: &DiffArgs, diff: &Diff) -> String {
         text += &format!("\n{}", cell_table(&shown));
     }
     text + &alone("A", &diff.only_a, args.all) + &alone("B", &diff.only_b, args.all)
+}
+
+fn contradictions(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(", {count} with a proof that the other side refutes") }
 }
 
 /// Whether a cell is named though nobody asked for all: its bound may have changed, and its time may be undecided.
@@ -117,6 +134,7 @@ fn planner_table(planners: &[PlannerChange]) -> String {
         "heights",
         "status +",
         "status -",
+        "contradictions",
     ]);
     for planner in planners {
         let (times, heights) = (&planner.times, &planner.heights);
@@ -136,6 +154,7 @@ fn planner_table(planners: &[PlannerChange]) -> String {
             word(heights),
             planner.status_better.to_string(),
             planner.status_worse.to_string(),
+            planner.contradictions.to_string(),
         ]);
     }
     table.render()
@@ -195,11 +214,22 @@ fn judged(verdict: Verdict) -> String {
 }
 
 fn alone(side: &str, cells: &[CellName], all: bool) -> String {
+    named(&format!("in {side} alone"), cells, all)
+}
+
+/// Cells of one build alone, which no turn was given to.
+fn not_run(side: &str, cells: &[Named], all: bool) -> String {
+    let cells: Vec<String> =
+        cells.iter().map(|Named { planner, workload }| format!("{planner} on {workload}")).collect();
+    named(&format!("not run, as {side} alone has it"), &cells, all)
+}
+
+fn named<T: Display>(head: &str, cells: &[T], all: bool) -> String {
     if cells.is_empty() {
         return String::new();
     }
     let shown = if all { cells.len() } else { cells.len().min(NAMED) };
-    let mut text = format!("\nin {side} alone:\n");
+    let mut text = format!("\n{head}:\n");
     text.extend(cells[..shown].iter().map(|cell| format!("  {cell}\n")));
     if shown < cells.len() {
         text += &format!("  and {} more (--all)\n", cells.len() - shown);
@@ -220,7 +250,7 @@ fn seconds(nanoseconds: f64) -> String {
     crate::quantity::seconds(nanoseconds as u64)
 }
 
-fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], diff: &Diff) -> Value {
+fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<Named>; 2], diff: &Diff) -> Value {
     let listed = diff.changes.iter().filter(|change| args.all || is_listed(change));
     json!({
         "version": JSON_VERSION,
@@ -231,13 +261,31 @@ fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], diff: &Diff) -> Value {
         "paired": diff.changes.len(),
         "worse": diff.regressions().count(),
         "better": diff.changes.iter().filter(|change| change.is_better()).count(),
+        "contradictions": diff.contradictions().count(),
+        "slower": timed(&diff.planners, Verdict::Worse),
+        "faster": timed(&diff.planners, Verdict::Better),
         "mismatches": diff.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "remarks": diff.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "planners": diff.planners.iter().map(planner_value).collect::<Vec<_>>(),
         "cells": listed.map(cell_value).collect::<Vec<_>>(),
         "only_a": diff.only_a.iter().map(name_value).collect::<Vec<_>>(),
         "only_b": diff.only_b.iter().map(name_value).collect::<Vec<_>>(),
+        "not_run_a": alone[0].iter().map(named_value).collect::<Vec<_>>(),
+        "not_run_b": alone[1].iter().map(named_value).collect::<Vec<_>>(),
     })
+}
+
+/// The planners whose times changed so, over all their cells or in one.
+fn timed(planners: &[PlannerChange], verdict: Verdict) -> Vec<&str> {
+    let is_so = |times: &Summary| {
+        let cells = if verdict == Verdict::Worse { times.worse } else { times.better };
+        times.verdict == verdict || cells > 0
+    };
+    planners.iter().filter(|planner| is_so(&planner.times)).map(|planner| planner.label.as_str()).collect()
+}
+
+fn named_value(Named { planner, workload }: &Named) -> Value {
+    json!({ "planner": planner, "workload": workload })
 }
 
 fn planner_value(planner: &PlannerChange) -> Value {
@@ -248,12 +296,14 @@ fn planner_value(planner: &PlannerChange) -> Value {
         "heights": summary_value(&planner.heights),
         "status_better": planner.status_better,
         "status_worse": planner.status_worse,
+        "contradictions": planner.contradictions,
     })
 }
 
 fn summary_value(summary: &Summary) -> Value {
     json!({
         "cells": summary.cells,
+        "settled": summary.settled,
         "better": summary.better,
         "worse": summary.worse,
         "undecided": summary.undecided,

@@ -56,8 +56,9 @@ after which limit. The exponent is that of the least-squares line through the lo
 brackets its 95 % interval and the number of points; cells without an answer are no points, so that the exponent of a
 planner that ran out of time is of the smaller sizes alone. Memory is the most that the process had resident, with the
 program and the instance in it; its exponent is of 10,000 buffers and more. Of workloads that differ in their seed alone
-the median is shown, and each is a point. A dash stands where the suite has no cell: beyond the size that a planner is
-practical for (`planlab list planners`), or left out by the suite, which says so.
+the median is shown, and each is a point. Seeds of the run on one workload are one point: the median of all their samples,
+the most memory, the lowest height (`seeds` in scale.csv says how many they are). A dash stands where the suite has no
+cell: beyond the size that a planner is practical for (`planlab list planners`), or left out by the suite, which says so.
 ";
 
 fn page(curves: &[Curve], command: &str) -> String {
@@ -151,6 +152,7 @@ fn points_csv(curves: &[Curve]) -> String {
         "workload",
         "buffers",
         "status",
+        "seeds",
         "time_limit_ns",
         "time_ns",
         "peak_rss_bytes",
@@ -163,6 +165,7 @@ fn points_csv(curves: &[Curve]) -> String {
             point.workload.clone(),
             point.buffers.to_string(),
             point.status.name().to_owned(),
+            point.seeds.to_string(),
             point.wall_limit_ns.map_or_else(String::new, |ns| ns.to_string()),
             number(point.time_ns, 0),
             point.peak_rss_bytes.map_or_else(String::new, |bytes| bytes.to_string()),

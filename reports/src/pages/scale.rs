@@ -123,13 +123,15 @@ fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
 fn points(curves: &[Curve]) -> Table {
     let mut table = Table::new(
         "scale",
-        "Every planner on every size. A cell without an answer has its status, a time-out its limit.",
+        "Every planner on every size. A cell without an answer has its status, a time-out its limit. Seeds of the run \
+         are pooled: the median of all their samples, the most memory, the lowest height.",
         &[
             ("family", "Family"),
             ("planner", "Planner"),
             ("buffers", "Buffers"),
             ("workload", "Workload"),
             ("status", "Status"),
+            ("seeds", "Seeds"),
             ("time_ns", "Time"),
             ("peak_rss_bytes", "Memory"),
             ("height_over_load", "Height / load"),
@@ -142,6 +144,7 @@ fn points(curves: &[Curve]) -> Table {
             Value::Count(point.buffers),
             Value::text(&point.workload),
             Value::text(ended(point)),
+            Value::count(point.seeds),
             Value::or_missing(point.time_ns.map(Value::Nanoseconds)),
             Value::or_missing(point.peak_rss_bytes.map(Value::Bytes)),
             Value::or_missing(point.height_over_load.map(Value::Number)),

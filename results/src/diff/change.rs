@@ -5,6 +5,9 @@ use super::pairs::{CellName, Pair};
 use super::timing::{Noise, Samples, TimeChange, is_cut};
 use crate::record::{Record, Status};
 
+/// So many repetitions tell chance from change.
+const ENOUGH: usize = 5;
+
 /// A value of either side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sides<T> {
@@ -26,6 +29,8 @@ pub enum Verdict {
     Worse,
     /// It may be chance: what there is cannot tell.
     Undecided,
+    /// One side proves what a verified plan of the other refutes.
+    Contradiction,
 }
 
 impl Verdict {
@@ -37,6 +42,7 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Undecided => "undecided",
+            Self::Contradiction => "contradiction",
         }
     }
 
@@ -57,12 +63,16 @@ pub struct Change {
     pub cell: CellName,
     /// Its status: that of the middle one of the repetitions.
     pub status: Sides<Status>,
-    /// A status is worse that is further from a proof.
+    /// A status is worse that is further from a proof. A contradiction between the sides is neither: at least one
+    /// of them is false.
     pub status_verdict: Verdict,
     /// The height of the middle one of the repetitions that have an answer, bytes.
     pub height: Sides<Option<u64>>,
     /// A height is worse that is higher.
     pub height_verdict: Verdict,
+    /// Whether the heights say something of the planner over many cells: they are the same on every run, or each is
+    /// the middle one of five runs or more.
+    pub is_height_settled: bool,
     /// The bound of the middle one of the repetitions, bytes. It is shown, not judged.
     pub bound: Sides<u64>,
     /// The time; `None` where a side has none that may be compared.
@@ -83,6 +93,7 @@ impl Change {
             status_verdict: status_verdict(a, b),
             height: Sides { a: middle(&heights(a)), b: middle(&heights(b)) },
             height_verdict: height_verdict(a, b),
+            is_height_settled: is_settled(a) && is_settled(b),
             bound: Sides { a: middle(&bounds(a)).unwrap_or(0), b: middle(&bounds(b)).unwrap_or(0) },
             time: samples.map(|samples| samples.change(noise, options)),
         }
@@ -93,10 +104,16 @@ impl Change {
         [self.status_verdict, self.height_verdict, self.time.map(|time| time.verdict).unwrap_or_default()]
     }
 
-    /// Whether something is worse.
+    /// Whether something is worse, or the sides contradict each other.
     #[must_use]
     pub fn is_worse(&self) -> bool {
-        self.verdicts().contains(&Verdict::Worse)
+        self.verdicts().contains(&Verdict::Worse) || self.is_contradiction()
+    }
+
+    /// Whether one side proves what a verified plan of the other refutes.
+    #[must_use]
+    pub fn is_contradiction(&self) -> bool {
+        self.status_verdict == Verdict::Contradiction
     }
 
     /// Whether nothing is worse and something better.
@@ -149,17 +166,16 @@ fn middle_status(rows: &[&Record]) -> Status {
 }
 
 fn status_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
-    let (of_a, of_b) = (distances(a), distances(b));
-    if contradicts(&of_a, &of_b) {
-        return Verdict::Worse;
+    if refutes(a, b) || refutes(b, a) {
+        return Verdict::Contradiction;
     }
-    let ranks = |side: &[(u8, Status)]| -> Vec<u8> { side.iter().map(|(rank, _)| *rank).collect() };
-    let (of_a, of_b) = (ranks(&of_a), ranks(&of_b));
+    let ranks = |side: &[&Record]| -> Vec<u8> { distances(side).into_iter().map(|(rank, _)| rank).collect() };
+    let (of_a, of_b) = (ranks(a), ranks(b));
     let verdict = Verdict::of(&middle(&of_a), &middle(&of_b));
     let by_limit = match verdict {
-        Verdict::Worse => is_near_limit(a) && is_without_failure(&of_b),
-        Verdict::Better => is_near_limit(b) && is_without_failure(&of_a),
-        Verdict::Same | Verdict::Undecided => false,
+        Verdict::Worse => !is_well_below_limit(a) && is_without_failure(&of_b),
+        Verdict::Better => !is_well_below_limit(b) && is_without_failure(&of_a),
+        _ => false,
     };
     if by_limit && !is_apart(&of_a, &of_b) { Verdict::Undecided } else { verdict }
 }
@@ -168,29 +184,43 @@ fn is_without_failure(distances: &[u8]) -> bool {
     distances.iter().all(|&own| own <= distance(Status::Timeout, false))
 }
 
-/// Whether one side has a plan for what the other proves impossible.
-fn contradicts(a: &[(u8, Status)], b: &[(u8, Status)]) -> bool {
-    let proves = |side: &[(u8, Status)]| side.iter().any(|(_, status)| *status == Status::Infeasible);
-    let finds = |side: &[(u8, Status)]| {
-        side.iter().any(|(_, status)| matches!(status, Status::Optimal | Status::Feasible))
-    };
-    (proves(a) && finds(b)) || (finds(a) && proves(b))
+/// Whether a plan of one side refutes a proof of the other.
+fn refutes(plans: &[&Record], proofs: &[&Record]) -> bool {
+    proofs.iter().any(|proof| plans.iter().any(|plan| is_refuted(proof, plan)))
 }
 
-/// Whether the better side needed more than half of the time limit: the other may have missed it by chance.
-fn is_near_limit(rows: &[&Record]) -> bool {
-    let needed = |row: &Record| {
-        let found = row.trajectory.iter().find(|point| point.height.is_some());
-        let whole = row.samples_ns.iter().copied().max();
-        match row.status {
-            Status::Feasible => found.map(|point| point.elapsed_ns).or(whole),
-            _ => whole,
-        }
+/// Whether a plan lies below a bound, in the bound's scope, or is one where there is to be none.
+fn is_refuted(proof: &Record, plan: &Record) -> bool {
+    let in_scope = proof.bound_scope == "any" || plan.hand_overs == 0;
+    // A bound that is false by its own row is a failure of that row alone.
+    let is_proof = proof.status != Status::BoundRefuted;
+    let is_lower = is_proof && in_scope && plan.height.is_some_and(|height| height < proof.bound);
+    let is_plan = matches!(plan.status, Status::Optimal | Status::Feasible);
+    is_lower || (is_plan && proof.status == Status::Infeasible)
+}
+
+/// Whether a side has its middle status in every repetition, and had it long before the time limit: in half of it, or
+/// in three quarters where there are five repetitions. Then a side that ran into the limit did not do so by
+/// chance, however few rows it has: what has no answer is not repeated.
+fn is_well_below_limit(rows: &[&Record]) -> bool {
+    let ranks: Vec<u8> = distances(rows).into_iter().map(|(rank, _)| rank).collect();
+    let Some(own) = middle(&ranks) else { return false };
+    let (times, of) = if rows.len() >= ENOUGH { (4, 3) } else { (2, 1) };
+    let is_early = |row: &&Record| match (needed(row), row.wall_limit_ns) {
+        (Some(needed), Some(limit)) => u128::from(needed) * times <= u128::from(limit) * of,
+        _ => true,
     };
-    rows.iter().any(|row| match (needed(row), row.wall_limit_ns) {
-        (Some(needed), Some(limit)) => needed > limit / 2,
-        _ => false,
-    })
+    ranks.iter().all(|&rank| rank <= own) && rows.iter().all(is_early)
+}
+
+/// The time to the first plan, or to the proof, nanoseconds.
+fn needed(row: &Record) -> Option<u64> {
+    let found = row.trajectory.iter().find(|point| point.height.is_some());
+    let whole = row.samples_ns.iter().copied().max();
+    match row.status {
+        Status::Feasible => found.map(|point| point.elapsed_ns).or(whole),
+        _ => whole,
+    }
 }
 
 fn height_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
@@ -214,10 +244,15 @@ fn is_repeatable(rows: &[&Record]) -> bool {
         && rows.iter().all(|row| !is_cut(row) && row.threads() == 1)
 }
 
+/// Whether the middle height is more than the chance of one run.
+fn is_settled(rows: &[&Record]) -> bool {
+    is_repeatable(rows) || heights(rows).len() >= ENOUGH
+}
+
 /// Whether enough values of either side are all on one side of the other's.
 fn is_apart<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
     let (Some(low_a), Some(high_a)) = (a.iter().min(), a.iter().max()) else { return false };
     let (Some(low_b), Some(high_b)) = (b.iter().min(), b.iter().max()) else { return false };
     // Of five on either side, one in 126 is so by chance.
-    a.len() >= 5 && b.len() >= 5 && (high_a < low_b || high_b < low_a)
+    a.len() >= ENOUGH && b.len() >= ENOUGH && (high_a < low_b || high_b < low_a)
 }

@@ -88,9 +88,14 @@ impl Diff {
         Self { changes, planners, only_a: pairing.only_a, only_b: pairing.only_b, mismatches, remarks }
     }
 
-    /// Cells in which something is worse.
+    /// Cells in which something is worse, contradictions included.
     pub fn regressions(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.is_worse())
+    }
+
+    /// Cells in which one side proves what a verified plan of the other refutes.
+    pub fn contradictions(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| change.is_contradiction())
     }
 
     /// Whether some cell is worse, or some planner over its cells.

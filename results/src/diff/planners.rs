@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::DiffOptions;
-use super::change::{Change, Verdict};
+use super::change::{Change, Sides, Verdict};
+use super::timing::TimeChange;
 use crate::statistics::{Interval, bootstrap, count, holm, real, shifted_geometric_mean, wilcoxon};
 
 /// A change is taken for real below this probability, adjusted for the number of planners.
@@ -17,6 +18,9 @@ const SHIFT_NS: f64 = 1e6;
 pub struct Summary {
     /// Cells with a figure on both sides.
     pub cells: usize,
+    /// Those of them that the ratios, the interval and the test are over: a height that a limit cut and nobody
+    /// repeated says nothing.
+    pub settled: usize,
     /// Cells that are better by themselves.
     pub better: usize,
     /// Cells that are worse by themselves.
@@ -51,6 +55,8 @@ pub struct PlannerChange {
     pub status_better: usize,
     /// Cells whose status is worse.
     pub status_worse: usize,
+    /// Cells in which one side proves what a plan of the other refutes.
+    pub contradictions: usize,
 }
 
 impl PlannerChange {
@@ -61,8 +67,16 @@ impl PlannerChange {
     }
 }
 
-/// A pair of figures with the verdict on them.
-type Figures = Vec<(f64, f64, Verdict)>;
+/// A figure of a cell on both sides.
+#[derive(Clone, Copy)]
+struct Figure {
+    a: f64,
+    b: f64,
+    verdict: Verdict,
+    is_settled: bool,
+}
+
+type Figures = Vec<Figure>;
 
 pub(super) fn summarize(changes: &[Change], options: &DiffOptions) -> Vec<PlannerChange> {
     let mut by_planner: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
@@ -74,7 +88,7 @@ pub(super) fn summarize(changes: &[Change], options: &DiffOptions) -> Vec<Planne
     };
     let threshold = if options.judge_times { Some(options.threshold) } else { None };
     let times = summaries(&figures(times), SHIFT_NS, threshold);
-    // No height is higher by chance over many cells of one planner: any mean above 1 counts.
+    // Settled heights are not higher by chance over many cells of one planner: any mean above 1 counts.
     let heights = summaries(&figures(heights), 0.0, Some(0.0));
     let statuses = |all: &[&Change], verdict| all.iter().filter(|c| c.status_verdict == verdict).count();
     by_planner
@@ -87,28 +101,34 @@ pub(super) fn summarize(changes: &[Change], options: &DiffOptions) -> Vec<Planne
             heights,
             status_better: statuses(all, Verdict::Better),
             status_worse: statuses(all, Verdict::Worse),
+            contradictions: statuses(all, Verdict::Contradiction),
         })
         .collect()
 }
 
 fn times(changes: &[&Change]) -> Figures {
     let times = changes.iter().filter_map(|change| change.time);
-    times.map(|time| (time.median_ns.a, time.median_ns.b, time.verdict)).collect()
+    let figure = |time: TimeChange| {
+        let Sides { a, b } = time.median_ns;
+        Figure { a, b, verdict: time.verdict, is_settled: true }
+    };
+    times.map(figure).collect()
 }
 
 fn heights(changes: &[&Change]) -> Figures {
     let figures = changes.iter().filter_map(|change| {
         let (a, b) = (change.height.a?, change.height.b?);
         let asked = change.cell.target_bytes.is_some();
-        (a > 0 && b > 0 && !asked).then(|| (real(a), real(b), change.height_verdict))
+        let (verdict, is_settled) = (change.height_verdict, change.is_height_settled);
+        (a > 0 && b > 0 && !asked).then(|| Figure { a: real(a), b: real(b), verdict, is_settled })
     });
     figures.collect()
 }
 
 /// The summary of each planner; without a threshold nothing is judged.
 fn summaries(figures: &[Figures], shift: f64, threshold: Option<f64>) -> Vec<Summary> {
-    let logs: Vec<Vec<f64>> =
-        figures.iter().map(|all| all.iter().map(|(a, b, _)| (b / a).ln()).collect()).collect();
+    let of = |all: &Figures| settled(all).map(|figure| (figure.b / figure.a).ln()).collect();
+    let logs: Vec<Vec<f64>> = figures.iter().map(of).collect();
     let tested: Vec<usize> = (0..logs.len()).filter(|&at| !logs[at].is_empty()).collect();
     let probabilities: Vec<f64> = tested.iter().map(|&at| wilcoxon(&logs[at]).p).collect();
     let mut adjusted = vec![None; logs.len()];
@@ -119,20 +139,19 @@ fn summaries(figures: &[Figures], shift: f64, threshold: Option<f64>) -> Vec<Sum
     all.map(|(figures, (logs, p))| summary(figures, logs, shift, p, threshold)).collect()
 }
 
-fn summary(
-    figures: &[(f64, f64, Verdict)],
-    logs: &[f64],
-    shift: f64,
-    p: Option<f64>,
-    threshold: Option<f64>,
-) -> Summary {
+fn settled(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
+    figures.iter().filter(|figure| figure.is_settled)
+}
+
+fn summary(figures: &[Figure], logs: &[f64], shift: f64, p: Option<f64>, threshold: Option<f64>) -> Summary {
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count(logs.len());
-    let of = |verdict| figures.iter().filter(|(_, _, own)| *own == verdict).count();
-    let shifted = figures.iter().map(|(a, b, _)| Some((b + shift) / (a + shift)));
+    let of = |verdict| figures.iter().filter(|figure| figure.verdict == verdict).count();
+    let shifted = settled(figures).map(|Figure { a, b, .. }| Some((b + shift) / (a + shift)));
     let ratio = (!logs.is_empty()).then(|| mean(logs).exp());
     let interval = bootstrap(logs, mean, 0.95, 1000, 1);
     Summary {
         cells: figures.len(),
+        settled: logs.len(),
         better: of(Verdict::Better),
         worse: of(Verdict::Worse),
         undecided: of(Verdict::Undecided),

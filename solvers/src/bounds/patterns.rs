@@ -205,13 +205,10 @@ fn load(component: &[&Buffer]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Bytes, LiveRange, Offset};
+    use planlab_dsa::{Alignment, Offset};
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
+    use crate::placement::testing::buffer;
 
     fn above(buffers: &[Buffer], known: u64) -> Option<u64> {
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");

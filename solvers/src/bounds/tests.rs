@@ -3,11 +3,12 @@
 use planlab_dsa::testing::{
     Shape, brute_force, brute_force_without_hand_over, corpus, exhaustive, instances,
 };
-use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, LiveRange, Planner, execute};
+use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Honours, LiveRange, Planner, execute};
 use proptest::prelude::*;
 use std::sync::Mutex;
 
 use super::*;
+use crate::placement::testing::descriptor;
 
 /// States every bound there is.
 struct Prover {
@@ -25,16 +26,7 @@ impl Planner for Prover {
             apart: true,
             ..Honours::default()
         };
-        Descriptor {
-            key: "prover".into(),
-            summary: "bounds alone".into(),
-            guarantee: Guarantee::Heuristic,
-            honours,
-            randomized: false,
-            reference: "",
-            complexity: "n",
-            practical: None,
-        }
+        descriptor("prover", honours)
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

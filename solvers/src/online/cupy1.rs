@@ -16,10 +16,8 @@
 //! Where the device has no memory, the cached blocks are given back and it is asked again; the original also
 //! runs Python's collector of cycles and asks a third time.
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
-
 use super::UNIT;
-use super::exact_size::ExactSize;
+use super::exact_size::{ExactSize, exact_size_pool};
 
 /// The exact-size pool; key `cupy1-pool`.
 ///
@@ -37,31 +35,9 @@ use super::exact_size::ExactSize;
 /// ```
 pub struct Cupy1Pool(ExactSize);
 
-impl Cupy1Pool {
-    /// An empty pool over a backing.
-    #[must_use]
-    pub fn new(backing: Box<dyn Backing>) -> Self {
-        Self(ExactSize::new(backing))
-    }
+/// The class of a request, in bytes; `None` past 2^64 - 1.
+fn class(size: u64) -> Option<u64> {
+    size.checked_next_multiple_of(UNIT)
 }
 
-impl OnlineAllocator for Cupy1Pool {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        self.0.alloc(size, size.get().checked_next_multiple_of(UNIT), |_, _| {})
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.0.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.0.release_cached();
-    }
-
-    fn usage(&self) -> Usage {
-        self.0.usage()
-    }
-}
+exact_size_pool!(Cupy1Pool, class, |_, _| {});

@@ -10,6 +10,46 @@ use rustc_hash::FxHashMap;
 
 use super::device::Device;
 
+/// An allocator that is an [`ExactSize`] over a backing and no more: a function gives the class of a request in bytes,
+/// or `None` past 2^64 - 1, and another prepares the pool before the device is asked for memory.
+macro_rules! exact_size_pool {
+    ($pool:ident, $class:path, $prepare:expr) => {
+        impl $pool {
+            /// An empty pool over a backing.
+            #[must_use]
+            pub fn new(backing: Box<dyn planlab_dsa::Backing>) -> Self {
+                Self(ExactSize::new(backing))
+            }
+        }
+
+        impl planlab_dsa::OnlineAllocator for $pool {
+            fn alloc(
+                &mut self,
+                size: planlab_dsa::Bytes,
+                _: planlab_dsa::Stream,
+            ) -> Result<planlab_dsa::Address, planlab_dsa::AllocError> {
+                if size == planlab_dsa::Bytes::ZERO {
+                    return Ok(planlab_dsa::Address::NULL);
+                }
+                self.0.alloc(size, $class(size.get()), $prepare)
+            }
+
+            fn free(&mut self, address: planlab_dsa::Address) -> Result<(), planlab_dsa::NotLive> {
+                self.0.free(address)
+            }
+
+            fn release_cached(&mut self) {
+                self.0.release_cached();
+            }
+
+            fn usage(&self) -> planlab_dsa::Usage {
+                self.0.usage()
+            }
+        }
+    };
+}
+pub(super) use exact_size_pool;
+
 pub(super) struct ExactSize {
     pub(super) device: Device,
     /// Classes of the blocks in use, by address.

@@ -14,9 +14,7 @@
 //!
 //! Releases before 1.0 used the exact size; this is the rounding of the last ones.
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
-
-use super::exact_size::ExactSize;
+use super::exact_size::{ExactSize, exact_size_pool};
 
 const PAGE: u64 = 4096;
 
@@ -39,14 +37,6 @@ const RESERVE_PART: u64 = 20;
 /// ```
 pub struct MxnetNaive(ExactSize);
 
-impl MxnetNaive {
-    /// An empty pool over a backing.
-    #[must_use]
-    pub fn new(backing: Box<dyn Backing>) -> Self {
-        Self(ExactSize::new(backing))
-    }
-}
-
 /// The class of a request, in bytes; `None` past 2^64 - 1.
 fn class(size: u64) -> Option<u64> {
     let pages = size.checked_next_multiple_of(PAGE)?;
@@ -62,30 +52,11 @@ pub(super) fn keep_reserve(pool: &mut ExactSize, class: u64) {
     }
 }
 
-impl OnlineAllocator for MxnetNaive {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        self.0.alloc(size, class(size.get()), keep_reserve)
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.0.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.0.release_cached();
-    }
-
-    fn usage(&self) -> Usage {
-        self.0.usage()
-    }
-}
+exact_size_pool!(MxnetNaive, class, keep_reserve);
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Simulated;
+    use planlab_dsa::{Bytes, OnlineAllocator, Simulated, Stream};
 
     use super::*;
 

@@ -12,9 +12,7 @@
 //!
 //! The original counts used bytes wrongly above 2 GiB (a size in 32 bits); this one does not.
 
-use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
-
-use super::exact_size::ExactSize;
+use super::exact_size::{ExactSize, exact_size_pool};
 use super::mxnet_naive::keep_reserve;
 
 /// The smallest block, as a power of two.
@@ -37,14 +35,6 @@ const CUTOFF: u32 = 24;
 /// ```
 pub struct MxnetRounded(ExactSize);
 
-impl MxnetRounded {
-    /// An empty pool over a backing.
-    #[must_use]
-    pub fn new(backing: Box<dyn Backing>) -> Self {
-        Self(ExactSize::new(backing))
-    }
-}
-
 /// The class of a request, in bytes; `None` past 2^64 - 1.
 fn class(size: u64) -> Option<u64> {
     if size <= 1 << CUTOFF {
@@ -54,26 +44,7 @@ fn class(size: u64) -> Option<u64> {
     }
 }
 
-impl OnlineAllocator for MxnetRounded {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
-        }
-        self.0.alloc(size, class(size.get()), keep_reserve)
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.0.free(address)
-    }
-
-    fn release_cached(&mut self) {
-        self.0.release_cached();
-    }
-
-    fn usage(&self) -> Usage {
-        self.0.usage()
-    }
-}
+exact_size_pool!(MxnetRounded, class, keep_reserve);
 
 #[cfg(test)]
 mod tests {

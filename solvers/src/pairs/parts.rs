@@ -157,10 +157,11 @@ fn blocked(buffer: &Buffer, other: &Buffer) -> u128 {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, instances};
-    use planlab_dsa::{Budget, Bytes, Descriptor, Guarantee, Honours, LiveRange, Planner, Scope, execute};
+    use planlab_dsa::{Budget, Bytes, Descriptor, Honours, Planner, Scope, execute};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::{descriptor, instance as buffers};
 
     /// Hands the parts of an instance to a function.
     struct Taken<F>(F, bool);
@@ -169,16 +170,7 @@ mod tests {
         fn descriptor(&self) -> Descriptor {
             let all =
                 Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
-            Descriptor {
-                key: "taken".into(),
-                summary: "takes an instance apart".into(),
-                guarantee: Guarantee::Heuristic,
-                honours: all,
-                randomized: false,
-                reference: "none",
-                complexity: "n^2",
-                practical: None,
-            }
+            descriptor("taken", all)
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
@@ -186,13 +178,6 @@ mod tests {
             (self.0)(floor, Parts::new(run, floor, self.1)?);
             Ok(())
         }
-    }
-
-    fn buffers(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
     }
 
     fn ids(parts: &[Vec<BufferId>]) -> Vec<Vec<u32>> {

@@ -6,7 +6,10 @@
 //!   is still a good order: first fit in the order of the old offsets. It is as quick as any greedy planner,
 //!   and a start for a search (`Budget::hints`).
 //!
-//! The new plan is verified in either case; nothing is believed of the old one but its order.
+//! The new plan is verified in either case; nothing is believed of the old one but its order. So buffers have to live
+//! at the same steps in the same arenas, which is what makes the order worth anything, but alignments, pins, pairs to
+//! keep apart and permissions may be others: first fit keeps those of the new instance, and equal canonical forms
+//! have equal ones. A plan with hand-overs stays one where the new instance permits them.
 //!
 //! # Complexity
 //!
@@ -63,7 +66,8 @@ pub enum CarryError {
 ///
 /// # Errors
 ///
-/// [`CarryError`] where the instances differ in more than sizes, or the order has no plan.
+/// [`CarryError`] where a buffer lives at other steps or in another arena, or the order has no plan. Alignments, pins
+/// and pairs to keep apart may differ: the new plan keeps those of the new instance.
 ///
 /// ```
 /// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
@@ -134,14 +138,11 @@ impl Planner for InOrderOf<'_> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle};
-    use planlab_dsa::{Arena, Buffer, Bytes, LiveRange, Offset, Plan};
+    use planlab_dsa::{Alignment, Arena, Buffer, Bytes, KeepApart, Offset, Plan};
     use proptest::prelude::*;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
+    use crate::placement::testing::buffer;
 
     fn stacked(instance: &Instance) -> VerifiedPlan<'_> {
         let mut top = 0;
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_more_than_sizes_is_refused() {
+    fn other_buffers_and_other_lives_are_refused() {
         let old = Instance::from_buffers(vec![buffer(4, 0, 2), buffer(4, 1, 3)]).expect("valid");
         let plan = stacked(&old);
         let carried = |buffers: Vec<Buffer>| {
@@ -164,6 +165,21 @@ mod tests {
         assert_eq!(carried(vec![buffer(4, 0, 2)]), Err(CarryError::Count { old: 2, new: 1 }));
         let other = carried(vec![buffer(4, 0, 2), buffer(4, 1, 4)]);
         assert_eq!(other, Err(CarryError::Life { buffer: BufferId::new(1) }));
+    }
+
+    #[test]
+    fn alignments_pins_and_pairs_to_keep_apart_are_those_of_the_new_instance() {
+        let align = Alignment::new(8).expect("positive");
+        let old = [buffer(4, 0, 2), buffer(4, 0, 2).with_align(align), buffer(2, 3, 4), buffer(2, 4, 5)];
+        let old = Instance::from_buffers(old.to_vec()).expect("valid");
+        let plan = old.verify(Plan::from_offsets([0, 8, 0, 0].map(Offset::new))).expect("a plan");
+        // The alignment is gone, the first buffer is pinned above it, the last two are kept apart.
+        let new =
+            [buffer(4, 0, 2).with_pin(Offset::new(6)), buffer(4, 0, 2), buffer(2, 3, 4), buffer(2, 4, 5)];
+        let pair = KeepApart { first: BufferId::new(2), second: BufferId::new(3) };
+        let new = Instance::builder().buffers(new).apart([pair]).build().expect("valid");
+        let carried = carry(&plan, &new).expect("a plan");
+        assert_eq!(carried.offsets(), [6, 0, 0, 2].map(Offset::new));
     }
 
     #[test]

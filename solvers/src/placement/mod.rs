@@ -19,6 +19,8 @@ pub mod search;
 pub mod sharing;
 pub mod skyline;
 mod start_from_hints;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tops;
 
 pub use canonical::Canonical;

@@ -316,6 +316,7 @@ impl<'o> Blocked<'o> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::testing::draws;
 
     fn span(start: u64, end: u64) -> Span {
         Span { start, end }
@@ -358,11 +359,7 @@ mod tests {
 
     #[test]
     fn every_room_equals_a_search_of_all_rectangles() {
-        let mut state = 1_u64;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(1);
         let index = |value: u64| usize::try_from(value).expect("small");
         let columns = 70;
         let mut occupancy = Occupancy::new(columns);

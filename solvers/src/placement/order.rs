@@ -192,16 +192,14 @@ impl Peaks {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Bytes, LiveRange};
 
     use super::*;
+    use crate::placement::testing::instance;
 
     fn order(order: Order) -> Vec<u32> {
         // (size, start, end); the load is 4 8 13 7 7 10 over steps 0 to 5.
         let rows = [(4, 0, 3), (4, 1, 3), (5, 2, 3), (7, 3, 6), (3, 5, 6)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        let instance = instance(&rows);
         order.of(&instance).into_iter().map(BufferId::get).collect()
     }
 
@@ -221,9 +219,7 @@ mod tests {
     #[test]
     fn peaks_are_the_largest_load_of_the_live_range_alone() {
         let rows = [(1, 0, 9), (4, 2, 4), (2, 6, 8)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
+        let instance = instance(&rows);
         let peaks = Peaks::new(&instance);
         let found: Vec<(u64, u32)> =
             instance.buffers().iter().map(|b| peaks.of(b)).map(|(load, step)| (load, step.get())).collect();

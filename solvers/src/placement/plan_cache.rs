@@ -132,15 +132,13 @@ impl PlanCache {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset};
+    use planlab_dsa::{Instance, Offset};
 
     use super::*;
+    use crate::placement::testing;
 
     fn instance(unit: u64) -> Instance {
-        let buffers = [(4 * unit, 0, 2), (4 * unit, 1, 3), (4 * unit, 2, 4)].map(|(size, start, end)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        });
-        Instance::from_buffers(buffers.to_vec()).expect("valid")
+        testing::instance(&[(4 * unit, 0, 2), (4 * unit, 1, 3), (4 * unit, 2, 4)])
     }
 
     fn plan(instance: &Instance, offsets: [u64; 3]) -> VerifiedPlan<'_> {

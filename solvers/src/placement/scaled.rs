@@ -75,14 +75,14 @@ impl<P: Planner> Planner for Scaled<P> {
             hints: hints(run, form.unit()),
             ..Share::all(run)
         };
-        let Ended { end, work, .. } = nested(run, &self.0, form.instance(), share, |run, event| {
+        let Ended { end, .. } = nested(run, &self.0, form.instance(), share, |run, event| {
             match event {
                 Event::Incumbent(plan) => run.offer(form.enlarge(plan.as_plan()))?,
                 Event::Bound(bound) => raise_both(run, form.enlarge_bound(*bound))?,
             }
             Ok(Then::GoOn)
         })?;
-        run.tick(work)?;
+        run.tick(0)?;
         match end? {
             Stop::Finished => Ok(()),
             stop => Err(Halt::Stop(stop)),

@@ -61,11 +61,10 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::guillotine;
-    use planlab_dsa::{
-        Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, InPlace, LiveRange, Outcome, Planner, execute,
-    };
+    use planlab_dsa::{Budget, Bytes, Descriptor, Honours, InPlace, Outcome, Planner, execute};
 
     use super::*;
+    use crate::placement::testing::{buffer, descriptor};
 
     /// Offers the hints and leaves it at that.
     struct HintsAlone {
@@ -74,30 +73,14 @@ mod tests {
 
     impl Planner for HintsAlone {
         fn descriptor(&self) -> Descriptor {
-            Descriptor {
-                key: "hints".into(),
-                summary: "the hints alone".into(),
-                guarantee: Guarantee::Heuristic,
-                honours: Honours {
-                    in_place: self.in_place,
-                    pins: true,
-                    alignment: true,
-                    ..Honours::default()
-                },
-                randomized: false,
-                reference: "none",
-                complexity: "n log n",
-                practical: None,
-            }
+            let honours =
+                Honours { in_place: self.in_place, pins: true, alignment: true, ..Honours::default() };
+            descriptor("hints", honours)
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
             offer_hints(run)
         }
-    }
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
     }
 
     fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {

@@ -315,18 +315,14 @@ impl Unplaced {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, execute};
+    use planlab_dsa::{Buffer, Bytes, LiveRange};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::{draws, offsets};
 
     fn buffer((size, start, width): (u64, u32, u32)) -> Buffer {
         Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
-    }
-
-    fn offsets(planner: Gergov, instance: &Instance) -> Vec<u64> {
-        let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
     }
 
     /// The published text, with a look at everything at every step: the first phase, then the graph.
@@ -377,9 +373,9 @@ mod tests {
     }
 
     fn check(instance: &Instance) -> Result<(), TestCaseError> {
-        let found = offsets(Gergov::default(), instance);
+        let found = offsets(&Gergov::default(), instance);
         prop_assert_eq!(&found, &published(instance));
-        let squeezed = offsets(Gergov::default().with_squeeze(true), instance);
+        let squeezed = offsets(&Gergov::default().with_squeeze(true), instance);
         prop_assert!(squeezed.iter().zip(&found).all(|(low, high)| low <= high));
         let sizes = sizes(instance);
         let height = found.iter().zip(&sizes).map(|(offset, size)| offset + size).max();
@@ -415,11 +411,7 @@ mod tests {
     }
 
     fn random_rows(seed: u64) -> Vec<(u64, u32, u32)> {
-        let mut state = seed;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(seed);
         let steps = |value: u64| u32::try_from(value).expect("small");
         (0..30).map(|_| (1 + draw(8), steps(draw(30)), 1 + steps(draw(12)))).collect()
     }
@@ -429,7 +421,7 @@ mod tests {
         let align = |bytes| Alignment::new(bytes).expect("positive");
         let rows = [buffer((4, 0, 3)).with_align(align(6)), buffer((5, 1, 3)).with_align(align(4))];
         let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
-        assert_eq!(offsets(Gergov::default(), &instance), [0, 12]);
+        assert_eq!(offsets(&Gergov::default(), &instance), [0, 12]);
     }
 
     #[test]
@@ -441,7 +433,7 @@ mod tests {
         let rows = [buffer((1, 0, 2)), buffer((1, 0, 2)).with_align(align), buffer((half, 0, 2))];
         let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
         assert_eq!(padded_sizes(&instance), None);
-        let found = offsets(Gergov::default(), &instance);
+        let found = offsets(&Gergov::default(), &instance);
         assert!(found[1].is_multiple_of(1 << 62), "{found:?}");
     }
 }

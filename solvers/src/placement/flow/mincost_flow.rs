@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::sharing::testing::instance;
+    use crate::placement::testing::instance;
 
     fn height(instance: &Instance) -> u64 {
         execute(&MincostFlow, instance, Budget::default(), 0).height().expect("a plan").get()

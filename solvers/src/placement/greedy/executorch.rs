@@ -33,8 +33,8 @@
 //!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
 //!   which counts there, is not part of the height.
 //! - Live ranges are half-open here and closed there, with the same conflicts.
-//! - Whether a buffer may lie above others in a bucket is there a parameter, too:
-//!   [`with_stacking`](Executorch::with_stacking).
+//! - *Default: published.* Whether a buffer may lie above others in a bucket is a parameter there, too:
+//!   [`Executorch::with_stacking`].
 //! - Arenas are planned one by one, as there; a capacity is looked at when all is placed. Pins and kept-apart
 //!   pairs are not honoured, pauses and in-place permissions not used.
 
@@ -263,43 +263,31 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, BufferId, Bytes, Instance, execute};
+    use planlab_dsa::{BufferId, Instance};
     use proptest::prelude::*;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(planner: Executorch, instance: &Instance) -> Vec<u64> {
-        let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
-
-    fn offsets_of(planner: Executorch, buffers: Vec<Buffer>) -> Vec<u64> {
-        offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
-    }
+    use crate::placement::testing::{buffer, offsets, placed};
 
     #[test]
     fn a_free_bucket_comes_before_room_above_others() {
         // The last has room above the second in the first bucket, but finds the second bucket free.
         let all = vec![buffer(9, 0, 2), buffer(4, 2, 6), buffer(6, 1, 3), buffer(3, 4, 5)];
-        assert_eq!(offsets_of(Executorch::default(), all), [0, 0, 9, 9]);
+        assert_eq!(placed(&Executorch::default(), all), [0, 0, 9, 9]);
     }
 
     #[test]
     fn without_stacking_what_overlaps_opens_a_bucket() {
         let all = vec![buffer(8, 0, 2), buffer(4, 2, 6), buffer(3, 3, 5)];
-        assert_eq!(offsets_of(Executorch::default(), all.clone()), [0, 0, 4]);
-        assert_eq!(offsets_of(Executorch::default().with_stacking(false), all), [0, 0, 8]);
+        assert_eq!(placed(&Executorch::default(), all.clone()), [0, 0, 4]);
+        assert_eq!(placed(&Executorch::default().with_stacking(false), all), [0, 0, 8]);
     }
 
     #[test]
     fn a_gap_under_others_in_a_bucket_is_never_used() {
         // Under the third, 4 bytes are free once the second is gone.
         let all = vec![buffer(8, 0, 1), buffer(4, 1, 3), buffer(4, 2, 6), buffer(3, 4, 5)];
-        assert_eq!(offsets_of(Executorch::default(), all), [0, 0, 4, 8]);
+        assert_eq!(placed(&Executorch::default(), all), [0, 0, 4, 8]);
     }
 
     #[test]
@@ -310,7 +298,7 @@ mod tests {
             buffer(4, 1, 2).with_align(align(4)),
             buffer(3, 1, 2).with_align(align(3)),
         ];
-        assert_eq!(offsets_of(Executorch::default(), all), [0, 8, 0]);
+        assert_eq!(placed(&Executorch::default(), all), [0, 8, 0]);
     }
 
     /// The published loops over buckets, each a size and what lies in it where.
@@ -355,7 +343,7 @@ mod tests {
             let aligned = plain.buffers().iter().map(|buffer| buffer.clone().with_align(align));
             let instance = Instance::from_buffers(aligned.collect()).expect("valid");
             let planner = Executorch::default().with_stacking(stacking);
-            prop_assert_eq!(offsets(planner, &instance), literal(&instance, stacking));
+            prop_assert_eq!(offsets(&planner, &instance), literal(&instance, stacking));
         }
     }
 }

@@ -14,9 +14,9 @@
 //!
 //! # Deviations from the paper
 //!
-//! - The published loop marks every object that is the closest *so far* as in use until the buffer's end,
-//!   and leaves the mark when it comes to a closer one. Plans stay valid and become higher. The switch
-//!   [`with_passing_marks`](ExecutorchClosest::with_passing_marks) takes that out.
+//! - *Default: published.* The loop marks every object that is the closest *so far* as in use until the buffer's
+//!   end, and leaves the mark when it comes to a closer one. Plans stay valid and become higher.
+//!   [`ExecutorchClosest::with_passing_marks`] of `false` is the repaired rule.
 //! - Buffers that start together come in the order of their ids; there in that of the graph's nodes.
 //! - Each buffer has its own alignment, there is one for all. An object begins at a multiple of its first
 //!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
@@ -151,30 +151,18 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, BufferId, Bytes, Instance, LiveRange, execute};
+    use planlab_dsa::{BufferId, Instance};
     use proptest::prelude::*;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(planner: ExecutorchClosest, instance: &Instance) -> Vec<u64> {
-        let best = execute(&planner, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
-
-    fn offsets_of(planner: ExecutorchClosest, buffers: Vec<Buffer>) -> Vec<u64> {
-        offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
-    }
+    use crate::placement::testing::{buffer, offsets, placed};
 
     #[test]
     fn an_object_that_is_passed_over_is_not_free_for_the_next() {
         // The third finds 8, then 4, which is closer; the fourth could have the 8.
         let all = vec![buffer(8, 0, 1), buffer(4, 0, 1), buffer(4, 1, 3), buffer(8, 2, 3)];
-        assert_eq!(offsets_of(ExecutorchClosest::default(), all.clone()), [0, 8, 8, 12]);
-        assert_eq!(offsets_of(ExecutorchClosest::default().with_passing_marks(false), all), [0, 8, 8, 0]);
+        assert_eq!(placed(&ExecutorchClosest::default(), all.clone()), [0, 8, 8, 12]);
+        assert_eq!(placed(&ExecutorchClosest::default().with_passing_marks(false), all), [0, 8, 8, 0]);
     }
 
     #[test]
@@ -182,7 +170,7 @@ mod tests {
         let all = vec![buffer(6, 0, 1), buffer(2, 0, 1), buffer(4, 1, 2), buffer(9, 2, 3)];
         for planner in [ExecutorchClosest::default(), ExecutorchClosest::default().with_passing_marks(false)]
         {
-            assert_eq!(offsets_of(planner, all.clone()), [0, 9, 0, 0]);
+            assert_eq!(placed(&planner, all.clone()), [0, 9, 0, 0]);
         }
     }
 
@@ -190,7 +178,7 @@ mod tests {
     fn an_object_takes_only_what_is_aligned_with_it() {
         let align = |bytes: u64| Alignment::new(bytes).expect("positive");
         let all = vec![buffer(6, 0, 1).with_align(align(3)), buffer(6, 1, 2).with_align(align(4))];
-        assert_eq!(offsets_of(ExecutorchClosest::default(), all), [0, 8]);
+        assert_eq!(placed(&ExecutorchClosest::default(), all), [0, 8]);
     }
 
     /// Without the marks, from the definition: the object of a buffer by id.
@@ -225,7 +213,7 @@ mod tests {
             instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
         ) {
             let planner = ExecutorchClosest::default().with_passing_marks(false);
-            prop_assert_eq!(offsets(planner, &instance), literal(&instance));
+            prop_assert_eq!(offsets(&planner, &instance), literal(&instance));
         }
     }
 }

@@ -22,9 +22,9 @@
 //! - There, a tensor lives throughout when the first operator finds it allocated and nobody releases it.
 //!   Here, when it starts with the first buffer and ends with the last; so does one that is released after
 //!   the last operator.
-//! - The published loop measures a gap from its first aligned offset, but the smallest gap so far from the
-//!   end of what lies below it: where sizes are no multiples of the alignment, a larger gap may win. The
-//!   switch [`with_mixed_measure`](TfliteArena::with_mixed_measure) takes that out.
+//! - *Default: published.* The loop measures a gap from its first aligned offset, but the smallest gap so far from
+//!   the end of what lies below it: where sizes are no multiples of the alignment, a larger gap may win.
+//!   [`TfliteArena::with_mixed_measure`] of `false` is the repaired rule.
 //! - Ties of size and start, which the published sort leaves open, end at the lower id.
 //! - Pins, pauses, arenas, kept-apart pairs and in-place permissions are honoured.
 
@@ -107,19 +107,10 @@ fn lasting_first(instance: &Instance) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, LiveRange, Offset, execute};
+    use planlab_dsa::{Alignment, Offset};
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(planner: TfliteArena, buffers: Vec<Buffer>) -> Vec<u64> {
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
+    use crate::placement::testing::{buffer, placed};
 
     #[test]
     fn what_lives_throughout_comes_first_then_size_then_start() {
@@ -138,9 +129,9 @@ mod tests {
     #[test]
     fn ranges_that_touch_share_and_ranges_that_share_a_step_do_not() {
         let touching = vec![buffer(8, 0, 2), buffer(8, 2, 4)];
-        assert_eq!(offsets(TfliteArena::default(), touching), [0, 0]);
+        assert_eq!(placed(&TfliteArena::default(), touching), [0, 0]);
         let meeting = vec![buffer(8, 0, 3), buffer(8, 2, 4)];
-        assert_eq!(offsets(TfliteArena::default(), meeting), [0, 8]);
+        assert_eq!(placed(&TfliteArena::default(), meeting), [0, 8]);
     }
 
     #[test]
@@ -149,7 +140,7 @@ mod tests {
         let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
         let align = Alignment::new(8).expect("positive");
         let all = vec![pinned(1, 0), pinned(9, 24), pinned(1, 59), buffer(8, 0, 2).with_align(align)];
-        assert_eq!(offsets(TfliteArena::default(), all.clone())[3], 40);
-        assert_eq!(offsets(TfliteArena::default().with_mixed_measure(false), all)[3], 8);
+        assert_eq!(placed(&TfliteArena::default(), all.clone())[3], 40);
+        assert_eq!(placed(&TfliteArena::default().with_mixed_measure(false), all)[3], 8);
     }
 }

@@ -74,23 +74,14 @@ fn by_size_later_first(instance: &Instance) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, Offset, execute};
+    use planlab_dsa::Offset;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(buffers: Vec<Buffer>) -> Vec<u64> {
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let best = execute(&TflmGreedy, &instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
+    use crate::placement::testing::{buffer, placed};
 
     #[test]
     fn of_equal_sizes_the_later_lies_below() {
-        assert_eq!(offsets(vec![buffer(4, 0, 2), buffer(4, 0, 2), buffer(4, 0, 2)]), [8, 4, 0]);
+        assert_eq!(placed(&TflmGreedy, vec![buffer(4, 0, 2), buffer(4, 0, 2), buffer(4, 0, 2)]), [8, 4, 0]);
     }
 
     #[test]
@@ -98,12 +89,12 @@ mod tests {
         // Pinned at 9 and 19 of 20 bytes: gaps of 9 and, higher, of 5.
         let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
         let all = vec![buffer(5, 0, 2), pinned(5, 9), pinned(1, 19), buffer(4, 1, 2)];
-        assert_eq!(offsets(all), [0, 9, 19, 5]);
+        assert_eq!(placed(&TflmGreedy, all), [0, 9, 19, 5]);
     }
 
     #[test]
     fn what_is_planned_offline_stays_and_the_rest_goes_around_it() {
         let all = vec![buffer(8, 0, 4), buffer(2, 1, 3).with_pin(Offset::new(6)), buffer(8, 4, 6)];
-        assert_eq!(offsets(all), [8, 6, 0]);
+        assert_eq!(placed(&TflmGreedy, all), [8, 6, 0]);
     }
 }

@@ -196,25 +196,16 @@ impl<'i> Stack<'i> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, Pause, execute};
+    use planlab_dsa::{Alignment, Bytes, LiveRange, Pause};
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(planner: Tvm, buffers: Vec<Buffer>) -> Vec<u64> {
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
+    use crate::placement::testing::{buffer, instance, placed};
 
     #[test]
     fn ties_of_one_key_go_to_the_other_then_to_the_id() {
         // Conflicts with others: 1, 3, 1, 2, 1.
         let rows = [(4, 0, 2), (4, 1, 6), (5, 2, 3), (5, 4, 9), (4, 7, 8)];
-        let instance = Instance::from_buffers(rows.map(|(z, s, e)| buffer(z, s, e)).to_vec()).expect("valid");
+        let instance = instance(&rows);
         assert_eq!(Tvm::by_size().order(&instance), [3, 2, 1, 0, 4].map(BufferId::new));
         assert_eq!(Tvm::by_conflicts().order(&instance), [1, 3, 2, 0, 4].map(BufferId::new));
     }
@@ -223,14 +214,14 @@ mod tests {
     fn a_gap_below_a_conflict_is_never_used() {
         // The third overlaps the second alone, below which 9 bytes are free by then.
         let all = vec![buffer(9, 0, 2), buffer(8, 1, 4), buffer(7, 3, 5)];
-        assert_eq!(offsets(Tvm::by_size(), all), [0, 9, 17]);
+        assert_eq!(placed(&Tvm::by_size(), all), [0, 9, 17]);
     }
 
     #[test]
     fn the_own_alignment_counts_not_that_of_what_lies_below() {
         let align = |bytes: u64| Alignment::new(bytes).expect("positive");
         let all = vec![buffer(5, 0, 2).with_align(align(16)), buffer(4, 0, 2).with_align(align(4))];
-        assert_eq!(offsets(Tvm::by_size(), all), [0, 8]);
+        assert_eq!(placed(&Tvm::by_size(), all), [0, 8]);
     }
 
     #[test]
@@ -238,8 +229,8 @@ mod tests {
         let steps = LiveRange::new(2, 4).expect("not empty");
         let pause = Pause { steps, window: Some(Bytes::new(0)..Bytes::new(3)) };
         let all = vec![buffer(9, 0, 6).with_pauses([pause]), buffer(6, 2, 4), buffer(2, 4, 6)];
-        assert_eq!(offsets(Tvm::by_size(), all), [0, 3, 9]);
+        assert_eq!(placed(&Tvm::by_size(), all), [0, 3, 9]);
         let pinned = buffer(2, 0, 2).with_pin(Offset::new(5));
-        assert_eq!(offsets(Tvm::by_conflicts(), vec![buffer(4, 1, 3), pinned]), [7, 5]);
+        assert_eq!(placed(&Tvm::by_conflicts(), vec![buffer(4, 1, 3), pinned]), [7, 5]);
     }
 }

@@ -51,9 +51,9 @@ use crate::placement::order::by;
 ///     let best = execute(&planner, &instance, Budget::default(), 0).best?;
 ///     Some(best.offsets().to_vec())
 /// };
-/// assert_eq!(offsets(Xla::temporal()), Some([0, 4, 12].map(Offset::new).to_vec()));
-/// assert_eq!(offsets(Xla::spatial()), Some([8, 0, 12].map(Offset::new).to_vec()));
-/// assert_eq!(offsets(Xla::best()), offsets(Xla::spatial()));
+/// assert_eq!(placed(&Xla::temporal()), Some([0, 4, 12].map(Offset::new).to_vec()));
+/// assert_eq!(placed(&Xla::spatial()), Some([8, 0, 12].map(Offset::new).to_vec()));
+/// assert_eq!(placed(&Xla::best()), placed(&Xla::spatial()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -132,25 +132,16 @@ fn spatial(instance: &Instance) -> Vec<BufferId> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, LiveRange, Offset, execute};
+    use planlab_dsa::{Alignment, Budget, Bytes, Offset, execute};
     use proptest::prelude::*;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(planner: Xla, buffers: Vec<Buffer>) -> Vec<u64> {
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
+    use crate::placement::testing::{buffer, instance, placed};
 
     #[test]
     fn the_orders_break_ties_by_the_other_key_and_then_by_id() {
         let rows = [(4, 0, 2), (4, 0, 3), (6, 0, 2), (4, 1, 4), (6, 0, 1)];
-        let instance = Instance::from_buffers(rows.map(|(z, s, e)| buffer(z, s, e)).to_vec()).expect("valid");
+        let instance = instance(&rows);
         assert_eq!(temporal(&instance), [1, 3, 2, 0, 4].map(BufferId::new));
         assert_eq!(spatial(&instance), [2, 4, 1, 3, 0].map(BufferId::new));
     }
@@ -161,16 +152,16 @@ mod tests {
         let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
         let align = Alignment::new(8).expect("positive");
         let all = vec![pinned(1, 0), pinned(7, 25), pinned(1, 55), buffer(8, 0, 2).with_align(align)];
-        assert_eq!(offsets(Xla::spatial(), all)[3], 8);
+        assert_eq!(placed(&Xla::spatial(), all)[3], 8);
     }
 
     #[test]
     fn of_chunks_of_one_size_the_lowest_is_taken() {
         let pinned = |pin: u64| buffer(2, 0, 2).with_pin(Offset::new(pin));
         let all = vec![pinned(0), pinned(8), pinned(14), buffer(3, 0, 2), buffer(6, 0, 2)];
-        assert_eq!(offsets(Xla::spatial(), all), [0, 8, 14, 10, 2]);
+        assert_eq!(placed(&Xla::spatial(), all), [0, 8, 14, 10, 2]);
         let all = vec![pinned(0), pinned(6), pinned(12), buffer(3, 0, 2)];
-        assert_eq!(offsets(Xla::spatial(), all), [0, 6, 12, 2]);
+        assert_eq!(placed(&Xla::spatial(), all), [0, 6, 12, 2]);
     }
 
     /// A training step of a small net as XLA's CPU backend laid it out, by the id of the first value: size,

@@ -2,8 +2,7 @@
 
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{
-    Budget, Buffer, Bytes, Descriptor, Guarantee, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run,
-    execute,
+    Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Offset, Outcome, Planner, Run, execute,
 };
 use proptest::prelude::*;
 
@@ -17,6 +16,7 @@ use super::{
 };
 use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
+use crate::placement::testing::{descriptor, draws};
 
 fn planners() -> [Box<dyn Planner>; 5] {
     [
@@ -34,11 +34,7 @@ fn run<'i>(planner: &dyn Planner, instance: &'i Instance, work: u64, seed: u64) 
 
 /// 60 buffers for which no greedy order reaches the load.
 fn hard() -> Instance {
-    let mut state = 11_u64;
-    let mut draw = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut draw = draws(11);
     let buffer = |_| {
         let start = u32::try_from(draw(40)).expect("small");
         let end = start + 1 + u32::try_from(draw(12)).expect("small");
@@ -104,16 +100,7 @@ struct Turns;
 
 impl Planner for Turns {
     fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            key: "turns".into(),
-            summary: "all searches in turns".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
-            randomized: true,
-            reference: "none",
-            complexity: "anytime",
-            practical: None,
-        }
+        Descriptor { randomized: true, ..descriptor("turns", HONOURS) }
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -98,7 +98,7 @@ impl BlockSharing {
         self
     }
 
-    /// How many colours there are, at least 1. Default: 1.
+    /// How many colours there are, at least 1. A graph has no use for more than it has nodes. Default: 1.
     #[must_use]
     pub const fn with_colours(mut self, colours: u32) -> Self {
         self.colours = if colours == 0 { 1 } else { colours };
@@ -134,13 +134,20 @@ impl BlockSharing {
         graph: &SharingGraph,
         mut tick: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<SharedBlocks, E> {
-        let mut planning = Planning::new(self, graph);
-        for (node, &colour) in graph.nodes().iter().zip(&colours(graph, self.colours)) {
+        let count = self.colours_of(graph);
+        let mut planning = Planning::new(self, graph, count);
+        for (node, &colour) in graph.nodes().iter().zip(&colours(graph, count)) {
             tick(1 + (node.reads.len() + node.writes.len()) as u64)?;
             planning.run(node, colour);
         }
         let Planning { block_of, blocks, in_place, .. } = planning;
         Ok(SharedBlocks { block_of, blocks: blocks.sizes.into_iter().map(Bytes::new).collect(), in_place })
+    }
+
+    /// As many colours as can be given out: each but the last has a node of its own.
+    fn colours_of(&self, graph: &SharingGraph) -> u32 {
+        let most = graph.nodes().len() + 1;
+        u32::try_from(most).map_or(self.colours, |most| self.colours.min(most))
     }
 
     /// The sizes of free blocks that an entry may take.
@@ -164,14 +171,14 @@ struct Planning<'g> {
 }
 
 impl<'g> Planning<'g> {
-    fn new(rules: &'g BlockSharing, graph: &'g SharingGraph) -> Self {
+    fn new(rules: &'g BlockSharing, graph: &'g SharingGraph, colours: u32) -> Self {
         Self {
             rules,
             graph,
             references: graph.references(),
             readers: Vec::new(),
             block_of: vec![None; graph.entries().len()],
-            blocks: Blocks::new(rules.colours as usize),
+            blocks: Blocks::new(colours as usize),
             in_place: Vec::new(),
         }
     }
@@ -309,6 +316,19 @@ mod tests {
             plan(vec![entry(9), entry(4), entry(9)], nodes),
             (vec![Some(0), Some(1), Some(0)], vec![9, 4])
         );
+    }
+
+    #[test]
+    fn colours_beyond_the_nodes_take_no_memory_and_change_nothing() {
+        let nodes = vec![node(&[], &[0], &[]), node(&[0], &[1], &[]), node(&[0], &[2], &[])];
+        let nodes = [nodes, vec![node(&[1, 2], &[3], &[]), node(&[3], &[4], &[])]].concat();
+        let graph = SharingGraph::new(vec![entry(8); 5], nodes).expect("valid");
+        let plan = |colours: u32| BlockSharing::default().with_colours(colours).plan(&graph);
+        assert_eq!(BlockSharing::default().with_colours(u32::MAX).colours_of(&graph), 6);
+        assert_eq!(plan(u32::MAX), plan(6));
+        assert_eq!(plan(0), plan(1));
+        let none = SharingGraph::new(Vec::new(), Vec::new()).expect("valid");
+        assert_eq!(BlockSharing::default().with_colours(u32::MAX).plan(&none).total(), Bytes::ZERO);
     }
 
     #[test]

@@ -70,8 +70,9 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::{instance, literal, offsets, offsets_of};
+    use super::super::objects::testing::{literal, offsets_of};
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     #[test]
     fn the_largest_object_grows_where_none_is_large_enough() {

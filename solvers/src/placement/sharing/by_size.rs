@@ -74,8 +74,9 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::{instance, literal, offsets, offsets_of};
+    use super::super::objects::testing::{literal, offsets_of};
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     #[test]
     fn the_smallest_free_object_is_taken() {

@@ -113,8 +113,9 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::{instance, offsets, offsets_of};
+    use super::super::objects::testing::offsets_of;
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     /// The records that the public code tests itself with, and the objects that it expects.
     #[test]

@@ -25,8 +25,6 @@ pub use by_size::SharedObjectsBySize;
 pub use graph::{Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
 pub use in_order::SharedObjectsInOrder;
 pub use mxnet::MxnetSharing;
-#[cfg(test)]
-pub(crate) use objects::testing;
 pub(crate) use objects::{HONOURS, stacked};
 pub use patent::PatentFreeList;
 pub use size_distance::SharedObjectsSizeDistance;

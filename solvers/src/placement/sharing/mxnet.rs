@@ -17,8 +17,9 @@
 //!
 //! # Deviations from the public code
 //!
-//! - A block is within the range where it is at least the size over the factor; the public code compares with
-//!   whole bytes, rounded down, so that plans would change with the unit of the sizes.
+//! - *Default: repaired.* A block is within the range where it is at least the size over the factor. The public
+//!   code compares with whole bytes, rounded down, so that plans change with the unit of the sizes:
+//!   [`MxnetSharing::with_whole_bytes`] is the published rule.
 //! - An in-place permission is used where both buffers are of one size, as published, and of one alignment. A
 //!   buffer that lives for one step never takes another's place, as nobody reads it.
 //! - A buffer that begins at the last step of another does not take its block unless that is permitted: both
@@ -41,12 +42,24 @@ use super::objects::{HONOURS, stacked};
 ///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&MxnetSharing, &instance, Budget::default(), 0);
+/// let outcome = execute(&MxnetSharing::default(), &instance, Budget::default(), 0);
 /// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MxnetSharing;
+pub struct MxnetSharing {
+    whole_bytes: bool,
+}
+
+impl MxnetSharing {
+    /// Whether the least size of a block within the range is rounded down to whole bytes. Default: no; the
+    /// public code does.
+    #[must_use]
+    pub const fn with_whole_bytes(mut self, yes: bool) -> Self {
+        self.whole_bytes = yes;
+        self
+    }
+}
 
 /// The match ranges that are tried.
 pub(super) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
@@ -66,7 +79,7 @@ impl Planner for MxnetSharing {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        try_match_ranges(run, BlockSharing::default())
+        try_match_ranges(run, BlockSharing::default().with_exact_range(!self.whole_bytes))
     }
 }
 
@@ -75,8 +88,7 @@ pub(super) fn try_match_ranges(run: &mut Run<'_>, rules: BlockSharing) -> Result
     let instance = run.instance();
     let graph = SharingGraph::of_instance(instance);
     for range in MATCH_RANGES {
-        let rules = rules.with_match_range(range).with_exact_range(true);
-        let shared = rules.plan_until(&graph, |work| run.tick(work))?;
+        let shared = rules.with_match_range(range).plan_until(&graph, |work| run.tick(work))?;
         run.offer(plan_of(instance, &shared))?;
     }
     Ok(())
@@ -110,9 +122,24 @@ mod tests {
             .in_place([pair(0, 1), pair(1, 2)])
             .build()
             .expect("valid");
-        let best = execute(&MxnetSharing, &instance, Budget::default(), 0).best.expect("a plan");
+        let best = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).best.expect("a plan");
         // The second pair is of two sizes.
         assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[pair(0, 1)][..]));
+    }
+
+    #[test]
+    fn whole_bytes_depend_on_the_unit_and_the_default_does_not() {
+        // 33 over 16 is more than 2: a block of 2 bytes is within the widest range in whole bytes alone.
+        let height = |unit: u64, whole_bytes: bool| {
+            let rows = [(2, 0, 1), (33, 1, 2)].map(|(size, start, end)| {
+                Buffer::new(Bytes::new(unit * size), LiveRange::new(start, end).expect("not empty"))
+            });
+            let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
+            let planner = MxnetSharing::default().with_whole_bytes(whole_bytes);
+            execute(&planner, &instance, Budget::default(), 0).height().map(Bytes::get)
+        };
+        assert_eq!([height(1, false), height(100, false)], [Some(35), Some(3500)]);
+        assert_eq!([height(1, true), height(100, true)], [Some(33), Some(3500)]);
     }
 
     /// What a block holds, and the last step of that; `None` where it is free.
@@ -184,7 +211,7 @@ mod tests {
             ),
         ) {
             let best = MATCH_RANGES.iter().map(|&range| literal(&instance, range)).min().expect("five");
-            let height = execute(&MxnetSharing, &instance, Budget::default(), 0).height();
+            let height = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).height();
             prop_assert_eq!(height, Some(Bytes::new(best)));
         }
     }

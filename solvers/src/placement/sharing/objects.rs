@@ -131,23 +131,9 @@ impl Objects {
 /// What tests of these planners share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use planlab_dsa::{Alignment, Budget, Buffer, Bytes, Instance, LiveRange, Planner, execute};
+    use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange};
 
     use super::*;
-
-    /// The instance of some rows of size, start and end.
-    pub(crate) fn instance(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
-    }
-
-    /// The offsets that a planner gives.
-    pub(crate) fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
-        let best = execute(planner, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
 
     /// The offsets of objects by number, as the published loops give them.
     pub(crate) fn offsets_of(instance: &Instance, object_of: &[u32]) -> Vec<u64> {

@@ -7,8 +7,8 @@
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on allocation; it
-//!    publishes no figures.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on allocation. Its number
+//!    is not known here; it publishes no figures that a plan could be held to.
 //! 2. NNVM, `PlanMemory` with `NNVM_AUTO_SEARCH_MATCH_RANGE`, of which the free list and the windows are.
 //!
 //! # Complexity
@@ -70,15 +70,15 @@ impl Planner for PatentFreeList {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        try_match_ranges(run, Self::rules())
+        try_match_ranges(run, Self::rules().with_exact_range(true))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::MxnetSharing;
-    use super::super::objects::testing::{instance, offsets};
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     #[test]
     fn the_window_is_searched() {
@@ -91,6 +91,6 @@ mod tests {
     fn buffers_that_begin_together_take_blocks_in_the_order_of_their_ids() {
         let rows = instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
         assert_eq!(offsets(&PatentFreeList, &rows), [0, 0, 8]);
-        assert_eq!(offsets(&MxnetSharing, &rows), [0, 9, 0]);
+        assert_eq!(offsets(&MxnetSharing::default(), &rows), [0, 9, 0]);
     }
 }

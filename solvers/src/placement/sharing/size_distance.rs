@@ -233,8 +233,9 @@ mod tests {
     use planlab_dsa::testing::{Shape, instances};
     use proptest::prelude::*;
 
-    use super::super::objects::testing::{instance, offsets, offsets_of};
+    use super::super::objects::testing::offsets_of;
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     fn objects(instance: &Instance) -> Vec<u32> {
         share(instance, |_| Ok::<(), ()>(())).expect("no limit")

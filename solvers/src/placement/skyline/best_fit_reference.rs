@@ -186,36 +186,33 @@ impl Skyline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::Alignment;
 
     use super::*;
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    fn offsets(buffers: Vec<Buffer>) -> Vec<u64> {
-        let instance = Instance::from_buffers(buffers).expect("valid");
-        let best = execute(&BestFitReference, &instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
+    use crate::placement::testing::{buffer, placed};
 
     #[test]
     fn ties_go_to_the_larger_then_to_the_lower_id() {
-        assert_eq!(offsets(vec![buffer(2, 0, 2), buffer(3, 0, 2), buffer(3, 0, 2)]), [6, 0, 3]);
+        assert_eq!(
+            placed(&BestFitReference, vec![buffer(2, 0, 2), buffer(3, 0, 2), buffer(3, 0, 2)]),
+            [6, 0, 3]
+        );
     }
 
     #[test]
     fn a_line_that_nothing_fits_rises_to_its_lower_neighbour() {
         // The long one first, then what fits beside it; [2, 6) has to wait until the lines are level.
         let all = vec![buffer(5, 0, 5), buffer(3, 5, 8), buffer(4, 2, 6), buffer(1, 6, 8)];
-        assert_eq!(offsets(all), [0, 0, 5, 3]);
+        assert_eq!(placed(&BestFitReference, all), [0, 0, 5, 3]);
     }
 
     #[test]
     fn offsets_are_rounded_up_from_the_line() {
         let align = Alignment::new(8).expect("positive");
-        assert_eq!(offsets(vec![buffer(3, 0, 3), buffer(4, 0, 2).with_align(align)]), [0, 8]);
+        assert_eq!(
+            placed(&BestFitReference, vec![buffer(3, 0, 3), buffer(4, 0, 2).with_align(align)]),
+            [0, 8]
+        );
     }
 
     #[test]

@@ -37,11 +37,16 @@
 //!   buffers, and 2 + e times with an exact treatment of large ones, for an e that tends to 0; boxes need
 //!   an e above 1 to take anything in (reference 2), there is no such treatment here, and the proof does
 //!   not carry over. What holds: a plan is never higher than the bootstrap's, and no buffer lies higher
-//!   than its loose offset.
+//!   than its loose offset. Buffers of one size take as much as the load. In the bootstrap a buffer meets only
+//!   buffers that are as large or larger, and no gap below it is as large as it; so no plan is higher than the
+//!   most that a buffer's size and twice the sizes of what it meets come to (sizes being multiples of the
+//!   alignments).
 //! - As reference 2: e from a search, a dummy buffer where heights are too close, mu capped at 0.99 times
 //!   its limit in the end, first fit at the end. Unlike it: mu and the height of the last boxes are taken
-//!   anew in each iteration, from what is boxed then; rows in place of [classes](Shelves::Classes) of
-//!   height in a box; the order of boxes does not depend on threads or hashes.
+//!   anew in each iteration, from what is boxed then; the order of boxes does not depend on threads or hashes.
+//! - *Default: repaired.* What lies in a box lies in rows, which fit into it. The code of reference 2 has a row for
+//!   each height, and these may be higher than the box: [`Boxing::with_shelves`] of [`Shelves::Classes`] is the
+//!   published rule.
 //! - Sizes are divided by their common divisor first, so that the plan does not depend on the unit.
 //! - Where boxing sees whole live ranges in one arena, first fit honours all that an instance asks.
 
@@ -167,6 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::draws;
 
     fn few() -> Boxing {
         Boxing::default().with_iterations(2)
@@ -200,6 +206,20 @@ mod tests {
             for shelves in [Shelves::Rows, Shelves::Classes] {
                 prop_assert!(height(&few().with_shelves(shelves), &instance, seed) <= bootstrap);
             }
+        }
+
+        #[test]
+        fn the_bootstrap_has_a_ceiling(
+            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(99)),
+        ) {
+            let order = by_size_and_width(&instance);
+            let size = |id: BufferId| instance.buffer(id).size.get();
+            let end = |(at, &id): (usize, &BufferId)| {
+                let overlaps = |other: &&BufferId| instance.buffer(**other).live.overlaps(instance.buffer(id).live);
+                size(id) + 2 * order[..at].iter().filter(overlaps).map(|&other| size(other)).sum::<u64>()
+            };
+            let ceiling = order.iter().enumerate().map(end).max().unwrap_or(0);
+            prop_assert!(height(&few(), &instance, 0).is_some_and(|height| height.get() <= ceiling));
         }
 
         #[test]
@@ -246,11 +266,7 @@ mod tests {
     }
 
     fn random(seed: u64) -> Instance {
-        let mut state = seed;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(seed);
         let steps = |value: u64| u32::try_from(value).expect("small");
         let mut buffer = |_: u32| {
             let (size, start, width) = (1 + draw(100), steps(draw(40)), 1 + steps(draw(15)));

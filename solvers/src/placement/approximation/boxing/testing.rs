@@ -2,11 +2,12 @@
 
 use std::sync::Mutex;
 
-use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Halt, Honours, Instance, LiveRange};
+use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Halt, Honours, Instance, LiveRange};
 use planlab_dsa::{Planner, Run, execute};
 use proptest::prelude::*;
 
 use super::item::{Boxes, Item};
+use crate::placement::testing::descriptor;
 
 /// Up to `count` items of heights 1 to 40 over 60 steps, numbered from 0.
 pub(super) fn items(count: usize) -> impl Strategy<Value = Vec<Item>> {
@@ -43,16 +44,7 @@ struct Call<F, T> {
 
 impl<T: Send, F: Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync> Planner for Call<F, T> {
     fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            key: "call".into(),
-            summary: "a call".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: Honours::default(),
-            randomized: true,
-            reference: "none",
-            complexity: "unknown",
-            practical: None,
-        }
+        Descriptor { randomized: true, ..descriptor("call", Honours::default()) }
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -174,11 +174,12 @@ fn unit(instance: &Instance) -> Option<Alignment> {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Bytes, LiveRange, Planner, execute};
+    use planlab_dsa::{Buffer, Bytes, Planner};
     use proptest::prelude::*;
 
     use super::super::{Insertion, OneFlow, Order};
     use super::*;
+    use crate::placement::testing::{buffer, offsets, placed};
 
     /// The published loop: all that is placed by offset, for every buffer anew.
     fn published(instance: &Instance, order: &[BufferId]) -> Vec<u64> {
@@ -223,11 +224,6 @@ mod tests {
         offsets
     }
 
-    fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
-        let best = execute(planner, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
-    }
-
     proptest! {
         #[test]
         fn plans_are_those_of_the_published_loop(
@@ -255,10 +251,6 @@ mod tests {
         }
     }
 
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
     fn in_id_order(buffers: Vec<Buffer>) -> Vec<u64> {
         struct InIdOrder;
         impl Planner for InIdOrder {
@@ -273,7 +265,7 @@ mod tests {
                 run.offer(plan)
             }
         }
-        offsets(&InIdOrder, &Instance::from_buffers(buffers).expect("valid"))
+        placed(&InIdOrder, buffers)
     }
 
     #[test]

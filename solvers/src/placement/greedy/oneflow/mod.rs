@@ -18,9 +18,9 @@
 //! # Deviations from the published code
 //!
 //! - Ties, which the published code leaves to its hash table, go to the lower id.
-//! - The published volume is size times lifetime, divided by 1000 with the rest thrown away: small registers
-//!   come in the order of their sizes, and the order depends on the unit. Here it is the product;
-//!   [`OneFlow::with_truncated_volume`] is the published number.
+//! - *Default: repaired.* A volume is size times lifetime. The published code divides by 1000 and throws the rest
+//!   away, so that small registers come in the order of their sizes, and the order depends on the unit:
+//!   [`OneFlow::with_truncated_volume`] is the published rule.
 //! - The published choice compares the sizes of the memory blocks. A compact one can be higher than the
 //!   highest end in it: what lies below a gap's end and reaches above all others does not rise. Here heights
 //!   are compared. The gap up to the top is measured to the top of the block, as published.
@@ -230,16 +230,15 @@ impl Planner for OneFlow {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::{Budget, execute};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing;
 
     fn instance() -> Instance {
         let rows = [(4, 0, 3), (4, 1, 9), (7, 2, 3), (4, 0, 4), (2, 2, 6)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        Instance::from_buffers(buffers.to_vec()).expect("valid")
+        testing::instance(&rows)
     }
 
     #[test]

@@ -10,6 +10,13 @@
 //! ```
 //!
 //! A single object is one band without an end.
+//!
+//! # Complexity
+//!
+//! Of b bands and r rooms that are free for a block: O(log b) for each room to find the band in which it begins, then
+//! a look at each band that it spans and that may hold the block; 64 bands at once are passed over where all are too
+//! low. So O(r (log b + b / 64 + 64)) where few bands are high enough, O(r b) at worst. A new band is O(1), bands are
+//! O(b) of memory.
 
 use planlab_dsa::Alignment;
 

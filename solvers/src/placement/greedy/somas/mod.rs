@@ -17,11 +17,11 @@
 //!
 //! # Deviations from the published code
 //!
-//! - The published choice among all combinations takes a single object only where it saves more than 100 MiB
-//!   against many objects. A threshold in bytes makes plans depend on the unit of the sizes, so the lowest
-//!   plan wins here; [`Somas::with_reluctance`] is the published choice.
-//! - The published code hands the fitting on to the first band only: those above it take the best fit,
-//!   whatever was asked. So it is here, too; [`Somas::with_fitting_in_all_bands`] is what was meant.
+//! - *Default: repaired.* Of all combinations the lowest plan wins. The published choice takes a single object only
+//!   where it saves more than 100 MiB against many objects, so that plans depend on the unit of the sizes:
+//!   [`Somas::with_reluctance`] of 104857600 bytes is the published rule.
+//! - *Default: published.* The fitting is handed on to the first band only: those above it take the best fit,
+//!   whatever was asked. [`Somas::with_fitting_in_all_bands`] is the repaired rule.
 //! - Blocks are single buffers: there is no run of tensors that must be contiguous, no tensor that is
 //!   marked as living throughout (those are stacked on top of the published plan), and no graph output to be
 //!   taken first.
@@ -213,10 +213,11 @@ impl Planner for Somas {
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances};
-    use planlab_dsa::{Budget, Buffer, Instance, LiveRange, execute};
+    use planlab_dsa::{Budget, Instance, execute};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::placement::testing::{instance, offsets};
 
     /// The published loops: footprints, each with its blocks; a block asks them one after the other.
     struct Footprint {
@@ -278,8 +279,7 @@ mod tests {
     /// The plan of one sorting and one fitting.
     fn one(somas: Somas, sorting: usize, fitting: usize, instance: &Instance) -> Vec<u64> {
         let somas = somas.with(&Sorting::DEBUG[sorting..=sorting], &Fitting::DEBUG[fitting..=fitting]);
-        let best = execute(&somas, instance, Budget::default(), 0).best.expect("a plan");
-        best.offsets().iter().map(|offset| offset.get()).collect()
+        offsets(&somas, instance)
     }
 
     proptest! {
@@ -310,13 +310,6 @@ mod tests {
             prop_assert!(height(Somas::best().with_debug_build()) <= many.min(single));
             prop_assert_eq!(height(Somas::best().with_reluctance(Bytes::new(1 << 40))), many);
         }
-    }
-
-    fn instance(rows: &[(u64, u32, u32)]) -> Instance {
-        let buffer = |&(size, start, end): &(u64, u32, u32)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
     }
 
     #[test]

@@ -129,16 +129,14 @@ fn summed(mut list: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Bytes, LiveRange};
 
     use super::*;
+    use crate::placement::testing;
 
     fn instance() -> Instance {
         // The load is 8 9 9 7 7 2; its peak is step 1, with buffers 0 and 1.
         let rows = [(4, 0, 3), (5, 1, 3), (4, 3, 5), (3, 3, 5), (2, 5, 6), (4, 0, 1)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        Instance::from_buffers(buffers.to_vec()).expect("valid")
+        testing::instance(&rows)
     }
 
     #[test]

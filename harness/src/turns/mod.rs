@@ -3,19 +3,22 @@
 //! A turn is one `bench` of one binary on one workload, which runs the next repetition of its cells and leaves the
 //! earlier ones alone. So the builds share nothing but the command line, and may be as far apart as that allows. A
 //! slow minute of the machine falls on both sides; what drifts on evenly falls on both alike, as the order turns.
+//! Where one build has planners or workloads that the other lacks, both run what both have.
+
+mod common;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use planlab_dsa::CancelToken;
-use planlab_workloads::Catalog;
 
+pub(crate) use self::common::Named;
+use self::common::{Common, Share};
 use crate::bench::progress;
-use crate::cli::{BenchArgs, LimitArgs, TurnsArgs};
+use crate::cli::{LimitArgs, TurnsArgs};
 use crate::exit::{Exit, Failure};
 use crate::quantity::nanoseconds;
-use crate::selection;
 
 const REPETITIONS: u32 = 5;
 const OUT: &str = "results/store-diff";
@@ -33,6 +36,8 @@ struct Side {
 pub(crate) struct Measured {
     /// The results of either side.
     pub(crate) results: [PathBuf; 2],
+    /// Cells that one build alone would run, and that were not run.
+    pub(crate) alone: [Vec<Named>; 2],
     pub(crate) interrupted: bool,
 }
 
@@ -40,25 +45,25 @@ pub(crate) struct Measured {
 ///
 /// # Errors
 ///
-/// Where a binary cannot be run, or ends without having run its cells.
+/// Where a binary cannot be run, or ends without having run its cells, and where the builds have none in common.
 pub(crate) fn measure(
     args: &TurnsArgs,
     planners_file: Option<&Path>,
     cancel: &CancelToken,
 ) -> Result<Measured, Failure> {
     let sides = sides(args)?;
-    let workloads = workloads(args)?;
-    let common = common_arguments(args, planners_file);
+    let told = common_arguments(args, planners_file);
+    let Common { shares, alone } = Common::of(&sides, args, &told)?;
     let repetitions = args.reps.unwrap_or(REPETITIONS);
-    let bar = progress(2 * u64::from(repetitions) * workloads.len() as u64, "turns");
+    let bar = progress(2 * u64::from(repetitions) * shares.len() as u64, "turns");
     let results = [sides[0].results.clone(), sides[1].results.clone()];
-    let mark = Mark::begin(args, &sides, &common, &workloads, repetitions)?;
+    let mark = Mark::begin(args, &sides, &told, &shares, repetitions)?;
     for repetition in 1..=repetitions {
-        for (at, workload) in (0_u32..).zip(&workloads) {
-            bar.set_message(workload.clone());
+        for (at, share) in (0_u32..).zip(&shares) {
+            bar.set_message(share.workload.clone());
             for side in order(&sides, repetition + at) {
-                if cancel.is_cancelled() || !turn(side, &common, workload, repetition)? {
-                    return Ok(Measured { results, interrupted: true });
+                if cancel.is_cancelled() || !turn(side, &told, share, repetition)? {
+                    return Ok(Measured { results, alone, interrupted: true });
                 }
                 bar.inc(1);
             }
@@ -66,7 +71,7 @@ pub(crate) fn measure(
     }
     bar.finish_and_clear();
     mark.end()?;
-    Ok(Measured { results, interrupted: false })
+    Ok(Measured { results, alone, interrupted: false })
 }
 
 /// What a folder of turns holds: rows of other builds, or of earlier turns, were not measured in turns with these.
@@ -81,8 +86,8 @@ impl Mark {
     fn begin(
         args: &TurnsArgs,
         sides: &[Side; 2],
-        common: &[OsString],
-        workloads: &[String],
+        told: &[OsString],
+        shares: &[Share],
         repetitions: u32,
     ) -> Result<Self, Failure> {
         let out = out(args);
@@ -90,11 +95,13 @@ impl Mark {
         for side in sides {
             hasher.update(blake3::hash(&std::fs::read(&side.binary)?).as_bytes());
         }
-        for word in common.iter().map(|word| word.to_string_lossy()) {
+        let mut update = |word: &str| {
             hasher.update(blake3::hash(word.as_bytes()).as_bytes());
-        }
-        for workload in workloads {
-            hasher.update(blake3::hash(workload.as_bytes()).as_bytes());
+        };
+        told.iter().for_each(|word| update(&word.to_string_lossy()));
+        for share in shares {
+            update(&share.workload);
+            share.planners.iter().for_each(|planner| update(planner));
         }
         hasher.update(&repetitions.to_le_bytes());
         let mark = Self { file: out.join("turns"), turns: hasher.finalize().to_hex().to_string() };
@@ -140,30 +147,7 @@ fn sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
     Ok([side("a", &args.a_binary)?, side("b", &args.b_binary)?])
 }
 
-/// The workloads that `bench` would run with these words, as this build knows them.
-fn workloads(args: &TurnsArgs) -> Result<Vec<String>, Failure> {
-    let bench = BenchArgs {
-        suite: args.suite.clone(),
-        planners: args.planners.clone(),
-        workloads: args.workloads.clone(),
-        limits: args.limits.clone(),
-        reps: None,
-        capacities: Vec::new(),
-        jobs: 1,
-        shard: None,
-        retry: None,
-        dry_run: false,
-        out: PathBuf::new(),
-        corpus: args.corpus.clone(),
-    };
-    let catalog = Catalog::new(args.corpus.corpus.clone());
-    let suite = selection::suite(&bench)?;
-    let tasks = selection::tasks(&bench, suite.as_ref(), &catalog)?;
-    let workloads: Vec<String> = tasks.into_iter().map(|task| task.source.name).collect();
-    if workloads.is_empty() { Err(Failure::usage("nothing to run")) } else { Ok(workloads) }
-}
-
-/// What both binaries are told, save the workload, the repetition and the folder.
+/// What both binaries are told, save the cells, the repetition and the folder.
 fn common_arguments(args: &TurnsArgs, planners_file: Option<&Path>) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["bench".into()];
     let mut say = |flag: &str, value: &dyn AsRef<std::ffi::OsStr>| {
@@ -173,7 +157,6 @@ fn common_arguments(args: &TurnsArgs, planners_file: Option<&Path>) -> Vec<OsStr
     if let Some(suite) = suite_name(args) {
         say("--suite", &suite);
     }
-    args.planners.iter().for_each(|planner| say("--planner", planner));
     if let Some(corpus) = &args.corpus.corpus {
         say("--corpus", corpus);
     }
@@ -210,13 +193,14 @@ fn order(sides: &[Side; 2], turn: u32) -> [&Side; 2] {
 }
 
 /// Runs one side's next repetition on one workload; gives whether it was left to end.
-fn turn(side: &Side, common: &[OsString], workload: &str, repetition: u32) -> Result<bool, Failure> {
-    let output = Command::new(&side.binary)
-        .args(common)
-        .args(["--workload", workload, "--reps", &repetition.to_string(), "--out"])
-        .arg(&side.results)
-        .output()
-        .map_err(|error| Failure::usage(format!("{}: {error}", side.binary.display())))?;
+fn turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Result<bool, Failure> {
+    let mut command = Command::new(&side.binary);
+    command.args(told).args(["--workload", &share.workload, "--reps", &repetition.to_string()]);
+    command.arg("--out").arg(&side.results);
+    share.planners.iter().for_each(|planner| {
+        command.args(["--planner", planner]);
+    });
+    let output = command.output().map_err(|error| side.failure(&error))?;
     let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
     // A cell without an answer, a false plan or an unexpected height are rows like others: the diff tells.
     if [Exit::Complete, Exit::Regression, Exit::Incomplete, Exit::Invalid].into_iter().any(is) {
@@ -225,10 +209,19 @@ fn turn(side: &Side, common: &[OsString], workload: &str, repetition: u32) -> Re
     if is(Exit::Interrupted) {
         return Ok(false);
     }
+    Err(side.failure(&format!("{} on {}: {}", output.status, share.workload, last_line(&output))))
+}
+
+impl Side {
+    fn failure(&self, reason: &dyn std::fmt::Display) -> Failure {
+        Failure::usage(format!("side {} ({}): {reason}", self.name, self.binary.display()))
+    }
+}
+
+/// The last that a binary said on stderr.
+fn last_line(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stderr);
-    let last = told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    let (name, binary, status) = (side.name, side.binary.display(), output.status);
-    Err(Failure::usage(format!("side {name} ({binary}) on {workload}: {status}: {last}")))
+    told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned()
 }
 
 #[cfg(test)]

@@ -1,0 +1,100 @@
+//! The bounds of a run: what is claimed, and what that decides.
+
+use super::{Run, State};
+use crate::{ArenaId, Bound, Bytes, Claim, Event, Evidence, Halt, PlanError, Scope, Stop};
+
+impl Run<'_> {
+    /// States that no plan of `scope` is lower than `value`. A bound that is only [`Evidence::Claimed`]
+    /// can be refuted, but proves nothing: it neither closes the gap nor shows a target out of reach.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Proved`] when the gap closes, [`Stop::Infeasible`] when the bound on *any* plan lies above
+    /// the target, [`PlanError::Refuted`] when a verified plan is lower.
+    pub fn raise_bound(&mut self, value: Bytes, scope: Scope, evidence: Evidence) -> Result<(), Halt> {
+        let mut bound = Bound::default();
+        bound.raise(Claim { value, evidence }, scope);
+        self.raise(bound)
+    }
+
+    /// States that one arena is at least so high in every plan. Says nothing unless the arena has a capacity
+    /// and the claim, which must be proven, lies above it.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Infeasible`] where the capacity is out of reach, so that there is no plan at all;
+    /// [`PlanError::Refuted`] where a verified plan says otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If there is no arena of that id.
+    pub fn raise_arena_bound(&mut self, arena: ArenaId, bound: Claim) -> Result<(), Halt> {
+        let capacity = self.instance().arenas()[arena.index()].capacity;
+        let Some(capacity) = capacity.filter(|&capacity| bound.value > capacity) else { return Ok(()) };
+        if bound.evidence == Evidence::Claimed {
+            return Ok(());
+        }
+        let mut state = self.shared.state();
+        let pending = state.pending.take();
+        if let Some((plan, _)) = pending {
+            self.keep(&mut state, plan)?;
+        }
+        match &state.best {
+            // Every verified plan keeps the capacity.
+            Some(_) => Err(PlanError::Refuted { bound, height: capacity }.into()),
+            None => Err(self.decide(Stop::Infeasible)),
+        }
+    }
+
+    pub(super) fn raise(&mut self, bound: Bound) -> Result<(), Halt> {
+        let mut bound = bound;
+        if self.shared.instance.in_place().is_empty() {
+            // Where nothing may be handed over, these are all plans.
+            bound.raise(bound.of(Scope::NoHandOver), Scope::Any);
+        }
+        let mut state = self.shared.state();
+        let known = state.bound;
+        let pending = state.pending.take();
+        if let Some((plan, _)) = pending {
+            self.keep(&mut state, plan)?;
+        }
+        if let Some(best) = &state.best {
+            let claim = bound.of(best.scope());
+            let height = best.height();
+            if claim.value > height {
+                return Err(PlanError::Refuted { bound: claim, height }.into());
+            }
+        }
+        for scope in [Scope::Any, Scope::NoHandOver] {
+            let claim = bound.of(scope);
+            let kept =
+                if claim.evidence == Evidence::Claimed { &mut state.claimed } else { &mut state.bound };
+            kept.raise(claim, scope);
+        }
+        if state.bound == known {
+            return Ok(());
+        }
+        let raised = state.bound;
+        if let Some(observer) = &mut state.observer {
+            observer(Event::Bound(raised));
+        }
+        self.mark(&mut state);
+        self.judge(&state)
+    }
+
+    fn judge(&self, state: &State<'_>) -> Result<(), Halt> {
+        if self.is_out_of_reach(state) {
+            return Err(self.decide(Stop::Infeasible));
+        }
+        let closed = state
+            .best
+            .as_ref()
+            .is_some_and(|best| best.height() == state.bound.of(self.judged(best.scope())).value);
+        if closed { Err(self.decide(Stop::Proved)) } else { Ok(()) }
+    }
+
+    /// Whether no plan can fit the target.
+    pub(super) fn is_out_of_reach(&self, state: &State<'_>) -> bool {
+        self.shared.budget.target.is_some_and(|target| state.bound.of(Scope::Any).value > target)
+    }
+}

@@ -1,0 +1,111 @@
+//! The run of a planner from its first bound to its outcome.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Observer, Run};
+use crate::bound::initial_bound;
+use crate::{Budget, Event, Halt, Instance, Outcome, PlanError, Planner, Scope, Stop};
+
+/// Runs a planner on an instance.
+///
+/// A demand that the planner does not honour ends the run as [`PlanError::Unsupported`]. The initial
+/// bounds (load, pins, alignment) are known before the planner starts, so a heuristic that meets the load
+/// is thereby proved optimal.
+///
+/// ```
+/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Descriptor, Halt, Instance, LiveRange, Plan, Planner, Run};
+/// # use planlab_dsa::{Guarantee, Honours, Offset};
+/// struct Stack;
+///
+/// impl Planner for Stack {
+///     # fn descriptor(&self) -> Descriptor {
+///     #     Descriptor { key: "stack".into(), summary: "".into(), guarantee: Guarantee::Heuristic,
+///     #         honours: Honours::default(), randomized: false, reference: "", complexity: "n", practical: None }
+///     # }
+///     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+///         let mut top = 0;
+///         let offsets: Vec<Offset> = run.instance().buffers().iter().map(|buffer| {
+///             top += buffer.size.get();
+///             Offset::new(top - buffer.size.get())
+///         }).collect();
+///         run.offer(Plan::from_offsets(offsets))
+///     }
+/// }
+///
+/// let one = Buffer::new(Bytes::new(8), LiveRange::new(0, 1)?);
+/// let instance = Instance::from_buffers(vec![one])?;
+/// let outcome = execute(&Stack, &instance, Budget::default(), 0);
+/// assert!(outcome.is_optimal());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn execute<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget, seed: u64) -> Outcome<'i> {
+    run(planner, instance, budget, seed, None)
+}
+
+/// As [`execute`], telling `observer` of every verified plan and every bound.
+#[must_use]
+pub fn execute_observed<'i>(
+    planner: &dyn Planner,
+    instance: &'i Instance,
+    budget: Budget,
+    seed: u64,
+    observer: impl FnMut(Event<'_>) + Send + 'i,
+) -> Outcome<'i> {
+    run(planner, instance, budget, seed, Some(Box::new(observer)))
+}
+
+fn run<'i>(
+    planner: &dyn Planner,
+    instance: &'i Instance,
+    budget: Budget,
+    seed: u64,
+    observer: Option<Observer<'i>>,
+) -> Outcome<'i> {
+    let honours = planner.descriptor().honours;
+    let hands_over = honours.in_place && !instance.in_place().is_empty();
+    let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
+    let mut run = Run::new(instance, budget, seed, scope, observer);
+    if let Some(feature) = honours.refuses(instance) {
+        return run.finish(Err(PlanError::Unsupported(feature).into()), Duration::ZERO);
+    }
+    if let Err(halt) = run.raise(initial_bound(instance)) {
+        return run.finish(Err(halt), Duration::ZERO);
+    }
+    let before = Instant::now();
+    let ended = planner.plan(&mut run);
+    run.finish(ended, before.elapsed())
+}
+
+impl<'i> Run<'i> {
+    fn finish(self, ended: Result<(), Halt>, in_planner: Duration) -> Outcome<'i> {
+        let mut end = match ended {
+            Ok(()) => Ok(Stop::Finished),
+            Err(Halt::Stop(stop)) => Ok(stop),
+            Err(Halt::Error(error)) => Err(error),
+        };
+        let mut state = self.shared.state();
+        let planning = in_planner.saturating_sub(state.verifying);
+        let pending = state.pending.take();
+        if let Some((plan, _)) = pending {
+            match self.keep(&mut state, plan) {
+                Err(Halt::Error(error)) => end = end.and(Err(error)),
+                // The pending plan decided the run after the planner had left.
+                Err(Halt::Stop(stop)) if end == Ok(Stop::Finished) => end = Ok(stop),
+                _ => {}
+            }
+        }
+        self.mark(&mut state);
+        Outcome {
+            best: state.best.take(),
+            bound: state.bound,
+            scope: self.shared.scope,
+            end,
+            trajectory: std::mem::take(&mut state.trajectory),
+            elapsed: self.shared.start.elapsed(),
+            planning,
+            work: self.shared.work.load(Ordering::Relaxed) + self.unread,
+        }
+    }
+}

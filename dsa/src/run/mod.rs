@@ -1,0 +1,228 @@
+//! One run of a planner: clock, random numbers, incumbent, bound and trajectory.
+
+mod bounds;
+mod execution;
+mod incumbent;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+pub use execution::{execute, execute_observed};
+
+use crate::{
+    Bound, Budget, Bytes, CancelToken, Event, Halt, Instance, Mark, Offset, Plan, Scope, Stop, VerifiedPlan,
+};
+
+/// Units of work between two looks at the clock.
+const WORK_PER_LOOK: u64 = 256;
+
+type Observer<'i> = Box<dyn FnMut(Event<'_>) + Send + 'i>;
+
+struct State<'i> {
+    best: Option<Arc<VerifiedPlan<'i>>>,
+    pending: Option<(Plan, Bytes)>,
+    bound: Bound,
+    /// Bounds that somebody states without a proof.
+    claimed: Bound,
+    trajectory: Vec<Mark>,
+    verifying: Duration,
+    observer: Option<Observer<'i>>,
+}
+
+struct Shared<'i> {
+    instance: &'i Instance,
+    budget: Budget,
+    scope: Scope,
+    start: Instant,
+    work: AtomicU64,
+    /// The height below which a plan is worth offering; `u64::MAX` at first.
+    below: AtomicU64,
+    /// How a plan or a bound ended the run: for all forks, at their next tick.
+    decided: OnceLock<Stop>,
+    state: Mutex<State<'i>>,
+}
+
+impl<'i> Shared<'i> {
+    fn state(&self) -> MutexGuard<'_, State<'i>> {
+        // A worker that panicked leaves valid state behind: every field is replaced whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One run: instance, clock, random numbers, incumbent, bound, trajectory.
+pub struct Run<'i> {
+    shared: Arc<Shared<'i>>,
+    rng: ChaCha8Rng,
+    unread: u64,
+}
+
+impl<'i> Run<'i> {
+    fn new(
+        instance: &'i Instance,
+        budget: Budget,
+        seed: u64,
+        scope: Scope,
+        observer: Option<Observer<'i>>,
+    ) -> Self {
+        let state = State {
+            best: None,
+            pending: None,
+            bound: Bound::default(),
+            claimed: Bound::default(),
+            trajectory: Vec::new(),
+            verifying: Duration::ZERO,
+            observer,
+        };
+        let shared = Shared {
+            instance,
+            budget,
+            scope,
+            start: Instant::now(),
+            work: AtomicU64::new(0),
+            below: AtomicU64::new(u64::MAX),
+            decided: OnceLock::new(),
+            state: Mutex::new(state),
+        };
+        Self { shared: Arc::new(shared), rng: ChaCha8Rng::seed_from_u64(seed), unread: 0 }
+    }
+
+    /// A second run on the same clock, incumbent and bound, with random numbers of its own: one for each
+    /// worker of a parallel planner.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+        Self { shared: Arc::clone(&self.shared), rng, unread: 0 }
+    }
+
+    /// The problem.
+    #[must_use]
+    pub fn instance(&self) -> &'i Instance {
+        self.shared.instance
+    }
+
+    /// Random numbers, seeded by whoever started the run.
+    pub fn rng(&mut self) -> &mut ChaCha8Rng {
+        &mut self.rng
+    }
+
+    /// Threads that the planner may use.
+    #[must_use]
+    pub fn threads(&self) -> NonZeroUsize {
+        self.shared.budget.threads.unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// The wall time that is left, for solvers that keep a clock of their own.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.start.elapsed()))
+    }
+
+    /// The units of work that are left, where they are limited.
+    #[must_use]
+    pub fn remaining_work(&self) -> Option<u64> {
+        let done = self.shared.work.load(Ordering::Relaxed) + self.unread;
+        self.shared.budget.work.map(|limit| limit.saturating_sub(done))
+    }
+
+    /// The flag that ends the run from outside.
+    #[must_use]
+    pub fn cancel_token(&self) -> &CancelToken {
+        &self.shared.budget.cancel
+    }
+
+    /// The capacity that was asked for.
+    #[must_use]
+    pub fn target(&self) -> Option<Bytes> {
+        self.shared.budget.target
+    }
+
+    /// Offsets suggested as a start, by buffer. Nothing says that they are a valid plan. `None` where there
+    /// are none, or not as many as buffers.
+    #[must_use]
+    pub fn hints(&self) -> Option<&[Option<Offset>]> {
+        self.shared.budget.hints.as_deref().filter(|hints| hints.len() == self.shared.instance.len())
+    }
+
+    /// Whether plans with hand-overs count in this run.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.shared.scope
+    }
+
+    /// The best verified plan so far.
+    #[must_use]
+    pub fn best(&self) -> Option<Arc<VerifiedPlan<'i>>> {
+        self.shared.state().best.clone()
+    }
+
+    /// The height of the lowest plan that was kept, whether it is verified already or waits for that: what
+    /// a plan has to be lower than. Unlike [`Run::best`] it does not depend on how long verification took.
+    #[must_use]
+    pub fn height_to_beat(&self) -> Option<Bytes> {
+        let below = self.shared.below.load(Ordering::Relaxed);
+        (below != u64::MAX).then(|| Bytes::new(below)).or_else(|| self.best().map(|best| best.height()))
+    }
+
+    /// The best proven bounds so far.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        self.shared.state().bound
+    }
+
+    /// Counts work and, now and then, reads the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Stop`] when a limit is reached, the run was cancelled, or a plan or bound of another fork has
+    /// ended it.
+    pub fn tick(&mut self, work: u64) -> Result<(), Halt> {
+        self.unread += work;
+        if self.unread < WORK_PER_LOOK && self.shared.budget.work.is_none() {
+            return Ok(());
+        }
+        let shared = &*self.shared;
+        let done = shared.work.fetch_add(self.unread, Ordering::Relaxed) + self.unread;
+        self.unread = 0;
+        if let Some(&stop) = shared.decided.get() {
+            return Err(Halt::Stop(stop));
+        }
+        if shared.budget.work.is_some_and(|limit| done >= limit) {
+            return Err(Halt::Stop(Stop::WorkLimit));
+        }
+        if shared.budget.cancel.is_cancelled() {
+            return Err(Halt::Stop(Stop::Cancelled));
+        }
+        if shared.budget.wall.is_some_and(|wall| shared.start.elapsed() >= wall) {
+            return Err(Halt::Stop(Stop::Deadline));
+        }
+        Ok(())
+    }
+
+    /// Counts work that was done elsewhere for this run, without a look at any limit: what it came to may have
+    /// decided the run already.
+    pub fn count(&mut self, work: u64) {
+        self.unread += work;
+    }
+
+    /// Ends the run, for every fork.
+    fn decide(&self, stop: Stop) -> Halt {
+        Halt::Stop(*self.shared.decided.get_or_init(|| stop))
+    }
+
+    fn mark(&self, state: &mut State<'_>) {
+        let mark = Mark {
+            elapsed: self.shared.start.elapsed(),
+            work: self.shared.work.load(Ordering::Relaxed) + self.unread,
+            height: state.best.as_ref().map(|best| best.height()),
+            bound: state.bound.of(self.shared.scope).value,
+        };
+        state.trajectory.push(mark);
+    }
+}

@@ -1,0 +1,236 @@
+//! Runs whose planner does what the test says.
+
+use std::time::Duration;
+
+use rand::RngExt;
+
+use super::{Run, execute};
+use crate::{
+    Arena, ArenaId, Budget, Buffer, BufferId, Bytes, Claim, Descriptor, Evidence, Feature, Guarantee, Halt,
+    Honours, InPlace, Instance, LiveRange, Offset, Plan, PlanError, Planner, Scope, Stop, Violation,
+};
+
+/// Does what the test says.
+struct Scripted<F>(F, Honours);
+
+impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "scripted".into(),
+            summary: "does what the test says".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: self.1,
+            randomized: false,
+            reference: "",
+            complexity: "",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        (self.0)(run)
+    }
+}
+
+fn scripted<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync>(script: F) -> Scripted<F> {
+    Scripted(script, Honours::default())
+}
+
+/// Three buffers of 4 bytes; the load is 8, one above the other needs 12.
+fn instance() -> Instance {
+    let ranges = [(0, 2), (1, 3), (2, 4)];
+    let buffers = ranges.map(|(s, e)| Buffer::new(Bytes::new(4), LiveRange::new(s, e).expect("not empty")));
+    Instance::from_buffers(buffers.to_vec()).expect("valid")
+}
+
+fn plan(offsets: [u64; 3]) -> Plan {
+    Plan::from_offsets(offsets.map(Offset::new))
+}
+
+#[test]
+fn a_plan_that_meets_the_load_is_proved_optimal() {
+    let instance = instance();
+    let outcome = execute(&scripted(|run| run.offer(plan([0, 4, 0]))), &instance, Budget::default(), 0);
+    assert_eq!(outcome.end, Ok(Stop::Proved));
+    assert!(outcome.is_optimal());
+}
+
+#[test]
+fn an_invalid_plan_is_an_error_and_keeps_the_incumbent() {
+    let instance = instance();
+    let script = |run: &mut Run<'_>| {
+        run.offer(plan([0, 4, 8]))?;
+        run.offer(plan([0, 3, 0]))
+    };
+    let outcome = execute(&scripted(script), &instance, Budget::default(), 0);
+    assert!(matches!(outcome.end, Err(PlanError::Invalid(Violation::Overlap { .. }))));
+    assert_eq!(outcome.height(), Some(Bytes::new(12)));
+}
+
+#[test]
+fn a_bound_above_a_verified_height_fails_the_run() {
+    let instance = instance();
+    let script = |run: &mut Run<'_>| {
+        run.offer(plan([0, 4, 8]))?;
+        run.raise_bound(Bytes::new(13), Scope::Any, Evidence::Claimed)
+    };
+    let outcome = execute(&scripted(script), &instance, Budget::default(), 0);
+    assert!(matches!(outcome.end, Err(PlanError::Refuted { .. })));
+    let script = |run: &mut Run<'_>| {
+        run.raise_bound(Bytes::new(13), Scope::Any, Evidence::Claimed)?;
+        run.offer(plan([0, 4, 8]))
+    };
+    let outcome = execute(&scripted(script), &instance, Budget::default(), 0);
+    assert!(matches!(outcome.end, Err(PlanError::Refuted { .. })));
+}
+
+#[test]
+fn limits_end_a_run_that_would_not_end() {
+    let instance = instance();
+    let endless = scripted(|run| {
+        loop {
+            run.tick(1)?;
+        }
+    });
+    let wall = Budget { wall: Some(Duration::from_millis(5)), ..Budget::default() };
+    assert_eq!(execute(&endless, &instance, wall, 0).end, Ok(Stop::Deadline));
+    let work = Budget { work: Some(1000), ..Budget::default() };
+    let outcome = execute(&endless, &instance, work, 0);
+    assert_eq!((outcome.end, outcome.work), (Ok(Stop::WorkLimit), 1000));
+    let cancelled = Budget::default();
+    cancelled.cancel.cancel();
+    assert_eq!(execute(&endless, &instance, cancelled, 0).end, Ok(Stop::Cancelled));
+}
+
+#[test]
+fn targets_are_reached_or_proved_out_of_reach() {
+    let instance = instance();
+    let high = scripted(|run| {
+        run.offer(plan([0, 4, 8]))?;
+        run.offer(plan([0, 4, 0]))
+    });
+    let target = |bytes| Budget { target: Some(Bytes::new(bytes)), ..Budget::default() };
+    let outcome = execute(&high, &instance, target(12), 0);
+    assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::TargetReached), Some(Bytes::new(12))));
+    assert_eq!(execute(&high, &instance, target(7), 0).end, Ok(Stop::Infeasible));
+}
+
+#[test]
+fn a_target_below_a_proven_bound_is_out_of_reach_whatever_the_scope() {
+    let instance = instance();
+    let proof = scripted(|run| {
+        run.offer(plan([0, 4, 8]))?;
+        run.raise_bound(Bytes::new(12), Scope::NoHandOver, Evidence::Search)
+    });
+    let target = |bytes| Budget { target: Some(Bytes::new(bytes)), ..Budget::default() };
+    assert_eq!(execute(&proof, &instance, target(11), 0).end, Ok(Stop::Infeasible));
+    let proof_first = scripted(|run| {
+        run.raise_bound(Bytes::new(9), Scope::NoHandOver, Evidence::Search)?;
+        run.offer(plan([0, 4, 8]))
+    });
+    assert_eq!(execute(&proof_first, &instance, target(8), 0).end, Ok(Stop::Infeasible));
+}
+
+#[test]
+fn an_arena_that_cannot_keep_its_capacity_leaves_no_plan() {
+    let arena = Arena { name: String::new(), capacity: Some(Bytes::new(11)) };
+    let buffers = instance().buffers().to_vec();
+    let instance = Instance::builder().buffers(buffers).arenas([arena]).build().expect("valid");
+    let claim = |value, evidence| Claim { value: Bytes::new(value), evidence };
+    let honours = Honours { arenas: true, ..Honours::default() };
+    let end = |offers: bool, bound: Claim| {
+        let script = move |run: &mut Run<'_>| {
+            if offers {
+                run.offer(plan([0, 5, 1]))?;
+            }
+            run.raise_arena_bound(ArenaId::default(), bound)
+        };
+        execute(&Scripted(script, honours), &instance, Budget::default(), 0).end
+    };
+    assert_eq!(end(false, claim(12, Evidence::Search)), Ok(Stop::Infeasible));
+    assert_eq!(end(false, claim(11, Evidence::Search)), Ok(Stop::Finished));
+    assert_eq!(end(false, claim(12, Evidence::Claimed)), Ok(Stop::Finished));
+    let refuted = end(true, claim(12, Evidence::Search));
+    assert!(matches!(refuted, Err(PlanError::Refuted { .. })), "{refuted:?}");
+}
+
+#[test]
+fn what_is_left_of_the_work_is_told() {
+    let instance = instance();
+    let script = scripted(|run| {
+        assert_eq!(run.remaining_work(), Some(1000));
+        run.tick(400)?;
+        assert_eq!((run.remaining_work(), run.fork().remaining_work()), (Some(600), Some(600)));
+        assert!(!run.cancel_token().is_cancelled());
+        Ok(())
+    });
+    let budget = Budget { work: Some(1000), ..Budget::default() };
+    assert_eq!(execute(&script, &instance, budget, 0).end, Ok(Stop::Finished));
+}
+
+#[test]
+fn a_demand_that_is_not_honoured_is_unsupported() {
+    let pinned =
+        Buffer::new(Bytes::new(4), LiveRange::new(0, 1).expect("not empty")).with_pin(Offset::new(4));
+    let instance = Instance::from_buffers(vec![pinned]).expect("valid");
+    let outcome = execute(&scripted(|_| Ok(())), &instance, Budget::default(), 0);
+    assert_eq!(outcome.end, Err(PlanError::Unsupported(Feature::Pins)));
+}
+
+#[test]
+fn where_hand_overs_count_a_plan_without_them_is_not_proved_by_its_own_bound() {
+    let range = |s, e| LiveRange::new(s, e).expect("not empty");
+    let permission = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+    let instance = Instance::builder()
+        .buffers([Buffer::new(Bytes::new(4), range(0, 2)), Buffer::new(Bytes::new(4), range(1, 3))])
+        .in_place([permission])
+        .build()
+        .expect("valid");
+    let script = |run: &mut Run<'_>| {
+        run.offer(Plan::from_offsets([0, 4].map(Offset::new)))?;
+        let offsets = [0, 0].map(Offset::new).to_vec();
+        run.offer(Plan { offsets, in_place: vec![permission] })
+    };
+    let honours = Honours { in_place: true, ..Honours::default() };
+    let outcome = execute(&Scripted(script, honours), &instance, Budget::default(), 0);
+    assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(4))));
+    let without = execute(&scripted(script), &instance, Budget::default(), 0);
+    assert_eq!((without.end.clone(), without.height()), (Ok(Stop::Proved), Some(Bytes::new(8))));
+}
+
+#[test]
+fn hints_are_there_where_every_buffer_has_an_entry() {
+    let instance = instance();
+    let hinted = |count: usize| {
+        let hints: Vec<_> = (0..).map(|at| Some(Offset::new(at))).take(count).collect();
+        let script = move |run: &mut Run<'_>| {
+            assert_eq!(run.hints().map(<[_]>::len), (count == 3).then_some(3));
+            let fork = run.fork();
+            assert_eq!(run.hints(), fork.hints());
+            Ok(())
+        };
+        let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
+        execute(&scripted(script), &instance, budget, 0).end
+    };
+    for count in 0..5 {
+        assert_eq!(hinted(count), Ok(Stop::Finished));
+    }
+}
+
+#[test]
+fn forks_share_the_incumbent_and_draw_other_numbers() {
+    let instance = instance();
+    let outcome = execute(
+        &scripted(|run| {
+            let mut fork = run.fork();
+            assert_ne!(fork.rng().random::<u64>(), run.rng().random::<u64>());
+            fork.offer(plan([0, 4, 8]))?;
+            assert_eq!(run.best().map(|best| best.height()), Some(Bytes::new(12)));
+            Ok(())
+        }),
+        &instance,
+        Budget::default(),
+        7,
+    );
+    assert_eq!(outcome.end, Ok(Stop::Finished));
+}

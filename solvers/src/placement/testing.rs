@@ -1,0 +1,50 @@
+//! Buffers, instances and offsets for the tests of planners.
+
+use planlab_dsa::{
+    Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, Instance, LiveRange, Planner, execute,
+};
+
+/// A buffer of so many bytes, live at the steps `[start, end)`.
+pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
+    Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+}
+
+/// Buffers by size, start and end.
+pub(crate) fn instance(rows: &[(u64, u32, u32)]) -> Instance {
+    let buffers = rows.iter().map(|&(size, start, end)| buffer(size, start, end));
+    Instance::from_buffers(buffers.collect()).expect("valid")
+}
+
+/// The offsets that a planner gives without limits, with seed 0.
+pub(crate) fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
+    let best = execute(planner, instance, Budget::default(), 0).best.expect("a plan");
+    best.offsets().iter().map(|offset| offset.get()).collect()
+}
+
+/// The same for buffers that are no instance yet.
+pub(crate) fn placed(planner: &dyn Planner, buffers: Vec<Buffer>) -> Vec<u64> {
+    offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
+}
+
+/// The descriptor of a planner that only a test has.
+pub(crate) fn descriptor(key: &'static str, honours: Honours) -> Descriptor {
+    Descriptor {
+        key: key.into(),
+        summary: "a planner of a test".into(),
+        guarantee: Guarantee::Heuristic,
+        honours,
+        randomized: false,
+        reference: "none",
+        complexity: "unknown",
+        practical: None,
+    }
+}
+
+/// Numbers below what is asked for: a linear congruential generator, the same for the same seed.
+pub(crate) fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
