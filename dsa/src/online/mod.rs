@@ -108,6 +108,16 @@ pub enum AllocError {
         /// What the allocator held then.
         reserved: Bytes,
     },
+    /// An allocator that serves from a plan alone was asked for something else.
+    #[error("request {request}, of {size} bytes, is not as planned: {reason}")]
+    NotPlanned {
+        /// The number of the request in its propagation, from 0.
+        request: u64,
+        /// The request.
+        size: Bytes,
+        /// What differs.
+        reason: &'static str,
+    },
 }
 
 /// An address that is not that of a live block.
