@@ -2,10 +2,12 @@
 //!
 //! [`Planned`] serves the requests of a trace from a plan that was verified; there is no other way to bring a plan
 //! here. [`host`] plays the requests of a trace on it, on online allocators over the host's memory, and on the
-//! allocators that processes use (glibc, jemalloc, mimalloc), and says what that costs.
+//! allocators that processes use (glibc, jemalloc, mimalloc), and says what that costs. [`cuda`] does so on a GPU, beside
+//! the allocators of its driver, or on a simulated device.
 //!
 //! Memory is reached by raw addresses; the modules that do so say why that is sound at each place.
 
+pub mod cuda;
 pub mod host;
 mod pattern;
 mod planned;
