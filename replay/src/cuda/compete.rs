@@ -329,8 +329,9 @@ impl<'a> Act<'a> {
         self.driver.begin_capture()?;
         let played = self.players[0].play(&mut self.memory, self.touch);
         let captured = self.driver.end_capture();
+        self.graph = captured.as_ref().ok().copied();
         played?;
-        self.graph = Some(captured?);
+        captured?;
         Ok(())
     }
 
