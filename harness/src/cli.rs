@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::{external, quantity};
 
@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     Bound(BoundArgs),
     /// Play a trace on online allocators (pools): what they reserve at most, and what it costs
     Simulate(SimulateArgs),
+    /// Play a trace on real memory: a plan beside pools and the allocators of processes, every byte checked
+    Replay(ReplayArgs),
     /// Make a synthetic trace
     Generate(GenerateArgs),
     /// Read another tool's file
@@ -71,6 +73,9 @@ pub(crate) enum Verb {
     /// Serve cells to a parent process
     #[command(hide = true)]
     RunCells,
+    /// Play one contender for a parent process
+    #[command(hide = true)]
+    RunReplay,
     /// Become an external planner's program
     #[command(hide = true)]
     ExecExternal(ExecArgs),
@@ -82,6 +87,7 @@ impl Verb {
         match self {
             Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
             Self::Diff(args) => args.turns.interleave,
+            Self::Replay(args) => !args.planners.is_empty(),
             _ => false,
         }
     }
@@ -413,6 +419,84 @@ pub(crate) struct SimulateArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("contenders").required(true).multiple(true).args(["plans", "planners", "allocators"])))]
+pub(crate) struct ReplayArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// Play this plan of the trace
+    #[arg(long = "plan", value_name = "PLAN")]
+    pub(crate) plans: Vec<String>,
+    /// Play the plan that this planner makes
+    #[arg(long = "planner", value_name = "KEY")]
+    pub(crate) planners: Vec<String>,
+    /// Play these (globs): online allocators (`planlab list allocators`), and on the host glibc, jemalloc,
+    /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which is what the loop itself takes
+    #[arg(long = "allocator", value_name = "GLOB")]
+    pub(crate) allocators: Vec<String>,
+    /// Whose memory: host, or cuda:N
+    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "host")]
+    pub(crate) device: Device,
+    /// Threads, each with the whole trace; several numbers are played one after another
+    #[arg(long, value_name = "N[,N]", value_delimiter = ',', default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) threads: Vec<u32>,
+    /// What is done with each block
+    #[arg(long, value_enum, default_value_t = WorkArg::None)]
+    pub(crate) work: WorkArg,
+    /// Timed propagations of each process [default: as many as fit --seconds]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iterations: Option<u32>,
+    /// Time for the timed propagations of each process
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "2s")]
+    pub(crate) seconds: Duration,
+    /// Processes of each contender, which take turns
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) reps: u32,
+    /// The most that a plan or a pool may reserve, for each thread [default: unlimited]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// Wall time of a process; one that takes longer is killed
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "5m")]
+    pub(crate) time_limit: Duration,
+    /// Seed of the order in which the contenders take their turns
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Keep a row for each process in this folder of results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// Whose memory is played on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    Host,
+    /// A GPU, by its number.
+    Cuda(u32),
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+    match (text, number) {
+        ("host", _) => Ok(Device::Host),
+        (_, Some(number)) => Ok(Device::Cuda(number)),
+        _ => Err(format!("`{text}`: a device is host, or cuda:0, cuda:1, ...")),
+    }
+}
+
+/// What is done with a block between its request and its free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkArg {
+    /// Nothing: addresses alone
+    None,
+    /// One byte of each page is written
+    Pages,
+    /// Every byte is written, and looked for before the free
+    Pattern,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
     /// The family (`planlab list families`)
     pub(crate) family: String,
@@ -538,6 +622,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn devices_have_names() {
+        assert_eq!((device("host"), device("cuda:3")), (Ok(Device::Host), Ok(Device::Cuda(3))));
+        for text in ["", "cuda", "cuda:", "cuda:-1", "gpu", "Host"] {
+            assert!(device(text).is_err(), "{text}");
+        }
     }
 
     #[test]

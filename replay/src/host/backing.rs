@@ -48,8 +48,8 @@ struct Held {
     segments: BTreeMap<u64, u64>,
     /// First address and end of ranges without memory of their own.
     reserved: BTreeMap<u64, u64>,
-    /// First address and end of everything that may be read and written; pieces that touch are joined.
-    usable: BTreeMap<u64, u64>,
+    /// First address and end of the parts of ranges that have memory; those that touch are joined.
+    pieces: BTreeMap<u64, u64>,
     /// Bytes of segments and mapped pieces.
     bytes: u64,
 }
@@ -92,7 +92,9 @@ impl Book {
     pub(super) fn backs(&self, at: u64, size: u64) -> bool {
         let Some(end) = at.checked_add(size) else { return false };
         let held = self.held();
-        held.usable.range(..=at).next_back().is_some_and(|(_, &stop)| end <= stop)
+        let segment = held.segments.range(..=at).next_back().map(|(&base, &size)| base + size);
+        let piece = held.pieces.range(..=at).next_back().map(|(_, &stop)| stop);
+        segment.max(piece).is_some_and(|stop| end <= stop)
     }
 
     /// How often memory went back: what was backed is so while this does not change.
@@ -105,23 +107,23 @@ impl Held {
     /// Joins what touches.
     fn add(&mut self, start: u64, end: u64) {
         let (mut start, mut end) = (start, end);
-        if let Some((&low, _)) = self.usable.range(..start).next_back().filter(|&(_, &stop)| stop == start) {
-            self.usable.remove(&low);
+        if let Some((&low, _)) = self.pieces.range(..start).next_back().filter(|&(_, &stop)| stop == start) {
+            self.pieces.remove(&low);
             start = low;
         }
-        if let Some(stop) = self.usable.remove(&end) {
+        if let Some(stop) = self.pieces.remove(&end) {
             end = stop;
         }
-        self.usable.insert(start, end);
+        self.pieces.insert(start, end);
     }
 
-    /// Takes a part out of one that is usable.
+    /// Takes a part out of a piece.
     fn take(&mut self, start: u64, end: u64) {
-        let found = self.usable.range(..=start).next_back().map(|(&low, &stop)| (low, stop));
+        let found = self.pieces.range(..=start).next_back().map(|(&low, &stop)| (low, stop));
         let (low, stop) = found.filter(|&(_, stop)| end <= stop).expect("memory that is mapped");
-        self.usable.remove(&low);
+        self.pieces.remove(&low);
         let parts = [(low, start), (end, stop)];
-        self.usable.extend(parts.into_iter().filter(|&(from, to)| from < to));
+        self.pieces.extend(parts.into_iter().filter(|&(from, to)| from < to));
     }
 
     fn is_reserved(&self, at: u64, end: u64) -> bool {
@@ -129,7 +131,7 @@ impl Held {
     }
 
     fn is_bare(&self, at: u64, end: u64) -> bool {
-        self.usable.range(..end).next_back().is_none_or(|(_, &stop)| stop <= at)
+        self.pieces.range(..end).next_back().is_none_or(|(_, &stop)| stop <= at)
     }
 }
 
@@ -168,8 +170,6 @@ impl Backing for HostBacking {
             return Err(Refused);
         };
         held.segments.insert(base, size.get());
-        // Not joined with what may lie beside it: a block of two segments is no block.
-        held.usable.insert(base, base + size.get());
         Ok(Address::new(base))
     }
 
@@ -179,7 +179,6 @@ impl Backing for HostBacking {
     fn release(&mut self, base: Address) {
         let mut held = self.book.held();
         let size = held.segments.remove(&base.get()).expect("a segment that is held");
-        held.usable.remove(&base.get());
         held.bytes -= size;
         self.book.releases.fetch_add(1, Ordering::Relaxed);
         unmap_whole(base.get(), size);
