@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use crate::{external, quantity};
 
@@ -76,6 +77,9 @@ pub(crate) enum Verb {
     /// Play one contender for a parent process
     #[command(hide = true)]
     RunReplay,
+    /// Play contenders on a device for a parent process
+    #[command(hide = true)]
+    RunDeviceReplay,
     /// Become an external planner's program
     #[command(hide = true)]
     ExecExternal(ExecArgs),
@@ -423,6 +427,9 @@ pub(crate) struct SimulateArgs {
 pub(crate) struct ReplayArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
+    /// On a device: traces that follow, each one propagation, in turn
+    #[arg(value_name = "TRACE")]
+    pub(crate) more: Vec<String>,
     /// Play this plan of the trace
     #[arg(long = "plan", value_name = "PLAN")]
     pub(crate) plans: Vec<String>,
@@ -430,10 +437,12 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "planner", value_name = "KEY")]
     pub(crate) planners: Vec<String>,
     /// Play these (globs): online allocators (`planlab list allocators`), and on the host glibc, jemalloc,
-    /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which is what the loop itself takes
+    /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which is what the loop itself takes; on
+    /// a device cuda-malloc, cuda-malloc-async/keep, cuda-malloc-async/release, cuda-graph/async, and of each plan
+    /// cuda-graph/plan and plan/shuffled
     #[arg(long = "allocator", value_name = "GLOB")]
     pub(crate) allocators: Vec<String>,
-    /// Whose memory: host, or cuda:N
+    /// Whose memory: host, cuda:N, or simulated-cuda[:BYTES], which is no GPU and measures nothing
     #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "host")]
     pub(crate) device: Device,
     /// Threads, each with the whole trace; several numbers are played one after another
@@ -443,16 +452,27 @@ pub(crate) struct ReplayArgs {
     /// What is done with each block
     #[arg(long, value_enum, default_value_t = WorkArg::None)]
     pub(crate) work: WorkArg,
-    /// Timed propagations of each process [default: as many as fit --seconds]
+    /// Timed propagations of each process [default: as many as fit --seconds; on a device 200, or fewer if these
+    /// take longer]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
-    /// Time for the timed propagations of each process
+    /// Time for the timed propagations of each process; on a device, of each contender's turn, and for its warm-up
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "2s")]
     pub(crate) seconds: Duration,
     /// Processes of each contender, which take turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) reps: u32,
-    /// The most that a plan or a pool may reserve, for each thread [default: unlimited]
+    /// On a device: turns of each contender in a process, in an order that is drawn anew
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// On a device: propagations before the timed ones, at least; 0 for none at all [default: 50]
+    #[arg(long, value_name = "N")]
+    pub(crate) warm_up: Option<u32>,
+    /// With --work operations: how long each takes [default: as recorded, where steps are nanoseconds]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) operation_time: Option<Duration>,
+    /// The most that a plan or a pool may reserve, for each thread; on a device, the memory that is left to each
+    /// contender [default: unlimited]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
     /// Wall time of a process; one that takes longer is killed
@@ -469,19 +489,28 @@ pub(crate) struct ReplayArgs {
 }
 
 /// Whose memory is played on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Device {
     Host,
     /// A GPU, by its number.
     Cuda(u32),
+    /// What stands for a GPU, with so many bytes.
+    Simulated(u64),
 }
+
+/// Bytes of a simulated device where it is not said.
+const SIMULATED_MEMORY: u64 = 4 << 30;
 
 fn device(text: &str) -> Result<Device, String> {
     let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
-    match (text, number) {
-        ("host", _) => Ok(Device::Host),
-        (_, Some(number)) => Ok(Device::Cuda(number)),
-        _ => Err(format!("`{text}`: a device is host, or cuda:0, cuda:1, ...")),
+    let memory = text.strip_prefix("simulated-cuda:").map(quantity::bytes);
+    match (text, number, memory) {
+        ("host", _, _) => Ok(Device::Host),
+        ("simulated-cuda", _, _) => Ok(Device::Simulated(SIMULATED_MEMORY)),
+        (_, Some(number), _) => Ok(Device::Cuda(number)),
+        (_, _, Some(memory)) => Ok(Device::Simulated(memory?)),
+        _ => Err(format!("`{text}`: a device is host, cuda:0, cuda:1, ..., or simulated-cuda[:BYTES]")),
     }
 }
 
@@ -494,6 +523,10 @@ pub(crate) enum WorkArg {
     Pages,
     /// Every byte is written, and looked for before the free
     Pattern,
+    /// On a device: one kernel writes a buffer after its request, one reads it before its free
+    Kernels,
+    /// On a device: kernels, and the device works for as long as the operations take
+    Operations,
 }
 
 #[derive(Debug, Args)]
@@ -627,7 +660,9 @@ mod tests {
     #[test]
     fn devices_have_names() {
         assert_eq!((device("host"), device("cuda:3")), (Ok(Device::Host), Ok(Device::Cuda(3))));
-        for text in ["", "cuda", "cuda:", "cuda:-1", "gpu", "Host"] {
+        assert_eq!(device("simulated-cuda:8MiB"), Ok(Device::Simulated(8 << 20)));
+        assert_eq!(device("simulated-cuda"), Ok(Device::Simulated(SIMULATED_MEMORY)));
+        for text in ["", "cuda", "cuda:", "cuda:-1", "gpu", "Host", "simulated-cuda:x"] {
             assert!(device(text).is_err(), "{text}");
         }
     }

@@ -84,6 +84,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => isolation::child::serve(),
         Verb::RunReplay => replaying::child::serve(),
+        Verb::RunDeviceReplay => replaying::device::child::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),
     }
 }

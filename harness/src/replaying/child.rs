@@ -79,7 +79,7 @@ fn contender<'a>(
 }
 
 /// Makes an online allocator; [`contender`] has looked whether there is one.
-fn build(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+pub(super) fn build(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
     match saboteur::find(key) {
         Some(saboteur) => saboteur::build(saboteur, backing),
         None => online::allocator(key).expect("a key that was found").build(backing),

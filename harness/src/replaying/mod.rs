@@ -5,6 +5,7 @@
 
 pub(crate) mod child;
 pub(crate) mod contender;
+pub(crate) mod device;
 pub(crate) mod protocol;
 pub(crate) mod row;
 pub(crate) mod saboteur;

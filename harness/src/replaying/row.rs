@@ -113,11 +113,15 @@ fn cell(subject: &Subject<'_>, contender: &Contender, settings: &Settings) -> St
 }
 
 fn verdict(end: &ReplayEnd, limit: Duration) -> (ReplayStatus, String) {
-    let (death, stderr) = match end {
-        ReplayEnd::Played(report) => return (status(report.end), report.reason.clone()),
-        ReplayEnd::Unreadable(reason) => return (ReplayStatus::Failed, reason.clone()),
-        ReplayEnd::Died(death, stderr) => (death, stderr),
-    };
+    match end {
+        ReplayEnd::Played(report) => (status(report.end), report.reason.clone()),
+        ReplayEnd::Unreadable(reason) => (ReplayStatus::Failed, reason.clone()),
+        ReplayEnd::Died(death, stderr) => died(death, stderr, limit),
+    }
+}
+
+/// What a row says of a process that died.
+pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> (ReplayStatus, String) {
     let how = match death {
         Death::Timeout => format!("killed after {}", quantity::seconds(quantity::nanoseconds(limit))),
         Death::OutOfMemory => return (ReplayStatus::OutOfMemory, "the process ran out of memory".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use planlab_dsa::CancelToken;
 use planlab_replay::host::Report;
 use rustix::process::Signal;
+use serde::Serialize;
 
 use super::contender::malloc;
 use super::protocol::{Reply, Request};
@@ -37,23 +38,55 @@ pub(crate) enum ReplayEnd {
 ///
 /// Where no child can be started; what a child does is never an error.
 pub(crate) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> io::Result<ReplayEnd> {
-    let mut child = spawn(request)?;
-    send(&mut child, request);
-    let tail = read_tail(&mut child);
-    let death = follow(&mut child, limit, cancel);
-    let status = reap(&mut child)?;
-    let stderr = tail.join().unwrap_or_default();
-    Ok(match death {
-        Ok(answer) => match serde_json::from_slice(&answer) {
+    let environment = malloc(&request.contender).and_then(|malloc| malloc.environment());
+    let talk = talk("run-replay", environment, request, limit, cancel)?;
+    Ok(match &talk.answer {
+        Ok(answer) => match serde_json::from_slice(answer) {
             Ok(Reply::Played(report)) => ReplayEnd::Played(report),
             Ok(Reply::Unreadable { reason }) => ReplayEnd::Unreadable(reason),
-            Err(_) => ReplayEnd::Died(cause(status, false, &stderr), stderr),
+            Err(_) => ReplayEnd::Died(talk.death(), talk.stderr),
         },
-        Err(death) => ReplayEnd::Died(death, stderr),
+        Err(death) => ReplayEnd::Died(death.clone(), talk.stderr),
     })
 }
 
-fn spawn(request: &Request) -> io::Result<Child> {
+/// What a child said, and how it ended.
+pub(crate) struct Talk {
+    /// What it wrote to stdout, or why it was stopped.
+    pub(crate) answer: Result<Vec<u8>, Death>,
+    status: ExitStatus,
+    /// The end of what it wrote to stderr.
+    pub(crate) stderr: String,
+}
+
+impl Talk {
+    /// How a child ended that gave no answer.
+    pub(crate) fn death(&self) -> Death {
+        cause(self.status, false, &self.stderr)
+    }
+}
+
+/// Asks a child of a hidden verb, with a variable in its environment, and waits for its end.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn talk(
+    verb: &str,
+    variable: Option<(&str, &str)>,
+    request: &impl Serialize,
+    limit: Duration,
+    cancel: &CancelToken,
+) -> io::Result<Talk> {
+    let mut child = spawn(verb, variable)?;
+    send(&mut child, request);
+    let tail = read_tail(&mut child);
+    let answer = follow(&mut child, limit, cancel);
+    let status = reap(&mut child)?;
+    Ok(Talk { answer, status, stderr: tail.join().unwrap_or_default() })
+}
+
+fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     for (name, _) in std::env::vars_os() {
         let is_of_allocators = |prefix: &&str| name.to_str().is_some_and(|name| name.starts_with(*prefix));
@@ -61,9 +94,9 @@ fn spawn(request: &Request) -> io::Result<Child> {
             command.env_remove(&name);
         }
     }
-    command.envs(malloc(&request.contender).and_then(|malloc| malloc.environment()));
+    command.envs(variable);
     command
-        .arg("run-replay")
+        .arg(verb)
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

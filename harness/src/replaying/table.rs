@@ -38,7 +38,7 @@ fn wall_ns(row: &ReplayRow) -> Vec<u64> {
 }
 
 /// The value in the middle; of an even number, the upper.
-fn median(values: &[u64]) -> Option<u64> {
+pub(super) fn median(values: &[u64]) -> Option<u64> {
     let mut values = values.to_vec();
     values.sort_unstable();
     values.get(values.len() / 2).copied()
@@ -88,10 +88,7 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     let reserved = reserved.into_iter().max();
     let over = reserved.map(|peak| planlab_dsa::fragmentation(planlab_dsa::Bytes::new(peak), requested));
     vec![
-        row.planner.as_ref().filter(|_| row.plan.is_some()).map_or_else(
-            || row.contender.clone(),
-            |planner| format!("{} ({planner})", row.contender),
-        ),
+        name_of(row),
         row.threads.to_string(),
         median(&cpu).map_or_else(String::new, picoseconds),
         range(&cpu),
@@ -106,6 +103,14 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     ]
 }
 
+/// What people see: `plan (portfolio)`.
+pub(super) fn name_of(row: &ReplayRow) -> String {
+    match row.planner.as_ref().filter(|_| row.plan.is_some()) {
+        Some(planner) => format!("{} ({planner})", row.contender),
+        None => row.contender.clone(),
+    }
+}
+
 /// From the fastest to the slowest process.
 fn range(values: &[u64]) -> String {
     match (values.iter().min(), values.iter().max()) {
@@ -114,13 +119,13 @@ fn range(values: &[u64]) -> String {
     }
 }
 
-fn told(row: &ReplayRow) -> String {
+pub(super) fn told(row: &ReplayRow) -> String {
     let status = name(&row.status);
     if row.reason.is_empty() { status } else { format!("{status}: {}", row.reason) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-fn picoseconds(ps: u64) -> String {
+pub(super) fn picoseconds(ps: u64) -> String {
     if ps < 1_000_000 { format!("{:.2} ns", ps as f64 / 1000.0) } else { seconds(ps / 1000) }
 }
 

@@ -17,7 +17,7 @@ use crate::quantity::nanoseconds;
 use crate::replaying::protocol::{Request, Work, requests};
 use crate::replaying::row::{Settings, Subject, append_rows, row};
 use crate::replaying::supervisor::{self, ReplayEnd};
-use crate::replaying::{Contender, contender, table};
+use crate::replaying::{Contender, contender, device, table};
 use crate::runner::{self, Runner, Samples, now_ns};
 use crate::{planners, provenance};
 
@@ -30,7 +30,9 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     if args.trace == "-" && args.plans.iter().any(|plan| plan == "-") {
         return Err(Failure::usage("the trace and a plan cannot both come from stdin"));
     }
-    let allocators = contender::allocators(&args.allocators)?;
+    let is_host = args.device == Device::Host;
+    let allocators = if is_host { contender::allocators(&args.allocators)? } else { Vec::new() };
+    if is_host { refuse_on_host(args)? } else { device::check(args)? }
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
@@ -39,8 +41,30 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     contenders.extend(allocators);
     match args.device {
         Device::Host => on_host(args, &source, &trace, &contenders, &cancel, output),
-        Device::Cuda(_) => Err(Failure::usage("this build cannot replay on a GPU")),
+        Device::Cuda(_) | Device::Simulated(_) => {
+            let (mut sources, mut traces) = (vec![source], vec![trace]);
+            for more in &args.more {
+                let source = Source::resolve(more, &args.reading, scratch.path())?;
+                traces.push(input::open(&source)?);
+                sources.push(source);
+            }
+            device::run(args, &sources, &traces, contenders, &cancel, output)
+        }
     }
+}
+
+/// Refuses what only a device does.
+fn refuse_on_host(args: &ReplayArgs) -> Result<(), Failure> {
+    let is_for_devices = matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+        || !args.more.is_empty()
+        || args.rounds > 1
+        || args.warm_up.is_some()
+        || args.operation_time.is_some();
+    if is_for_devices {
+        let says = "several traces, --rounds, --warm-up, --operation-time and kernels are for devices";
+        return Err(Failure::usage(says));
+    }
+    Ok(())
 }
 
 /// The plans that are to be played: those that were given, and those of planners.
@@ -171,7 +195,7 @@ fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
 
 fn settings(args: &ReplayArgs, threads: u32) -> Settings {
     let work = match args.work {
-        WorkArg::None => Work::None,
+        WorkArg::None | WorkArg::Kernels | WorkArg::Operations => Work::None,
         WorkArg::Pages => Work::Pages,
         WorkArg::Pattern => Work::Pattern,
     };
@@ -211,7 +235,7 @@ fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u
 fn head(workload: &str, sequence: &Sequence, args: &ReplayArgs) -> String {
     let (requests, peak) = (sequence.requests(), sequence.peak());
     let work = match args.work {
-        WorkArg::None => "blocks are not touched",
+        WorkArg::None | WorkArg::Kernels | WorkArg::Operations => "blocks are not touched",
         WorkArg::Pages => "a byte of each page is written",
         WorkArg::Pattern => "every byte is written and checked",
     };
@@ -219,7 +243,7 @@ fn head(workload: &str, sequence: &Sequence, args: &ReplayArgs) -> String {
 }
 
 /// Corrupted memory is worse than a contender that has no figures.
-fn exit_of(rows: &[ReplayRow]) -> Exit {
+pub(crate) fn exit_of(rows: &[ReplayRow]) -> Exit {
     if rows.iter().any(|row| row.status == ReplayStatus::Corrupt) {
         Exit::Invalid
     } else if rows.iter().any(|row| row.status != ReplayStatus::Complete) {

@@ -16,6 +16,8 @@
 //! short, and only contenders whose calls are the driver's own are waited for. What the kernels added up over all
 //! propagations must be what was written.
 //!
+//! *Time.* Each phase has a limit, for contenders that take long: their rows have fewer samples.
+//!
 //! *Calls.* Without kernels as many propagations follow in which each run of requests or of frees is timed by itself;
 //! a clock is read twice for each run, which is part of its time. Runs of fewer than 4 calls are left out where there
 //! are longer ones.
@@ -27,6 +29,7 @@ use planlab_dsa::AllocError;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use super::Device;
 use super::contenders::{BuildError, Contender, Memory, Strategy};
@@ -43,11 +46,15 @@ const SAMPLE: Duration = Duration::from_micros(100);
 /// The most propagations of one sample.
 const MOST_AT_ONCE: u32 = 1000;
 
+/// Whatever time they take, so many propagations are played in each phase.
+const LEAST: u32 = 3;
+
 /// So many times each propagation is played to be checked: cold, and as it goes on.
 const CHECKED: usize = 3;
 
 /// What is done with the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// Nothing: requests and frees alone.
     None,
@@ -68,7 +75,7 @@ impl Work {
 }
 
 /// How often, and in which order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protocol {
     /// What is done with the memory.
     pub work: Work,
@@ -78,8 +85,11 @@ pub struct Protocol {
     pub warm_up_most: u32,
     /// The reserved bytes are to be the same so many times in a row.
     pub steady: u32,
-    /// Timed propagations in each round (samples, without kernels).
+    /// Timed propagations in each round (samples, without kernels), at most.
     pub timed: u32,
+    /// The time of each phase of a turn (warm-up, timed propagations, timed calls): one that takes longer ends early,
+    /// after 3 propagations at least.
+    pub budget: Duration,
     /// Turns of each contender.
     pub rounds: u32,
     /// Draws the orders.
@@ -87,7 +97,8 @@ pub struct Protocol {
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum End {
     /// Every request was served, and nothing was overwritten.
     #[default]
@@ -103,7 +114,7 @@ pub enum End {
 }
 
 /// What a contender came to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Performance {
     /// How it ended.
     pub end: End,
@@ -111,7 +122,7 @@ pub struct Performance {
     pub reason: String,
     /// Propagations before the timed ones, in the longest of the rounds.
     pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing by then, in every round.
+    /// Whether the reserved bytes had stopped changing by then, in every round; without a warm-up, by the last sample.
     pub is_steady: bool,
     /// Timed propagations of all rounds, in their order.
     pub samples: Vec<Sample>,
@@ -134,7 +145,7 @@ pub struct Performance {
 }
 
 /// Some propagations that were timed together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// How many.
     pub propagations: u32,
@@ -146,7 +157,7 @@ pub struct Sample {
     pub device: Option<Duration>,
     /// What was reserved at the end, in bytes.
     pub reserved: u64,
-    /// Plans made so far, and the time that they took.
+    /// Plans made so far, and the time that they took; none where nothing is planned.
     pub planning: Option<(u64, Duration)>,
 }
 
@@ -261,13 +272,24 @@ impl<'a> Turn<'a> {
         let batch = self.warm_up(act, result)?;
         let steps = act.memory.allocator.usage().search_steps;
         let before = act.played;
+        let mut patience = Patience::new(self.protocol.budget);
         for _ in 0..self.protocol.timed {
+            if patience.is_over() {
+                break;
+            }
             result.samples.push(act.sample(batch)?);
+        }
+        if self.protocol.warm_up == 0 {
+            result.is_steady = is_steady(&result.samples, self.protocol.steady);
         }
         let steps = act.memory.allocator.usage().search_steps - steps;
         result.search_steps = (steps, act.played - before);
         if self.protocol.work == Work::None {
+            let mut patience = Patience::new(self.protocol.budget);
             for _ in 0..self.protocol.timed {
+                if patience.is_over() {
+                    break;
+                }
                 act.time_calls(result)?;
             }
         }
@@ -276,20 +298,50 @@ impl<'a> Turn<'a> {
 
     /// Plays until nothing changes; how many propagations make one sample.
     fn warm_up(&self, act: &mut Act<'a>, result: &mut Performance) -> Result<u32, Stop> {
-        let Protocol { warm_up, warm_up_most, steady, work, .. } = *self.protocol;
+        let Protocol { warm_up, warm_up_most, steady, work, budget, .. } = *self.protocol;
         let (mut same, mut count, mut last) = (0, 0, Sample::default());
+        let mut patience = Patience::new(budget);
         while warm_up > 0 && count < warm_up_most.max(warm_up) && (count < warm_up || same < steady) {
+            if patience.is_over() {
+                break;
+            }
             let sample = act.sample(1)?;
             same = if count > 0 && sample.reserved == last.reserved { same + 1 } else { 0 };
             last = sample;
             count += 1;
         }
         result.warm_up = result.warm_up.max(count);
-        result.is_steady &= count > 0 && same >= steady;
+        result.is_steady &= same >= steady;
         let is_alone = work == Work::None && self.scores.len() == 1 && count > 0;
         let fits = SAMPLE.as_nanos() / last.wall.as_nanos().max(1);
         Ok(if is_alone { u32::try_from(fits).unwrap_or(MOST_AT_ONCE).clamp(1, MOST_AT_ONCE) } else { 1 })
     }
+}
+
+/// The time of a phase.
+struct Patience {
+    end: Option<Instant>,
+    asked: u32,
+}
+
+impl Patience {
+    fn new(budget: Duration) -> Self {
+        Self { end: Instant::now().checked_add(budget), asked: 0 }
+    }
+
+    /// Whether it is over before the next propagation; not before the first three.
+    fn is_over(&mut self) -> bool {
+        self.asked += 1;
+        self.asked > LEAST && self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// Whether the reserved bytes were the same at the end of the last samples, so many and one.
+fn is_steady(samples: &[Sample], steady: u32) -> bool {
+    let mut last = samples.iter().rev().map(|sample| sample.reserved);
+    let end = last.next();
+    let same = last.take_while(|reserved| Some(*reserved) == end).count();
+    end.is_some() && same >= steady as usize
 }
 
 /// A contender with what it plays.
@@ -378,7 +430,7 @@ impl<'a> Act<'a> {
         }
         let wall = start.elapsed();
         let device = if has_kernels { Some(self.driver.between_marks()?) } else { None };
-        let planning = self.memory.allocator.planning();
+        let planning = self.memory.allocator.planning().map(|planning| (planning.plans, planning.time));
         Ok(Sample { propagations, wall, enqueue, device, reserved: self.reserved()?, planning })
     }
 

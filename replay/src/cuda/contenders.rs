@@ -15,7 +15,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use planlab_dsa::{
     Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage, VerifiedPlan,
@@ -26,17 +25,7 @@ use super::memory::{Book, Segments};
 use crate::{Planned, PlannedError};
 
 /// Makes an online allocator over a backing.
-pub type Builder = dyn Fn(Box<dyn Backing>) -> Box<dyn Pool>;
-
-/// An online allocator, and what it has planned so far.
-pub trait Pool: OnlineAllocator {
-    /// Plans made, and the time that they took. Default: it does not plan.
-    fn planning(&self) -> Option<(u64, Duration)> {
-        None
-    }
-}
-
-impl Pool for Planned {}
+pub type Builder = dyn Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator>;
 
 /// Who serves the requests, and how.
 pub struct Contender<'a> {
@@ -87,7 +76,7 @@ impl Strategy<'_> {
 
 /// A contender at work.
 pub(super) struct Memory {
-    pub(super) allocator: Box<dyn Pool>,
+    pub(super) allocator: Box<dyn OnlineAllocator>,
     guard: Guard,
     /// The part of the device that a launch was last allowed in, and the releases until then.
     known: (u64, u64, u64),
@@ -127,11 +116,11 @@ impl Memory {
         }
     }
 
-    fn guarded(allocator: Box<dyn Pool>, book: Arc<Book>) -> Self {
+    fn guarded(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
         Self { allocator, guard: Guard::Book(book), known: (0, 0, 0) }
     }
 
-    fn trusted(allocator: Box<dyn Pool>, book: Arc<Book>) -> Self {
+    fn trusted(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
         Self { allocator, guard: Guard::Driver(book), known: (0, 0, 0) }
     }
 
@@ -266,8 +255,6 @@ impl OnlineAllocator for Direct {
     }
 }
 
-impl Pool for Direct {}
-
 impl Drop for Direct {
     fn drop(&mut self) {
         // What fails here fails because the device is lost.
@@ -332,8 +319,6 @@ impl OnlineAllocator for StreamOrdered {
         }
     }
 }
-
-impl Pool for StreamOrdered {}
 
 impl Drop for StreamOrdered {
     fn drop(&mut self) {

@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use planlab_dsa::{Address, Bytes, DeviceMemory};
+use serde::{Deserialize, Serialize};
 
 /// Kernels work on words of so many bytes; blocks begin at multiples of it.
 pub(super) const WORD: u64 = 16;
@@ -106,7 +107,7 @@ pub(super) trait Driver: Send + Sync {
 }
 
 /// A device and its driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// What rows call it: `cuda:0`, `simulated`.
     pub key: String,

@@ -30,7 +30,7 @@ use planlab_dsa::{Address, Bytes, DeviceMemory};
 use driver::Driver;
 
 pub use compete::{End, Performance, Protocol, Sample, Work, compete};
-pub use contenders::{Builder, Contender, Idle, Pool, Strategy};
+pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use driver::{DeviceInfo, DriverError};
 pub use player::Score;
 pub use shuffled::shuffled;

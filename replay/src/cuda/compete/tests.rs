@@ -10,7 +10,7 @@ use planlab_dsa::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::cuda::contenders::{Builder, Idle, Pool};
+use crate::cuda::contenders::{Builder, Idle};
 use crate::cuda::shuffled::shuffled;
 
 const MIB: u64 = 1 << 20;
@@ -36,7 +36,8 @@ fn score(instance: &Instance) -> Score {
 }
 
 fn protocol(work: Work) -> Protocol {
-    Protocol { work, warm_up: 4, warm_up_most: 30, steady: 3, timed: 5, rounds: 2, seed: 1 }
+    let budget = Duration::from_secs(60);
+    Protocol { work, warm_up: 4, warm_up_most: 30, steady: 3, timed: 5, budget, rounds: 2, seed: 1 }
 }
 
 /// A segment of the device for each request.
@@ -74,8 +75,6 @@ impl OnlineAllocator for Plain {
         self.usage
     }
 }
-
-impl Pool for Plain {}
 
 /// Answers with the offsets that it is told, from a segment of its own, in turns.
 struct Liar {
@@ -123,8 +122,6 @@ impl OnlineAllocator for Liar {
     }
 }
 
-impl Pool for Liar {}
-
 fn play_one(device: &Device, score: &Score, strategy: Strategy<'_>, work: Work) -> Performance {
     let contender = Contender { key: "one".to_owned(), strategy };
     compete(device, std::slice::from_ref(score), &[contender], &protocol(work)).remove(0)
@@ -153,7 +150,7 @@ fn every_contender_is_played_and_gives_all_back() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
     let moved = shuffled(&plan, 1).expect("plain");
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Plain::new(backing)) };
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
     let contenders = all(&plan, &moved, &plain);
     let score = score(&instance).with_operations(vec![1000; ROWS.len()]);
     let device = Device::simulated(Bytes::new(256 * MIB));
@@ -182,7 +179,7 @@ fn what_is_reserved_is_what_each_should_reserve() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
     let moved = shuffled(&plan, 1).expect("plain");
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Plain::new(backing)) };
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
     let contenders = all(&plan, &moved, &plain);
     let device = Device::simulated(Bytes::new(256 * MIB));
     let scores = [score(&instance)];
@@ -203,7 +200,7 @@ fn a_planted_overlap_is_found_by_the_device() {
     let instance = instance(&ROWS);
     // Buffer 3 is put over the last words of buffer 2.
     let offsets = [0, 4096, 8192, 16_000, 0, 65_536];
-    let build = move |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Liar::new(backing, &offsets, 0)) };
+    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &offsets, 0)) };
     for work in [Work::None, Work::Kernels] {
         let device = Device::simulated(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), work);
@@ -216,7 +213,7 @@ fn a_planted_overlap_is_found_by_the_device() {
 #[test]
 fn an_overlap_that_comes_later_is_found_in_the_sums() {
     let instance = instance(&ROWS);
-    let build = |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Liar::new(backing, &[0], 7)) };
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 7)) };
     let device = Device::simulated(Bytes::new(64 * MIB));
     let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
     assert_eq!(result.end, End::Corrupt);
@@ -228,7 +225,7 @@ fn memory_of_others_is_not_touched() {
     let instance = instance(&ROWS);
     for (offset, reason) in [(2 * MIB, "not memory of the contender"), (8, "no multiple of 16 bytes")] {
         let build =
-            move |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Liar::new(backing, &[offset], 0)) };
+            move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[offset], 0)) };
         let device = Device::simulated(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
         assert_ne!(result.end, End::Complete);
@@ -241,7 +238,7 @@ fn memory_of_others_is_not_touched() {
 fn no_memory_is_said_and_counted() {
     let instance = instance(&[(3 * MIB, 0, 2), (3 * MIB, 1, 3), (MIB, 2, 3)]);
     let plan = plan_of(&instance);
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Plain::new(backing)) };
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
     let contenders = all(&plan, &plan, &plain);
     let device = Device::simulated(Bytes::new(64 * MIB));
     let ballast = device.leave(Bytes::new(4 * MIB)).expect("room");
@@ -261,7 +258,7 @@ fn several_propagations_follow_one_another() {
     let instances = [instance(&ROWS), instance(&ROWS[..3]), instance(&ROWS[2..])];
     let scores = [0, 1, 2].map(|index: usize| score(&instances[index]));
     let plan = plan_of(&instances[0]);
-    let plain = |backing: Box<dyn Backing>| -> Box<dyn Pool> { Box::new(Plain::new(backing)) };
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
     let contenders = all(&plan, &plan, &plain);
     let device = Device::simulated(Bytes::new(256 * MIB));
     let cold = Protocol { warm_up: 0, timed: 7, rounds: 1, ..protocol(Work::Kernels) };
@@ -270,7 +267,7 @@ fn several_propagations_follow_one_another() {
         let has_plan = contender.key.contains("plan") || contender.key.contains("graph");
         let expected = if has_plan { (End::Unavailable, 0) } else { (End::Complete, 7) };
         assert_eq!((result.end, result.samples.len()), expected, "{}", contender.key);
-        assert!(has_plan || (result.warm_up, result.is_steady) == (0, false), "{}", contender.key);
+        assert_eq!((result.warm_up, result.is_steady), (0, true), "{}", contender.key);
     }
 }
 
@@ -299,11 +296,9 @@ fn the_reserved_bytes_must_stop_changing() {
         }
     }
 
-    impl Pool for Growing {}
-
     let instance = instance(&ROWS);
     for (changes, expected) in [(10, (13, true)), (90, (30, false))] {
-        let build = move |backing: Box<dyn Backing>| -> Box<dyn Pool> {
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             Box::new(Growing(Plain::new(backing), changes))
         };
         let device = Device::simulated(Bytes::new(64 * MIB));
@@ -326,7 +321,7 @@ proptest! {
         let instance = instance(&ROWS);
         let device = Device::simulated(Bytes::new(64 * MIB));
         let answers = offsets.clone();
-        let build = move |backing: Box<dyn Backing>| -> Box<dyn Pool> {
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             Box::new(Liar::new(backing, &answers, 0))
         };
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
@@ -353,12 +348,23 @@ proptest! {
 }
 
 #[test]
+fn a_turn_without_time_plays_the_least() {
+    let instance = instance(&ROWS);
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let contender = Contender { key: "one".to_owned(), strategy: Strategy::Malloc };
+    let hasty = Protocol { budget: Duration::ZERO, timed: 50, rounds: 1, ..protocol(Work::Kernels) };
+    let result = compete(&device, &[score(&instance)], &[contender], &hasty).remove(0);
+    assert_eq!((result.end, result.samples.len(), result.warm_up), (End::Complete, 3, 3));
+    assert!(!result.is_steady, "so soon nobody knows");
+}
+
+#[test]
 fn orders_change_from_round_to_round_and_come_again() {
     let instance = instance(&ROWS[..2]);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let build = |number: usize| {
         let seen = Arc::clone(&seen);
-        move |backing: Box<dyn Backing>| -> Box<dyn Pool> {
+        move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             seen.lock().expect("nobody panics").push(number);
             Box::new(Plain::new(backing))
         }
