@@ -137,7 +137,7 @@ fn abuse_plan(instance: &Instance, bends: &[Bend]) -> Result<(), Fault> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 256 }, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 64 }, ..ProptestConfig::default() })]
 
     #[test]
     fn a_plan_is_never_talked_into_live_memory(
