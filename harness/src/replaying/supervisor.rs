@@ -89,8 +89,8 @@ pub(crate) fn talk(
 fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     for (name, _) in std::env::vars_os() {
-        let is_of_allocators = |prefix: &&str| name.to_str().is_some_and(|name| name.starts_with(*prefix));
-        if ALLOCATOR_VARIABLES.iter().any(|prefix| is_of_allocators(&prefix)) {
+        let name_of = name.to_str().unwrap_or_default();
+        if ALLOCATOR_VARIABLES.iter().any(|prefix| name_of.starts_with(prefix)) {
             command.env_remove(&name);
         }
     }

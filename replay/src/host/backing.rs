@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MprotectFlags, ProtFlags, madvise, mprotect};
+#[cfg(not(miri))]
+use rustix::mm::{MapFlags, mmap_anonymous, munmap};
 
 use crate::pattern::PAGE;
 
@@ -147,6 +149,7 @@ fn pages(size: u64) -> Result<usize, Refused> {
 }
 
 /// Maps so many bytes anywhere; gives the base.
+#[cfg(not(miri))]
 fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new private mapping at a place of the kernel's choice touches nothing that is there.
@@ -155,10 +158,41 @@ fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
 }
 
 /// Unmaps what [`map_anywhere`] mapped.
+#[cfg(not(miri))]
 fn unmap_whole(base: u64, size: u64) {
     let length = pages(size).expect("it was mapped");
     // SAFETY: the mapping is this backing's own and whole; the book says that nobody may use it any more.
     unsafe { munmap(pointer(base), length) }.expect("a mapping of this process can be unmapped");
+}
+
+#[cfg(miri)]
+use heap::{map_anywhere, unmap_whole};
+
+/// Under Miri, which knows no kernel, memory of the heap; without access there is none.
+#[cfg(miri)]
+mod heap {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    use super::{PAGE, ProtFlags, Refused, pages, pointer};
+
+    fn layout(size: u64) -> Result<Layout, Refused> {
+        Layout::from_size_align(pages(size)?, PAGE as usize).map_err(|_| Refused)
+    }
+
+    pub(super) fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
+        let layout = layout(size)?;
+        if access.is_empty() || layout.size() == 0 {
+            return Err(Refused);
+        }
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(layout) };
+        if base.is_null() { Err(Refused) } else { Ok(base.expose_provenance() as u64) }
+    }
+
+    pub(super) fn unmap_whole(base: u64, size: u64) {
+        // SAFETY: it was made by `alloc_zeroed` with this layout; the book says that nobody may use it any more.
+        unsafe { dealloc(pointer(base).cast(), layout(size).expect("it was made")) };
+    }
 }
 
 impl Backing for HostBacking {

@@ -1,10 +1,9 @@
 //! Rows of a device's replay as people read them.
 
 use planlab_dsa::{Bytes, fragmentation};
-use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 
-use crate::quantity::seconds;
-use crate::replaying::table::{median, name_of, picoseconds, told};
+use crate::replaying::table::{contender, nanoseconds, per_call, told};
 use crate::table::Table;
 use crate::view::percent;
 
@@ -39,26 +38,23 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
 /// The line of a contender's processes.
 fn line(rows: &[&ReplayRow]) -> Vec<String> {
     let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
-    let time = |of: fn(&ReplaySample) -> Option<u64>| {
-        let each = |row: &&ReplayRow| median(&per_propagation(row, of));
-        median(&rows.iter().filter_map(each).collect::<Vec<u64>>()).map_or_else(String::new, seconds)
+    let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| {
+        let each: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
+        median(&each).map_or_else(String::new, nanoseconds)
     };
-    let call = |of: fn(&ReplayRow) -> Option<CallTime>| {
-        let medians = rows.iter().filter_map(|row| of(row)).map(|time| time.median_ps);
-        median(&medians.collect::<Vec<u64>>()).map_or_else(String::new, picoseconds)
-    };
+    let time = |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
     let reserved = complete.map(|row| row.reserved_peak).max();
     let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
     let last = row.samples.last();
     vec![
-        name_of(row),
+        contender(row),
         time(|sample| Some(sample.wall_ns)),
         time(|sample| sample.enqueue_ns),
         time(|sample| sample.device_ns),
-        call(|row| row.alloc),
-        call(|row| row.free),
+        over_processes(&|row| row.alloc.map(per_call)),
+        over_processes(&|row| row.free.map(per_call)),
         number(reserved),
         percent(over),
         number(rows.iter().filter_map(|row| row.physical_peak).max()),
@@ -69,7 +65,8 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     ]
 }
 
-fn per_propagation(row: &ReplayRow, of: fn(&ReplaySample) -> Option<u64>) -> Vec<u64> {
-    let each = |sample: &ReplaySample| Some(of(sample)? / u64::from(sample.propagations.max(1)));
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn per_propagation(row: &ReplayRow, of: fn(&ReplaySample) -> Option<u64>) -> Vec<f64> {
+    let each = |sample: &ReplaySample| Some(of(sample)? as f64 / f64::from(sample.propagations.max(1)));
     row.samples.iter().filter_map(each).collect()
 }
