@@ -104,6 +104,11 @@ bless:
 new-planner NAME:
     scripts/new-planner {{NAME}}
 
+# replays on a GPU: a lean build, recorded nets in steps that resume, records with a README; `simulated-cuda` tries the
+# recipe without one, PART I/N plays every N-th step
+replay-gpu DEVICE="cuda:0" PART="1/1":
+    scripts/replay-gpu {{DEVICE}} {{PART}}
+
 # fuzz a parser for SECONDS (needs nightly and cargo-fuzz; skipped, and said so, without them)
 fuzz TARGET="trace" SECONDS="60":
     @if cargo fuzz --version >/dev/null 2>&1 && rustc --version | grep -q nightly; then \

@@ -2,6 +2,7 @@
 
 use planlab_dsa::{Bytes, fragmentation};
 use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::statistics::median;
 
 use crate::replaying::table::{contender, nanoseconds, per_call, told};
 use crate::table::Table;
