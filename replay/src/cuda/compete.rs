@@ -508,7 +508,8 @@ impl<'a> Act<'a> {
         match expected.iter().zip(&found).position(|(expected, found)| expected != found) {
             None => Ok(()),
             Some(buffer) => {
-                Err((End::Corrupt, format!("buffer {buffer}: the sum of what was read is not that of what was written")))
+                let says = "the sum of what was read is not that of what was written";
+                Err((End::Corrupt, format!("buffer {buffer}: {says}")))
             }
         }
     }

@@ -262,8 +262,9 @@ fn describe(device: sys::CUdevice, ordinal: u32, compiled: &str) -> Result<Devic
     let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-    let clock = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000;
-    let memory_clock = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? / 1000;
+    // Kilohertz; a driver that does not say is no reason to stop.
+    let clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0) / 1000;
+    let memory_clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
     let name = format!(
         "{name}, compute capability {major}.{minor}, {multiprocessors} multiprocessors, at most {clock} MHz, memory \
          {memory_clock} MHz, driver for CUDA {}, kernels by {compiled}",

@@ -59,9 +59,13 @@ pub struct Device(Arc<dyn Driver>);
 /// [`DriverError::Unavailable`] with the reason why there is none.
 pub fn probe() -> Result<String, DriverError> {
     #[cfg(feature = "cuda")]
-    return device::probe();
+    {
+        device::probe()
+    }
     #[cfg(not(feature = "cuda"))]
-    Err(without_cuda())
+    {
+        Err(without_cuda())
+    }
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -78,9 +82,13 @@ impl Device {
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
     pub fn cuda(ordinal: u32) -> Result<Self, DriverError> {
         #[cfg(feature = "cuda")]
-        return Ok(Self(Arc::new(device::CudaDriver::new(ordinal)?)));
+        {
+            Ok(Self(Arc::new(device::CudaDriver::new(ordinal)?)))
+        }
         #[cfg(not(feature = "cuda"))]
-        Err(without_cuda())
+        {
+            Err(without_cuda())
+        }
     }
 
     /// A simulated device with so many bytes of memory.

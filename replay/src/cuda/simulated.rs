@@ -136,7 +136,7 @@ impl Memory {
             let (base, block) = self.blocks.range_mut(..=here).next_back().ok_or_else(stray)?;
             let first = (here - base) / WORD;
             let count = (block.len() as u64).saturating_sub(first).min(words - done);
-            if count == 0 || (here - base) % WORD != 0 {
+            if count == 0 || !(here - base).is_multiple_of(WORD) {
                 return Err(stray());
             }
             #[expect(clippy::cast_possible_truncation, reason = "less than the length of a vector")]
