@@ -1,13 +1,11 @@
 //! mimalloc, beside the process's own allocator.
 #![allow(unsafe_code, reason = "foreign functions")]
 
-use std::ffi::c_void;
-use std::ptr;
-
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
 use super::memory::Memory;
+use crate::address::{pointer, word};
 
 pub(super) struct Mimalloc;
 
@@ -16,15 +14,6 @@ pub(super) fn options() -> String {
     // SAFETY: it gives a number.
     let version = unsafe { sys::mi_version() };
     format!("mimalloc, version number {version}")
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "sizes and addresses of this process fit a usize")]
-const fn word(value: u64) -> usize {
-    value as usize
-}
-
-fn pointer(address: u64) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(word(address))
 }
 
 // SAFETY: mi_malloc hands out memory of at least that size that belongs to the caller until it is freed.
