@@ -1,6 +1,8 @@
 //! mimalloc, beside the process's own allocator.
 #![allow(unsafe_code, reason = "foreign functions")]
 
+use std::ptr;
+
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
@@ -48,19 +50,18 @@ unsafe impl Memory for Mimalloc {
     /// What is committed: memory that may be touched, whether it was or not.
     fn process_usage() -> Option<Usage> {
         let (mut commit, mut peak) = (0, 0);
-        let mut rest = [0; 6];
-        let [elapsed, user, system, resident, peak_resident, faults] = &mut rest;
-        // SAFETY: every pointer is that of a number of its own.
+        let unasked = || ptr::null_mut();
+        // SAFETY: each pointer is null, as it may be, or that of a number of its own.
         unsafe {
             sys::mi_process_info(
-                elapsed,
-                user,
-                system,
-                resident,
-                peak_resident,
+                unasked(),
+                unasked(),
+                unasked(),
+                unasked(),
+                unasked(),
                 &raw mut commit,
                 &raw mut peak,
-                faults,
+                unasked(),
             );
         }
         let (reserved, reserved_peak) = (Bytes::new(commit as u64), Bytes::new(peak as u64));
