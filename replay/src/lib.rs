@@ -7,6 +7,7 @@
 //!
 //! Memory is reached by raw addresses; the modules that do so say why that is sound at each place.
 
+mod address;
 pub mod cuda;
 pub mod host;
 mod pattern;

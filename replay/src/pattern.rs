@@ -7,7 +7,7 @@
 //! blocks write over each other is a wrong byte and no more.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
-use std::ptr;
+use crate::address::pointer;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -27,12 +27,6 @@ const fn word(key: u64, index: u64) -> u64 {
     key.wrapping_add(index.wrapping_mul(STRIDE))
 }
 
-/// A pointer to an address that a backing or an allocator gave.
-#[expect(clippy::cast_possible_truncation, reason = "addresses of this process fit a usize")]
-fn pointer(address: u64) -> *mut u8 {
-    ptr::with_exposed_provenance_mut(address as usize)
-}
-
 /// Writes every byte of a block.
 ///
 /// # Safety
@@ -42,7 +36,7 @@ pub(crate) unsafe fn fill(address: u64, size: u64, key: u64) {
     let words = size / WORD;
     for index in 0..words {
         // SAFETY: the word lies inside the block, which the caller may write; no alignment is asked for.
-        unsafe { pointer(address + index * WORD).cast::<u64>().write_unaligned(word(key, index)) };
+        unsafe { pointer::<u64>(address + index * WORD).write_unaligned(word(key, index)) };
     }
     let rest = word(key, words).to_le_bytes();
     for (at, byte) in (words * WORD..size).zip(rest) {
@@ -60,7 +54,7 @@ pub(crate) unsafe fn first_wrong(address: u64, size: u64, key: u64) -> Option<u6
     let words = size / WORD;
     for index in 0..words {
         // SAFETY: the word lies inside the block, which the caller may read; no alignment is asked for.
-        let found = unsafe { pointer(address + index * WORD).cast::<u64>().read_unaligned() };
+        let found = unsafe { pointer::<u64>(address + index * WORD).read_unaligned() };
         if found != word(key, index) {
             return Some(index * WORD);
         }
@@ -68,7 +62,7 @@ pub(crate) unsafe fn first_wrong(address: u64, size: u64, key: u64) -> Option<u6
     let rest = word(key, words).to_le_bytes();
     for (at, byte) in (words * WORD..size).zip(rest) {
         // SAFETY: as above; `at` is below `size`.
-        if unsafe { pointer(address + at).read() } != byte {
+        if unsafe { pointer::<u8>(address + at).read() } != byte {
             return Some(at);
         }
     }
@@ -85,7 +79,7 @@ pub(crate) unsafe fn touch(address: u64, size: u64) {
     let mut at = address;
     while at < end {
         // SAFETY: `at` lies inside the block, which the caller may write. Volatile: nobody reads it.
-        unsafe { pointer(at).write_volatile(1) };
+        unsafe { pointer::<u8>(at).write_volatile(1) };
         at = (at / PAGE + 1) * PAGE;
     }
 }
@@ -121,7 +115,7 @@ mod tests {
             // SAFETY: all lie inside the 29 bytes, which live to the end of the test.
             unsafe {
                 fill(base, 29, key(1));
-                let byte = pointer(base + at);
+                let byte = pointer::<u8>(base + at);
                 byte.write(byte.read() ^ 1);
                 assert!(first_wrong(base, 29, key(1)).is_some_and(|wrong| wrong <= at), "{at}");
             }
@@ -150,7 +144,7 @@ mod tests {
         // SAFETY: the block lies inside the memory, which lives to the end of the test.
         let touched: Vec<u64> = unsafe {
             touch(base + 5, 3 * 4096);
-            (0..4 * 4096).filter(|at| pointer(base + at).read() == 1).collect()
+            (0..4 * 4096).filter(|at| pointer::<u8>(base + at).read() == 1).collect()
         };
         assert!((3..=4).contains(&touched.len()) && touched[0] == 5, "{touched:?}");
         drop(memory);

@@ -1,7 +1,7 @@
 //! Callers that do not keep to the plan, on memory of which every byte is checked.
 
 use planlab_dsa::testing::{Shape, first_fit, instances};
-use planlab_dsa::{Address, Bytes, Instance, Requests};
+use planlab_dsa::{Address, Bytes, Instance, OnlineAllocator, Requests};
 use planlab_replay::host::{Fault, Guarded, HostBacking};
 use planlab_replay::{Kind, Planned, Sequence};
 use proptest::collection::vec;
@@ -119,7 +119,9 @@ impl Caller<'_> {
 fn abuse_plan(instance: &Instance, bends: &[Bend]) -> Result<(), Fault> {
     let plan = instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid");
     let sequence = Sequence::new(&Requests::new(instance));
-    let build = |backing| Box::new(Planned::new(&plan, backing).expect("there is memory")) as Box<_>;
+    let build = |backing| -> Box<dyn OnlineAllocator> {
+        Box::new(Planned::new(&plan, backing).expect("there is memory"))
+    };
     let memory = Guarded::new(HostBacking::new(), build);
     let addresses = vec![None; sequence.sizes().len()];
     let mut caller = Caller { memory, sequence: &sequence, addresses };

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+#[cfg(not(miri))]
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,7 @@ use rustix::mm::{Advice, MprotectFlags, ProtFlags, madvise, mprotect};
 #[cfg(not(miri))]
 use rustix::mm::{MapFlags, mmap_anonymous, munmap};
 
+use crate::address::pointer;
 use crate::pattern::PAGE;
 
 /// Memory of this process, mapped for nobody else.
@@ -137,11 +138,6 @@ impl Held {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "sizes and addresses of this process fit a usize")]
-fn pointer(address: u64) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(address as usize)
-}
-
 /// Whole pages of so many bytes.
 fn pages(size: u64) -> Result<usize, Refused> {
     let rounded = size.checked_next_multiple_of(PAGE).ok_or(Refused)?;
@@ -191,7 +187,7 @@ mod heap {
 
     pub(super) fn unmap_whole(base: u64, size: u64) {
         // SAFETY: it was made by `alloc_zeroed` with this layout; the book says that nobody may use it any more.
-        unsafe { dealloc(pointer(base).cast(), layout(size).expect("it was made")) };
+        unsafe { dealloc(pointer(base), layout(size).expect("it was made")) };
     }
 }
 
@@ -335,7 +331,7 @@ mod tests {
         memory.map(at(2), bytes(4 * PAGE)).expect("room");
         assert!(book.backs(base, 8 * PAGE));
         // SAFETY: the page is mapped again; the kernel gives it as zeros.
-        assert_eq!(unsafe { pointer(at(3).get()).cast::<u64>().read() }, 0);
+        assert_eq!(unsafe { pointer::<u64>(at(3).get()).read() }, 0);
     }
 
     #[test]

@@ -4,11 +4,11 @@
 #![allow(unsafe_code, reason = "foreign functions")]
 
 use std::ffi::CStr;
-use std::ptr;
 
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
 use super::memory::Memory;
+use crate::address::{pointer, word};
 
 pub(super) struct Glibc;
 
@@ -19,19 +19,13 @@ pub(super) fn options() -> String {
     format!("glibc {}", version.to_string_lossy())
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "addresses of this process fit a usize")]
-fn pointer(address: u64) -> *mut libc::c_void {
-    ptr::with_exposed_provenance_mut(address as usize)
-}
-
 // SAFETY: malloc hands out memory of at least that size that belongs to the caller until it is freed.
 unsafe impl Memory for Glibc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         let refused = AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO };
-        let wanted = usize::try_from(size).map_err(|_| refused)?;
         // SAFETY: malloc takes any size.
-        let block = unsafe { libc::malloc(wanted) };
+        let block = unsafe { libc::malloc(word(size)) };
         if block.is_null() { Err(refused) } else { Ok(block.expose_provenance() as u64) }
     }
 

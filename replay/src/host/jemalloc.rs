@@ -21,6 +21,7 @@ use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 use tikv_jemalloc_sys as sys;
 
 use super::memory::Memory;
+use crate::address::{pointer, word};
 
 /// Threads wait for these locks of an arena.
 const ARENA_LOCKS: [&str; 12] = [
@@ -133,15 +134,6 @@ fn answer(block: *mut c_void, size: u64) -> Result<u64, AllocError> {
         return Err(AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO });
     }
     Ok(block.expose_provenance() as u64)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "sizes and addresses of this process fit a usize")]
-const fn word(value: u64) -> usize {
-    value as usize
-}
-
-fn pointer(address: u64) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(word(address))
 }
 
 /// `malloc` and `free` with thread caches and arenas as they come.

@@ -1,13 +1,13 @@
 //! mimalloc, beside the process's own allocator.
 #![allow(unsafe_code, reason = "foreign functions")]
 
-use std::ffi::c_void;
 use std::ptr;
 
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
 use super::memory::Memory;
+use crate::address::{pointer, word};
 
 pub(super) struct Mimalloc;
 
@@ -16,15 +16,6 @@ pub(super) fn options() -> String {
     // SAFETY: it gives a number.
     let version = unsafe { sys::mi_version() };
     format!("mimalloc, version number {version}")
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "sizes and addresses of this process fit a usize")]
-const fn word(value: u64) -> usize {
-    value as usize
-}
-
-fn pointer(address: u64) -> *mut c_void {
-    ptr::with_exposed_provenance_mut(word(address))
 }
 
 // SAFETY: mi_malloc hands out memory of at least that size that belongs to the caller until it is freed.
@@ -59,19 +50,18 @@ unsafe impl Memory for Mimalloc {
     /// What is committed: memory that may be touched, whether it was or not.
     fn process_usage() -> Option<Usage> {
         let (mut commit, mut peak) = (0, 0);
-        let mut rest = [0; 6];
-        let [elapsed, user, system, resident, peak_resident, faults] = &mut rest;
-        // SAFETY: every pointer is that of a number of its own.
+        let unasked = || ptr::null_mut();
+        // SAFETY: each pointer is null, as it may be, or that of a number of its own.
         unsafe {
             sys::mi_process_info(
-                elapsed,
-                user,
-                system,
-                resident,
-                peak_resident,
+                unasked(),
+                unasked(),
+                unasked(),
+                unasked(),
+                unasked(),
                 &raw mut commit,
                 &raw mut peak,
-                faults,
+                unasked(),
             );
         }
         let (reserved, reserved_peak) = (Bytes::new(commit as u64), Bytes::new(peak as u64));

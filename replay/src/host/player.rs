@@ -136,7 +136,8 @@ impl<'s, M: Memory> Player<'s, M> {
     pub(super) fn check(&mut self, checker: &mut Checker, is_rest: bool) -> Result<(), Fault> {
         let sequence = self.sequence;
         let [first, second] = sequence.halves();
-        for (kind, buffers) in if is_rest { second } else { first } {
+        let half = if is_rest { second } else { first };
+        for (kind, buffers) in half {
             for &buffer in buffers {
                 let at = buffer as usize;
                 match kind {
