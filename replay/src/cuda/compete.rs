@@ -540,6 +540,7 @@ fn broken(stop: &Stop, memory: &Memory) -> Broken {
     (end, stop.to_string())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 fn broken_device(error: DriverError) -> Broken {
     let is_full = matches!(error, DriverError::OutOfMemory { .. });
     (if is_full { End::OutOfMemory } else { End::Failed }, error.to_string())

@@ -71,7 +71,9 @@ fn load() -> Result<(), DriverError> {
         Ok(true) => {}
         Ok(false) => return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)")),
         Err(_) => {
-            return Err(DriverError::unavailable("the NVIDIA driver is too old: CUDA 12.8 or later is needed"));
+            return Err(DriverError::unavailable(
+                "the NVIDIA driver is too old: CUDA 12.8 or later is needed",
+            ));
         }
     }
     // SAFETY: the library is there; the flags must be 0 and are.
@@ -138,7 +140,9 @@ impl CudaDriver {
         }
         let mut context = ptr::null_mut();
         // SAFETY: the device is there; its context is given back when the driver is dropped.
-        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) })?;
+        check("cuDevicePrimaryCtxRetain", unsafe {
+            sys::cuDevicePrimaryCtxRetain(&raw mut context, device)
+        })?;
         // SAFETY: the context was just had.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })?;
         let (module, compiled) = load_module()?;
@@ -205,7 +209,13 @@ impl CudaDriver {
     /// # Safety
     ///
     /// The numbers are the function's parameters, and what they point to is memory of the device.
-    unsafe fn run(&self, function: usize, blocks: u32, threads: u32, numbers: &mut [u64]) -> Result<(), DriverError> {
+    unsafe fn run(
+        &self,
+        function: usize,
+        blocks: u32,
+        threads: u32,
+        numbers: &mut [u64],
+    ) -> Result<(), DriverError> {
         let mut parameters = [ptr::null_mut::<c_void>(); 4];
         for (parameter, number) in parameters.iter_mut().zip(numbers) {
             *parameter = ptr::from_mut(number).cast();
@@ -264,7 +274,8 @@ fn describe(device: sys::CUdevice, ordinal: u32, compiled: &str) -> Result<Devic
     let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
     // Kilohertz; a driver that does not say is no reason to stop.
     let clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0) / 1000;
-    let memory_clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
+    let memory_clock =
+        count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
     let name = format!(
         "{name}, compute capability {major}.{minor}, {multiprocessors} multiprocessors, at most {clock} MHz, memory \
          {memory_clock} MHz, driver for CUDA {}, kernels by {compiled}",
@@ -557,7 +568,8 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
-        let found = self.graphs().ready.iter().find(|(number, _)| *number == graph.0).map(|(_, ready)| *ready);
+        let found =
+            self.graphs().ready.iter().find(|(number, _)| *number == graph.0).map(|(_, ready)| *ready);
         let ready = found.ok_or_else(|| DriverError::failed("cuGraphLaunch", "no such graph"))?;
         // SAFETY: the graph is one of this driver's that was not dropped; the caller vouches for what it touches.
         let code = unsafe { sys::cuGraphLaunch(ready as sys::CUgraphExec, self.stream()) };

@@ -120,7 +120,8 @@ impl Segments {
 
 impl Backing for Segments {
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
-        let rounded = size.get().checked_next_multiple_of(UNIT).filter(|&rounded| rounded > 0).ok_or(Refused)?;
+        let rounded =
+            size.get().checked_next_multiple_of(UNIT).filter(|&rounded| rounded > 0).ok_or(Refused)?;
         let at = self.driver.malloc(Bytes::new(rounded)).map_err(|error| self.book.refuse(error))?;
         self.book.held().segments.insert(at.get(), at.get() + rounded);
         Ok(at)

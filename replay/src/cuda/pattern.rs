@@ -23,7 +23,7 @@ pub(super) const fn word(seed: u64, index: u64) -> [u64; 2] {
 
 /// The sum of the halves of the first `words` words.
 pub(super) const fn sum(seed: u64, words: u64) -> u64 {
-    let pairs = if words % 2 == 0 {
+    let pairs = if words.is_multiple_of(2) {
         (words / 2).wrapping_mul(words.wrapping_sub(1))
     } else {
         words.wrapping_mul((words - 1) / 2)

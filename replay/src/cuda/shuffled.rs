@@ -22,7 +22,8 @@ use rand_chacha::ChaCha8Rng;
 pub fn shuffled<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'i>> {
     let instance = plan.instance();
     let is_plain = plan.in_place().is_empty() && instance.arenas().len() <= 1 && instance.apart().is_empty();
-    if !is_plain || instance.buffers().iter().any(|buffer| buffer.pin.is_some() || !buffer.pauses.is_empty()) {
+    if !is_plain || instance.buffers().iter().any(|buffer| buffer.pin.is_some() || !buffer.pauses.is_empty())
+    {
         return None;
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

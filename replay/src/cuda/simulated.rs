@@ -9,7 +9,10 @@
 //! Its clock counts what kernels would take at a fixed bandwidth. That is no measurement: it lets the tests see that
 //! times arrive where they should, and no more.
 
-#![allow(unsafe_code, reason = "a launch is unsafe on a real device, and so it is in the trait; none is done here")]
+#![allow(
+    unsafe_code,
+    reason = "a launch is unsafe on a real device, and so it is in the trait; none is done here"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,9 +20,7 @@ use std::time::Duration;
 
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
-use super::driver::{
-    DeviceInfo, Driver, DriverError, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD,
-};
+use super::driver::{DeviceInfo, Driver, DriverError, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
 use super::pattern;
 
 /// Memory is had in multiples of it, in bytes.
@@ -276,7 +277,8 @@ impl State {
                 self.clock += words * WORD / BANDWIDTH;
                 let slot = &mut self.slots[slot as usize % SLOTS];
                 memory.walk(at.get(), words, |first, piece| {
-                    let wrong = (first..).zip(piece).filter(|(index, word)| **word != pattern::word(seed, *index));
+                    let wrong =
+                        (first..).zip(piece).filter(|(index, word)| **word != pattern::word(seed, *index));
                     *slot += wrong.count() as u64;
                 })
             }
@@ -507,7 +509,8 @@ impl Driver for SimulatedDriver {
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
         let mut state = self.state()?;
         let State { graphs, queue, .. } = &mut *state;
-        let found = graphs.get(&graph.0).ok_or_else(|| DriverError::failed("launch_graph", "no such graph"))?;
+        let found =
+            graphs.get(&graph.0).ok_or_else(|| DriverError::failed("launch_graph", "no such graph"))?;
         queue.extend(found.kernels.iter().map(|kernel| Task::Run(*kernel, GRAPH_LAUNCH)));
         Ok(())
     }

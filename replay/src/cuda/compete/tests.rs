@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use planlab_dsa::testing::first_fit;
 use planlab_dsa::{
-    Address, Alignment, Backing, Buffer, BufferId, Bytes, Instance, LiveRange, NotLive, OnlineAllocator, Requests,
-    Stream, Usage, VerifiedPlan,
+    Address, Alignment, Backing, Buffer, BufferId, Bytes, Instance, LiveRange, NotLive, OnlineAllocator,
+    Requests, Stream, Usage, VerifiedPlan,
 };
-use proptest::prelude::*;
+use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::strategy::Strategy as _;
 
 use super::*;
 use crate::cuda::contenders::{Builder, Idle};
@@ -186,7 +187,8 @@ fn what_is_reserved_is_what_each_should_reserve() {
     let results = compete(&device, &scores, &contenders, &protocol(Work::Kernels));
     let peaks: Vec<u64> = results.iter().map(|result| result.reserved_peak).collect();
     let (load, pool) = (scores[0].sequence().peak().get(), 32 * MIB);
-    let expected = [plan.height().get(), moved.height().get(), load, pool, pool, 0, plan.height().get(), pool];
+    let expected =
+        [plan.height().get(), moved.height().get(), load, pool, pool, 0, plan.height().get(), pool];
     assert_eq!(peaks, expected);
     let last = |index: usize| results[index].samples.last().expect("timed").reserved;
     assert_eq!((last(3), last(4)), (pool, 0), "only one gives idle memory back");
@@ -200,7 +202,9 @@ fn a_planted_overlap_is_found_by_the_device() {
     let instance = instance(&ROWS);
     // Buffer 3 is put over the last words of buffer 2.
     let offsets = [0, 4096, 8192, 16_000, 0, 65_536];
-    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &offsets, 0)) };
+    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        Box::new(Liar::new(backing, &offsets, 0))
+    };
     for work in [Work::None, Work::Kernels] {
         let device = Device::simulated(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), work);
@@ -213,7 +217,8 @@ fn a_planted_overlap_is_found_by_the_device() {
 #[test]
 fn an_overlap_that_comes_later_is_found_in_the_sums() {
     let instance = instance(&ROWS);
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 7)) };
+    let build =
+        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 7)) };
     let device = Device::simulated(Bytes::new(64 * MIB));
     let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
     assert_eq!(result.end, End::Corrupt);
@@ -224,8 +229,9 @@ fn an_overlap_that_comes_later_is_found_in_the_sums() {
 fn memory_of_others_is_not_touched() {
     let instance = instance(&ROWS);
     for (offset, reason) in [(2 * MIB, "not memory of the contender"), (8, "no multiple of 16 bytes")] {
-        let build =
-            move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[offset], 0)) };
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            Box::new(Liar::new(backing, &[offset], 0))
+        };
         let device = Device::simulated(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
         assert_ne!(result.end, End::Complete);

@@ -218,8 +218,7 @@ impl Machine<'_> {
 /// Runs a kernel on 32 lanes; the memory afterwards.
 fn run(name: &str, arguments: &[u64], memory: Vec<u64>) -> Vec<u64> {
     let function = function(name);
-    let mut machine =
-        Machine { function: &function, arguments: arguments.to_vec(), memory, clock: 1000 };
+    let mut machine = Machine { function: &function, arguments: arguments.to_vec(), memory, clock: 1000 };
     machine.run(32);
     machine.memory
 }
@@ -230,7 +229,8 @@ fn the_ptx_writes_adds_and_checks_as_the_pattern_says() {
         let (seed, slot) = (pattern::seed(5, 1), 16 * words);
         let room = usize::try_from(2 * words + 2).unwrap();
         let filled = run("planlab_fill", &[0, words, seed], vec![0; room]);
-        let expected: Vec<u64> = (0..words).flat_map(|index| pattern::word(seed, index)).chain([0, 0]).collect();
+        let expected: Vec<u64> =
+            (0..words).flat_map(|index| pattern::word(seed, index)).chain([0, 0]).collect();
         assert_eq!(filled, expected, "{words}");
         let added = run("planlab_sum", &[0, words, slot], filled.clone());
         assert_eq!(added[room - 2], pattern::sum(seed, words), "{words}");
