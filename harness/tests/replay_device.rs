@@ -98,12 +98,19 @@ fn every_contender_of_a_device_has_a_row() {
 fn calls_alone_are_timed_by_the_call() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
-    let rows = rows(folder.path(), &["--planner", "best-fit", "--allocator", "cuda-malloc", "--reps", "2"], 0);
+    let rows =
+        rows(folder.path(), &["--planner", "best-fit", "--allocator", "cuda-malloc", "--reps", "2"], 0);
     assert_eq!(rows.len(), 4);
     assert_eq!(rows[0]["cell"], rows[2]["cell"]);
     for row in rows {
-        assert!(row["alloc"]["batches"].as_u64() >= Some(3) && row["free"]["median_ps"].as_u64() > Some(0), "{row}");
-        assert!(row["samples"][0]["device_ns"].is_null() && row["samples"][0]["enqueue_ns"].is_null(), "{row}");
+        assert!(
+            row["alloc"]["batches"].as_u64() >= Some(3) && row["free"]["median_ps"].as_u64() > Some(0),
+            "{row}"
+        );
+        assert!(
+            row["samples"][0]["device_ns"].is_null() && row["samples"][0]["enqueue_ns"].is_null(),
+            "{row}"
+        );
     }
 }
 
@@ -119,8 +126,12 @@ fn a_sequence_is_played_cold_and_its_plans_are_counted() {
     let (stdout, _) = run(folder.path(), &command, 0);
     let row = &json_lines(&stdout)[0]["row"];
     assert_eq!(row["sequence"], serde_json::json!(["trace.csv", "other.csv"]));
-    let plans: Vec<u64> =
-        row["samples"].as_array().expect("samples").iter().map(|sample| sample["plans"].as_u64().unwrap()).collect();
+    let plans: Vec<u64> = row["samples"]
+        .as_array()
+        .expect("samples")
+        .iter()
+        .map(|sample| sample["plans"].as_u64().unwrap())
+        .collect();
     assert_eq!((plans.len(), plans[0], row["warm_up"].as_u64()), (6, 1, Some(0)));
     assert!(plans[1] > plans[0], "another propagation needs another plan: {plans:?}");
 }
@@ -129,10 +140,21 @@ fn a_sequence_is_played_cold_and_its_plans_are_counted() {
 fn a_planted_overlap_is_found_on_the_device() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
-    for (allocator, says) in [("saboteur/overlap", "not what was written"), ("saboteur/outside", "not memory")] {
+    for (allocator, says) in
+        [("saboteur/overlap", "not what was written"), ("saboteur/outside", "not memory")]
+    {
         let output = planlab(folder.path())
             .env("PLANLAB_SABOTEURS", "1")
-            .args(["replay", "trace.csv", "--allocator", allocator, "--device", "simulated-cuda", "--work", "kernels"])
+            .args([
+                "replay",
+                "trace.csv",
+                "--allocator",
+                allocator,
+                "--device",
+                "simulated-cuda",
+                "--work",
+                "kernels",
+            ])
             .args(["--json"])
             .output()
             .expect("the binary runs");
@@ -163,7 +185,8 @@ fn a_process_that_dies_costs_its_rows_alone() {
 fn too_little_memory_is_said() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
-    let arguments = ["--allocator", "cuda-malloc", "--allocator", "device", "--work", "kernels", "--capacity", "4MiB"];
+    let arguments =
+        ["--allocator", "cuda-malloc", "--allocator", "device", "--work", "kernels", "--capacity", "4MiB"];
     for row in rows(folder.path(), &arguments, 3) {
         assert_eq!(row["status"], "out-of-memory", "{row}");
         assert_eq!(row["capacity"], 4 << 20);
@@ -198,7 +221,8 @@ fn without_a_driver_the_reason_is_said() {
     }
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
-    let (_, stderr) = run(folder.path(), &["replay", "trace.csv", "--planner", "best-fit", "--device", "cuda:0"], 2);
+    let (_, stderr) =
+        run(folder.path(), &["replay", "trace.csv", "--planner", "best-fit", "--device", "cuda:0"], 2);
     assert!(stderr.contains("no replay on a GPU") && !stderr.contains("panicked"), "{stderr}");
     let (stdout, _) = run(folder.path(), &["doctor"], 0);
     assert!(stdout.contains("no replay on a GPU"), "{stdout}");

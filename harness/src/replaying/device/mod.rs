@@ -24,7 +24,7 @@ use super::{Contender, table as shared};
 use crate::bench::progress;
 use crate::cli::{Device, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
+use crate::input::Source;
 use crate::isolation::Death;
 use crate::output::{Output, note};
 use crate::provenance;
@@ -86,7 +86,7 @@ pub(crate) fn run(
             break;
         }
         bar.inc(1);
-        let (device, performances) = ending(talk, args, contenders.len())?;
+        let (device, performances) = ending(&talk, args, contenders.len())?;
         let made = contenders.iter().zip(&performances).map(|(contender, played)| {
             let when = (repetition, started_ns);
             row(&subject, contender, &settings, when, &device, played, provenance.clone())
@@ -151,7 +151,7 @@ fn request(
 
 /// What became of a child: the device, and what each contender came to.
 fn ending(
-    talk: Talk,
+    talk: &Talk,
     args: &ReplayArgs,
     contenders: usize,
 ) -> Result<(DeviceInfo, Vec<Performance>), Failure> {
@@ -159,20 +159,18 @@ fn ending(
         let one = Performance { end: End::Failed, reason, ..Performance::default() };
         Ok((unknown(args.device), vec![one; contenders]))
     };
-    let answer = match talk.answer {
+    let death = |death: &Death| broken(died(death, &talk.stderr, args.time_limit).1);
+    let answer = match &talk.answer {
         Ok(answer) => answer,
-        Err(death) => return broken(died(&death, &talk.stderr, args.time_limit).1),
+        Err(killed) => return death(killed),
     };
-    match serde_json::from_slice(&answer) {
+    match serde_json::from_slice(answer) {
         Ok(Reply::Played { device, performances }) if performances.len() == contenders => {
             Ok((device, performances))
         }
         Ok(Reply::Unreadable { reason } | Reply::Unavailable { reason }) => Err(Failure::usage(reason)),
         Ok(Reply::Played { .. }) => broken("the child spoke of other contenders".to_owned()),
-        Err(_) => {
-            let death: Death = talk.death();
-            broken(died(&death, &talk.stderr, args.time_limit).1)
-        }
+        Err(_) => death(&talk.death()),
     }
 }
 
@@ -224,7 +222,9 @@ fn shared_part(names: &[String]) -> String {
 fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     let work = match rows.first().map(|row| row.work) {
         Some(ReplayWork::Kernels) => "kernels write and read every buffer",
-        Some(ReplayWork::Operations) => "kernels write and read every buffer, and work as long as operations do",
+        Some(ReplayWork::Operations) => {
+            "kernels write and read every buffer, and work as long as operations do"
+        }
         _ => "no kernels, the driver's own calls alone",
     };
     let device = rows.first().map_or("", |row| row.device_name.as_str());

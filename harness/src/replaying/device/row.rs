@@ -5,9 +5,7 @@ use std::time::Duration;
 use planlab_dsa::Digest;
 use planlab_replay::cuda::{DeviceInfo, End, Performance, Protocol, Sample, Work};
 use planlab_results::Provenance;
-use planlab_results::replay::{
-    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork,
-};
+use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 
 use crate::quantity::nanoseconds;
 use crate::replaying::Contender;
@@ -89,7 +87,9 @@ pub(super) fn row(
 fn reason(played: &Performance) -> String {
     match played.refusals {
         0 => played.reason.clone(),
-        count if played.reason.is_empty() => format!("the device had no room {count} times; then it was served"),
+        count if played.reason.is_empty() => {
+            format!("the device had no room {count} times; then it was served")
+        }
         count => format!("{} (the device had no room {count} times)", played.reason),
     }
 }

@@ -43,7 +43,8 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         let each: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
         median(&each).map_or_else(String::new, nanoseconds)
     };
-    let time = |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
+    let time =
+        |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
     let reserved = complete.map(|row| row.reserved_peak).max();
