@@ -72,7 +72,8 @@ fn planned(
     trace: &Trace,
     cancel: &CancelToken,
 ) -> Result<Contender, Failure> {
-    let limits = LimitArgs { time_limit: None, memory_limit: PLANNER_MEMORY, work_limit: None, seed, threads: None };
+    let limits =
+        LimitArgs { time_limit: None, memory_limit: PLANNER_MEMORY, work_limit: None, seed, threads: None };
     let cell = cell(source, planner, &limits);
     let instance = &trace.instance;
     let subject = runner::Subject { source, instance, digest: instance.digest(), hints: None };
