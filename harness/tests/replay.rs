@@ -90,7 +90,8 @@ fn threads_and_repetitions_have_rows_of_their_own_that_are_kept() {
     assert_eq!(rows.len(), 8);
     let content = std::fs::read_to_string(folder.path().join("store/replays.jsonl")).expect("it is kept");
     assert_eq!(content.lines().count(), 8);
-    let mut cells: Vec<&str> = rows.iter().map(|one| one["row"]["cell"].as_str().expect("a digest")).collect();
+    let mut cells: Vec<&str> =
+        rows.iter().map(|one| one["row"]["cell"].as_str().expect("a digest")).collect();
     cells.sort_unstable();
     cells.dedup();
     assert_eq!(cells.len(), 4);
@@ -153,7 +154,11 @@ fn memory_that_is_too_small_is_a_row_and_an_exit_code() {
 #[test]
 fn what_cannot_be_played_is_refused_before_anything_is() {
     let folder = folder();
-    write(folder.path(), "bad.csv", "id,lower,upper,size,offset\nx,0,3,4096,0\ny,1,2,1024,0\nz,2,5,4096,4096\n");
+    write(
+        folder.path(),
+        "bad.csv",
+        "id,lower,upper,size,offset\nx,0,3,4096,0\ny,1,2,1024,0\nz,2,5,4096,4096\n",
+    );
     let refused = |arguments: &[&str], code: i32, words: &str| {
         let all = [&["replay"], arguments].concat();
         let (stdout, stderr) = run(folder.path(), &all, code);

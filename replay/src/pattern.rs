@@ -41,7 +41,7 @@ pub(crate) unsafe fn fill(address: u64, size: u64, key: u64) {
     let rest = word(key, words).to_le_bytes();
     for (at, byte) in (words * WORD..size).zip(rest) {
         // SAFETY: as above; `at` is below `size`.
-        unsafe { pointer(address + at).write(byte) };
+        unsafe { pointer::<u8>(address + at).write(byte) };
     }
 }
 

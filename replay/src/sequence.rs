@@ -169,7 +169,10 @@ mod tests {
                 (Kind::Free, vec![2, 3]),
             ]
         );
-        assert_eq!((sequence.requests(), sequence.peak(), sequence.total()), (4, Bytes::new(70), Bytes::new(100)));
+        assert_eq!(
+            (sequence.requests(), sequence.peak(), sequence.total()),
+            (4, Bytes::new(70), Bytes::new(100))
+        );
     }
 
     #[test]

@@ -76,12 +76,12 @@ impl Caller<'_> {
     fn before(&mut self, bend: Bend) -> Result<(), Fault> {
         match bend {
             Bend::Stranger(raw) => self.memory.free(Address::new(raw)).map(drop),
-            Bend::Inside(by) => match self.memory.live().next() {
-                Some((address, size)) if by < size.get() => {
+            Bend::Inside(by) => {
+                let lowest = self.memory.live().next().filter(|(_, size)| by < size.get());
+                lowest.map_or(Ok(()), |(address, _)| {
                     self.memory.free(Address::new(address.get() + by)).map(drop)
-                }
-                _ => Ok(()),
-            },
+                })
+            }
             Bend::All => self.free_all(),
             Bend::End => {
                 self.memory.end_propagation();

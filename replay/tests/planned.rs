@@ -146,7 +146,7 @@ fn pauses_and_hand_overs_cannot_be_followed() {
     assert_eq!(refusal(&plan(&instance), Simulated::new()), Some(PlannedError::Pauses));
 
     let pair = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
-    let two = Instance::builder().buffer(buffer(8, 0, 2)).buffer(buffer(8, 1, 3)).in_place(pair);
+    let two = Instance::builder().buffer(buffer(8, 0, 2)).buffer(buffer(8, 1, 3)).in_place([pair]);
     let instance = two.build().expect("valid");
     let handed = instance.verify(first_fit(&instance, &[], &[pair])).expect("first fit is valid");
     assert_eq!(handed.in_place().len(), 1);

@@ -52,10 +52,7 @@ fn perform(request: &Request, trace: &Trace) -> Result<Report, Failure> {
         work: work(request.work),
         threads,
         capacity: request.capacity.map(Bytes::new),
-        effort: Effort {
-            budget: Duration::from_nanos(request.budget_ns),
-            iterations: request.iterations,
-        },
+        effort: Effort { budget: Duration::from_nanos(request.budget_ns), iterations: request.iterations },
     };
     Ok(replay(&order))
 }

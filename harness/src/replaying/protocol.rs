@@ -38,7 +38,9 @@ pub(crate) enum Work {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
     /// The trace cannot be read, or the plan is none of it; the child ends.
-    Unreadable { reason: String },
+    Unreadable {
+        reason: String,
+    },
     Played(Box<Report>),
 }
 

@@ -10,9 +10,7 @@ use planlab_dsa::Digest;
 use planlab_replay::Sequence;
 use planlab_replay::host::{CallQuantiles, End, Report, Sample};
 use planlab_results::Provenance;
-use planlab_results::replay::{
-    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork,
-};
+use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -122,7 +122,11 @@ pub(super) fn told(row: &ReplayRow) -> String {
 
 /// Single calls take few nanoseconds: those are shown with two decimals.
 pub(super) fn nanoseconds(time: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time, and whole nanoseconds do")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time, and whole nanoseconds do"
+    )]
     let whole = time as u64;
     if time < 1000.0 { format!("{time:.2} ns") } else { seconds(whole) }
 }

@@ -32,7 +32,11 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     }
     let is_host = args.device == Device::Host;
     let allocators = if is_host { contender::allocators(&args.allocators)? } else { Vec::new() };
-    if is_host { refuse_on_host(args)? } else { device::check(args)? }
+    if is_host {
+        refuse_on_host(args)?
+    } else {
+        device::check(args)?
+    }
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
@@ -48,7 +52,7 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
                 traces.push(input::open(&source)?);
                 sources.push(source);
             }
-            device::run(args, &sources, &traces, contenders, &cancel, output)
+            device::run(args, &sources, &traces, &contenders, &cancel, output)
         }
     }
 }
@@ -96,7 +100,8 @@ fn planned(
     trace: &Trace,
     cancel: &CancelToken,
 ) -> Result<Contender, Failure> {
-    let limits = LimitArgs { time_limit: None, memory_limit: PLANNER_MEMORY, work_limit: None, seed, threads: None };
+    let limits =
+        LimitArgs { time_limit: None, memory_limit: PLANNER_MEMORY, work_limit: None, seed, threads: None };
     let cell = cell(source, planner, &limits);
     let instance = &trace.instance;
     let subject = runner::Subject { source, instance, digest: instance.digest(), hints: None };

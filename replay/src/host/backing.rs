@@ -67,7 +67,7 @@ impl HostBacking {
     /// At most so many bytes at once, as they were asked for. Default: no limit.
     #[must_use]
     pub fn with_capacity(capacity: Bytes) -> Self {
-        Self { capacity: Some(capacity.get()), ..Self::default() }
+        Self { book: Arc::default(), capacity: Some(capacity.get()) }
     }
 
     /// Says what is mapped.
@@ -232,7 +232,8 @@ impl Backing for HostBacking {
         assert!(at.get().is_multiple_of(PAGE) && size.get().is_multiple_of(PAGE), "{at} is not whole pages");
         self.count(&mut held, size.get())?;
         // SAFETY: the pages belong to a range of this backing, and nobody uses them yet.
-        if unsafe { mprotect(pointer(at.get()), length, MprotectFlags::READ | MprotectFlags::WRITE) }.is_err() {
+        if unsafe { mprotect(pointer(at.get()), length, MprotectFlags::READ | MprotectFlags::WRITE) }.is_err()
+        {
             held.bytes -= size.get();
             return Err(Refused);
         }

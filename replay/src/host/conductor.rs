@@ -74,11 +74,14 @@ pub(super) fn conduct<M: Memory>(
         let work = |index| crew.work(index, &build);
         let others: Vec<_> = (1..threads).map(|index| scope.spawn(move || work(index))).collect();
         let mut all = vec![work(0)];
-        all.extend(others.into_iter().map(|other| other.join().expect("a thread that panics ends the process")));
+        all.extend(
+            others.into_iter().map(|other| other.join().expect("a thread that panics ends the process")),
+        );
         all
     });
     let mut report = crew.conductor.into_inner().unwrap_or_else(PoisonError::into_inner).report;
-    report.physical_peak = resident.growth().filter(|_| report.is_pattern_checked || order.work != Work::None);
+    report.physical_peak =
+        resident.growth().filter(|_| report.is_pattern_checked || order.work != Work::None);
     let (requests, frees): (Vec<_>, Vec<_>) = batches.into_iter().map(|[a, b]| (a, b)).unzip();
     report.alloc = quantiles(requests);
     report.free = quantiles(frees);
@@ -320,19 +323,15 @@ impl<'a> Conductor<'a> {
     }
 
     fn next_sample(&mut self) -> Step {
-        match &mut self.left {
-            Some(0) => self.begin_split(),
-            Some(left) => {
-                let count = self.per_sample.min(*left);
-                *left -= count;
+        let is_short = self.elapsed() < self.order.effort.budget || self.report.samples.len() < LEAST_SAMPLES;
+        match self.left {
+            Some(left @ 1..) => {
+                let count = self.per_sample.min(left);
+                self.left = Some(left - count);
                 Step::Sample(count)
             }
-            None if self.elapsed() < self.order.effort.budget
-                || self.report.samples.len() < LEAST_SAMPLES =>
-            {
-                Step::Sample(self.per_sample)
-            }
-            None => self.begin_split(),
+            None if is_short => Step::Sample(self.per_sample),
+            _ => self.begin_split(),
         }
     }
 

@@ -65,9 +65,8 @@ fn read<T: Plain>(text: &str) -> Option<T> {
 fn write<T: Plain>(text: &str, mut value: T) -> Result<(), String> {
     let new = ptr::from_mut(&mut value).cast::<c_void>();
     // SAFETY: `new` holds a value of that length; jemalloc refuses where it wants another.
-    let code = unsafe {
-        sys::mallctl(name(text).as_ptr(), ptr::null_mut(), ptr::null_mut(), new, size_of::<T>())
-    };
+    let code =
+        unsafe { sys::mallctl(name(text).as_ptr(), ptr::null_mut(), ptr::null_mut(), new, size_of::<T>()) };
     if code == 0 { Ok(()) } else { Err(format!("jemalloc: {text} cannot be set: error {code}")) }
 }
 
@@ -118,9 +117,9 @@ fn mapped() -> Option<Usage> {
 
 fn lock_wait_ns() -> Option<u64> {
     advance();
-    let of_arenas = ARENA_LOCKS.iter().filter_map(|lock| {
-        read::<u64>(&format!("stats.arenas.{ALL_ARENAS}.mutexes.{lock}.total_wait_time"))
-    });
+    let of_arenas = ARENA_LOCKS
+        .iter()
+        .filter_map(|lock| read::<u64>(&format!("stats.arenas.{ALL_ARENAS}.mutexes.{lock}.total_wait_time")));
     let bins = read::<u32>("arenas.nbins")?;
     let of_bins = (0..bins).filter_map(|bin| {
         read::<u64>(&format!("stats.arenas.{ALL_ARENAS}.bins.{bin}.mutex.total_wait_time"))

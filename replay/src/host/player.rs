@@ -288,7 +288,11 @@ impl<'s, M: Memory> Player<'s, M> {
         let as_of = (address, self.memory.releases());
         if self.admitted[at] != as_of && size > 0 {
             if !self.memory.backs(address, size) {
-                return Err(Fault::Outside { buffer, address: Address::new(address), size: Bytes::new(size) });
+                return Err(Fault::Outside {
+                    buffer,
+                    address: Address::new(address),
+                    size: Bytes::new(size),
+                });
             }
             self.admitted[at] = as_of;
         }

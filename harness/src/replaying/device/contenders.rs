@@ -5,6 +5,7 @@ use planlab_replay::cuda::shuffled;
 use planlab_solvers::online;
 use planlab_workloads::{Trace, glob, nearest};
 
+use crate::cli::{ReplayArgs, WorkArg};
 use crate::exit::Failure;
 use crate::planners::suggestion;
 use crate::replaying::contender::PLAN;
@@ -40,29 +41,33 @@ fn wanted(globs: &[String]) -> Result<Vec<&'static str>, Failure> {
     Ok(keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key))).collect())
 }
 
-/// The plans, what is made of them, and the allocators that the globs match.
+/// The plans, what is made of them, and the allocators that the globs match. What a glob matches by the way and cannot
+/// be played so (a graph without kernels, or of several traces) is left out; what is named is not.
 pub(super) fn contenders(
-    plans: Vec<Contender>,
-    globs: &[String],
+    plans: &[Contender],
+    args: &ReplayArgs,
     trace: &Trace,
-    seed: u64,
 ) -> Result<Vec<Contender>, Failure> {
-    let keys = wanted(globs)?;
-    let mut contenders = plans.clone();
-    for key in keys {
+    let mut contenders = plans.to_vec();
+    for key in wanted(&args.allocators)? {
+        let is_named = args.allocators.iter().any(|wanted| wanted == key);
+        if !is_named && key.starts_with("cuda-graph/") && !has_graphs(args) {
+            continue;
+        }
         if key != SHUFFLED && key != GRAPH_PLAN {
             contenders.push(Contender::allocator(key));
             continue;
         }
-        if plans.is_empty() {
-            let is_meant = globs.iter().any(|wanted| wanted == key);
-            if is_meant {
-                return Err(Failure::usage(format!("`{key}` needs a plan: --plan or --planner")));
-            }
+        if plans.is_empty() && is_named {
+            return Err(Failure::usage(format!("`{key}` needs a plan: --plan or --planner")));
         }
-        contenders.extend(plans.iter().filter_map(|plan| derived(key, plan, trace, seed)));
+        contenders.extend(plans.iter().filter_map(|plan| derived(key, plan, trace, args.seed)));
     }
     Ok(contenders)
+}
+
+fn has_graphs(args: &ReplayArgs) -> bool {
+    args.more.is_empty() && matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
 }
 
 /// What a key makes of a plan; a plan that cannot be shuffled has no shuffled twin.

@@ -68,12 +68,12 @@ pub(crate) fn run(
     args: &ReplayArgs,
     sources: &[Source],
     traces: &[Trace],
-    plans: Vec<Contender>,
+    plans: &[Contender],
     cancel: &CancelToken,
     output: Output,
 ) -> Verdict {
     let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
-    let contenders = contenders::contenders(plans, &args.allocators, first, args.seed)?;
+    let contenders = contenders::contenders(plans, args, first)?;
     let subject = subject(sources, traces);
     let settings = settings(args);
     let bar = progress(args.reps.into(), "processes");
