@@ -33,9 +33,9 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     let is_host = args.device == Device::Host;
     let allocators = if is_host { contender::allocators(&args.allocators)? } else { Vec::new() };
     if is_host {
-        refuse_on_host(args)?
+        refuse_on_host(args)?;
     } else {
-        device::check(args)?
+        device::check(args)?;
     }
     let scratch = tempfile::tempdir()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
