@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::process::Command;
 
 use common::{json_lines, planlab, run, write};
 use serde_json::Value;
@@ -226,4 +227,31 @@ fn without_a_driver_the_reason_is_said() {
     assert!(stderr.contains("no replay on a GPU") && !stderr.contains("panicked"), "{stderr}");
     let (stdout, _) = run(folder.path(), &["doctor"], 0);
     assert!(stdout.contains("no replay on a GPU"), "{stdout}");
+}
+
+#[test]
+fn the_recipe_stops_in_time_and_goes_on_by_parts() {
+    let folder = tempdir().expect("a folder");
+    let recipe = |part: &str, limit: &str| {
+        let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/replay-gpu"))
+            .args(["simulated-cuda", part])
+            .env("PLANLAB", env!("CARGO_BIN_EXE_planlab"))
+            .env("STORE", folder.path().join("store"))
+            .env("RECORDS", folder.path().join("records"))
+            .env("LIMIT", limit)
+            .output()
+            .expect("bash runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, says) = recipe("1/1", "0");
+    assert_eq!(code, Some(3), "{says}");
+    assert!(says.contains("5 steps are left"), "{says}");
+    let (code, says) = recipe("5/5", "100");
+    assert_eq!(code, Some(0), "{says}");
+    assert!(says.contains("4 steps of other parts are left"), "{says}");
+    let rows = fs::read_to_string(folder.path().join("store/replays.jsonl")).expect("rows");
+    assert!(rows.lines().count() >= 3 && !folder.path().join("records").exists(), "{says}");
+    let (code, says) = recipe("5/5", "0");
+    assert_eq!(code, Some(0), "what is done is not done again: {says}");
 }
