@@ -241,9 +241,9 @@ fn a_budget_ends_by_itself() {
         work: Work::None,
         threads: NonZeroU32::MIN,
         capacity: None,
-        effort: Effort { budget: Duration::from_millis(30), iterations: None },
+        effort: Effort { budget: Duration::from_millis(200), iterations: None },
     });
     assert_eq!(report.end, End::Complete);
-    assert!(report.is_steady && (52..=1002).contains(&report.warm_up), "{}", report.warm_up);
+    assert!(report.is_steady && (50..=1000).contains(&report.warm_up), "{}", report.warm_up);
     assert!(report.samples.len() >= 5 && report.alloc.is_some() && report.free.is_some(), "{report:?}");
 }
