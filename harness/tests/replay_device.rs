@@ -82,7 +82,7 @@ fn every_contender_of_a_device_has_a_row() {
     assert_eq!(keys, expected);
     for row in &rows {
         assert_eq!((&row["status"], &row["reason"]), (&"complete".into(), &"".into()), "{row}");
-        assert_eq!((&row["device"], &row["work"]), (&"simulated".into(), &"kernels".into()), "{row}");
+        assert_eq!((&row["device"], &row["work"]), (&"simulated-cuda".into(), &"kernels".into()), "{row}");
         assert_eq!(row["samples"].as_array().map(Vec::len), Some(3), "{row}");
         assert!(row["samples"][0]["device_ns"].as_u64() >= Some(1000), "{row}");
         assert!(row["device_name"].as_str().is_some_and(|name| name.contains("no GPU")), "{row}");

@@ -109,7 +109,7 @@ pub(super) trait Driver: Send + Sync {
 /// A device and its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// What rows call it: `cuda:0`, `simulated`.
+    /// What rows call it: `cuda:0`, `simulated-cuda`.
     pub key: String,
     /// The device's name, its driver and what its kernels were compiled by.
     pub name: String,

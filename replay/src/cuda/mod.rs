@@ -43,7 +43,7 @@ pub use shuffled::shuffled;
 ///
 /// let device = Device::simulated(Bytes::new(1 << 30));
 /// assert!(device.info().is_simulated);
-/// let ballast = device.leave(Bytes::new(1 << 20))?;
+/// let ballast = device.leave(Bytes::new(3 << 20))?;
 /// assert_eq!(device.memory()?.free, Bytes::new(2 << 20));
 /// drop(ballast);
 /// assert_eq!(device.memory()?.free, Bytes::new(1 << 30));
@@ -112,7 +112,7 @@ impl Device {
         self.0.memory()
     }
 
-    /// Occupies memory so that about so many bytes are left, up to a granule of 2 MiB more.
+    /// Occupies memory, in granules of 2 MiB, so that at most so many bytes are left.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Device {
     pub fn leave(&self, bytes: Bytes) -> Result<Ballast, DriverError> {
         let free = self.memory()?.free.get();
         let size = free.checked_sub(bytes.get()).ok_or(DriverError::OutOfMemory { size: bytes })?;
-        let size = size / GRANULE * GRANULE;
+        let size = size.next_multiple_of(GRANULE);
         let at = if size > 0 { self.0.malloc(Bytes::new(size))? } else { Address::NULL };
         Ok(Ballast { driver: Arc::clone(&self.0), at })
     }

@@ -325,7 +325,7 @@ impl SimulatedDriver {
             fault: None,
         };
         let name = format!("simulated device of {capacity} bytes, no GPU");
-        let info = DeviceInfo { key: "simulated".to_owned(), name, is_simulated: true };
+        let info = DeviceInfo { key: "simulated-cuda".to_owned(), name, is_simulated: true };
         Self { info, state: Mutex::new(state) }
     }
 

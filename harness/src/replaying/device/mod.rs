@@ -178,7 +178,7 @@ fn ending(
 fn unknown(device: Device) -> DeviceInfo {
     let (key, is_simulated) = match device {
         Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
-        Device::Host | Device::Simulated(_) => ("simulated".to_owned(), true),
+        Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
     };
     DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated }
 }
