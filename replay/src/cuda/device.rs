@@ -17,6 +17,9 @@ use planlab_dsa::{Address, Bytes, DeviceMemory};
 use super::driver::{DeviceInfo, Driver, DriverError, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
 use super::kernels;
 
+/// Bytes of a page where the driver does not say.
+const PAGE: u64 = 2 << 20;
+
 /// A stream that does not wait for the default one.
 const NON_BLOCKING: u32 = 1;
 
@@ -156,7 +159,8 @@ impl CudaDriver {
             pool: default_pool(device)?,
             slots: 0,
             multiprocessors: count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            page: granularity(device)?,
+            // Where ranges cannot be had, only those who want them fail.
+            page: granularity(device).unwrap_or(PAGE),
             graphs: Mutex::default(),
             pieces: Mutex::default(),
         };
