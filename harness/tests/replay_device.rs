@@ -230,6 +230,26 @@ fn without_a_driver_the_reason_is_said() {
 }
 
 #[test]
+fn pools_hold_on_a_device_what_they_hold_elsewhere() {
+    let folder = tempdir().expect("a folder");
+    let mut arguments = vec!["replay", "chainer/alexnet/infer/b1"];
+    // The first two were seen at the real pools; the others are those of an independent simulation.
+    let expected = [
+        ("cupy1-pool", 16_237_568),
+        ("cupy2rc1-pool", 18_557_952),
+        ("pytorch-caching", 25_165_824),
+        ("tensorflow-bfc", 19_922_944),
+    ];
+    expected.iter().for_each(|(key, _)| arguments.extend(["--allocator", key]));
+    arguments.extend(["--device", "simulated-cuda", "--warm-up", "4", "--iterations", "1", "--json"]);
+    let (stdout, _) = run(folder.path(), &arguments, 0);
+    let rows: Vec<Value> = json_lines(&stdout).into_iter().map(|object| object["row"].clone()).collect();
+    for (key, bytes) in expected {
+        assert_eq!(row(&rows, key)["reserved_peak"], bytes, "{key}");
+    }
+}
+
+#[test]
 fn the_recipe_stops_in_time_and_goes_on_by_parts() {
     let folder = tempdir().expect("a folder");
     let recipe = |part: &str, limit: &str| {

@@ -327,3 +327,107 @@ impl Drop for StreamOrdered {
         drop(self.driver.reset_pool());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::simulated::SimulatedDriver;
+
+    const MIB: u64 = 1 << 20;
+
+    fn device() -> Arc<dyn Driver> {
+        Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)))
+    }
+
+    fn memory(strategy: &Strategy<'_>, driver: &Arc<dyn Driver>) -> Memory {
+        Memory::new(strategy, driver).expect("room")
+    }
+
+    fn alloc(memory: &mut Memory, size: u64) -> Result<Address, AllocError> {
+        memory.allocator.alloc(Bytes::new(size), Stream::default())
+    }
+
+    #[test]
+    fn what_is_not_live_is_refused_by_the_driver_too() {
+        for strategy in
+            [Strategy::Malloc, Strategy::MallocAsync(Idle::Keep), Strategy::MallocAsync(Idle::Release)]
+        {
+            let driver = device();
+            let mut memory = memory(&strategy, &driver);
+            let first = alloc(&mut memory, 1000).expect("room");
+            let second = alloc(&mut memory, 1000).expect("room");
+            let stranger = Address::new(first.get() + 16);
+            assert_eq!(memory.allocator.free(stranger), Err(NotLive { address: stranger }));
+            assert_eq!(memory.allocator.free(first), Ok(()));
+            assert_eq!(memory.allocator.free(first), Err(NotLive { address: first }));
+            assert_eq!(alloc(&mut memory, 0), Ok(Address::NULL));
+            assert_eq!(memory.allocator.free(Address::NULL), Ok(()));
+            assert!(memory.holds(second, 1000), "the driver gave it");
+            assert!(matches!(alloc(&mut memory, u64::MAX), Err(AllocError::OutOfMemory { .. })));
+            assert!(matches!(alloc(&mut memory, 80 * MIB), Err(AllocError::OutOfMemory { .. })));
+            assert_eq!(memory.refusals(), 2);
+            if memory.allocator.free(second).is_ok() {
+                drop(memory);
+            }
+            assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+        }
+    }
+
+    #[test]
+    fn what_is_live_goes_back_with_the_contender() {
+        let driver = device();
+        let mut memory = memory(&Strategy::Malloc, &driver);
+        for _ in 0..3 {
+            alloc(&mut memory, 5 * MIB).expect("room");
+        }
+        assert_eq!(memory.allocator.usage().reserved_peak, Bytes::new(15 * MIB));
+        drop(memory);
+        assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+    }
+
+    #[test]
+    fn only_what_a_pool_holds_may_be_touched() {
+        /// Takes one segment when it is made.
+        struct One(Box<dyn Backing>, Address);
+
+        impl OnlineAllocator for One {
+            fn alloc(&mut self, _: Bytes, _: Stream) -> Result<Address, AllocError> {
+                Ok(self.1)
+            }
+
+            fn free(&mut self, _: Address) -> Result<(), NotLive> {
+                Ok(())
+            }
+
+            fn release_cached(&mut self) {
+                self.0.release(self.1);
+            }
+
+            fn usage(&self) -> Usage {
+                Usage::default()
+            }
+        }
+
+        let build = |mut backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            let at = backing.acquire(Bytes::new(4096)).expect("room");
+            Box::new(One(backing, at))
+        };
+        let driver = device();
+        let mut memory = memory(&Strategy::Pool(&build), &driver);
+        let at = alloc(&mut memory, 1).expect("always").get();
+        let cases = [
+            (at, 4096),
+            (at + 4080, 16),
+            (at, 16),
+            (at + 4096, 16),
+            (at - 16, 32),
+            (at, 4112),
+            (u64::MAX, 16),
+        ];
+        let held = cases.map(|(at, size)| memory.holds(Address::new(at), size));
+        assert_eq!(held, [true, true, true, false, false, false, false]);
+        memory.allocator.release_cached();
+        assert!(!memory.holds(Address::new(at), 16), "it was given back");
+        assert_eq!(memory.fault(), None);
+    }
+}

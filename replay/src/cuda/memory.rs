@@ -147,7 +147,8 @@ impl Backing for Segments {
         let end = at.get().checked_add(size.get()).ok_or(Refused)?;
         let range = self.reserved.range(..=at.get()).next_back();
         let fits = range.is_some_and(|(start, &stop)| end <= stop && (at.get() - start).is_multiple_of(page));
-        if !fits || !size.get().is_multiple_of(page) {
+        let is_bare = self.book.held().pages.range(at.get()..end).next().is_none();
+        if !fits || !is_bare || !size.get().is_multiple_of(page) {
             return Err(Refused);
         }
         let mut next = at.get();
@@ -189,7 +190,11 @@ impl Drop for Segments {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::cuda::driver::{Kernel, WORD};
     use crate::cuda::simulated::SimulatedDriver;
 
     const PAGE: u64 = 2 << 20;
@@ -238,6 +243,73 @@ mod tests {
         }
         drop(segments);
         assert_eq!((free(&driver), book.fault()), (8 << 20, None));
+    }
+
+    /// What an allocator above may do. Indices are taken modulo what there is.
+    #[derive(Clone, Copy, Debug)]
+    enum Act {
+        Acquire(u64),
+        Release(usize),
+        ReleaseStranger(u64),
+        Map(u64, u64),
+        Unmap(u64, u64),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let pages = || (0_u64..7, 1_u64..4);
+        let act = prop_oneof![
+            4 => (0_u64..9 * PAGE).prop_map(Act::Acquire),
+            3 => any::<usize>().prop_map(Act::Release),
+            1 => any::<u64>().prop_map(Act::ReleaseStranger),
+            3 => pages().prop_map(|(page, count)| Act::Map(page * PAGE, count * PAGE)),
+            3 => pages().prop_map(|(page, count)| Act::Unmap(page * PAGE, count * PAGE)),
+            1 => (0_u64..8 * PAGE, 0_u64..2 * PAGE).prop_map(|(at, size)| Act::Map(at, size)),
+            1 => any::<(u64, u64)>().prop_map(|(at, size)| Act::Unmap(at, size)),
+        ];
+        vec(act, 1..40)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever is done with segments and ranges, the device is well, all that the book says is memory that can
+        /// be written, and in the end all is given back.
+        #[test]
+        fn the_book_is_what_the_device_has(acts in acts()) {
+            let (driver, mut segments) = device(16 << 20);
+            let book = segments.book();
+            let range = segments.reserve(Bytes::new(8 * PAGE)).expect("addresses").get();
+            let mut held = Vec::new();
+            for act in acts {
+                let place = |at: u64| Address::new(range.wrapping_add(at));
+                match act {
+                    Act::Acquire(size) => held.extend(segments.acquire(Bytes::new(size))),
+                    Act::Release(index) if !held.is_empty() => {
+                        let base = held.swap_remove(index % held.len());
+                        segments.release(base);
+                        prop_assert_eq!(book.around(base.get()), (base.get(), base.get()));
+                    }
+                    Act::Release(_) => {}
+                    Act::ReleaseStranger(base) => segments.release(Address::new(base | 1)),
+                    Act::Map(at, size) => drop(segments.map(place(at), Bytes::new(size))),
+                    Act::Unmap(at, size) => segments.unmap(place(at), Bytes::new(size)),
+                }
+                for at in held.iter().map(|base| base.get()).chain((0..8).map(|page| range + page * PAGE)) {
+                    let (start, end) = book.around(at);
+                    let kernel = Kernel::Fill { at: Address::new(start), words: (end - start) / WORD, seed: at };
+                    write(&driver, kernel);
+                }
+                prop_assert!(driver.synchronise().is_ok());
+            }
+            drop(segments);
+            prop_assert_eq!((free(&driver), book.fault()), (16 << 20, None));
+        }
+    }
+
+    #[allow(unsafe_code, reason = "kernels are launched")]
+    fn write(driver: &Arc<dyn Driver>, kernel: Kernel) {
+        // SAFETY: a simulated device checks every access.
+        unsafe { driver.launch(kernel) }.expect("no fault so far");
     }
 
     #[test]
