@@ -75,6 +75,25 @@ check:
 # criterion benchmarks (all, or those whose name holds FILTER)
 bench FILTER="":
     cargo bench --package planlab-dsa --package planlab-solvers --package planlab-workloads -- {{FILTER}}
+    cargo bench --package planlab --bench allocators -- {{FILTER}}
+
+# Miri over what hands out memory and writes it: allocators of dsa, plans, patterns, on memory of the heap (needs
+# nightly with miri; skipped, and said so, without it)
+miri:
+    @if cargo +nightly miri --version >/dev/null 2>&1; then \
+       export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" PROPTEST_CASES=4; \
+       cargo +nightly miri test --package planlab-dsa --lib online; \
+       cargo +nightly miri test --package planlab-replay --no-default-features --lib -- pattern sequence; \
+       cargo +nightly miri test --package planlab-replay --no-default-features --test planned --test hostile; \
+     else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
+
+# the tests of replays under the address sanitizer (needs nightly; skipped, and said so, without it)
+asan TARGET="x86_64-unknown-linux-gnu":
+    @if cargo +nightly --version >/dev/null 2>&1; then \
+       export RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan; \
+       cargo +nightly test --target {{TARGET}} --package planlab-replay --no-default-features --lib --tests; \
+       cargo +nightly test --target {{TARGET}} --package planlab --no-default-features --test hostile; \
+     else echo "asan: skipped, a nightly toolchain is missing (rustup toolchain install nightly)"; fi
 
 # write the golden heights anew; say why in CHANGELOG.md under "Affects results"
 bless:
@@ -84,6 +103,11 @@ bless:
 # start a planner: one file with its page, its tests and its place in the registry
 new-planner NAME:
     scripts/new-planner {{NAME}}
+
+# replays on a GPU: a lean build, recorded nets in steps that resume, records with a README; `simulated-cuda` tries the
+# recipe without one, PART I/N plays every N-th step
+replay-gpu DEVICE="cuda:0" PART="1/1":
+    scripts/replay-gpu {{DEVICE}} {{PART}}
 
 # fuzz a parser for SECONDS (needs nightly and cargo-fuzz; skipped, and said so, without them)
 fuzz TARGET="trace" SECONDS="60":

@@ -17,6 +17,7 @@ mod planners;
 mod provenance;
 mod quantity;
 mod ratios;
+mod replaying;
 mod runner;
 mod selection;
 mod table;
@@ -66,6 +67,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Verify(args) => verbs::check::verify(&args, output),
         Verb::Bound(args) => verbs::check::bound(&args, output),
         Verb::Simulate(args) => verbs::simulate::run(&args, output),
+        Verb::Replay(args) => verbs::replay::run(&args, output),
         Verb::Generate(args) => verbs::convert::generate(&args, output),
         Verb::Import(args) => verbs::convert::import(&args, output),
         Verb::Export(args) => verbs::convert::export(&args, output),
@@ -81,6 +83,8 @@ fn run(cli: Cli) -> Verdict {
         Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => isolation::child::serve(),
+        Verb::RunReplay => replaying::child::serve(),
+        Verb::RunDeviceReplay => replaying::device::child::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),
     }
 }

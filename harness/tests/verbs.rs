@@ -6,9 +6,9 @@ use common::{json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 17] = [
-    "list", "bench", "plan", "compare", "verify", "bound", "simulate", "generate", "import", "export",
-    "show", "report", "merge", "audit", "doctor", "diff", "scale",
+const VERBS: [&str; 18] = [
+    "list", "bench", "plan", "compare", "verify", "bound", "simulate", "replay", "generate", "import",
+    "export", "show", "report", "merge", "audit", "doctor", "diff", "scale",
 ];
 
 const TRACE: &str =

@@ -98,7 +98,7 @@ pub struct ReplayRow {
     pub planner: Option<String>,
     /// Digest of the plan.
     pub plan: Option<String>,
-    /// `simulated`, `host`, `cuda:0`.
+    /// `simulated`, `host`, `cuda:0`, `simulated-cuda` (what stands for a GPU in tests: its times mean nothing).
     pub device: String,
     /// What the device calls itself, with its driver; empty on the host.
     pub device_name: String,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use planlab_dsa::{Budget, Bytes, CancelToken, Instance, Outcome, Planner, execute_observed};
 use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::Serialize;
 
 use super::mailbox::Mailbox;
 use super::protocol::{Answer, CellRequest, Reply, Request};
@@ -49,7 +50,7 @@ pub(crate) fn serve() -> Verdict {
 }
 
 /// Keeps stdout for the protocol: what planners and solvers print goes to stderr from now on.
-fn private_stdout() -> io::Result<File> {
+pub(crate) fn private_stdout() -> io::Result<File> {
     let private: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(io::stderr())?;
     Ok(File::from(private))
@@ -67,15 +68,19 @@ pub(crate) fn die_with_parent(parent: u32) -> Result<(), crate::exit::Failure> {
     }
 }
 
-fn tell(channel: &mut File, reply: &Reply) -> io::Result<()> {
+pub(crate) fn tell(channel: &mut File, reply: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     channel.write_all(&line)
 }
 
+/// A dead child is a row, not a file of its memory.
+pub(crate) fn leave_no_core() -> io::Result<()> {
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
+}
+
 fn restrict(request: &Request) -> io::Result<()> {
-    // A dead planner is a row, not a file of its memory.
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    leave_no_core()?;
     if let Some(bytes) = request.address_space {
         setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use planlab_dsa::{Bound, CancelToken, Instance, Plan};
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
 
 use super::limits::{Cgroup, Mechanism};
 use super::mailbox;
@@ -160,7 +161,7 @@ fn spawn() -> io::Result<Child> {
         .spawn()
 }
 
-fn send(child: &mut Child, request: &Request) {
+pub(crate) fn send(child: &mut Child, request: &impl Serialize) {
     if let Some(mut stdin) = child.stdin.take() {
         let mut line = serde_json::to_vec(request).expect("a request is plain data");
         line.push(b'\n');
@@ -181,7 +182,7 @@ fn read_lines(child: &mut Child, sender: Sender<News>) {
     });
 }
 
-fn read_tail(child: &mut Child) -> thread::JoinHandle<String> {
+pub(crate) fn read_tail(child: &mut Child) -> thread::JoinHandle<String> {
     let stderr = child.stderr.take();
     thread::spawn(move || {
         let mut tail = Vec::new();
@@ -312,7 +313,7 @@ fn terminate(child: &mut Child, news: &Receiver<News>) -> Vec<Vec<u8>> {
     lines
 }
 
-fn signal(child: &Child, signal: Signal) {
+pub(crate) fn signal(child: &Child, signal: Signal) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // The group is gone where the child has ended.
         let _ = kill_process_group(group, signal);
@@ -320,7 +321,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 /// Waits for the child, then makes sure that nothing it started is left.
-fn reap(child: &mut Child) -> io::Result<ExitStatus> {
+pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
     let patience = Instant::now() + GRACE;
     while Instant::now() < patience {
         if let Some(status) = child.try_wait()? {
@@ -342,7 +343,7 @@ fn blame_memory(end: &mut Result<Answer, Death>) {
     }
 }
 
-fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
+pub(crate) fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
     // Where no cgroup tells: Rust's and C++'s words for an allocation that failed.
     let failed = ["memory allocation of ", "std::bad_alloc"].iter().any(|words| stderr.contains(words));
     if ran_out_of_memory || failed {

@@ -71,7 +71,7 @@ fn findings() -> Vec<Finding> {
         },
         Finding { topic: "mailboxes", ok: Path::new("/dev/shm").is_dir(), says: mailboxes() },
         solvers(),
-        Finding { topic: "gpu", ok: gpu(), says: gpu_text() },
+        gpu(),
     ]
 }
 
@@ -88,14 +88,9 @@ fn solvers() -> Finding {
     Finding { topic: "planners", ok: mip, says }
 }
 
-fn gpu() -> bool {
-    Path::new("/proc/driver/nvidia/version").exists()
-}
-
-fn gpu_text() -> String {
-    if gpu() {
-        "an NVIDIA driver is loaded".to_owned()
-    } else {
-        "no NVIDIA driver: no replay on a GPU".to_owned()
-    }
+/// Loads the driver; no device is touched.
+fn gpu() -> Finding {
+    let found = planlab_replay::cuda::probe();
+    let ok = found.is_ok();
+    Finding { topic: "gpu", ok, says: found.unwrap_or_else(|error| format!("{error}: no replay on a GPU")) }
 }

@@ -12,6 +12,7 @@ pub(crate) mod list;
 pub(crate) mod picture;
 pub(crate) mod plan;
 pub(crate) mod ratios;
+pub(crate) mod replay;
 pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;

@@ -7,8 +7,9 @@ use planlab_dsa::{Address, Backing, Refused};
 
 use super::heap::{BlockId, Heap, Index, State};
 
-/// The addresses of the range, in bytes; more than any device has memory.
-pub(super) const LIMIT: u64 = 1 << 46;
+/// The addresses of the range, in bytes; more than any device has memory, and few enough for a process to have many
+/// such ranges.
+pub(super) const LIMIT: u64 = 1 << 42;
 
 pub(super) struct OneRegion<I> {
     pub(super) heap: Heap<I>,

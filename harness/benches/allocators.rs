@@ -1,0 +1,67 @@
+//! Time for a request with its free: of every online allocator, and of a plan, on memory that is only counted.
+//!
+//! Groups are workloads: `allocators/chainer/alexnet/infer/b1/tlsf`, `.../plan`. An element is a request with its
+//! free; each measured propagation begins and ends without live blocks, after three that were not measured.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use planlab_dsa::{
+    Address, Backing, Budget, Bytes, Instance, OnlineAllocator, Requests, Simulated, Stream, execute,
+};
+use planlab_replay::{Kind, Planned, Sequence};
+use planlab_solvers::online::registry;
+use planlab_workloads::Catalog;
+
+const WORKLOADS: [&str; 3] =
+    ["chainer/alexnet/infer/b1", "chainer/googlenet/train/b32", "chainer/resnet50/train/b32"];
+/// The planner of the plan.
+const PLANNER: &str = "best-fit";
+
+/// An allocator that is not called through a table, as the loop of a replay calls it.
+fn propagate<A: OnlineAllocator + ?Sized>(memory: &mut A, sequence: &Sequence, addresses: &mut [Address]) {
+    for (kind, buffers) in sequence.runs() {
+        for &buffer in buffers {
+            let at = buffer as usize;
+            if kind == Kind::Alloc {
+                let size = Bytes::new(sequence.sizes()[at]);
+                addresses[at] = black_box(memory.alloc(size, Stream::default()).expect("no limit"));
+            } else {
+                memory.free(addresses[at]).expect("live");
+            }
+        }
+    }
+    memory.end_propagation();
+}
+
+fn planned(instance: &Instance) -> Planned {
+    let planner = planlab_solvers::planner(PLANNER).expect("registered");
+    let outcome = execute(&*planner, instance, Budget::default(), 0);
+    Planned::new(&outcome.best.expect("a plan"), Box::new(Simulated::new())).expect("a segment")
+}
+
+fn allocators(criterion: &mut Criterion) {
+    for workload in WORKLOADS {
+        let trace = Catalog::new(None).load(workload).expect("a workload");
+        let sequence = Sequence::new(&Requests::new(&trace.instance));
+        let mut group = criterion.benchmark_group(format!("allocators/{workload}"));
+        group.sample_size(10).throughput(Throughput::Elements(sequence.requests()));
+        let mut addresses = vec![Address::NULL; sequence.sizes().len()];
+        let mut plan = planned(&trace.instance);
+        group.bench_function(BenchmarkId::from_parameter("plan"), |bencher| {
+            bencher.iter(|| propagate(&mut plan, &sequence, &mut addresses));
+        });
+        for entry in registry() {
+            let backing: Box<dyn Backing> = Box::new(Simulated::new());
+            let mut memory = entry.build(backing);
+            (0..3).for_each(|_| propagate(memory.as_mut(), &sequence, &mut addresses));
+            group.bench_function(BenchmarkId::from_parameter(entry.key), |bencher| {
+                bencher.iter(|| propagate(memory.as_mut(), &sequence, &mut addresses));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, allocators);
+criterion_main!(benches);

@@ -1,0 +1,94 @@
+//! Who is to be played.
+
+use planlab_dsa::{Digest, Plan};
+use planlab_replay::host::Malloc;
+use planlab_solvers::online;
+use planlab_workloads::{glob, nearest};
+
+use super::saboteur;
+use crate::exit::Failure;
+use crate::planners::suggestion;
+
+/// The contender that hands out nothing.
+pub(crate) const EMPTY_LOOP: &str = "empty-loop";
+/// The contender that serves from a plan.
+pub(crate) const PLAN: &str = "plan";
+
+/// A contender, as a row names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contender {
+    /// `plan`, or the key of an allocator.
+    pub(crate) key: String,
+    /// Who planned, where a planner of ours did.
+    pub(crate) planner: Option<String>,
+    /// What `plan` plays.
+    pub(crate) plan: Option<Plan>,
+}
+
+impl Contender {
+    pub(crate) fn allocator(key: &str) -> Self {
+        let planner = (key == "profile-guided").then(|| "best-fit".to_owned());
+        Self { key: key.to_owned(), planner, plan: None }
+    }
+
+    pub(crate) fn plan(planner: Option<&str>, plan: Plan) -> Self {
+        Self { key: PLAN.to_owned(), planner: planner.map(str::to_owned), plan: Some(plan) }
+    }
+
+    /// The digest of the plan.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.plan.as_ref().map(Digest::of_plan)
+    }
+
+    /// What people see: `plan (portfolio)`.
+    pub(crate) fn name(&self) -> String {
+        match (&self.planner, &self.plan) {
+            (Some(planner), Some(_)) => format!("{} ({planner})", self.key),
+            _ => self.key.clone(),
+        }
+    }
+}
+
+/// The keys of all allocators that the host can play.
+fn keys() -> Vec<&'static str> {
+    let mut keys = online::keys();
+    keys.extend(Malloc::ALL.map(Malloc::key));
+    keys.push(EMPTY_LOOP);
+    keys.extend(saboteur::keys());
+    keys
+}
+
+/// The allocators that one of the globs matches; one that matches nothing is an error.
+pub(crate) fn allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
+    let keys = keys();
+    for wanted in globs {
+        if !keys.iter().any(|key| glob(wanted, key)) {
+            let near = nearest(wanted, keys.iter().copied());
+            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", suggestion(&near))));
+        }
+    }
+    let wanted = keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key)));
+    Ok(wanted.map(Contender::allocator).collect())
+}
+
+/// The allocator of the operating system, or one that processes use, of that key.
+pub(crate) fn malloc(key: &str) -> Option<Malloc> {
+    Malloc::ALL.into_iter().find(|malloc| malloc.key() == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_name_pools_and_mallocs_alike() {
+        let keys = |globs: &[&str]| {
+            let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+            allocators(&globs).map(|found| found.into_iter().map(|one| one.key).collect::<Vec<_>>())
+        };
+        let found = keys(&["jemalloc*", "tlsf"]).expect("they are there");
+        assert_eq!(found, ["tlsf", "jemalloc", "jemalloc/oversize-1m", "jemalloc/one-arena"]);
+        let failure = keys(&["jemaloc"]).expect_err("there is none");
+        assert!(failure.message().contains("jemalloc"), "{}", failure.message());
+    }
+}

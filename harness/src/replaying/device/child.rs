@@ -1,0 +1,137 @@
+//! The child's side of a device's replay: the hidden verb `run-device-replay`.
+
+use std::io::{self, BufRead};
+
+use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
+use planlab_replay::cuda::{Builder, Contender, DriverError, Idle, Score, Strategy, compete};
+use planlab_workloads::Trace;
+
+use super::contenders::{GRAPH_PLAN, is_planned};
+use super::protocol::{Player, Reply, Request};
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input;
+use crate::isolation::child::{die_with_parent, leave_no_core, private_stdout, tell};
+use crate::replaying::child::build;
+use crate::replaying::protocol::requests;
+
+/// Reads a request from stdin and plays it.
+pub(crate) fn serve() -> Verdict {
+    let mut channel = private_stdout()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let request: Request = serde_json::from_str(&line)?;
+    die_with_parent(request.parent)?;
+    leave_no_core()?;
+    let played = traces(&request).and_then(|traces| perform(&request, &traces));
+    let (reply, exit) = match played {
+        Ok(reply) => (reply, Exit::Complete),
+        Err(failure) => (Reply::Unreadable { reason: failure.message() }, failure.exit),
+    };
+    tell(&mut channel, &reply)?;
+    Ok(exit)
+}
+
+fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
+    request.sources.iter().map(input::open).collect()
+}
+
+/// Plays all contenders in this process.
+fn perform(request: &Request, traces: &[Trace]) -> Result<Reply, Failure> {
+    let scores: Vec<Score> = traces.iter().map(|trace| score(trace, request.operation_ns)).collect();
+    let plans = plans(request, traces)?;
+    let builders: Vec<Box<Builder>> = request.contenders.iter().map(builder).collect();
+    let players = request.contenders.iter().zip(&plans).zip(&builders);
+    let contenders = players.map(|((player, plan), builder)| Contender {
+        key: player.key.clone(),
+        strategy: strategy(&player.key, plan.as_ref(), builder),
+    });
+    let contenders: Vec<Contender<'_>> = contenders.collect();
+    let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
+    let device = match super::open(request.device) {
+        Ok(device) => device,
+        Err(error) => return Ok(unavailable(error)),
+    };
+    let ballast = request.capacity.map(|bytes| device.leave(Bytes::new(bytes))).transpose();
+    let _ballast = match ballast {
+        Ok(ballast) => ballast,
+        Err(error) => return Ok(unavailable(error)),
+    };
+    let performances = compete(&device, &scores, &contenders, &request.protocol);
+    Ok(Reply::Played { device: device.info().clone(), performances })
+}
+
+fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {
+    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+    let verified = |player: &Player| match &player.plan {
+        Some(plan) => Ok(Some(first.instance.verify(plan.clone())?)),
+        None => Ok(None),
+    };
+    request.contenders.iter().map(verified).collect()
+}
+
+fn builder(player: &Player) -> Box<Builder> {
+    let key = player.key.clone();
+    Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { build(&key, backing) })
+}
+
+fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Builder) -> Strategy<'a> {
+    match (key, plan) {
+        (GRAPH_PLAN, Some(plan)) => Strategy::GraphPlan(plan),
+        (key, Some(plan)) if is_planned(key) => Strategy::Plan(plan),
+        ("cuda-malloc", _) => Strategy::Malloc,
+        ("cuda-malloc-async/keep", _) => Strategy::MallocAsync(Idle::Keep),
+        ("cuda-malloc-async/release", _) => Strategy::MallocAsync(Idle::Release),
+        ("cuda-graph/async", _) => Strategy::GraphAsync,
+        _ => Strategy::Pool(builder),
+    }
+}
+
+/// The requests of a trace, and how long its operations take: all the same, or as it was recorded.
+fn score(trace: &Trace, operation_ns: Option<u64>) -> Score {
+    let score = Score::new(&requests(trace));
+    let same = operation_ns.map(|nanoseconds| vec![nanoseconds; trace.instance.len()]);
+    match same.or_else(|| recorded(trace)) {
+        Some(times) => score.with_operations(times),
+        None => score,
+    }
+}
+
+/// Nanoseconds from each request to the next, of a trace whose steps are nanoseconds.
+fn recorded(trace: &Trace) -> Option<Vec<u64>> {
+    let steps: Option<Vec<(u64, u64)>> =
+        trace.labels.buffers.iter().map(|label| label.original_steps).collect();
+    let steps = steps?;
+    let last = steps.iter().map(|&(_, end)| end).max()?;
+    let mut order: Vec<usize> = (0..steps.len()).collect();
+    order.sort_by_key(|&buffer| (steps[buffer].0, buffer));
+    let nexts = order.iter().skip(1).map(|&buffer| steps[buffer].0).chain([last]);
+    let mut times = vec![0; steps.len()];
+    for (&buffer, next) in order.iter().zip(nexts) {
+        times[buffer] = next.saturating_sub(steps[buffer].0);
+    }
+    Some(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_workloads::ReadOptions;
+    use planlab_workloads::formats::read_trace;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_lasts_until_the_next_request() {
+        let text = "# rank-steps: yes\nid,lower,upper,size\na,1000,9000,8\nb,4000,5000,8\nc,4000,7000,8\n";
+        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
+        assert_eq!(recorded(&trace), Some(vec![3000, 0, 5000]));
+        assert!(score(&trace, None).has_operations());
+    }
+
+    #[test]
+    fn steps_that_are_no_times_say_nothing() {
+        let text = "id,lower,upper,size\na,0,2,8\nb,1,3,8\n";
+        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
+        assert_eq!(recorded(&trace), None);
+        assert!(!score(&trace, None).has_operations() && score(&trace, Some(5)).has_operations());
+    }
+}

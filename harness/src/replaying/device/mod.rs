@@ -1,0 +1,249 @@
+//! Replays on a device: one child process for each repetition, in which all contenders take turns.
+//!
+//! A device has one memory, so that contenders are played one after another in one process, each from nothing; what
+//! one of them breaks ends the process and costs the rows of its repetition.
+
+pub(crate) mod child;
+mod contenders;
+mod protocol;
+mod row;
+mod table;
+
+use planlab_dsa::{Bytes, CancelToken, Digest};
+use planlab_replay::Sequence;
+use planlab_replay::cuda::{self, DeviceInfo, DriverError, End, Performance, Protocol, Work};
+use planlab_results::replay::{ReplayRow, ReplayWork};
+use planlab_workloads::{Trace, expected};
+
+use self::protocol::{Player, Reply, Request};
+use self::row::{Settings, Subject, row};
+use super::protocol::requests;
+use super::row::{append_rows, died};
+use super::supervisor::{self, Talk};
+use super::{Contender, table as shared};
+use crate::bench::progress;
+use crate::cli::{Device, ReplayArgs, WorkArg};
+use crate::exit::{Exit, Failure, Verdict};
+use crate::input::Source;
+use crate::isolation::Death;
+use crate::output::{Output, note};
+use crate::provenance;
+use crate::quantity::nanoseconds;
+use crate::runner::now_ns;
+use crate::verbs::replay::exit_of;
+
+/// Timed propagations of a process where it is not said how many.
+const TIMED: u32 = 200;
+/// Propagations before them, where it is not said.
+const WARM_UP: u32 = 50;
+/// The most, as a multiple, and how often the reserved bytes are to be the same.
+const WARM_UP_MOST: u32 = 4;
+const STEADY: u32 = 20;
+
+/// Opens a device.
+pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
+    match device {
+        Device::Host => Err(DriverError::Unavailable { reason: "the host is no device".to_owned() }),
+        Device::Cuda(ordinal) => cuda::Device::cuda(ordinal),
+        Device::Simulated(bytes) => Ok(cuda::Device::simulated(Bytes::new(bytes))),
+    }
+}
+
+/// Says at once that a device is not there, or cannot do what is asked.
+pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
+    if matches!(args.work, WorkArg::Pages | WorkArg::Pattern) {
+        return Err(Failure::usage("on a device, --work is none, kernels or operations"));
+    }
+    if args.threads != [1] {
+        return Err(Failure::usage("a device is played by one thread"));
+    }
+    if matches!(args.device, Device::Cuda(_)) {
+        cuda::probe().map_err(|error| Failure::usage(format!("no replay on a GPU: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Plays the traces, one propagation each, on all contenders.
+pub(crate) fn run(
+    args: &ReplayArgs,
+    sources: &[Source],
+    traces: &[Trace],
+    plans: &[Contender],
+    cancel: &CancelToken,
+    output: Output,
+) -> Verdict {
+    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+    let contenders = contenders::contenders(plans, args, first)?;
+    let subject = subject(sources, traces);
+    let settings = settings(args);
+    let bar = progress(args.reps.into(), "processes");
+    let mut rows: Vec<ReplayRow> = Vec::new();
+    for repetition in 0..args.reps {
+        let (started_ns, provenance) = (now_ns(), provenance::here(1));
+        let request = request(args, sources, &contenders, &settings, repetition);
+        let talk = supervisor::talk("run-device-replay", None, &request, args.time_limit, cancel)?;
+        if cancel.is_cancelled() {
+            break;
+        }
+        bar.inc(1);
+        let (device, performances) = ending(&talk, args, contenders.len())?;
+        let made = contenders.iter().zip(&performances).map(|(contender, played)| {
+            let when = (repetition, started_ns);
+            row(&subject, contender, &settings, when, &device, played, provenance.clone())
+        });
+        let made: Vec<ReplayRow> = made.collect();
+        if let Some(folder) = &args.out {
+            append_rows(folder, &made)?;
+        }
+        if output.json {
+            made.iter().try_for_each(|row| output.value(&shared::object(row, "")))?;
+        }
+        rows.extend(made);
+    }
+    bar.finish_and_clear();
+    if !output.json {
+        output.text(&(head(&subject, args, &rows) + &table::table(&rows)))?;
+    }
+    Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
+}
+
+fn settings(args: &ReplayArgs) -> Settings {
+    let work = match args.work {
+        WorkArg::Kernels => Work::Kernels,
+        WorkArg::Operations => Work::Operations,
+        WorkArg::None | WorkArg::Pages | WorkArg::Pattern => Work::None,
+    };
+    let warm_up = args.warm_up.unwrap_or(WARM_UP);
+    let protocol = Protocol {
+        work,
+        warm_up,
+        warm_up_most: warm_up.saturating_mul(WARM_UP_MOST),
+        steady: STEADY,
+        timed: args.iterations.unwrap_or(TIMED),
+        budget: args.seconds,
+        rounds: args.rounds,
+        seed: args.seed,
+    };
+    let operation_ns = args.operation_time.map(nanoseconds);
+    Settings { protocol, operation_ns, capacity: args.capacity }
+}
+
+/// Each process has an order of its own.
+fn request(
+    args: &ReplayArgs,
+    sources: &[Source],
+    contenders: &[Contender],
+    settings: &Settings,
+    repetition: u32,
+) -> Request {
+    let player = |contender: &Contender| Player { key: contender.key.clone(), plan: contender.plan.clone() };
+    let seed = settings.protocol.seed.wrapping_add(repetition.into());
+    Request {
+        sources: sources.to_vec(),
+        parent: std::process::id(),
+        device: args.device,
+        contenders: contenders.iter().map(player).collect(),
+        protocol: Protocol { seed, ..settings.protocol },
+        operation_ns: settings.operation_ns,
+        capacity: settings.capacity,
+    }
+}
+
+/// What became of a child: the device, and what each contender came to.
+fn ending(
+    talk: &Talk,
+    args: &ReplayArgs,
+    contenders: usize,
+) -> Result<(DeviceInfo, Vec<Performance>), Failure> {
+    let broken = |reason: String| {
+        let one = Performance { end: End::Failed, reason, ..Performance::default() };
+        Ok((unknown(args.device), vec![one; contenders]))
+    };
+    let death = |death: &Death| broken(died(death, &talk.stderr, args.time_limit).1);
+    let answer = match &talk.answer {
+        Ok(answer) => answer,
+        Err(killed) => return death(killed),
+    };
+    match serde_json::from_slice(answer) {
+        Ok(Reply::Played { device, performances }) if performances.len() == contenders => {
+            Ok((device, performances))
+        }
+        Ok(Reply::Unreadable { reason } | Reply::Unavailable { reason }) => Err(Failure::usage(reason)),
+        Ok(Reply::Played { .. }) => broken("the child spoke of other contenders".to_owned()),
+        Err(_) => death(&talk.death()),
+    }
+}
+
+/// A device whose process died before it could name it.
+fn unknown(device: Device) -> DeviceInfo {
+    let (key, is_simulated) = match device {
+        Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
+        Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
+    };
+    DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated }
+}
+
+fn subject(sources: &[Source], traces: &[Trace]) -> Subject {
+    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace))).collect();
+    let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let instance = match traces {
+        [one] => one.instance.digest(),
+        _ => Digest::of_bytes(digests.join("\n").as_bytes()),
+    };
+    let retained = match names.as_slice() {
+        [one] => expected::expected().propagation(one).map(|known| known.parameters.get()),
+        _ => None,
+    };
+    Subject {
+        name: shared_part(&names),
+        sequence: if names.len() > 1 { names } else { Vec::new() },
+        instance,
+        requests: sequences.iter().map(Sequence::requests).sum(),
+        peak: sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0),
+        retained,
+    }
+}
+
+/// The parts of keys that all have at their begin: `chainer/seq2seq/train/b32`.
+fn shared_part(names: &[String]) -> String {
+    let [first, others @ ..] = names else { return String::new() };
+    let is_shared = |count: &usize| {
+        let parts: Vec<&str> = first.split('/').take(*count).collect();
+        others.iter().all(|other| other.split('/').take(*count).eq(parts.iter().copied()))
+    };
+    let count = (1..=first.split('/').count()).rev().find(is_shared);
+    match count {
+        Some(count) => first.split('/').take(count).collect::<Vec<&str>>().join("/"),
+        None => "sequence".to_owned(),
+    }
+}
+
+fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
+    let work = match rows.first().map(|row| row.work) {
+        Some(ReplayWork::Kernels) => "kernels write and read every buffer",
+        Some(ReplayWork::Operations) => {
+            "kernels write and read every buffer, and work as long as operations do"
+        }
+        _ => "no kernels, the driver's own calls alone",
+    };
+    let device = rows.first().map_or("", |row| row.device_name.as_str());
+    if matches!(args.device, Device::Simulated(_)) {
+        note("a simulated device: times of its kernels are no measurements");
+    }
+    let Subject { name, requests, peak, .. } = subject;
+    format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n{device}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_keys_have_a_name_together() {
+        let of = |names: &[&str]| shared_part(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["a/b/c"]), "a/b/c");
+        assert_eq!(of(&["a/b/c", "a/b/d", "a/b"]), "a/b");
+        assert_eq!(of(&["a/b", "c/b"]), "sequence");
+    }
+}

@@ -1,0 +1,175 @@
+//! From what a contender came to on a device to a row.
+
+use std::time::Duration;
+
+use planlab_dsa::Digest;
+use planlab_replay::cuda::{DeviceInfo, End, Performance, Protocol, Sample, Work};
+use planlab_results::Provenance;
+use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+
+use crate::quantity::nanoseconds;
+use crate::replaying::Contender;
+
+/// What is played.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    /// The workload's key, or what those of several share.
+    pub(super) name: String,
+    /// The keys of the propagations, where there are several.
+    pub(super) sequence: Vec<String>,
+    pub(super) instance: Digest,
+    pub(super) requests: u64,
+    /// The most bytes of requests live at once.
+    pub(super) peak: u64,
+    /// Bytes of what lives from before the propagation to after it.
+    pub(super) retained: Option<u64>,
+}
+
+/// How it is played.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) protocol: Protocol,
+    pub(super) operation_ns: Option<u64>,
+    pub(super) capacity: Option<u64>,
+}
+
+/// The row of a contender in one process.
+pub(super) fn row(
+    subject: &Subject,
+    contender: &Contender,
+    settings: &Settings,
+    (repetition, started_ns): (u32, u64),
+    device: &DeviceInfo,
+    played: &Performance,
+    provenance: Provenance,
+) -> ReplayRow {
+    let is_complete = played.end == End::Complete;
+    let (steps, propagations) = played.search_steps;
+    let has_kernels = settings.protocol.work != Work::None;
+    ReplayRow {
+        schema: REPLAY_SCHEMA,
+        cell: cell(subject, contender, settings, device),
+        repetition,
+        suite: String::new(),
+        workload: subject.name.clone(),
+        sequence: subject.sequence.clone(),
+        instance: subject.instance.to_string(),
+        requests: subject.requests,
+        contender: contender.key.clone(),
+        planner: contender.planner.clone(),
+        plan: contender.digest().map(|digest| digest.to_string()),
+        device: device.key.clone(),
+        device_name: device.name.clone(),
+        work: work(settings.protocol.work),
+        threads: 1,
+        capacity: settings.capacity,
+        status: status(played.end),
+        reason: reason(played),
+        warm_up: played.warm_up,
+        is_steady: played.is_steady && is_complete,
+        samples: played.samples.iter().map(|one| sample(one, has_kernels)).collect(),
+        alloc: call_time(&played.alloc),
+        free: call_time(&played.free),
+        requested_peak: subject.peak,
+        retained: subject.retained,
+        reserved_peak: played.reserved_peak,
+        used_peak: Some(played.used_peak).filter(|&peak| peak > 0),
+        physical_peak: Some(played.physical_peak),
+        device_allocations: played.device_allocations,
+        search_steps: steps / propagations.max(1),
+        lock_wait_ns: None,
+        started_ns,
+        provenance,
+    }
+}
+
+/// What went wrong; a contender that was served after the device had no room is complete, and says so.
+fn reason(played: &Performance) -> String {
+    match played.refusals {
+        0 => played.reason.clone(),
+        count if played.reason.is_empty() => {
+            format!("the device had no room {count} times; then it was served")
+        }
+        count => format!("{} (the device had no room {count} times)", played.reason),
+    }
+}
+
+/// Digest of what makes the row but for the repetition. A device and its driver are part of it.
+fn cell(subject: &Subject, contender: &Contender, settings: &Settings, device: &DeviceInfo) -> String {
+    let plan = contender.digest().map(|digest| digest.to_string());
+    let parts = serde_json::json!([
+        "device replay 1",
+        subject.instance.to_string(),
+        contender.key,
+        contender.planner,
+        plan,
+        device,
+        settings.protocol,
+        settings.operation_ns,
+        settings.capacity,
+    ]);
+    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+}
+
+const fn status(end: End) -> ReplayStatus {
+    match end {
+        End::Complete => ReplayStatus::Complete,
+        End::OutOfMemory => ReplayStatus::OutOfMemory,
+        End::Corrupt => ReplayStatus::Corrupt,
+        End::Unavailable => ReplayStatus::Unavailable,
+        End::Failed => ReplayStatus::Failed,
+    }
+}
+
+const fn work(work: Work) -> ReplayWork {
+    match work {
+        Work::None => ReplayWork::None,
+        Work::Kernels => ReplayWork::Kernels,
+        Work::Operations => ReplayWork::Operations,
+    }
+}
+
+fn sample(sample: &Sample, has_kernels: bool) -> ReplaySample {
+    let time = |time: Duration| nanoseconds(time);
+    ReplaySample {
+        propagations: sample.propagations,
+        wall_ns: time(sample.wall),
+        cpu_ns: None,
+        enqueue_ns: has_kernels.then(|| time(sample.enqueue)),
+        device_ns: sample.device.map(time),
+        reserved: Some(sample.reserved),
+        plans: sample.planning.map(|(plans, _)| plans),
+        planning_ns: sample.planning.map(|(_, spent)| time(spent)),
+    }
+}
+
+/// Quantiles of picoseconds; none of none.
+fn call_time(batches: &[u64]) -> Option<CallTime> {
+    let mut sorted = batches.to_vec();
+    sorted.sort_unstable();
+    let last = sorted.len().checked_sub(1)?;
+    let (median_ps, p99_ps) = (sorted[last / 2], sorted[last - last / 100]);
+    Some(CallTime { median_ps, p99_ps, batches: sorted.len() as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_batches() {
+        assert_eq!(call_time(&[]), None);
+        let of = |batches: &[u64]| call_time(batches).map(|time| (time.median_ps, time.p99_ps, time.batches));
+        assert_eq!(of(&[7]), Some((7, 7, 1)));
+        assert_eq!(of(&(1..=200).rev().collect::<Vec<u64>>()), Some((100, 199, 200)));
+    }
+
+    #[test]
+    fn refusals_are_told_and_no_failure() {
+        let played = Performance { refusals: 2, ..Performance::default() };
+        assert_eq!(reason(&played), "the device had no room 2 times; then it was served");
+        let failed = Performance { reason: "full".to_owned(), ..played };
+        assert_eq!(reason(&failed), "full (the device had no room 2 times)");
+        assert_eq!(reason(&Performance::default()), "");
+    }
+}

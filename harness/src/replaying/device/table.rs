@@ -1,0 +1,74 @@
+//! Rows of a device's replay as people read them.
+
+use planlab_dsa::{Bytes, fragmentation};
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::statistics::median;
+
+use crate::replaying::table::{contender, nanoseconds, per_call, told};
+use crate::table::Table;
+use crate::view::percent;
+
+/// Contenders side by side: the rows of one, of all its processes, in one line. Times are for one propagation.
+pub(super) fn table(rows: &[ReplayRow]) -> String {
+    let mut table = Table::new(&[
+        "contender",
+        "wall",
+        "enqueue",
+        "device",
+        "alloc",
+        "free",
+        "reserved peak",
+        "over requests",
+        "device memory",
+        "reserved end",
+        "plans",
+        "warm-up",
+        "status",
+    ]);
+    let mut seen: Vec<&str> = Vec::new();
+    for row in rows {
+        if !seen.contains(&row.cell.as_str()) {
+            seen.push(&row.cell);
+            let same: Vec<&ReplayRow> = rows.iter().filter(|other| other.cell == row.cell).collect();
+            table.row(line(&same));
+        }
+    }
+    table.render()
+}
+
+/// The line of a contender's processes.
+fn line(rows: &[&ReplayRow]) -> Vec<String> {
+    let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| {
+        let each: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
+        median(&each).map_or_else(String::new, nanoseconds)
+    };
+    let time =
+        |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
+    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+    let reserved = complete.map(|row| row.reserved_peak).max();
+    let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
+    let last = row.samples.last();
+    vec![
+        contender(row),
+        time(|sample| Some(sample.wall_ns)),
+        time(|sample| sample.enqueue_ns),
+        time(|sample| sample.device_ns),
+        over_processes(&|row| row.alloc.map(per_call)),
+        over_processes(&|row| row.free.map(per_call)),
+        number(reserved),
+        percent(over),
+        number(rows.iter().filter_map(|row| row.physical_peak).max()),
+        number(last.and_then(|sample| sample.reserved)),
+        number(last.and_then(|sample| sample.plans)),
+        row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
+        told(row),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn per_propagation(row: &ReplayRow, of: fn(&ReplaySample) -> Option<u64>) -> Vec<f64> {
+    let each = |sample: &ReplaySample| Some(of(sample)? as f64 / f64::from(sample.propagations.max(1)));
+    row.samples.iter().filter_map(each).collect()
+}

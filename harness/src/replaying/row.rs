@@ -1,0 +1,186 @@
+//! From what became of a child to a row.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use planlab_dsa::Digest;
+use planlab_replay::Sequence;
+use planlab_replay::host::{CallQuantiles, End, Report, Sample};
+use planlab_results::Provenance;
+use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::contender::Contender;
+use super::protocol::Work;
+use super::supervisor::ReplayEnd;
+use crate::exit::Failure;
+use crate::isolation::Death;
+use crate::quantity;
+
+/// The trace under a row.
+pub(crate) struct Subject<'a> {
+    /// The workload's key or the file's name.
+    pub(crate) name: &'a str,
+    pub(crate) instance: Digest,
+    pub(crate) sequence: &'a Sequence,
+}
+
+/// How a contender is played.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// `host`, `cuda:0`.
+    pub(crate) device: String,
+    pub(crate) work: Work,
+    pub(crate) threads: u32,
+    pub(crate) capacity: Option<u64>,
+    pub(crate) budget: Duration,
+    pub(crate) iterations: Option<u32>,
+    /// How long a process may take.
+    pub(crate) limit: Duration,
+}
+
+/// The row of a process.
+pub(crate) fn row(
+    subject: &Subject<'_>,
+    contender: &Contender,
+    settings: &Settings,
+    (repetition, started_ns): (u32, u64),
+    end: &ReplayEnd,
+    provenance: Provenance,
+) -> ReplayRow {
+    let (status, reason) = verdict(end, settings.limit);
+    let report = if let ReplayEnd::Played(report) = end { (**report).clone() } else { Report::default() };
+    ReplayRow {
+        schema: REPLAY_SCHEMA,
+        cell: cell(subject, contender, settings),
+        repetition,
+        suite: String::new(),
+        workload: subject.name.to_owned(),
+        sequence: Vec::new(),
+        instance: subject.instance.to_string(),
+        requests: subject.sequence.requests(),
+        contender: contender.key.clone(),
+        planner: contender.planner.clone(),
+        plan: contender.digest().map(|digest| digest.to_string()),
+        device: settings.device.clone(),
+        device_name: String::new(),
+        work: work(settings.work),
+        threads: settings.threads,
+        capacity: settings.capacity,
+        status,
+        reason,
+        warm_up: report.warm_up,
+        is_steady: report.is_steady,
+        samples: report.samples.iter().map(sample).collect(),
+        alloc: report.alloc.map(call_time),
+        free: report.free.map(call_time),
+        requested_peak: subject.sequence.peak().get(),
+        retained: None,
+        reserved_peak: report.reserved_peak,
+        used_peak: report.used_peak,
+        physical_peak: report.physical_peak,
+        device_allocations: report.device_allocations,
+        search_steps: report.search_steps,
+        lock_wait_ns: report.lock_wait_ns,
+        started_ns,
+        provenance,
+    }
+}
+
+/// Digest of what makes the row but for the repetition.
+fn cell(subject: &Subject<'_>, contender: &Contender, settings: &Settings) -> String {
+    let plan = contender.digest().map(|digest| digest.to_string());
+    let parts = serde_json::json!([
+        "host replay 1",
+        subject.instance.to_string(),
+        contender.key,
+        contender.planner,
+        plan,
+        settings.device,
+        settings.work,
+        settings.threads,
+        settings.capacity,
+        quantity::nanoseconds(settings.budget),
+        settings.iterations,
+    ]);
+    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+}
+
+fn verdict(end: &ReplayEnd, limit: Duration) -> (ReplayStatus, String) {
+    match end {
+        ReplayEnd::Played(report) => (status(report.end), report.reason.clone()),
+        ReplayEnd::Unreadable(reason) => (ReplayStatus::Failed, reason.clone()),
+        ReplayEnd::Died(death, stderr) => died(death, stderr, limit),
+    }
+}
+
+/// What a row says of a process that died.
+pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> (ReplayStatus, String) {
+    let how = match death {
+        Death::Timeout => format!("killed after {}", quantity::seconds(quantity::nanoseconds(limit))),
+        Death::OutOfMemory => return (ReplayStatus::OutOfMemory, "the process ran out of memory".to_owned()),
+        Death::Signal(signal) => format!("signal {signal}"),
+        Death::Exit(code) => format!("exit code {code}"),
+        Death::BadOutput(what) | Death::Unreadable(what) => what.clone(),
+        Death::Interrupted => "interrupted".to_owned(),
+    };
+    let told = stderr.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
+    (ReplayStatus::Failed, how + &told)
+}
+
+const fn status(end: End) -> ReplayStatus {
+    match end {
+        End::Complete => ReplayStatus::Complete,
+        End::OutOfMemory => ReplayStatus::OutOfMemory,
+        End::Corrupt => ReplayStatus::Corrupt,
+        End::Unavailable => ReplayStatus::Unavailable,
+    }
+}
+
+const fn work(work: Work) -> ReplayWork {
+    match work {
+        Work::None => ReplayWork::None,
+        Work::Pages => ReplayWork::Pages,
+        Work::Pattern => ReplayWork::Pattern,
+    }
+}
+
+fn sample(sample: &Sample) -> ReplaySample {
+    ReplaySample {
+        propagations: sample.propagations,
+        wall_ns: sample.wall_ns,
+        cpu_ns: Some(sample.cpu_ns),
+        reserved: Some(sample.reserved),
+        ..ReplaySample::default()
+    }
+}
+
+const fn call_time(of: CallQuantiles) -> CallTime {
+    CallTime { median_ps: of.median_ps, p99_ps: of.p99_ps, batches: of.batches }
+}
+
+/// The name of a status or of a work, as files have it.
+pub(crate) fn name(of: &impl Serialize) -> String {
+    serde_json::to_value(of).ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Appends rows to the replays of a folder, which is made where there is none.
+pub(crate) fn append_rows(folder: &Path, rows: &[ReplayRow]) -> Result<(), Failure> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let path = folder.join("replays.jsonl");
+    let mut lines = Vec::new();
+    for row in rows {
+        serde_json::to_writer(&mut lines, row)?;
+        lines.push(b'\n');
+    }
+    let write = || {
+        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+        file.write_all(&lines)?;
+        file.sync_all()
+    };
+    Ok(write().with_context(|| path.display().to_string())?)
+}

@@ -1,0 +1,130 @@
+//! The parent's side of a replay: starts a child, holds it to its time, and has an end for it whatever it does.
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use planlab_dsa::CancelToken;
+use planlab_replay::host::Report;
+use rustix::process::Signal;
+use serde::Serialize;
+
+use super::contender::malloc;
+use super::protocol::{Reply, Request};
+use crate::isolation::Death;
+use crate::isolation::supervisor::{cause, read_tail, reap, send, signal};
+
+/// Variables that change what allocators do begin so; children have none but what their contender stands for.
+const ALLOCATOR_VARIABLES: [&str; 4] = ["_RJEM_MALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES"];
+/// How often the parent looks whether it was interrupted.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What became of a child.
+#[derive(Clone, Debug)]
+pub(crate) enum ReplayEnd {
+    Played(Box<Report>),
+    /// It cannot read what it was given.
+    Unreadable(String),
+    /// Why there is no report, and the end of what it wrote to stderr.
+    Died(Death, String),
+}
+
+/// Runs a request in a child.
+///
+/// # Errors
+///
+/// Where no child can be started; what a child does is never an error.
+pub(crate) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> io::Result<ReplayEnd> {
+    let environment = malloc(&request.contender).and_then(|malloc| malloc.environment());
+    let talk = talk("run-replay", environment, request, limit, cancel)?;
+    Ok(match &talk.answer {
+        Ok(answer) => match serde_json::from_slice(answer) {
+            Ok(Reply::Played(report)) => ReplayEnd::Played(report),
+            Ok(Reply::Unreadable { reason }) => ReplayEnd::Unreadable(reason),
+            Err(_) => ReplayEnd::Died(talk.death(), talk.stderr),
+        },
+        Err(death) => ReplayEnd::Died(death.clone(), talk.stderr),
+    })
+}
+
+/// What a child said, and how it ended.
+pub(crate) struct Talk {
+    /// What it wrote to stdout, or why it was stopped.
+    pub(crate) answer: Result<Vec<u8>, Death>,
+    status: ExitStatus,
+    /// The end of what it wrote to stderr.
+    pub(crate) stderr: String,
+}
+
+impl Talk {
+    /// How a child ended that gave no answer.
+    pub(crate) fn death(&self) -> Death {
+        cause(self.status, false, &self.stderr)
+    }
+}
+
+/// Asks a child of a hidden verb, with a variable in its environment, and waits for its end.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn talk(
+    verb: &str,
+    variable: Option<(&str, &str)>,
+    request: &impl Serialize,
+    limit: Duration,
+    cancel: &CancelToken,
+) -> io::Result<Talk> {
+    let mut child = spawn(verb, variable)?;
+    send(&mut child, request);
+    let tail = read_tail(&mut child);
+    let answer = follow(&mut child, limit, cancel);
+    let status = reap(&mut child)?;
+    Ok(Talk { answer, status, stderr: tail.join().unwrap_or_default() })
+}
+
+fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    for (name, _) in std::env::vars_os() {
+        let name_of = name.to_str().unwrap_or_default();
+        if ALLOCATOR_VARIABLES.iter().any(|prefix| name_of.starts_with(prefix)) {
+            command.env_remove(&name);
+        }
+    }
+    command.envs(variable);
+    command
+        .arg(verb)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
+/// What the child wrote until it closed its stdout; one that takes too long is killed.
+fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<Vec<u8>, Death> {
+    let (sender, news) = mpsc::channel();
+    let stdout = child.stdout.take();
+    thread::spawn(move || {
+        let mut answer = Vec::new();
+        if let Some(mut stdout) = stdout {
+            // What was not read to the end is no answer.
+            let _ = stdout.read_to_end(&mut answer);
+        }
+        let _ = sender.send(answer);
+    });
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if let Ok(answer) = news.recv_timeout(left.min(PATIENCE)) {
+            return Ok(answer);
+        }
+        if cancel.is_cancelled() || left.is_zero() {
+            signal(child, Signal::KILL);
+            return Err(if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout });
+        }
+    }
+}

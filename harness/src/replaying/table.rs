@@ -1,0 +1,143 @@
+//! Rows of replays as people and programs read them.
+
+use planlab_dsa::Bytes;
+use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::statistics::median;
+use serde_json::{Value, json};
+
+use super::row::name;
+use crate::quantity::seconds;
+use crate::table::Table;
+use crate::view::{JSON_VERSION, percent};
+
+/// One process as `replay --json` prints it: its row, and what follows from it.
+pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
+    json!({
+        "version": JSON_VERSION,
+        "cpu_ns_per_request": median(&cpu_ns(row)),
+        "seconds_per_propagation": median(&wall_ns(row)).map(|ns| ns / 1e9),
+        "options": options,
+        "row": row,
+    })
+}
+
+/// CPU time of each request with its free, sample by sample, in nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
+    let requests = row.requests as f64 * f64::from(row.threads);
+    let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
+    let times = row.samples.iter().filter_map(|sample| Some(of(sample.cpu_ns?, sample.propagations)));
+    times.filter(|time| time.is_finite()).collect()
+}
+
+/// Wall time of a propagation, sample by sample, in nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn wall_ns(row: &ReplayRow) -> Vec<f64> {
+    let of = |sample: &ReplaySample| sample.wall_ns as f64 / f64::from(sample.propagations.max(1));
+    row.samples.iter().map(of).collect()
+}
+
+/// Contenders side by side: the rows of one, of all its processes, in one line.
+pub(crate) fn table(rows: &[ReplayRow]) -> String {
+    let mut table = Table::new(&[
+        "contender",
+        "threads",
+        "CPU/request",
+        "range",
+        "alloc",
+        "free",
+        "propagation",
+        "reserved peak",
+        "over requests",
+        "resident",
+        "warm-up",
+        "status",
+    ]);
+    let mut seen: Vec<&str> = Vec::new();
+    for row in rows {
+        if !seen.contains(&row.cell.as_str()) {
+            seen.push(&row.cell);
+            let same: Vec<&ReplayRow> = rows.iter().filter(|other| other.cell == row.cell).collect();
+            table.row(line(&same));
+        }
+    }
+    table.render()
+}
+
+/// The line of a contender's processes: medians over them of each one's median.
+fn line(rows: &[&ReplayRow]) -> Vec<String> {
+    let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
+        rows.iter().filter_map(|row| of(row)).collect()
+    };
+    let time = |of: &dyn Fn(&ReplayRow) -> Option<f64>| {
+        median(&over_processes(of)).map_or_else(String::new, nanoseconds)
+    };
+    let highest = |of: &dyn Fn(&ReplayRow) -> Option<u64>| rows.iter().filter_map(|row| of(row)).max();
+    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let reserved = highest(&|row| (row.status == ReplayStatus::Complete).then_some(row.reserved_peak));
+    let requested = Bytes::new(row.requested_peak.saturating_mul(row.threads.into()));
+    vec![
+        contender(row),
+        row.threads.to_string(),
+        time(&|row| median(&cpu_ns(row))),
+        range(&over_processes(&|row| median(&cpu_ns(row)))),
+        time(&|row| row.alloc.map(per_call)),
+        time(&|row| row.free.map(per_call)),
+        time(&|row| median(&wall_ns(row))),
+        number(reserved),
+        percent(reserved.map(|peak| planlab_dsa::fragmentation(Bytes::new(peak), requested))),
+        number(highest(&|row| row.physical_peak)),
+        row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
+        told(row),
+    ]
+}
+
+pub(super) fn contender(row: &ReplayRow) -> String {
+    match (&row.planner, &row.plan) {
+        (Some(planner), Some(_)) => format!("{} ({planner})", row.contender),
+        _ => row.contender.clone(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+pub(super) fn per_call(time: CallTime) -> f64 {
+    time.median_ps as f64 / 1000.0
+}
+
+/// From the fastest to the slowest process.
+fn range(values: &[f64]) -> String {
+    let low = values.iter().copied().reduce(f64::min);
+    let high = values.iter().copied().reduce(f64::max);
+    match low.zip(high).filter(|_| values.len() > 1) {
+        Some((low, high)) => format!("{} to {}", nanoseconds(low), nanoseconds(high)),
+        None => String::new(),
+    }
+}
+
+pub(super) fn told(row: &ReplayRow) -> String {
+    let status = name(&row.status);
+    if row.reason.is_empty() { status } else { format!("{status}: {}", row.reason) }
+}
+
+/// Single calls take few nanoseconds: those are shown with two decimals.
+pub(super) fn nanoseconds(time: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time, and whole nanoseconds do"
+    )]
+    let whole = time as u64;
+    if time < 1000.0 { format!("{time:.2} ns") } else { seconds(whole) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_calls_have_a_unit() {
+        assert_eq!((nanoseconds(1.5), nanoseconds(2500.0)), ("1.50 ns".to_owned(), "2.500 us".to_owned()));
+        assert_eq!((range(&[1.0]), range(&[2.0, 1.0])), (String::new(), "1.00 ns to 2.00 ns".to_owned()));
+    }
+}

@@ -1,0 +1,180 @@
+//! `replay` on the host: every contender in a process of its own, rows, exit codes, and what saboteurs come to.
+
+mod common;
+
+use std::path::Path;
+
+use common::{json, json_lines, planlab, run, write};
+use serde_json::Value;
+use tempfile::tempdir;
+
+const TRACE: &str = "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\nz,2,5,4096\nw,3,6,100000\n";
+/// Few propagations: nothing here is about times.
+const QUICK: [&str; 4] = ["--iterations", "3", "--seconds", "20ms"];
+
+fn replay(folder: &Path, arguments: &[&str], code: i32) -> (Vec<Value>, String) {
+    let mut command = planlab(folder);
+    command.env("PLANLAB_SABOTEURS", "1").args(["replay", "t.csv", "--json"]).args(QUICK).args(arguments);
+    let output = command.output().expect("the binary runs");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+    (json_lines(&String::from_utf8_lossy(&output.stdout)), stderr)
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "t.csv", TRACE);
+    folder
+}
+
+fn row_of<'a>(rows: &'a [Value], contender: &str) -> &'a Value {
+    let found = rows.iter().map(|one| &one["row"]).find(|row| row["contender"] == contender);
+    found.unwrap_or_else(|| panic!("no row of {contender}"))
+}
+
+#[test]
+fn every_contender_is_complete_on_a_small_trace() {
+    let folder = folder();
+    let planned = json(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "p.csv"], 0);
+    let mut keys = planlab_solvers::online::keys();
+    keys.extend(["glibc", "empty-loop"]);
+    if cfg!(feature = "mallocs") {
+        keys.extend(["jemalloc", "jemalloc/oversize-1m", "jemalloc/one-arena", "mimalloc"]);
+    }
+    let mut arguments = vec!["--plan", "p.csv", "--planner", "best-fit", "--work", "none"];
+    keys.iter().for_each(|key| arguments.extend(["--allocator", key]));
+    let (rows, _) = replay(folder.path(), &arguments, 0);
+    assert_eq!(rows.len(), keys.len() + 2);
+    for key in keys.into_iter().chain(["plan"]) {
+        let row = row_of(&rows, key);
+        assert_eq!((&row["status"], &row["device"]), (&"complete".into(), &"host".into()), "{row}");
+        assert_eq!((&row["requests"], &row["requested_peak"]), (&4.into(), &104_096.into()), "{row}");
+        let timed: u64 = row["samples"].as_array().expect("samples").iter().map(propagations).sum();
+        assert_eq!(timed, 3, "{row}");
+        assert!(row["warm_up"].as_u64() >= Some(2), "{row}");
+    }
+    let plan = row_of(&rows, "plan");
+    assert_eq!((&plan["reserved_peak"], &plan["device_allocations"]), (&planned["height"], &1.into()));
+    assert!(plan["plan"].is_string() && plan["search_steps"] == 0, "{plan}");
+}
+
+fn propagations(sample: &Value) -> u64 {
+    sample["propagations"].as_u64().expect("a number")
+}
+
+#[cfg(feature = "mallocs")]
+#[test]
+fn options_of_an_allocator_are_read_back_in_its_process() {
+    let folder = folder();
+    let mut command = planlab(folder.path());
+    command.env("_RJEM_MALLOC_CONF", "oversize_threshold:4096").env("MALLOC_ARENA_MAX", "1");
+    command.args(["replay", "t.csv", "--json", "--allocator", "jemalloc*"]).args(QUICK);
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+    let options = |key: &str| {
+        let row = rows.iter().find(|one| one["row"]["contender"] == key).expect("a row");
+        row["options"].as_str().expect("a text").to_owned()
+    };
+    assert!(options("jemalloc").contains("oversize_threshold:8388608"), "{}", options("jemalloc"));
+    assert!(options("jemalloc/oversize-1m").contains("oversize_threshold:1048576"));
+    assert!(options("jemalloc/one-arena").contains("dirty_decay_ms:10000"));
+}
+
+#[test]
+fn threads_and_repetitions_have_rows_of_their_own_that_are_kept() {
+    let folder = folder();
+    let arguments = ["--planner", "best-fit", "--allocator", "cupy4-pool", "--threads", "1,2", "--reps", "2"];
+    let kept = [&arguments[..], &["--work", "pattern", "--out", "store"]].concat();
+    let (rows, _) = replay(folder.path(), &kept, 0);
+    assert_eq!(rows.len(), 8);
+    let content = std::fs::read_to_string(folder.path().join("store/replays.jsonl")).expect("it is kept");
+    assert_eq!(content.lines().count(), 8);
+    let mut cells: Vec<&str> =
+        rows.iter().map(|one| one["row"]["cell"].as_str().expect("a digest")).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    assert_eq!(cells.len(), 4);
+    for one in &rows {
+        let (threads, peak) = (one["row"]["threads"].as_u64(), one["row"]["reserved_peak"].as_u64());
+        let least = threads.map(|threads| threads * 104_096);
+        assert!(peak >= least, "{one}");
+    }
+    // The order of a round is drawn anew for each, and the same for the same seed.
+    let order = |rows: &[Value]| -> Vec<String> {
+        rows.iter().map(|one| format!("{} {}", one["row"]["contender"], one["row"]["threads"])).collect()
+    };
+    let (again, _) = replay(folder.path(), &arguments, 0);
+    assert_eq!(order(&again), order(&rows));
+}
+
+#[test]
+fn a_table_has_a_line_for_each_contender() {
+    let folder = folder();
+    let arguments = ["replay", "t.csv", "--planner", "best-fit", "--allocator", "glibc", "--reps", "2"];
+    let (text, _) = run(folder.path(), &[&arguments[..], &QUICK].concat(), 0);
+    assert!(text.contains("4 requests, at most 104096 bytes at once"), "{text}");
+    for word in ["plan (best-fit)", "glibc", "complete", "CPU/request"] {
+        assert_eq!(text.matches(word).count(), if word == "complete" { 2 } else { 1 }, "{word}: {text}");
+    }
+}
+
+#[test]
+fn saboteurs_cost_a_row_each_and_nothing_else() {
+    let folder = folder();
+    let arguments = ["--allocator", "saboteur/*", "--allocator", "tlsf", "--time-limit", "2s"];
+    let (rows, _) = replay(folder.path(), &arguments, 4);
+    for (key, status, reason) in [
+        ("saboteur/overlap", "corrupt", "handed out over"),
+        ("saboteur/outside", "corrupt", "are not the allocator's"),
+        ("saboteur/crash", "failed", "signal 6"),
+        ("saboteur/hang", "failed", "killed after 2"),
+        ("tlsf", "complete", ""),
+    ] {
+        let row = row_of(&rows, key);
+        assert_eq!(row["status"], status, "{row}");
+        assert!(row["reason"].as_str().is_some_and(|text| text.contains(reason)), "{row}");
+    }
+    let (rows, _) = replay(folder.path(), &["--allocator", "saboteur/crash"], 3);
+    assert!(rows[0]["row"]["samples"].as_array().expect("samples").is_empty());
+}
+
+#[test]
+fn memory_that_is_too_small_is_a_row_and_an_exit_code() {
+    let folder = folder();
+    let arguments = ["--planner", "best-fit", "--allocator", "cupy2rc1-pool", "--capacity", "100000"];
+    let (rows, _) = replay(folder.path(), &arguments, 3);
+    for key in ["plan", "cupy2rc1-pool"] {
+        assert_eq!(row_of(&rows, key)["status"], "out-of-memory", "{key}");
+    }
+    let (rows, _) = replay(folder.path(), &["--allocator", "glibc", "--capacity", "100000"], 3);
+    assert_eq!(row_of(&rows, "glibc")["status"], "unavailable");
+}
+
+#[test]
+fn what_cannot_be_played_is_refused_before_anything_is() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "bad.csv",
+        "id,lower,upper,size,offset\nx,0,3,4096,0\ny,1,2,1024,0\nz,2,5,4096,4096\n",
+    );
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        let all = [&["replay"], arguments].concat();
+        let (stdout, stderr) = run(folder.path(), &all, code);
+        assert!(stdout.is_empty() && stderr.contains(words), "{arguments:?}: {stdout}{stderr}");
+    };
+    refused(&["t.csv"], 2, "--plan");
+    refused(&["t.csv", "--allocator", "jemaloc"], 2, "there is no allocator `jemaloc`");
+    refused(&["t.csv", "--allocator", "saboteur/crash"], 2, "there is no allocator");
+    refused(&["t.csv", "--planner", "best-fot"], 2, "best-fit");
+    refused(&["t.csv", "--allocator", "tlsf", "--device", "gpu"], 2, "a device is");
+    refused(&["t.csv", "--allocator", "tlsf", "--threads", "0"], 2, "threads");
+    refused(&["absent.csv", "--allocator", "tlsf"], 2, "absent.csv");
+    refused(&["t.csv", "--plan", "absent.csv"], 2, "absent.csv");
+    // A plan of another trace, and one that puts two buffers into one place.
+    refused(&["t.csv", "--plan", "bad.csv"], 4, "bad.csv: not a valid plan");
+    let overlapping = "# planlab: plan\nid,lower,upper,size,offset\nx,0,3,4096,0\ny,1,2,1024,0\nz,2,5,4096,8192\nw,3,6,100000,16384\n";
+    write(folder.path(), "over.csv", overlapping);
+    refused(&["t.csv", "--plan", "over.csv"], 4, "overlap");
+}

@@ -1,0 +1,277 @@
+//! Replays on a simulated device: the whole way that a GPU goes, in a process of its own.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{json_lines, planlab, run, write};
+use serde_json::Value;
+use tempfile::tempdir;
+
+const TRACE: &str = "# alignment: 512
+id,lower,upper,size
+a,0,3,4096
+b,1,2,512
+c,1,4,8192
+d,2,6,1000
+e,3,5,4096
+f,4,6,70000
+";
+
+const OTHER: &str = "# alignment: 512
+id,lower,upper,size
+a,0,3,9000
+b,1,2,512
+c,2,4,8192
+";
+
+const QUICK: [&str; 6] = ["--device", "simulated-cuda:256MiB", "--iterations", "3", "--warm-up", "4"];
+
+/// The rows of a replay of `trace.csv` and what else is asked.
+fn rows(folder: &std::path::Path, more: &[&str], code: i32) -> Vec<Value> {
+    let mut arguments = vec!["replay", "trace.csv"];
+    arguments.extend(more);
+    arguments.extend(QUICK);
+    arguments.push("--json");
+    let (stdout, _) = run(folder, &arguments, code);
+    json_lines(&stdout).into_iter().map(|object| object["row"].clone()).collect()
+}
+
+fn row<'a>(rows: &'a [Value], contender: &str) -> &'a Value {
+    let found = rows.iter().find(|row| row["contender"] == contender);
+    found.unwrap_or_else(|| panic!("{contender} has a row"))
+}
+
+#[test]
+fn every_contender_of_a_device_has_a_row() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let arguments = [
+        "--planner",
+        "best-fit",
+        "--allocator",
+        "cuda-*",
+        "--allocator",
+        "plan/*",
+        "--allocator",
+        "*pool",
+        "--allocator",
+        "pytorch*",
+        "--work",
+        "kernels",
+        "--out",
+        "rows",
+    ];
+    let rows = rows(folder.path(), &arguments, 0);
+    let keys: Vec<&str> = rows.iter().map(|row| row["contender"].as_str().expect("a key")).collect();
+    let expected = [
+        "plan",
+        "plan/shuffled",
+        "cuda-graph/plan",
+        "cuda-malloc",
+        "cuda-malloc-async/keep",
+        "cuda-malloc-async/release",
+        "cuda-graph/async",
+        "cupy1-pool",
+        "cupy2rc1-pool",
+        "cupy4-pool",
+        "pytorch-caching",
+        "pytorch-caching/expandable",
+    ];
+    assert_eq!(keys, expected);
+    for row in &rows {
+        assert_eq!((&row["status"], &row["reason"]), (&"complete".into(), &"".into()), "{row}");
+        assert_eq!((&row["device"], &row["work"]), (&"simulated-cuda".into(), &"kernels".into()), "{row}");
+        assert_eq!(row["samples"].as_array().map(Vec::len), Some(3), "{row}");
+        assert!(row["samples"][0]["device_ns"].as_u64() >= Some(1000), "{row}");
+        assert!(row["device_name"].as_str().is_some_and(|name| name.contains("no GPU")), "{row}");
+    }
+    assert_eq!(row(&rows, "cuda-malloc-async/keep")["reserved_peak"], 32 << 20);
+    assert_eq!(row(&rows, "cuda-malloc-async/release")["samples"][2]["reserved"], 0);
+    assert_eq!(row(&rows, "plan")["planner"], "best-fit");
+    assert_ne!(row(&rows, "plan")["plan"], row(&rows, "plan/shuffled")["plan"]);
+    let kept = fs::read_to_string(folder.path().join("rows/replays.jsonl")).expect("rows are kept");
+    assert_eq!(kept.lines().count(), expected.len());
+}
+
+#[test]
+fn calls_alone_are_timed_by_the_call() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let rows =
+        rows(folder.path(), &["--planner", "best-fit", "--allocator", "cuda-malloc", "--reps", "2"], 0);
+    assert_eq!(rows.len(), 4);
+    assert_eq!(rows[0]["cell"], rows[2]["cell"]);
+    for row in rows {
+        assert!(
+            row["alloc"]["batches"].as_u64() >= Some(3) && row["free"]["median_ps"].as_u64() > Some(0),
+            "{row}"
+        );
+        assert!(
+            row["samples"][0]["device_ns"].is_null() && row["samples"][0]["enqueue_ns"].is_null(),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn a_sequence_is_played_cold_and_its_plans_are_counted() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    write(folder.path(), "other.csv", OTHER);
+    let arguments = ["other.csv", "--allocator", "profile-guided", "--work", "kernels"];
+    let mut command = vec!["replay", "trace.csv"];
+    command.extend(arguments);
+    command.extend(["--device", "simulated-cuda", "--warm-up", "0", "--iterations", "6", "--json"]);
+    let (stdout, _) = run(folder.path(), &command, 0);
+    let row = &json_lines(&stdout)[0]["row"];
+    assert_eq!(row["sequence"], serde_json::json!(["trace.csv", "other.csv"]));
+    let plans: Vec<u64> = row["samples"]
+        .as_array()
+        .expect("samples")
+        .iter()
+        .map(|sample| sample["plans"].as_u64().unwrap())
+        .collect();
+    assert_eq!((plans.len(), plans[0], row["warm_up"].as_u64()), (6, 1, Some(0)));
+    assert!(plans[1] > plans[0], "another propagation needs another plan: {plans:?}");
+}
+
+#[test]
+fn a_planted_overlap_is_found_on_the_device() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    for (allocator, says) in
+        [("saboteur/overlap", "not what was written"), ("saboteur/outside", "not memory")]
+    {
+        let output = planlab(folder.path())
+            .env("PLANLAB_SABOTEURS", "1")
+            .args([
+                "replay",
+                "trace.csv",
+                "--allocator",
+                allocator,
+                "--device",
+                "simulated-cuda",
+                "--work",
+                "kernels",
+            ])
+            .args(["--json"])
+            .output()
+            .expect("the binary runs");
+        assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+        let row = &json_lines(&String::from_utf8_lossy(&output.stdout))[0]["row"];
+        assert_eq!(row["status"], "corrupt");
+        assert!(row["reason"].as_str().is_some_and(|reason| reason.contains(says)), "{row}");
+    }
+}
+
+#[test]
+fn a_process_that_dies_costs_its_rows_alone() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let output = planlab(folder.path())
+        .env("PLANLAB_SABOTEURS", "1")
+        .args(["replay", "trace.csv", "--allocator", "saboteur/crash", "--allocator", "tlsf", "--json"])
+        .args(["--device", "simulated-cuda"])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+    assert!(rows.iter().all(|row| row["row"]["status"] == "failed"), "{rows:?}");
+    assert!(rows[0]["row"]["reason"].as_str().is_some_and(|reason| reason.contains("signal")), "{rows:?}");
+}
+
+#[test]
+fn too_little_memory_is_said() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let arguments =
+        ["--allocator", "cuda-malloc", "--allocator", "device", "--work", "kernels", "--capacity", "4MiB"];
+    for row in rows(folder.path(), &arguments, 3) {
+        assert_eq!(row["status"], "out-of-memory", "{row}");
+        assert_eq!(row["capacity"], 4 << 20);
+    }
+}
+
+#[test]
+fn what_cannot_be_played_is_refused_before_anything_runs() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let device = ["--device", "simulated-cuda"];
+    let cases: [(&[&str], &str); 5] = [
+        (&["--allocator", "cuda-maloc"], "cuda-malloc"),
+        (&["--allocator", "cuda-graph/plan"], "needs a plan"),
+        (&["--allocator", "tlsf", "--threads", "2"], "one thread"),
+        (&["--allocator", "tlsf", "--work", "pages"], "kernels"),
+        (&["--allocator", "glibc"], "no contender"),
+    ];
+    for (arguments, says) in cases {
+        let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], arguments, &device].concat(), 2);
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+    let host = ["replay", "trace.csv", "--allocator", "tlsf", "--work", "kernels"];
+    let (_, stderr) = run(folder.path(), &host, 2);
+    assert!(stderr.contains("for devices"), "{stderr}");
+}
+
+#[test]
+fn without_a_driver_the_reason_is_said() {
+    if planlab_replay::cuda::probe().is_ok() {
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let (_, stderr) =
+        run(folder.path(), &["replay", "trace.csv", "--planner", "best-fit", "--device", "cuda:0"], 2);
+    assert!(stderr.contains("no replay on a GPU") && !stderr.contains("panicked"), "{stderr}");
+    let (stdout, _) = run(folder.path(), &["doctor"], 0);
+    assert!(stdout.contains("no replay on a GPU"), "{stdout}");
+}
+
+#[test]
+fn pools_hold_on_a_device_what_they_hold_elsewhere() {
+    let folder = tempdir().expect("a folder");
+    let mut arguments = vec!["replay", "chainer/alexnet/infer/b1"];
+    // The first two were seen at the real pools; the others are those of an independent simulation.
+    let expected = [
+        ("cupy1-pool", 16_237_568),
+        ("cupy2rc1-pool", 18_557_952),
+        ("pytorch-caching", 25_165_824),
+        ("tensorflow-bfc", 19_922_944),
+    ];
+    expected.iter().for_each(|(key, _)| arguments.extend(["--allocator", key]));
+    arguments.extend(["--device", "simulated-cuda", "--warm-up", "4", "--iterations", "1", "--json"]);
+    let (stdout, _) = run(folder.path(), &arguments, 0);
+    let rows: Vec<Value> = json_lines(&stdout).into_iter().map(|object| object["row"].clone()).collect();
+    for (key, bytes) in expected {
+        assert_eq!(row(&rows, key)["reserved_peak"], bytes, "{key}");
+    }
+}
+
+#[test]
+fn the_recipe_stops_in_time_and_goes_on_by_parts() {
+    let folder = tempdir().expect("a folder");
+    let recipe = |part: &str, limit: &str| {
+        let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/replay-gpu"))
+            .args(["simulated-cuda", part])
+            .env("PLANLAB", env!("CARGO_BIN_EXE_planlab"))
+            .env("STORE", folder.path().join("store"))
+            .env("RECORDS", folder.path().join("records"))
+            .env("LIMIT", limit)
+            .output()
+            .expect("bash runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, says) = recipe("1/1", "0");
+    assert_eq!(code, Some(3), "{says}");
+    assert!(says.contains("5 steps are left"), "{says}");
+    let (code, says) = recipe("5/5", "100");
+    assert_eq!(code, Some(0), "{says}");
+    assert!(says.contains("4 steps of other parts are left"), "{says}");
+    let rows = fs::read_to_string(folder.path().join("store/replays.jsonl")).expect("rows");
+    assert!(rows.lines().count() >= 3 && !folder.path().join("records").exists(), "{says}");
+    let (code, says) = recipe("5/5", "0");
+    assert_eq!(code, Some(0), "what is done is not done again: {says}");
+}

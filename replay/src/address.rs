@@ -1,0 +1,14 @@
+//! Addresses as numbers and as pointers.
+
+use std::ptr;
+
+/// A pointer to an address that a backing or an allocator gave. Its provenance was exposed there.
+pub(crate) fn pointer<T>(address: u64) -> *mut T {
+    ptr::with_exposed_provenance_mut(word(address))
+}
+
+/// A size or an address of this process as a word.
+#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits wherever this is of use")]
+pub(crate) const fn word(value: u64) -> usize {
+    value as usize
+}

@@ -1,0 +1,558 @@
+//! Contenders in turns on one device, each turn from nothing to its figures.
+//!
+//! ```text
+//!   turn:  check (not timed)  ->  new contender  ->  warm-up  ->  timed propagations  ->  sums checked, all given back
+//!   round: one turn of each contender, in an order that is drawn anew
+//! ```
+//!
+//! *Check.* A contender of its own plays three propagations in which every buffer's pattern is verified by the device
+//! before it is freed; they also show the most that was in use, and how far the device's free memory fell.
+//!
+//! *Warm-up.* At least so many propagations, and until the reserved bytes were the same for so many in a row, up to a
+//! limit. None at all where asked for: what a contender does at first is then timed, too.
+//!
+//! *Timed.* One propagation is one sample: the host's time until all is enqueued, and until the one synchronisation at
+//! its end; the device's time between two events. Without kernels several propagations are one sample where one is
+//! short, and only contenders whose calls are the driver's own are waited for. What the kernels added up over all
+//! propagations must be what was written.
+//!
+//! *Time.* Each phase has a limit, for contenders that take long: their rows have fewer samples.
+//!
+//! *Calls.* Without kernels as many propagations follow in which each run of requests or of frees is timed by itself;
+//! a clock is read twice for each run, which is part of its time. Runs of fewer than 4 calls are left out where there
+//! are longer ones.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use planlab_dsa::AllocError;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::Device;
+use super::contenders::{BuildError, Contender, Memory, Strategy};
+use super::driver::{Driver, DriverError, Graph, Mark, SLOTS};
+use super::player::{Peaks, Player, Score, Stop, Touch};
+use crate::Kind;
+
+/// Runs of so many calls are long.
+const LONG_RUN: usize = 4;
+
+/// Without kernels a sample takes about so long at least.
+const SAMPLE: Duration = Duration::from_micros(100);
+
+/// The most propagations of one sample.
+const MOST_AT_ONCE: u32 = 1000;
+
+/// Whatever time they take, so many propagations are played in each phase.
+const LEAST: u32 = 3;
+
+/// So many times each propagation is played to be checked: cold, and as it goes on.
+const CHECKED: usize = 3;
+
+/// What is done with the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Nothing: requests and frees alone.
+    None,
+    /// One kernel writes a buffer after its request, one reads it before its free.
+    Kernels,
+    /// As `Kernels`, and the device works for as long as the operations take.
+    Operations,
+}
+
+impl Work {
+    const fn touch(self) -> Touch {
+        match self {
+            Self::None => Touch::Nothing,
+            Self::Kernels => Touch::Sum,
+            Self::Operations => Touch::Operations,
+        }
+    }
+}
+
+/// How often, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// What is done with the memory.
+    pub work: Work,
+    /// The fewest propagations before the timed ones; 0: none at all.
+    pub warm_up: u32,
+    /// The most.
+    pub warm_up_most: u32,
+    /// The reserved bytes are to be the same so many times in a row.
+    pub steady: u32,
+    /// Timed propagations in each round (samples, without kernels), at most.
+    pub timed: u32,
+    /// The time of each phase of a turn (warm-up, timed propagations, timed calls): one that takes longer ends early,
+    /// after 3 propagations at least.
+    pub budget: Duration,
+    /// Turns of each contender.
+    pub rounds: u32,
+    /// Draws the orders.
+    pub seed: u64,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Every request was served, and nothing was overwritten.
+    #[default]
+    Complete,
+    /// A request found no memory.
+    OutOfMemory,
+    /// What was written was not there any more, or memory was handed out that is not the contender's.
+    Corrupt,
+    /// The contender cannot do what was asked.
+    Unavailable,
+    /// The device or the contender failed.
+    Failed,
+}
+
+/// What a contender came to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Performance {
+    /// How it ended.
+    pub end: End,
+    /// What went wrong, in one line.
+    pub reason: String,
+    /// Propagations before the timed ones, in the longest of the rounds.
+    pub warm_up: u32,
+    /// Whether the reserved bytes had stopped changing by then, in every round; without a warm-up, by the last sample.
+    pub is_steady: bool,
+    /// Timed propagations of all rounds, in their order.
+    pub samples: Vec<Sample>,
+    /// Picoseconds for a request, a batch each.
+    pub alloc: Vec<u64>,
+    /// Picoseconds for a free, a batch each.
+    pub free: Vec<u64>,
+    /// The most bytes that were reserved.
+    pub reserved_peak: u64,
+    /// The most bytes handed out at once, as the contender rounds them.
+    pub used_peak: u64,
+    /// The most bytes by which the device's free memory fell.
+    pub physical_peak: u64,
+    /// Calls of the device for memory, in the longest of the rounds.
+    pub device_allocations: u64,
+    /// Entries of free lists that were looked at in the last round's timed propagations, and how many these were.
+    pub search_steps: (u64, u64),
+    /// How often the device had no room: the contender gave something back and asked again, or failed.
+    pub refusals: u64,
+}
+
+/// Some propagations that were timed together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// How many.
+    pub propagations: u32,
+    /// Until all was done.
+    pub wall: Duration,
+    /// Until all was enqueued.
+    pub enqueue: Duration,
+    /// The device's time; without kernels there is none.
+    pub device: Option<Duration>,
+    /// What was reserved at the end, in bytes.
+    pub reserved: u64,
+    /// Plans made so far, and the time that they took; none where nothing is planned.
+    pub planning: Option<(u64, Duration)>,
+}
+
+/// Plays propagations in their order, again and again, on each contender.
+///
+/// # Panics
+///
+/// If there are no propagations.
+#[must_use]
+pub fn compete(
+    device: &Device,
+    scores: &[Score],
+    contenders: &[Contender<'_>],
+    protocol: &Protocol,
+) -> Vec<Performance> {
+    assert!(!scores.is_empty(), "something to play");
+    let new = || Performance { is_steady: true, ..Performance::default() };
+    let mut results: Vec<Performance> = contenders.iter().map(|_| new()).collect();
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(protocol.seed);
+    for round in 0..protocol.rounds {
+        order.shuffle(&mut rng);
+        for &index in &order {
+            let result = &mut results[index];
+            if result.end == End::Complete {
+                let strategy = &contenders[index].strategy;
+                let turn = Turn { driver: device.driver(), scores, strategy, protocol };
+                if let Err((end, reason)) = turn.take(round == 0, result) {
+                    (result.end, result.reason) = (end, reason);
+                }
+            }
+        }
+    }
+    results
+}
+
+/// One contender in one round.
+struct Turn<'a> {
+    driver: &'a Arc<dyn Driver>,
+    scores: &'a [Score],
+    strategy: &'a Strategy<'a>,
+    protocol: &'a Protocol,
+}
+
+type Broken = (End, String);
+
+impl<'a> Turn<'a> {
+    fn take(&self, is_first: bool, result: &mut Performance) -> Result<(), Broken> {
+        self.refuse()?;
+        let free = self.driver.memory().map_err(broken_device)?.free.get();
+        if is_first {
+            self.check(free, result)?;
+        }
+        let mut act = Act::new(self, self.protocol.work.touch())?;
+        let end = self.measure(&mut act, result);
+        result.refusals += act.memory.refusals();
+        let usage = act.memory.allocator.usage();
+        result.device_allocations = result.device_allocations.max(usage.device_allocations);
+        result.reserved_peak = result.reserved_peak.max(act.reserved_peak().map_err(broken_device)?);
+        let now = self.driver.memory().map_err(broken_device)?.free.get();
+        result.physical_peak = result.physical_peak.max(free.saturating_sub(now));
+        act.drop_graph().map_err(broken_device)?;
+        end.map_err(|stop| broken(&stop, &act.memory))?;
+        act.check_sums()
+    }
+
+    /// Refuses what makes no sense.
+    fn refuse(&self) -> Result<(), Broken> {
+        let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
+        if self.protocol.work == Work::Operations && !self.scores.iter().all(Score::has_operations) {
+            return unavailable("it is not known how long operations take");
+        }
+        if self.strategy.is_graph() && self.protocol.work == Work::None {
+            return unavailable("a graph without kernels does nothing");
+        }
+        let is_planned = matches!(self.strategy, Strategy::Plan(_) | Strategy::GraphPlan(_));
+        if self.scores.len() > 1 && (is_planned || self.strategy.is_graph()) {
+            return unavailable("it is made for one propagation, and there are several");
+        }
+        Ok(())
+    }
+
+    /// Lets the device verify every buffer before it is freed.
+    fn check(&self, free: u64, result: &mut Performance) -> Result<(), Broken> {
+        self.driver.clear_slots().map_err(broken_device)?;
+        let mut act = Act::new(self, Touch::Check(0))?;
+        let end = act.play_all(free);
+        let peaks = act.peaks();
+        result.used_peak = peaks.used;
+        result.physical_peak = free.saturating_sub(peaks.least_free);
+        result.reserved_peak = act.reserved_peak().map_err(broken_device)?;
+        result.refusals += act.memory.refusals();
+        act.drop_graph().map_err(broken_device)?;
+        end.map_err(|stop| broken(&stop, &act.memory))?;
+        self.find_wrong()
+    }
+
+    fn find_wrong(&self) -> Result<(), Broken> {
+        let slots = self.driver.slots().map_err(broken_device)?;
+        let found = slots.iter().enumerate().find(|(_, wrong)| **wrong > 0);
+        let Some((buffer, wrong)) = found else { return Ok(()) };
+        let of = if self.scores.iter().all(|score| score.sequence().sizes().len() <= SLOTS) {
+            format!("buffer {buffer}")
+        } else {
+            format!("one of the buffers {buffer} + n * {SLOTS}")
+        };
+        Err((End::Corrupt, format!("{of}: {wrong} words of 16 bytes are not what was written")))
+    }
+
+    fn measure(&self, act: &mut Act<'a>, result: &mut Performance) -> Result<(), Stop> {
+        self.driver.clear_slots()?;
+        let batch = self.warm_up(act, result)?;
+        let steps = act.memory.allocator.usage().search_steps;
+        let before = act.played;
+        let mut patience = Patience::new(self.protocol.budget);
+        for _ in 0..self.protocol.timed {
+            if patience.is_over() {
+                break;
+            }
+            result.samples.push(act.sample(batch)?);
+        }
+        if self.protocol.warm_up == 0 {
+            result.is_steady = is_steady(&result.samples, self.protocol.steady);
+        }
+        let steps = act.memory.allocator.usage().search_steps - steps;
+        result.search_steps = (steps, act.played - before);
+        if self.protocol.work == Work::None {
+            let mut patience = Patience::new(self.protocol.budget);
+            for _ in 0..self.protocol.timed {
+                if patience.is_over() {
+                    break;
+                }
+                act.time_calls(result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Plays until nothing changes; how many propagations make one sample.
+    fn warm_up(&self, act: &mut Act<'a>, result: &mut Performance) -> Result<u32, Stop> {
+        let Protocol { warm_up, warm_up_most, steady, work, budget, .. } = *self.protocol;
+        let (mut same, mut count, mut last) = (0, 0, Sample::default());
+        let mut patience = Patience::new(budget);
+        while warm_up > 0 && count < warm_up_most.max(warm_up) && (count < warm_up || same < steady) {
+            if patience.is_over() {
+                break;
+            }
+            let sample = act.sample(1)?;
+            same = if count > 0 && sample.reserved == last.reserved { same + 1 } else { 0 };
+            last = sample;
+            count += 1;
+        }
+        result.warm_up = result.warm_up.max(count);
+        result.is_steady &= same >= steady;
+        let is_alone = work == Work::None && self.scores.len() == 1 && count > 0;
+        let fits = SAMPLE.as_nanos() / last.wall.as_nanos().max(1);
+        Ok(if is_alone { u32::try_from(fits).unwrap_or(MOST_AT_ONCE).clamp(1, MOST_AT_ONCE) } else { 1 })
+    }
+}
+
+/// The time of a phase.
+struct Patience {
+    end: Option<Instant>,
+    asked: u32,
+}
+
+impl Patience {
+    fn new(budget: Duration) -> Self {
+        Self { end: Instant::now().checked_add(budget), asked: 0 }
+    }
+
+    /// Whether it is over before the next propagation; not before the first three.
+    fn is_over(&mut self) -> bool {
+        self.asked += 1;
+        self.asked > LEAST && self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// Whether the reserved bytes were the same at the end of the last samples, so many and one.
+fn is_steady(samples: &[Sample], steady: u32) -> bool {
+    let mut last = samples.iter().rev().map(|sample| sample.reserved);
+    let end = last.next();
+    let same = last.take_while(|reserved| Some(*reserved) == end).count();
+    end.is_some() && same >= steady as usize
+}
+
+/// A contender with what it plays.
+struct Act<'a> {
+    driver: &'a Arc<dyn Driver>,
+    scores: &'a [Score],
+    players: Vec<Player<'a>>,
+    memory: Memory,
+    graph: Option<Graph>,
+    is_graph: bool,
+    touch: Touch,
+    /// Propagations so far.
+    played: u64,
+}
+
+impl<'a> Act<'a> {
+    fn new(turn: &Turn<'a>, touch: Touch) -> Result<Self, Broken> {
+        let memory = Memory::new(turn.strategy, turn.driver).map_err(broken_build)?;
+        let player = |score| Player::new(turn.driver.as_ref(), score);
+        let mut act = Self {
+            driver: turn.driver,
+            scores: turn.scores,
+            players: turn.scores.iter().map(player).collect(),
+            memory,
+            graph: None,
+            is_graph: turn.strategy.is_graph(),
+            touch,
+            played: 0,
+        };
+        if act.is_graph {
+            act.capture().map_err(|stop| broken(&stop, &act.memory))?;
+        }
+        Ok(act)
+    }
+
+    fn capture(&mut self) -> Result<(), Stop> {
+        self.driver.begin_capture()?;
+        let played = self.players[0].play(&mut self.memory, self.touch);
+        let captured = self.driver.end_capture();
+        self.graph = captured.as_ref().ok().copied();
+        played?;
+        captured?;
+        Ok(())
+    }
+
+    /// Enqueues the next propagation.
+    #[allow(unsafe_code, reason = "a graph is launched")]
+    fn perform(&mut self) -> Result<(), Stop> {
+        #[expect(clippy::cast_possible_truncation, reason = "less than the number of propagations")]
+        let which = (self.played % self.scores.len() as u64) as usize;
+        let touch = match self.touch {
+            #[expect(clippy::cast_possible_truncation, reason = "any number that differs will do")]
+            Touch::Check(_) => Touch::Check(self.played as u32),
+            other => other,
+        };
+        self.played += 1;
+        if let Some(graph) = self.graph {
+            // SAFETY: what its kernels touch is held by `memory`, which gives nothing back before it is dropped, or
+            // is the graph's own.
+            return Ok(unsafe { self.driver.launch_graph(graph) }?);
+        }
+        self.players[which].play(&mut self.memory, touch)?;
+        self.memory.allocator.end_propagation();
+        if self.touch == Touch::Nothing && self.memory.is_driver() {
+            self.driver.synchronise()?;
+        }
+        Ok(())
+    }
+
+    /// Times some propagations together.
+    fn sample(&mut self, propagations: u32) -> Result<Sample, Stop> {
+        let has_kernels = self.touch != Touch::Nothing;
+        let start = Instant::now();
+        if has_kernels {
+            self.driver.record(Mark::Begin)?;
+        }
+        for _ in 0..propagations {
+            self.perform()?;
+        }
+        if has_kernels {
+            self.driver.record(Mark::End)?;
+        }
+        let enqueue = start.elapsed();
+        if has_kernels {
+            self.driver.synchronise()?;
+        }
+        let wall = start.elapsed();
+        let device = if has_kernels { Some(self.driver.between_marks()?) } else { None };
+        let planning = self.memory.allocator.planning().map(|planning| (planning.plans, planning.time));
+        Ok(Sample { propagations, wall, enqueue, device, reserved: self.reserved()?, planning })
+    }
+
+    fn reserved(&self) -> Result<u64, DriverError> {
+        let own = self.memory.allocator.usage().reserved.get();
+        Ok(if self.is_graph { own.max(self.driver.graph_memory()?.reserved) } else { own })
+    }
+
+    fn reserved_peak(&self) -> Result<u64, DriverError> {
+        let own = self.memory.allocator.usage().reserved_peak.get();
+        Ok(if self.is_graph { own.max(self.driver.graph_memory()?.reserved_peak) } else { own })
+    }
+
+    /// Plays each propagation a few times and waits; the players see how much is held.
+    fn play_all(&mut self, free: u64) -> Result<(), Stop> {
+        let players = std::mem::take(&mut self.players);
+        self.players = players.into_iter().map(|player| player.with_peaks(free)).collect();
+        for _ in 0..CHECKED * self.scores.len() {
+            self.perform()?;
+        }
+        self.driver.synchronise()?;
+        let free = self.driver.memory()?.free.get();
+        if let Some(peaks) = &mut self.players[0].peaks {
+            peaks.least_free = peaks.least_free.min(free);
+            peaks.used = peaks.used.max(self.memory.allocator.usage().used.get());
+        }
+        Ok(())
+    }
+
+    fn peaks(&self) -> Peaks {
+        let seen = self.players.iter().filter_map(|player| player.peaks);
+        seen.fold(Peaks { used: 0, least_free: u64::MAX }, |all, one| Peaks {
+            used: all.used.max(one.used),
+            least_free: all.least_free.min(one.least_free),
+        })
+    }
+
+    /// Times every run of calls of one propagation by itself.
+    fn time_calls(&mut self, result: &mut Performance) -> Result<(), Stop> {
+        for which in 0..self.scores.len() {
+            let sequence = self.scores[which].sequence();
+            let player = &mut self.players[which];
+            let allocator = self.memory.allocator.as_mut();
+            let longest = |of: Kind| {
+                sequence.runs().filter(|(kind, _)| *kind == of).map(|(_, ids)| ids.len()).max().unwrap_or(0)
+            };
+            let least = [longest(Kind::Alloc), longest(Kind::Free)].map(|longest| longest.min(LONG_RUN));
+            for (kind, ids) in sequence.runs() {
+                let start = Instant::now();
+                player.call(allocator, kind, ids)?;
+                let time = start.elapsed();
+                let batches = if kind == Kind::Alloc { &mut result.alloc } else { &mut result.free };
+                if ids.len() >= least[kind as usize] {
+                    let picoseconds = time.as_nanos() * 1000 / ids.len() as u128;
+                    batches.push(u64::try_from(picoseconds).unwrap_or(u64::MAX));
+                }
+            }
+            allocator.end_propagation();
+            self.driver.synchronise()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the counters hold the sums of what was written.
+    fn check_sums(&self) -> Result<(), Broken> {
+        if self.touch == Touch::Nothing {
+            return Ok(());
+        }
+        let mut expected = vec![0; SLOTS];
+        let count = self.scores.len() as u64;
+        for (which, score) in (0..count).zip(self.scores) {
+            score.add_sums((self.played + count - 1 - which) / count, &mut expected);
+        }
+        let found = self.driver.slots().map_err(broken_device)?;
+        match expected.iter().zip(&found).position(|(expected, found)| expected != found) {
+            None => Ok(()),
+            Some(buffer) => {
+                let says = "the sum of what was read is not that of what was written";
+                Err((End::Corrupt, format!("buffer {buffer}: {says}")))
+            }
+        }
+    }
+
+    fn drop_graph(&mut self) -> Result<(), DriverError> {
+        self.graph.take().map_or(Ok(()), |graph| self.driver.drop_graph(graph))
+    }
+}
+
+impl Drop for Act<'_> {
+    fn drop(&mut self) {
+        // What was launched may still use the memory. What fails here fails because the device is lost.
+        drop(self.driver.synchronise());
+        drop(self.drop_graph());
+    }
+}
+
+fn broken(stop: &Stop, memory: &Memory) -> Broken {
+    if let Some(fault) = memory.fault() {
+        return broken_device(fault);
+    }
+    let end = match stop {
+        Stop::Alloc { error: AllocError::OutOfMemory { .. }, .. }
+        | Stop::Device(DriverError::OutOfMemory { .. }) => End::OutOfMemory,
+        Stop::Stray { .. } => End::Corrupt,
+        _ => End::Failed,
+    };
+    (end, stop.to_string())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
+fn broken_device(error: DriverError) -> Broken {
+    let is_full = matches!(error, DriverError::OutOfMemory { .. });
+    (if is_full { End::OutOfMemory } else { End::Failed }, error.to_string())
+}
+
+fn broken_build(error: BuildError) -> Broken {
+    match error {
+        BuildError::OutOfMemory(reason) => (End::OutOfMemory, reason),
+        BuildError::Unavailable(reason) => (End::Unavailable, reason),
+        BuildError::Failed(error) => broken_device(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,392 @@
+//! Whole replays on the simulated device.
+
+use std::sync::{Arc, Mutex};
+
+use planlab_dsa::testing::first_fit;
+use planlab_dsa::{
+    Address, Alignment, Backing, Buffer, BufferId, Bytes, Instance, LiveRange, NotLive, OnlineAllocator,
+    Requests, Stream, Usage, VerifiedPlan,
+};
+use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::strategy::Strategy as _;
+
+use super::*;
+use crate::cuda::contenders::{Builder, Idle};
+use crate::cuda::shuffled::shuffled;
+
+const MIB: u64 = 1 << 20;
+
+const ROWS: [(u64, u32, u32); 6] =
+    [(4096, 0, 3), (512, 1, 2), (8192, 1, 4), (1000, 2, 6), (4096, 3, 5), (70_000, 4, 6)];
+
+fn instance(rows: &[(u64, u32, u32)]) -> Instance {
+    let align = Alignment::new(512).expect("positive");
+    let buffer = |&(size, start, end): &(u64, u32, u32)| {
+        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty")).with_align(align)
+    };
+    Instance::from_buffers(rows.iter().map(buffer).collect()).expect("valid")
+}
+
+fn plan_of(instance: &Instance) -> VerifiedPlan<'_> {
+    let order: Vec<BufferId> = instance.ids().collect();
+    instance.verify(first_fit(instance, &order, &[])).expect("valid")
+}
+
+fn score(instance: &Instance) -> Score {
+    Score::new(&Requests::new(instance))
+}
+
+fn protocol(work: Work) -> Protocol {
+    let budget = Duration::from_secs(60);
+    Protocol { work, warm_up: 4, warm_up_most: 30, steady: 3, timed: 5, budget, rounds: 2, seed: 1 }
+}
+
+/// A segment of the device for each request.
+struct Plain {
+    backing: Box<dyn Backing>,
+    live: Vec<u64>,
+    usage: Usage,
+}
+
+impl Plain {
+    fn new(backing: Box<dyn Backing>) -> Self {
+        Self { backing, live: Vec::new(), usage: Usage::default() }
+    }
+}
+
+impl OnlineAllocator for Plain {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        let refused = AllocError::OutOfMemory { size, reserved: Bytes::ZERO };
+        let at = self.backing.acquire(size).map_err(|_| refused)?;
+        self.live.push(at.get());
+        self.usage.device_allocations += 1;
+        Ok(at)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        let found = self.live.iter().position(|&at| at == address.get());
+        self.live.swap_remove(found.ok_or(NotLive { address })?);
+        self.backing.release(address);
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+}
+
+/// Answers with the offsets that it is told, from a segment of its own, in turns.
+struct Liar {
+    base: u64,
+    offsets: Vec<u64>,
+    next: usize,
+    /// Propagations in which it says the truth: requests lie one behind the other.
+    honest: u32,
+    end: u64,
+}
+
+impl Liar {
+    fn new(mut backing: Box<dyn Backing>, offsets: &[u64], honest: u32) -> Self {
+        let base = backing.acquire(Bytes::new(MIB)).expect("room").get();
+        // It is never released, as nobody asks this liar to.
+        std::mem::forget(backing);
+        Self { base, offsets: offsets.to_vec(), next: 0, honest, end: base }
+    }
+}
+
+impl OnlineAllocator for Liar {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        if self.honest > 0 {
+            let at = self.end;
+            self.end += size.get().next_multiple_of(512);
+            return Ok(Address::new(at));
+        }
+        self.next += 1;
+        Ok(Address::new(self.base.wrapping_add(self.offsets[(self.next - 1) % self.offsets.len()])))
+    }
+
+    fn free(&mut self, _: Address) -> Result<(), NotLive> {
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn end_propagation(&mut self) {
+        self.honest = self.honest.saturating_sub(1);
+        (self.next, self.end) = (0, self.base);
+    }
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+}
+
+fn play_one(device: &Device, score: &Score, strategy: Strategy<'_>, work: Work) -> Performance {
+    let contender = Contender { key: "one".to_owned(), strategy };
+    compete(device, std::slice::from_ref(score), &[contender], &protocol(work)).remove(0)
+}
+
+fn all<'a>(
+    plan: &'a VerifiedPlan<'a>,
+    moved: &'a VerifiedPlan<'a>,
+    plain: &'a Builder,
+) -> Vec<Contender<'a>> {
+    let contender = |key: &str, strategy| Contender { key: key.to_owned(), strategy };
+    vec![
+        contender("plan", Strategy::Plan(plan)),
+        contender("plan/shuffled", Strategy::Plan(moved)),
+        contender("cuda-malloc", Strategy::Malloc),
+        contender("cuda-malloc-async/keep", Strategy::MallocAsync(Idle::Keep)),
+        contender("cuda-malloc-async/release", Strategy::MallocAsync(Idle::Release)),
+        contender("plain", Strategy::Pool(plain)),
+        contender("cuda-graph/plan", Strategy::GraphPlan(plan)),
+        contender("cuda-graph/async", Strategy::GraphAsync),
+    ]
+}
+
+#[test]
+fn every_contender_is_played_and_gives_all_back() {
+    let instance = instance(&ROWS);
+    let plan = plan_of(&instance);
+    let moved = shuffled(&plan, 1).expect("plain");
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let contenders = all(&plan, &moved, &plain);
+    let score = score(&instance).with_operations(vec![1000; ROWS.len()]);
+    let device = Device::simulated(Bytes::new(256 * MIB));
+    for work in [Work::None, Work::Kernels, Work::Operations] {
+        let results = compete(&device, std::slice::from_ref(&score), &contenders, &protocol(work));
+        for (contender, result) in contenders.iter().zip(&results) {
+            let key = &contender.key;
+            if work == Work::None && key.starts_with("cuda-graph") {
+                assert_eq!(result.end, End::Unavailable, "{key}");
+                continue;
+            }
+            assert_eq!((result.end, result.reason.as_str()), (End::Complete, ""), "{key} {work:?}");
+            assert_eq!((result.samples.len(), result.is_steady), (10, true), "{key} {work:?}");
+            assert_eq!(result.alloc.is_empty(), work != Work::None, "{key} {work:?}");
+            let device = result.samples.iter().map(|sample| sample.device.unwrap_or_default()).min();
+            // Twelve kernels, and six operations of a microsecond.
+            let least = Duration::from_nanos([0, 12_000, 18_000][work as usize]);
+            assert!(device >= Some(least), "{key} {work:?} {device:?}");
+        }
+        assert_eq!(device.memory().expect("no fault").free, Bytes::new(256 * MIB), "{work:?}");
+    }
+}
+
+#[test]
+fn what_is_reserved_is_what_each_should_reserve() {
+    let instance = instance(&ROWS);
+    let plan = plan_of(&instance);
+    let moved = shuffled(&plan, 1).expect("plain");
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let contenders = all(&plan, &moved, &plain);
+    let device = Device::simulated(Bytes::new(256 * MIB));
+    let scores = [score(&instance)];
+    let results = compete(&device, &scores, &contenders, &protocol(Work::Kernels));
+    let peaks: Vec<u64> = results.iter().map(|result| result.reserved_peak).collect();
+    let (load, pool) = (scores[0].sequence().peak().get(), 32 * MIB);
+    let expected =
+        [plan.height().get(), moved.height().get(), load, pool, pool, 0, plan.height().get(), pool];
+    assert_eq!(peaks, expected);
+    let last = |index: usize| results[index].samples.last().expect("timed").reserved;
+    assert_eq!((last(3), last(4)), (pool, 0), "only one gives idle memory back");
+    // Three blocks are live at once, each in a granule of its own.
+    assert_eq!(results[2].physical_peak, 3 * 2 * MIB);
+    assert_eq!(results[0].physical_peak, 2 * MIB);
+}
+
+#[test]
+fn a_planted_overlap_is_found_by_the_device() {
+    let instance = instance(&ROWS);
+    // Buffer 3 is put over the last words of buffer 2.
+    let offsets = [0, 4096, 8192, 16_000, 0, 65_536];
+    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        Box::new(Liar::new(backing, &offsets, 0))
+    };
+    for work in [Work::None, Work::Kernels] {
+        let device = Device::simulated(Bytes::new(64 * MIB));
+        let result = play_one(&device, &score(&instance), Strategy::Pool(&build), work);
+        assert_eq!(result.end, End::Corrupt);
+        assert_eq!(result.reason, "buffer 2: 72 words of 16 bytes are not what was written");
+        assert!(result.samples.is_empty(), "what is corrupt is not timed");
+    }
+}
+
+#[test]
+fn an_overlap_that_comes_later_is_found_in_the_sums() {
+    let instance = instance(&ROWS);
+    let build =
+        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 7)) };
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
+    assert_eq!(result.end, End::Corrupt);
+    assert!(result.reason.contains("the sum of what was read"), "{}", result.reason);
+}
+
+#[test]
+fn memory_of_others_is_not_touched() {
+    let instance = instance(&ROWS);
+    for (offset, reason) in [(2 * MIB, "not memory of the contender"), (8, "no multiple of 16 bytes")] {
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            Box::new(Liar::new(backing, &[offset], 0))
+        };
+        let device = Device::simulated(Bytes::new(64 * MIB));
+        let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
+        assert_ne!(result.end, End::Complete);
+        assert!(result.reason.contains(reason), "{}", result.reason);
+        assert!(device.memory().is_ok(), "the device is well");
+    }
+}
+
+#[test]
+fn no_memory_is_said_and_counted() {
+    let instance = instance(&[(3 * MIB, 0, 2), (3 * MIB, 1, 3), (MIB, 2, 3)]);
+    let plan = plan_of(&instance);
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let contenders = all(&plan, &plan, &plain);
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let ballast = device.leave(Bytes::new(4 * MIB)).expect("room");
+    let results = compete(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
+    for (contender, result) in contenders.iter().zip(&results) {
+        assert_eq!(result.end, End::OutOfMemory, "{}: {}", contender.key, result.reason);
+    }
+    assert!(results[5].refusals > 0);
+    drop(ballast);
+    let results = compete(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
+    assert!(results.iter().all(|result| result.end == End::Complete));
+    assert_eq!(device.memory().expect("no fault").free, Bytes::new(64 * MIB));
+}
+
+#[test]
+fn several_propagations_follow_one_another() {
+    let instances = [instance(&ROWS), instance(&ROWS[..3]), instance(&ROWS[2..])];
+    let scores = [0, 1, 2].map(|index: usize| score(&instances[index]));
+    let plan = plan_of(&instances[0]);
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let contenders = all(&plan, &plan, &plain);
+    let device = Device::simulated(Bytes::new(256 * MIB));
+    let cold = Protocol { warm_up: 0, timed: 7, rounds: 1, ..protocol(Work::Kernels) };
+    let results = compete(&device, &scores, &contenders, &cold);
+    for (contender, result) in contenders.iter().zip(&results) {
+        let has_plan = contender.key.contains("plan") || contender.key.contains("graph");
+        let expected = if has_plan { (End::Unavailable, 0) } else { (End::Complete, 7) };
+        assert_eq!((result.end, result.samples.len()), expected, "{}", contender.key);
+        assert_eq!((result.warm_up, result.is_steady), (0, true), "{}", contender.key);
+    }
+}
+
+#[test]
+fn the_reserved_bytes_must_stop_changing() {
+    /// Reserves a byte more at each propagation, for so many.
+    struct Growing(Plain, u64);
+
+    impl OnlineAllocator for Growing {
+        fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+            self.0.alloc(size, stream)
+        }
+
+        fn free(&mut self, address: Address) -> Result<(), NotLive> {
+            self.0.free(address)
+        }
+
+        fn release_cached(&mut self) {}
+
+        fn end_propagation(&mut self) {
+            self.1 = self.1.saturating_sub(1);
+        }
+
+        fn usage(&self) -> Usage {
+            Usage { reserved: Bytes::new(100 - self.1), ..self.0.usage() }
+        }
+    }
+
+    let instance = instance(&ROWS);
+    for (changes, expected) in [(10, (13, true)), (90, (30, false))] {
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            Box::new(Growing(Plain::new(backing), changes))
+        };
+        let device = Device::simulated(Bytes::new(64 * MIB));
+        let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
+        assert_eq!((result.warm_up, result.is_steady), expected, "{changes}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever an allocator answers, the device is not harmed, and what is called complete lay apart.
+    #[test]
+    fn hostile_answers_do_not_reach_the_device(
+        offsets in prop::collection::vec(
+            prop_oneof![3 => (0_u64..300).prop_map(|unit| unit * 512), 1 => 0_u64..MIB + 600, 1 => any::<u64>()],
+            6,
+        ),
+    ) {
+        let instance = instance(&ROWS);
+        let device = Device::simulated(Bytes::new(64 * MIB));
+        let answers = offsets.clone();
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            Box::new(Liar::new(backing, &answers, 0))
+        };
+        let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
+        prop_assert!(device.memory().is_ok());
+        let order: Vec<u32> = score(&instance)
+            .sequence()
+            .runs()
+            .filter(|(kind, _)| *kind == Kind::Alloc)
+            .flat_map(|(_, ids)| ids.to_vec())
+            .collect();
+        let places = offsets.iter().zip(&order).map(|(&offset, &id)| {
+            (offset, ROWS[id as usize].0.next_multiple_of(16), &instance.buffers()[id as usize].live)
+        });
+        let places: Vec<_> = places.collect();
+        let inside = places.iter().all(|&(at, size, _)| at % 16 == 0 && at < MIB && at + size <= MIB);
+        let is_apart = |index: usize| {
+            let (at, size, live) = places[index];
+            let mut others = places[..index].iter();
+            others.all(|&(b, n, other)| !live.overlaps(*other) || at + size <= b || b + n <= at)
+        };
+        let expected = inside && (0..places.len()).all(is_apart);
+        prop_assert_eq!(result.end == End::Complete, expected, "{}", result.reason);
+    }
+}
+
+#[test]
+fn a_turn_without_time_plays_the_least() {
+    let instance = instance(&ROWS);
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let contender = Contender { key: "one".to_owned(), strategy: Strategy::Malloc };
+    let hasty = Protocol { budget: Duration::ZERO, timed: 50, rounds: 1, ..protocol(Work::Kernels) };
+    let result = compete(&device, &[score(&instance)], &[contender], &hasty).remove(0);
+    assert_eq!((result.end, result.samples.len(), result.warm_up), (End::Complete, 3, 3));
+    assert!(!result.is_steady, "so soon nobody knows");
+}
+
+#[test]
+fn orders_change_from_round_to_round_and_come_again() {
+    let instance = instance(&ROWS[..2]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let build = |number: usize| {
+        let seen = Arc::clone(&seen);
+        move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            seen.lock().expect("nobody panics").push(number);
+            Box::new(Plain::new(backing))
+        }
+    };
+    let builders: Vec<_> = (0..6).map(build).collect();
+    let pool = |build| Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) };
+    let contenders: Vec<Contender<'_>> = builders.iter().map(|build| pool(build as &Builder)).collect();
+    let run = || {
+        let device = Device::simulated(Bytes::new(64 * MIB));
+        let rounds = Protocol { rounds: 3, timed: 1, ..protocol(Work::Kernels) };
+        let _ = compete(&device, &[score(&instance)], &contenders, &rounds);
+        std::mem::take(&mut *seen.lock().expect("nobody panics"))
+    };
+    let first = run();
+    assert_eq!(first, run(), "the seed fixes the orders");
+    // The first round builds each twice: to check, and to time.
+    let (second, third) = (&first[12..18], &first[18..]);
+    assert_ne!(second, third);
+}

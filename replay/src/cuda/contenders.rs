@@ -1,0 +1,433 @@
+//! Who serves the requests on a device.
+//!
+//! | key | who |
+//! |---|---|
+//! | `plan` | a plan: one segment, offsets |
+//! | `plan/shuffled` | the same buffers at random places, a control for the effect of places |
+//! | `cuda-malloc` | `cudaMalloc` and `cudaFree` for each request |
+//! | `cuda-malloc-async/keep` | the driver's pool, which keeps all it has |
+//! | `cuda-malloc-async/release` | the same, which gives back what is idle at each synchronisation: the default |
+//! | `cuda-graph/plan` | the kernels at planned addresses, captured as a graph |
+//! | `cuda-graph/async` | the same with the driver's own requests in the graph: it plans itself |
+//!
+//! All others are online allocators over segments that `cudaMalloc` gives; whoever calls brings them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use planlab_dsa::{
+    Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage, VerifiedPlan,
+};
+
+use super::driver::{Driver, DriverError, PoolMemory, WORD};
+use super::memory::{Book, Segments};
+use crate::{Planned, PlannedError};
+
+/// Makes an online allocator over a backing.
+pub type Builder = dyn Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator>;
+
+/// Who serves the requests, and how.
+pub struct Contender<'a> {
+    /// The name in the rows.
+    pub key: String,
+    /// How.
+    pub strategy: Strategy<'a>,
+}
+
+/// How requests are served.
+#[derive(Clone, Copy)]
+pub enum Strategy<'a> {
+    /// From a plan.
+    Plan(&'a VerifiedPlan<'a>),
+    /// A call of the device for each.
+    Malloc,
+    /// From the pool of the driver.
+    MallocAsync(Idle),
+    /// By an online allocator over segments of the device.
+    Pool(&'a Builder),
+    /// A graph of kernels at planned addresses.
+    GraphPlan(&'a VerifiedPlan<'a>),
+    /// A graph in which the driver allocates.
+    GraphAsync,
+}
+
+/// What the pool of the driver does with idle memory at a synchronisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// It stays.
+    Keep,
+    /// It goes back.
+    Release,
+}
+
+impl fmt::Debug for Contender<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contender").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Strategy<'_> {
+    /// Whether it is launched as a graph.
+    pub(super) const fn is_graph(&self) -> bool {
+        matches!(self, Self::GraphPlan(_) | Self::GraphAsync)
+    }
+}
+
+/// A contender at work.
+pub(super) struct Memory {
+    pub(super) allocator: Box<dyn OnlineAllocator>,
+    guard: Guard,
+    /// The part of the device that a launch was last allowed in, and the releases until then.
+    known: (u64, u64, u64),
+}
+
+/// Who vouches for addresses.
+enum Guard {
+    /// The book of what is held: an allocator may be wrong.
+    Book(Arc<Book>),
+    /// The driver, which gave them; the book holds what went wrong.
+    Driver(Arc<Book>),
+}
+
+impl Memory {
+    /// A new one that holds nothing but what its plan needs.
+    pub(super) fn new(strategy: &Strategy<'_>, driver: &Arc<dyn Driver>) -> Result<Self, BuildError> {
+        match strategy {
+            Strategy::Plan(plan) | Strategy::GraphPlan(plan) => {
+                let segments = Segments::new(Arc::clone(driver));
+                let book = segments.book();
+                let planned = Planned::new(plan, Box::new(segments));
+                let planned = planned.map_err(|error| BuildError::of_plan(error, &book))?;
+                Ok(Self::guarded(Box::new(planned), book))
+            }
+            Strategy::Pool(build) => {
+                let segments = Segments::new(Arc::clone(driver));
+                let book = segments.book();
+                Ok(Self::guarded(build(Box::new(segments)), book))
+            }
+            Strategy::Malloc => {
+                let direct = Direct::new(Arc::clone(driver));
+                let book = Arc::clone(&direct.book);
+                Ok(Self::trusted(Box::new(direct), book))
+            }
+            Strategy::MallocAsync(idle) => Self::stream_ordered(driver, *idle),
+            Strategy::GraphAsync => Self::stream_ordered(driver, Idle::Release),
+        }
+    }
+
+    fn guarded(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
+        Self { allocator, guard: Guard::Book(book), known: (0, 0, 0) }
+    }
+
+    fn trusted(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
+        Self { allocator, guard: Guard::Driver(book), known: (0, 0, 0) }
+    }
+
+    fn stream_ordered(driver: &Arc<dyn Driver>, idle: Idle) -> Result<Self, BuildError> {
+        let ordered = StreamOrdered::new(driver, idle)?;
+        let book = Arc::clone(&ordered.book);
+        Ok(Self::trusted(Box::new(ordered), book))
+    }
+
+    /// Whether `size` bytes at an address that the allocator gave, and that is not freed, are memory that it holds.
+    #[inline]
+    pub(super) fn holds(&mut self, at: Address, size: u64) -> bool {
+        let Guard::Book(book) = &self.guard else { return true };
+        let Some(end) = at.get().checked_add(size) else { return false };
+        let releases = book.releases();
+        let (start, stop, then) = self.known;
+        if then != releases || at.get() < start || stop < end {
+            let (start, stop) = book.around(at.get());
+            self.known = (start, stop, releases);
+            return start <= at.get() && end <= stop;
+        }
+        true
+    }
+
+    fn book(&self) -> &Book {
+        match &self.guard {
+            Guard::Book(book) | Guard::Driver(book) => book,
+        }
+    }
+
+    /// Whether its calls are launches themselves, to be waited for.
+    pub(super) const fn is_driver(&self) -> bool {
+        matches!(self.guard, Guard::Driver(_))
+    }
+
+    /// How often the device had no room for it.
+    pub(super) fn refusals(&self) -> u64 {
+        self.book().refusals()
+    }
+
+    /// What went wrong on the device beside that.
+    pub(super) fn fault(&self) -> Option<DriverError> {
+        self.book().fault()
+    }
+}
+
+/// Why a contender cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BuildError {
+    /// There is no memory for it.
+    #[error("{0}")]
+    OutOfMemory(String),
+    /// It cannot do what was asked.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The device failed.
+    #[error("{0}")]
+    Failed(#[from] DriverError),
+}
+
+impl BuildError {
+    fn of_plan(error: PlannedError, book: &Book) -> Self {
+        match (error, book.fault()) {
+            (_, Some(fault)) => Self::Failed(fault),
+            (PlannedError::NoMemory { .. }, None) => Self::OutOfMemory(error.to_string()),
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// Kernels touch whole words.
+fn whole_words(size: Bytes) -> Result<Bytes, DriverError> {
+    let bytes = size.get().checked_next_multiple_of(WORD);
+    bytes.map(Bytes::new).ok_or(DriverError::OutOfMemory { size })
+}
+
+/// A call of the device for each request; key `cuda-malloc`.
+struct Direct {
+    driver: Arc<dyn Driver>,
+    book: Arc<Book>,
+    /// Bytes of what is live, by address.
+    live: BTreeMap<u64, u64>,
+    usage: Usage,
+}
+
+impl Direct {
+    fn new(driver: Arc<dyn Driver>) -> Self {
+        Self { driver, book: Arc::default(), live: BTreeMap::new(), usage: Usage::default() }
+    }
+
+    fn hold(&mut self, bytes: u64) {
+        self.usage.reserved = Bytes::new(bytes);
+        self.usage.used = Bytes::new(bytes);
+        self.usage.reserved_peak = self.usage.reserved_peak.max(self.usage.reserved);
+    }
+}
+
+impl OnlineAllocator for Direct {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        if size == Bytes::ZERO {
+            return Ok(Address::NULL);
+        }
+        let refused = AllocError::OutOfMemory { size, reserved: self.usage.reserved };
+        let at = whole_words(size).and_then(|bytes| self.driver.malloc(bytes));
+        let at = at.map_err(|error| {
+            self.book.refuse(error);
+            refused
+        })?;
+        self.live.insert(at.get(), size.get());
+        self.usage.device_allocations += 1;
+        self.hold(self.usage.reserved.get() + size.get());
+        Ok(at)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        if address == Address::NULL {
+            return Ok(());
+        }
+        let size = self.live.remove(&address.get()).ok_or(NotLive { address })?;
+        self.usage.device_releases += 1;
+        self.hold(self.usage.reserved.get() - size);
+        self.driver.free(address).map_err(|error| {
+            self.book.refuse(error);
+            NotLive { address }
+        })
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        // What fails here fails because the device is lost.
+        self.live.keys().for_each(|&at| drop(self.driver.free(Address::new(at))));
+    }
+}
+
+/// The driver's pool; keys `cuda-malloc-async/...`. It keeps the book itself: a free of what is not live is refused
+/// by the driver.
+struct StreamOrdered {
+    driver: Arc<dyn Driver>,
+    book: Arc<Book>,
+}
+
+impl StreamOrdered {
+    fn new(driver: &Arc<dyn Driver>, idle: Idle) -> Result<Self, DriverError> {
+        driver.keep_in_pool(Bytes::ZERO)?;
+        driver.reset_pool()?;
+        if idle == Idle::Keep {
+            driver.keep_in_pool(Bytes::new(u64::MAX))?;
+        }
+        Ok(Self { driver: Arc::clone(driver), book: Arc::default() })
+    }
+
+    fn figures(&self) -> PoolMemory {
+        self.driver.pool().unwrap_or_default()
+    }
+}
+
+impl OnlineAllocator for StreamOrdered {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        if size == Bytes::ZERO {
+            return Ok(Address::NULL);
+        }
+        whole_words(size).and_then(|bytes| self.driver.malloc_async(bytes)).map_err(|error| {
+            self.book.refuse(error);
+            AllocError::OutOfMemory { size, reserved: Bytes::new(self.figures().reserved) }
+        })
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        if address == Address::NULL {
+            return Ok(());
+        }
+        self.driver.free_async(address).map_err(|error| {
+            self.book.refuse(error);
+            NotLive { address }
+        })
+    }
+
+    fn release_cached(&mut self) {
+        // The peaks are kept: they are what is asked for. Idle memory goes back when the contender ends.
+    }
+
+    fn usage(&self) -> Usage {
+        let figures = self.figures();
+        Usage {
+            reserved: Bytes::new(figures.reserved),
+            reserved_peak: Bytes::new(figures.reserved_peak),
+            used: Bytes::new(figures.used),
+            ..Usage::default()
+        }
+    }
+}
+
+impl Drop for StreamOrdered {
+    fn drop(&mut self) {
+        // What fails here fails because the device is lost.
+        drop(self.driver.keep_in_pool(Bytes::ZERO));
+        drop(self.driver.reset_pool());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::simulated::SimulatedDriver;
+
+    const MIB: u64 = 1 << 20;
+
+    fn device() -> Arc<dyn Driver> {
+        Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)))
+    }
+
+    fn memory(strategy: &Strategy<'_>, driver: &Arc<dyn Driver>) -> Memory {
+        Memory::new(strategy, driver).expect("room")
+    }
+
+    fn alloc(memory: &mut Memory, size: u64) -> Result<Address, AllocError> {
+        memory.allocator.alloc(Bytes::new(size), Stream::default())
+    }
+
+    #[test]
+    fn what_is_not_live_is_refused_by_the_driver_too() {
+        for strategy in
+            [Strategy::Malloc, Strategy::MallocAsync(Idle::Keep), Strategy::MallocAsync(Idle::Release)]
+        {
+            let driver = device();
+            let mut memory = memory(&strategy, &driver);
+            let first = alloc(&mut memory, 1000).expect("room");
+            let second = alloc(&mut memory, 1000).expect("room");
+            let stranger = Address::new(first.get() + 16);
+            assert_eq!(memory.allocator.free(stranger), Err(NotLive { address: stranger }));
+            assert_eq!(memory.allocator.free(first), Ok(()));
+            assert_eq!(memory.allocator.free(first), Err(NotLive { address: first }));
+            assert_eq!(alloc(&mut memory, 0), Ok(Address::NULL));
+            assert_eq!(memory.allocator.free(Address::NULL), Ok(()));
+            assert!(memory.holds(second, 1000), "the driver gave it");
+            assert!(matches!(alloc(&mut memory, u64::MAX), Err(AllocError::OutOfMemory { .. })));
+            assert!(matches!(alloc(&mut memory, 80 * MIB), Err(AllocError::OutOfMemory { .. })));
+            assert_eq!(memory.refusals(), 2);
+            if memory.allocator.free(second).is_ok() {
+                drop(memory);
+            }
+            assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+        }
+    }
+
+    #[test]
+    fn what_is_live_goes_back_with_the_contender() {
+        let driver = device();
+        let mut memory = memory(&Strategy::Malloc, &driver);
+        for _ in 0..3 {
+            alloc(&mut memory, 5 * MIB).expect("room");
+        }
+        assert_eq!(memory.allocator.usage().reserved_peak, Bytes::new(15 * MIB));
+        drop(memory);
+        assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+    }
+
+    #[test]
+    fn only_what_a_pool_holds_may_be_touched() {
+        /// Takes one segment when it is made.
+        struct One(Box<dyn Backing>, Address);
+
+        impl OnlineAllocator for One {
+            fn alloc(&mut self, _: Bytes, _: Stream) -> Result<Address, AllocError> {
+                Ok(self.1)
+            }
+
+            fn free(&mut self, _: Address) -> Result<(), NotLive> {
+                Ok(())
+            }
+
+            fn release_cached(&mut self) {
+                self.0.release(self.1);
+            }
+
+            fn usage(&self) -> Usage {
+                Usage::default()
+            }
+        }
+
+        let build = |mut backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            let at = backing.acquire(Bytes::new(4096)).expect("room");
+            Box::new(One(backing, at))
+        };
+        let driver = device();
+        let mut memory = memory(&Strategy::Pool(&build), &driver);
+        let at = alloc(&mut memory, 1).expect("always").get();
+        let cases = [
+            (at, 4096),
+            (at + 4080, 16),
+            (at, 16),
+            (at + 4096, 16),
+            (at - 16, 32),
+            (at, 4112),
+            (u64::MAX, 16),
+        ];
+        let held = cases.map(|(at, size)| memory.holds(Address::new(at), size));
+        assert_eq!(held, [true, true, true, false, false, false, false]);
+        memory.allocator.release_cached();
+        assert!(!memory.holds(Address::new(at), 16), "it was given back");
+        assert_eq!(memory.fault(), None);
+    }
+}

@@ -1,0 +1,642 @@
+//! A real device, through cudarc, which loads the driver's library when the program runs.
+//!
+//! Raw calls of the driver's interface: the replay must decide itself what synchronises, and every call between two
+//! launches counts. All handles belong to one [`CudaDriver`], which ends them together.
+
+#![allow(unsafe_code, reason = "calls of the driver's library")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUgraphMem_attribute, CUmemPool_attribute, CUresult};
+use planlab_dsa::{Address, Bytes, DeviceMemory};
+
+use super::driver::{DeviceInfo, Driver, DriverError, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
+use super::kernels;
+
+/// Bytes of a page where the driver does not say.
+const PAGE: u64 = 2 << 20;
+
+/// A stream that does not wait for the default one.
+const NON_BLOCKING: u32 = 1;
+
+/// A device with a context, a stream, two events and the kernels.
+pub(super) struct CudaDriver {
+    info: DeviceInfo,
+    device: sys::CUdevice,
+    /// The rest are addresses in the driver's library. They name things that the driver keeps for the context, from
+    /// whatever thread they are used; kept as numbers, they may move between threads.
+    stream: usize,
+    events: [usize; 2],
+    module: usize,
+    functions: [usize; 4],
+    pool: usize,
+    slots: u64,
+    multiprocessors: u64,
+    page: u64,
+    graphs: Mutex<Graphs>,
+    /// The physical pieces that are mapped: address, handle.
+    pieces: Mutex<Vec<(u64, u64)>>,
+}
+
+#[derive(Default)]
+struct Graphs {
+    next: u64,
+    /// Number and the graph that can be launched.
+    ready: Vec<(u64, usize)>,
+}
+
+/// Whether there is a driver, and what it says of itself; no device is touched.
+pub(super) fn probe() -> Result<String, DriverError> {
+    load()?;
+    let mut version = 0;
+    // SAFETY: the library is loaded and initialised; the pointer is to a local number.
+    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
+    let mut devices = 0;
+    // SAFETY: as above.
+    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut devices) })?;
+    let version = version_text(version);
+    if devices == 0 {
+        return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
+    }
+    Ok(format!("{devices} GPU(s), driver for CUDA {version}"))
+}
+
+/// Loads and initialises the driver's library.
+fn load() -> Result<(), DriverError> {
+    // A library that is older than the bindings lacks symbols, which cudarc answers by a panic.
+    // SAFETY: the library is the driver's own; its initialisers may run in any process.
+    let present = catch_unwind(|| unsafe { sys::is_culib_present() });
+    match present {
+        Ok(true) => {}
+        Ok(false) => return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)")),
+        Err(_) => {
+            return Err(DriverError::unavailable(
+                "the NVIDIA driver is too old: CUDA 12.8 or later is needed",
+            ));
+        }
+    }
+    // SAFETY: the library is there; the flags must be 0 and are.
+    let code = unsafe { sys::cuInit(0) };
+    if code == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    Err(DriverError::unavailable(format!("the NVIDIA driver does not start: {}", text(code))))
+}
+
+fn version_text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// What the driver calls an error.
+fn text(code: CUresult) -> String {
+    let read = |of: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
+        let mut found: *const c_char = ptr::null();
+        // SAFETY: the library is loaded; the pointer is to a local pointer.
+        let answer = unsafe { of(code, &raw mut found) };
+        if answer != CUresult::CUDA_SUCCESS || found.is_null() {
+            return None;
+        }
+        // SAFETY: the driver gives a text of its own that ends with 0 and is never freed.
+        Some(unsafe { CStr::from_ptr(found) }.to_string_lossy().into_owned())
+    };
+    match (read(sys::cuGetErrorName), read(sys::cuGetErrorString)) {
+        (Some(name), Some(says)) => format!("{name}: {says}"),
+        (Some(name), None) => name,
+        _ => format!("error {code:?}"),
+    }
+}
+
+fn check(call: &'static str, code: CUresult) -> Result<(), DriverError> {
+    if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverError::failed(call, text(code))) }
+}
+
+/// As [`check`], of a call that asks for memory.
+fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> Result<(), DriverError> {
+    if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Err(DriverError::OutOfMemory { size });
+    }
+    check(call, code)
+}
+
+fn length(size: Bytes) -> Result<usize, DriverError> {
+    usize::try_from(size.get()).map_err(|_| DriverError::OutOfMemory { size })
+}
+
+impl CudaDriver {
+    /// The device of a number, from 0.
+    pub(super) fn new(ordinal: u32) -> Result<Self, DriverError> {
+        load()?;
+        let mut device = 0;
+        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        // SAFETY: the library is initialised; the pointer is to a local number.
+        let code = unsafe { sys::cuDeviceGet(&raw mut device, number) };
+        if code == CUresult::CUDA_ERROR_INVALID_DEVICE {
+            return Err(DriverError::unavailable(format!("there is no GPU {ordinal}")));
+        }
+        check("cuDeviceGet", code)?;
+        if attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
+            return Err(DriverError::unavailable(format!("GPU {ordinal} has no memory pools")));
+        }
+        let mut context = ptr::null_mut();
+        // SAFETY: the device is there; its context is given back when the driver is dropped.
+        check("cuDevicePrimaryCtxRetain", unsafe {
+            sys::cuDevicePrimaryCtxRetain(&raw mut context, device)
+        })?;
+        // SAFETY: the context was just had.
+        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })?;
+        let (module, compiled) = load_module()?;
+        let mut driver = Self {
+            info: describe(device, ordinal, compiled)?,
+            device,
+            stream: stream()?,
+            events: [event()?, event()?],
+            module,
+            functions: functions(module)?,
+            pool: default_pool(device)?,
+            slots: 0,
+            multiprocessors: count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            // Where ranges cannot be had, only those who want them fail.
+            page: granularity(device).unwrap_or(PAGE),
+            graphs: Mutex::default(),
+            pieces: Mutex::default(),
+        };
+        driver.slots = driver.malloc(Bytes::new(8 * SLOTS as u64))?.get();
+        driver.load_kernels()?;
+        Ok(driver)
+    }
+
+    /// Runs each kernel once: what the driver loads then is not to be counted as somebody's memory.
+    fn load_kernels(&self) -> Result<(), DriverError> {
+        let (at, words) = (Address::new(self.slots), 8 * SLOTS as u64 / WORD);
+        let kernels = [
+            Kernel::Fill { at, words, seed: 1 },
+            Kernel::Sum { at, words, slot: 0 },
+            Kernel::Verify { at, words, seed: 1, slot: 0 },
+            Kernel::Spin { nanoseconds: 1 },
+        ];
+        for kernel in kernels {
+            // SAFETY: the counters are so many words of this driver's memory, and nobody reads them yet.
+            unsafe { self.launch(kernel) }?;
+        }
+        self.synchronise()
+    }
+
+    fn stream(&self) -> sys::CUstream {
+        self.stream as sys::CUstream
+    }
+
+    fn pool_handle(&self) -> sys::CUmemoryPool {
+        self.pool as sys::CUmemoryPool
+    }
+
+    fn pool_figure(&self, attribute: CUmemPool_attribute) -> Result<u64, DriverError> {
+        let mut value = 0_u64;
+        // SAFETY: the pool is the device's own; these attributes are numbers of 64 bits.
+        let code =
+            unsafe { sys::cuMemPoolGetAttribute(self.pool_handle(), attribute, (&raw mut value).cast()) };
+        check("cuMemPoolGetAttribute", code)?;
+        Ok(value)
+    }
+
+    fn set_pool(&self, attribute: CUmemPool_attribute, mut value: u64) -> Result<(), DriverError> {
+        // SAFETY: as above.
+        let code =
+            unsafe { sys::cuMemPoolSetAttribute(self.pool_handle(), attribute, (&raw mut value).cast()) };
+        check("cuMemPoolSetAttribute", code)
+    }
+
+    fn graph_figure(&self, attribute: CUgraphMem_attribute) -> Result<u64, DriverError> {
+        let mut value = 0_u64;
+        // SAFETY: the device is there; these attributes are numbers of 64 bits.
+        let code =
+            unsafe { sys::cuDeviceGetGraphMemAttribute(self.device, attribute, (&raw mut value).cast()) };
+        check("cuDeviceGetGraphMemAttribute", code)?;
+        Ok(value)
+    }
+
+    fn set_graph_figure(&self, attribute: CUgraphMem_attribute, mut value: u64) -> Result<(), DriverError> {
+        // SAFETY: as above.
+        let code =
+            unsafe { sys::cuDeviceSetGraphMemAttribute(self.device, attribute, (&raw mut value).cast()) };
+        check("cuDeviceSetGraphMemAttribute", code)
+    }
+
+    /// Launches a function of the module.
+    ///
+    /// # Safety
+    ///
+    /// The numbers are the function's parameters, and what they point to is memory of the device.
+    unsafe fn run(
+        &self,
+        function: usize,
+        blocks: u32,
+        threads: u32,
+        numbers: &mut [u64],
+    ) -> Result<(), DriverError> {
+        let mut parameters = [ptr::null_mut::<c_void>(); 4];
+        for (parameter, number) in parameters.iter_mut().zip(numbers) {
+            *parameter = ptr::from_mut(number).cast();
+        }
+        // SAFETY: the function is of the module that is loaded, its parameters are numbers of 64 bits, as many as are
+        // named by the caller, and are read during the call; no shared memory is asked for.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                self.functions[function] as sys::CUfunction,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                self.stream(),
+                parameters.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        check("cuLaunchKernel", code)
+    }
+
+    fn slot(&self, slot: u32) -> u64 {
+        self.slots + 8 * (u64::from(slot) % SLOTS as u64)
+    }
+
+    fn graphs(&self) -> std::sync::MutexGuard<'_, Graphs> {
+        self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
+    let mut value = 0;
+    // SAFETY: the device is there; the pointer is to a local number.
+    check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) })?;
+    Ok(value)
+}
+
+fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<u64, DriverError> {
+    Ok(u64::try_from(attribute(device, which)?).unwrap_or(0))
+}
+
+fn describe(device: sys::CUdevice, ordinal: u32, compiled: &str) -> Result<DeviceInfo, DriverError> {
+    let mut name = [0 as c_char; 256];
+    // SAFETY: the array has as many bytes as is said.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
+    // SAFETY: the driver ends the name with 0, within the array.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    let mut version = 0;
+    // SAFETY: the pointer is to a local number.
+    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
+    let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    // Kilohertz; a driver that does not say is no reason to stop.
+    let clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0) / 1000;
+    let memory_clock =
+        count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
+    let name = format!(
+        "{name}, compute capability {major}.{minor}, {multiprocessors} multiprocessors, at most {clock} MHz, memory \
+         {memory_clock} MHz, driver for CUDA {}, kernels by {compiled}",
+        version_text(version)
+    );
+    Ok(DeviceInfo { key: format!("cuda:{ordinal}"), name, is_simulated: false })
+}
+
+fn stream() -> Result<usize, DriverError> {
+    let mut stream = ptr::null_mut();
+    // SAFETY: a context is current; the stream is ended when the driver is dropped.
+    check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, NON_BLOCKING) })?;
+    Ok(stream as usize)
+}
+
+fn event() -> Result<usize, DriverError> {
+    let mut event = ptr::null_mut();
+    // SAFETY: a context is current; flags of 0 mean an event with a time. It is ended when the driver is dropped.
+    check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, 0) })?;
+    Ok(event as usize)
+}
+
+fn default_pool(device: sys::CUdevice) -> Result<usize, DriverError> {
+    let mut pool = ptr::null_mut();
+    // SAFETY: the device has pools; the default one lives as long as the context.
+    check("cuDeviceGetDefaultMemPool", unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device) })?;
+    Ok(pool as usize)
+}
+
+/// Memory of the device, as mapped pieces are to be had.
+fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
+    // SAFETY: the structure is plain numbers and a pointer, for all of which 0 is a value: no handle is exported.
+    let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
+    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = location(device);
+    properties
+}
+
+fn location(device: sys::CUdevice) -> sys::CUmemLocation {
+    sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device }
+}
+
+fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
+    let mut bytes = 0_usize;
+    let properties = properties(device);
+    let option = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+    // SAFETY: both pointers are to locals.
+    let code = unsafe { sys::cuMemGetAllocationGranularity(&raw mut bytes, &raw const properties, option) };
+    check("cuMemGetAllocationGranularity", code)?;
+    Ok(bytes.max(1) as u64)
+}
+
+/// The kernels, and by whom they were compiled.
+fn load_module() -> Result<(usize, &'static str), DriverError> {
+    let compiled = catch_unwind(AssertUnwindSafe(compile)).ok().flatten();
+    let by_compiler = compiled.and_then(|ptx| module(&ptx).ok());
+    if let Some(module) = by_compiler {
+        return Ok((module, "NVRTC"));
+    }
+    let mut embedded = kernels::PTX.as_bytes().to_vec();
+    embedded.push(0);
+    Ok((module(&embedded)?, "the driver from PTX"))
+}
+
+/// The kernels as PTX that ends with 0, where the run-time compiler is to be had.
+fn compile() -> Option<Vec<u8>> {
+    // SAFETY: the library is NVIDIA's own; its initialisers may run in any process.
+    if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+        return None;
+    }
+    let ptx = cudarc::nvrtc::compile_ptx(kernels::CUDA_C).ok()?;
+    let mut bytes = ptx.to_src().into_bytes();
+    bytes.push(0);
+    Some(bytes)
+}
+
+/// Loads PTX that ends with 0.
+fn module(ptx: &[u8]) -> Result<usize, DriverError> {
+    debug_assert_eq!(ptx.last(), Some(&0));
+    let mut module = ptr::null_mut();
+    // SAFETY: a context is current; the text ends with 0 and is read during the call.
+    check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+    Ok(module as usize)
+}
+
+fn functions(module: usize) -> Result<[usize; 4], DriverError> {
+    let mut functions = [0; 4];
+    for (function, name) in functions.iter_mut().zip(kernels::NAMES) {
+        let mut found = ptr::null_mut();
+        // SAFETY: the module is loaded; the name ends with 0.
+        let code =
+            unsafe { sys::cuModuleGetFunction(&raw mut found, module as sys::CUmodule, name.as_ptr()) };
+        check("cuModuleGetFunction", code)?;
+        *function = found as usize;
+    }
+    Ok(functions)
+}
+
+impl Driver for CudaDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn memory(&self) -> Result<DeviceMemory, DriverError> {
+        let (mut free, mut total) = (0_usize, 0_usize);
+        // SAFETY: a context is current; the pointers are to locals.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
+        Ok(DeviceMemory { free: Bytes::new(free as u64), total: Bytes::new(total as u64) })
+    }
+
+    fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
+        let mut at = 0;
+        let bytes = length(size)?;
+        // SAFETY: a context is current; the pointer is to a local.
+        check_memory("cuMemAlloc", size, unsafe { sys::cuMemAlloc_v2(&raw mut at, bytes) })?;
+        Ok(Address::new(at))
+    }
+
+    fn free(&self, at: Address) -> Result<(), DriverError> {
+        // SAFETY: the driver refuses what is not the begin of memory that it gave; it waits for what runs.
+        check("cuMemFree", unsafe { sys::cuMemFree_v2(at.get()) })
+    }
+
+    fn malloc_async(&self, size: Bytes) -> Result<Address, DriverError> {
+        let mut at = 0;
+        let bytes = length(size)?;
+        // SAFETY: the stream is this driver's; the pointer is to a local.
+        let code = unsafe { sys::cuMemAllocAsync(&raw mut at, bytes, self.stream()) };
+        check_memory("cuMemAllocAsync", size, code)?;
+        Ok(Address::new(at))
+    }
+
+    fn free_async(&self, at: Address) -> Result<(), DriverError> {
+        // SAFETY: the driver refuses what is not the begin of memory that it gave; the stream is this driver's.
+        check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(at.get(), self.stream()) })
+    }
+
+    fn pool(&self) -> Result<PoolMemory, DriverError> {
+        Ok(PoolMemory {
+            reserved: self.pool_figure(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            reserved_peak: self.pool_figure(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
+            used: self.pool_figure(CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
+            used_peak: self.pool_figure(CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?,
+        })
+    }
+
+    fn keep_in_pool(&self, threshold: Bytes) -> Result<(), DriverError> {
+        self.set_pool(CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, threshold.get())
+    }
+
+    fn reset_pool(&self) -> Result<(), DriverError> {
+        self.synchronise()?;
+        // SAFETY: the pool is the device's own.
+        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.pool_handle(), 0) })?;
+        self.set_pool(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)?;
+        self.set_pool(CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
+    }
+
+    fn reserve(&self, size: Bytes) -> Result<Address, DriverError> {
+        let mut at = 0;
+        let bytes = length(size)?;
+        // SAFETY: the pointer is to a local; no address is asked for.
+        let code = unsafe { sys::cuMemAddressReserve(&raw mut at, bytes, 0, 0, 0) };
+        check_memory("cuMemAddressReserve", size, code)?;
+        Ok(Address::new(at))
+    }
+
+    fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+        let bytes = length(size)?;
+        // SAFETY: the driver refuses what is not reserved.
+        check("cuMemAddressFree", unsafe { sys::cuMemAddressFree(at.get(), bytes) })
+    }
+
+    fn map(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+        let bytes = length(size)?;
+        let mut handle = 0;
+        let properties = properties(self.device);
+        // SAFETY: both pointers are to locals; the piece is given back in `unmap`, or below.
+        let code = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const properties, 0) };
+        check_memory("cuMemCreate", size, code)?;
+        // SAFETY: the piece is new; the driver refuses addresses that are not reserved or have memory.
+        let mapped = check("cuMemMap", unsafe { sys::cuMemMap(at.get(), bytes, 0, handle, 0) });
+        if let Err(error) = mapped {
+            // SAFETY: the piece is new and mapped nowhere.
+            check("cuMemRelease", unsafe { sys::cuMemRelease(handle) })?;
+            return Err(error);
+        }
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner).push((at.get(), handle));
+        let access = sys::CUmemAccessDesc {
+            location: location(self.device),
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the range was just mapped; the pointer is to one local description.
+        check("cuMemSetAccess", unsafe { sys::cuMemSetAccess(at.get(), bytes, &raw const access, 1) })
+    }
+
+    fn unmap(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+        self.synchronise()?;
+        let bytes = length(size)?;
+        // SAFETY: all that ran is done; the driver refuses what is not one mapped range.
+        check("cuMemUnmap", unsafe { sys::cuMemUnmap(at.get(), bytes) })?;
+        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(found) = pieces.iter().position(|&(base, _)| base == at.get()) else { return Ok(()) };
+        let (_, handle) = pieces.swap_remove(found);
+        // SAFETY: the piece was made by `map` and is mapped nowhere any more.
+        check("cuMemRelease", unsafe { sys::cuMemRelease(handle) })
+    }
+
+    fn page(&self) -> Bytes {
+        Bytes::new(self.page)
+    }
+
+    unsafe fn launch(&self, kernel: Kernel) -> Result<(), DriverError> {
+        let grid = |words| kernels::blocks(words, self.multiprocessors);
+        // SAFETY: the caller vouches for the words; the counters are this driver's; the numbers are in the order of
+        // the kernels' parameters.
+        unsafe {
+            match kernel {
+                Kernel::Fill { at, words, seed } => {
+                    self.run(0, grid(words), kernels::THREADS, &mut [at.get(), words, seed])
+                }
+                Kernel::Sum { at, words, slot } => {
+                    self.run(1, grid(words), kernels::THREADS, &mut [at.get(), words, self.slot(slot)])
+                }
+                Kernel::Verify { at, words, seed, slot } => {
+                    let slot = self.slot(slot);
+                    self.run(2, grid(words), kernels::THREADS, &mut [at.get(), words, seed, slot])
+                }
+                Kernel::Spin { nanoseconds } => self.run(3, 1, 1, &mut [nanoseconds]),
+            }
+        }
+    }
+
+    fn clear_slots(&self) -> Result<(), DriverError> {
+        // SAFETY: the counters are so many bytes of this driver's memory.
+        check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(self.slots, 0, 8 * SLOTS, self.stream()) })
+    }
+
+    fn slots(&self) -> Result<Vec<u64>, DriverError> {
+        let mut slots = vec![0_u64; SLOTS];
+        self.synchronise()?;
+        // SAFETY: the counters are so many bytes of this driver's memory, and so has the vector.
+        let code = unsafe { sys::cuMemcpyDtoH_v2(slots.as_mut_ptr().cast(), self.slots, 8 * SLOTS) };
+        check("cuMemcpyDtoH", code)?;
+        Ok(slots)
+    }
+
+    fn record(&self, mark: Mark) -> Result<(), DriverError> {
+        let event = self.events[mark as usize] as sys::CUevent;
+        // SAFETY: event and stream are this driver's.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(event, self.stream()) })
+    }
+
+    fn between_marks(&self) -> Result<Duration, DriverError> {
+        let [begin, end] = self.events.map(|event| event as sys::CUevent);
+        let mut milliseconds = 0_f32;
+        // SAFETY: the events are this driver's; the pointer is to a local.
+        let code = unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, begin, end) };
+        check("cuEventElapsedTime", code)?;
+        Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
+    }
+
+    fn synchronise(&self) -> Result<(), DriverError> {
+        // SAFETY: the stream is this driver's.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.stream()) })
+    }
+
+    fn begin_capture(&self) -> Result<(), DriverError> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is this driver's.
+        check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(self.stream(), mode) })
+    }
+
+    fn end_capture(&self) -> Result<Graph, DriverError> {
+        let mut graph = ptr::null_mut();
+        // SAFETY: the stream is this driver's; the pointer is to a local.
+        check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.stream(), &raw mut graph) })?;
+        let mut ready = ptr::null_mut();
+        // SAFETY: the graph was just had; what is made of it no longer needs it.
+        let made = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut ready, graph, 0) };
+        // SAFETY: as above.
+        let dropped = unsafe { sys::cuGraphDestroy(graph) };
+        check_memory("cuGraphInstantiate", Bytes::ZERO, made)?;
+        check("cuGraphDestroy", dropped)?;
+        let mut graphs = self.graphs();
+        graphs.next += 1;
+        let number = graphs.next;
+        graphs.ready.push((number, ready as usize));
+        Ok(Graph(number))
+    }
+
+    unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
+        let found =
+            self.graphs().ready.iter().find(|(number, _)| *number == graph.0).map(|(_, ready)| *ready);
+        let ready = found.ok_or_else(|| DriverError::failed("cuGraphLaunch", "no such graph"))?;
+        // SAFETY: the graph is one of this driver's that was not dropped; the caller vouches for what it touches.
+        let code = unsafe { sys::cuGraphLaunch(ready as sys::CUgraphExec, self.stream()) };
+        check_memory("cuGraphLaunch", Bytes::ZERO, code)
+    }
+
+    fn drop_graph(&self, graph: Graph) -> Result<(), DriverError> {
+        self.synchronise()?;
+        let mut graphs = self.graphs();
+        if let Some(found) = graphs.ready.iter().position(|(number, _)| *number == graph.0) {
+            let (_, ready) = graphs.ready.swap_remove(found);
+            // SAFETY: the graph is this driver's, does not run, and is not named any more.
+            check("cuGraphExecDestroy", unsafe { sys::cuGraphExecDestroy(ready as sys::CUgraphExec) })?;
+        }
+        // SAFETY: the device is there.
+        check("cuDeviceGraphMemTrim", unsafe { sys::cuDeviceGraphMemTrim(self.device) })?;
+        self.set_graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, 0)?;
+        self.set_graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, 0)
+    }
+
+    fn graph_memory(&self) -> Result<PoolMemory, DriverError> {
+        Ok(PoolMemory {
+            reserved: self.graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT)?,
+            reserved_peak: self.graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)?,
+            used: self.graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)?,
+            used_peak: self.graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)?,
+        })
+    }
+}
+
+impl Drop for CudaDriver {
+    fn drop(&mut self) {
+        // What fails here fails because the context is lost, and with it all that would be given back.
+        // SAFETY: every handle is this driver's and is not used afterwards.
+        unsafe {
+            let _ = sys::cuStreamSynchronize(self.stream());
+            let _ = sys::cuMemFree_v2(self.slots);
+            for &(_, ready) in &self.graphs().ready {
+                let _ = sys::cuGraphExecDestroy(ready as sys::CUgraphExec);
+            }
+            for event in self.events {
+                let _ = sys::cuEventDestroy_v2(event as sys::CUevent);
+            }
+            let _ = sys::cuModuleUnload(self.module as sys::CUmodule);
+            let _ = sys::cuStreamDestroy_v2(self.stream());
+            let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The device's memory as a backing: each segment a call of `cudaMalloc`, ranges by the virtual memory calls.
+//!
+//! Beside it a book is kept of what is held, so that no kernel gets an address that is not the contender's. Segments
+//! are rounded up to 512 bytes, as addresses are; a piece of a range is mapped page by page, so that any part of it
+//! can be taken away.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
+
+use super::driver::{Driver, DriverError};
+
+/// Segments are multiples of it, in bytes.
+const UNIT: u64 = 512;
+
+/// Memory of a device for one contender.
+pub(super) struct Segments {
+    driver: Arc<dyn Driver>,
+    book: Arc<Book>,
+    /// First address and end of reserved ranges.
+    reserved: BTreeMap<u64, u64>,
+}
+
+/// What a contender holds of the device.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    held: Mutex<Held>,
+    releases: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// First address and end of segments.
+    segments: BTreeMap<u64, u64>,
+    /// The same of pages that are mapped.
+    pages: BTreeMap<u64, u64>,
+    /// How often the device had no room.
+    refusals: u64,
+    /// The first thing that went wrong otherwise.
+    fault: Option<DriverError>,
+}
+
+impl Book {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// First address and end of what is held around an address; both are that address where nothing is.
+    pub(super) fn around(&self, at: u64) -> (u64, u64) {
+        let held = self.held();
+        let segment = held.segments.range(..=at).next_back().filter(|&(_, &end)| at < end);
+        if let Some((&start, &end)) = segment {
+            return (start, end);
+        }
+        let mut end = at;
+        while let Some((_, &stop)) = held.pages.range(..=end).next_back().filter(|&(_, &stop)| stop > end) {
+            end = stop;
+        }
+        (at, end)
+    }
+
+    /// How often memory went back: what was held is so while this does not change.
+    pub(super) fn releases(&self) -> u64 {
+        self.releases.load(Ordering::Relaxed)
+    }
+
+    /// How often the device had no room.
+    pub(super) fn refusals(&self) -> u64 {
+        self.held().refusals
+    }
+
+    /// What else went wrong.
+    pub(super) fn fault(&self) -> Option<DriverError> {
+        self.held().fault.clone()
+    }
+
+    /// Notes why a call failed.
+    pub(super) fn refuse(&self, error: DriverError) -> Refused {
+        let mut held = self.held();
+        match error {
+            DriverError::OutOfMemory { .. } => held.refusals += 1,
+            other => held.fault = held.fault.take().or(Some(other)),
+        }
+        Refused
+    }
+
+    fn note(&self, end: Result<(), DriverError>) {
+        if let Err(error) = end {
+            self.refuse(error);
+        }
+    }
+}
+
+impl Segments {
+    /// Nothing yet, of a device.
+    pub(super) fn new(driver: Arc<dyn Driver>) -> Self {
+        Self { driver, book: Arc::default(), reserved: BTreeMap::new() }
+    }
+
+    /// Says what is held.
+    pub(super) fn book(&self) -> Arc<Book> {
+        Arc::clone(&self.book)
+    }
+
+    fn map_page(&self, at: u64, page: u64) -> Result<(), Refused> {
+        let mapped = self.driver.map(Address::new(at), Bytes::new(page));
+        mapped.map_err(|error| self.book.refuse(error))?;
+        self.book.held().pages.insert(at, at + page);
+        Ok(())
+    }
+
+    fn unmap_page(&self, at: u64) {
+        let Some(end) = self.book.held().pages.remove(&at) else { return };
+        self.book.releases.fetch_add(1, Ordering::Relaxed);
+        self.book.note(self.driver.unmap(Address::new(at), Bytes::new(end - at)));
+    }
+}
+
+impl Backing for Segments {
+    fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
+        let rounded =
+            size.get().checked_next_multiple_of(UNIT).filter(|&rounded| rounded > 0).ok_or(Refused)?;
+        let at = self.driver.malloc(Bytes::new(rounded)).map_err(|error| self.book.refuse(error))?;
+        self.book.held().segments.insert(at.get(), at.get() + rounded);
+        Ok(at)
+    }
+
+    fn release(&mut self, base: Address) {
+        if self.book.held().segments.remove(&base.get()).is_some() {
+            self.book.releases.fetch_add(1, Ordering::Relaxed);
+            self.book.note(self.driver.synchronise());
+            self.book.note(self.driver.free(base));
+        }
+    }
+
+    fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
+        let rounded = size.get().checked_next_multiple_of(self.page().get()).ok_or(Refused)?;
+        let at = self.driver.reserve(Bytes::new(rounded)).map_err(|error| self.book.refuse(error))?;
+        self.reserved.insert(at.get(), at.get() + rounded);
+        Ok(at)
+    }
+
+    fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
+        let page = self.page().get();
+        let end = at.get().checked_add(size.get()).ok_or(Refused)?;
+        let range = self.reserved.range(..=at.get()).next_back();
+        let fits = range.is_some_and(|(start, &stop)| end <= stop && (at.get() - start).is_multiple_of(page));
+        let is_bare = self.book.held().pages.range(at.get()..end).next().is_none();
+        if !fits || !is_bare || !size.get().is_multiple_of(page) {
+            return Err(Refused);
+        }
+        let mut next = at.get();
+        while next < end {
+            if self.map_page(next, page).is_err() {
+                self.unmap(at, Bytes::new(next - at.get()));
+                return Err(Refused);
+            }
+            next += page;
+        }
+        Ok(())
+    }
+
+    fn unmap(&mut self, at: Address, size: Bytes) {
+        let Some(end) = at.get().checked_add(size.get()) else { return };
+        let pages: Vec<u64> = self.book.held().pages.range(at.get()..end).map(|(&page, _)| page).collect();
+        pages.into_iter().for_each(|page| self.unmap_page(page));
+    }
+
+    fn page(&self) -> Bytes {
+        self.driver.page()
+    }
+
+    fn memory(&self) -> Option<DeviceMemory> {
+        self.driver.memory().ok()
+    }
+}
+
+impl Drop for Segments {
+    fn drop(&mut self) {
+        let segments: Vec<u64> = self.book.held().segments.keys().copied().collect();
+        segments.into_iter().for_each(|base| self.release(Address::new(base)));
+        for (start, end) in std::mem::take(&mut self.reserved) {
+            self.unmap(Address::new(start), Bytes::new(end - start));
+            self.book.note(self.driver.unreserve(Address::new(start), Bytes::new(end - start)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cuda::driver::{Kernel, WORD};
+    use crate::cuda::simulated::SimulatedDriver;
+
+    const PAGE: u64 = 2 << 20;
+
+    fn device(bytes: u64) -> (Arc<dyn Driver>, Segments) {
+        let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver::new(Bytes::new(bytes)));
+        let segments = Segments::new(Arc::clone(&driver));
+        (driver, segments)
+    }
+
+    fn free(driver: &Arc<dyn Driver>) -> u64 {
+        driver.memory().expect("no fault").free.get()
+    }
+
+    #[test]
+    fn segments_are_known_to_their_last_byte_and_go_back() {
+        let (driver, mut segments) = device(64 << 20);
+        let book = segments.book();
+        let base = segments.acquire(Bytes::new(1000)).expect("room").get();
+        assert_eq!(book.around(base + 1023), (base, base + 1024));
+        assert_eq!(book.around(base + 1024), (base + 1024, base + 1024));
+        segments.release(Address::new(base));
+        // Nobody gives back what is not held.
+        segments.release(Address::new(base));
+        assert_eq!((book.around(base), book.releases()), ((base, base), 1));
+        segments.acquire(Bytes::new(5)).expect("room");
+        drop(segments);
+        assert_eq!((free(&driver), book.fault()), (64 << 20, None));
+    }
+
+    #[test]
+    fn ranges_are_mapped_page_by_page() {
+        let (driver, mut segments) = device(8 << 20);
+        let book = segments.book();
+        let base = segments.reserve(Bytes::new(1 << 30)).expect("addresses").get();
+        let at = |page: u64| Address::new(base + page * PAGE);
+        segments.map(at(0), Bytes::new(3 * PAGE)).expect("room");
+        assert_eq!(book.around(base + 5), (base + 5, base + 3 * PAGE));
+        // Only one page is left: nothing of two is mapped.
+        assert_eq!(segments.map(at(3), Bytes::new(2 * PAGE)), Err(Refused));
+        assert_eq!((free(&driver), book.refusals()), (PAGE, 1));
+        segments.unmap(at(1), Bytes::new(PAGE));
+        assert_eq!(book.around(base).1, base + PAGE);
+        for (from, size) in [(at(1), 5), (Address::new(base + 7), PAGE), (at(600), PAGE)] {
+            assert_eq!(segments.map(from, Bytes::new(size)), Err(Refused));
+        }
+        drop(segments);
+        assert_eq!((free(&driver), book.fault()), (8 << 20, None));
+    }
+
+    /// What an allocator above may do. Indices are taken modulo what there is.
+    #[derive(Clone, Copy, Debug)]
+    enum Act {
+        Acquire(u64),
+        Release(usize),
+        ReleaseStranger(u64),
+        Map(u64, u64),
+        Unmap(u64, u64),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let pages = || (0_u64..7, 1_u64..4);
+        let act = prop_oneof![
+            4 => (0_u64..9 * PAGE).prop_map(Act::Acquire),
+            3 => any::<usize>().prop_map(Act::Release),
+            1 => any::<u64>().prop_map(Act::ReleaseStranger),
+            3 => pages().prop_map(|(page, count)| Act::Map(page * PAGE, count * PAGE)),
+            3 => pages().prop_map(|(page, count)| Act::Unmap(page * PAGE, count * PAGE)),
+            1 => (0_u64..8 * PAGE, 0_u64..2 * PAGE).prop_map(|(at, size)| Act::Map(at, size)),
+            1 => any::<(u64, u64)>().prop_map(|(at, size)| Act::Unmap(at, size)),
+        ];
+        vec(act, 1..40)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever is done with segments and ranges, the device is well, all that the book says is memory that can
+        /// be written, and in the end all is given back.
+        #[test]
+        fn the_book_is_what_the_device_has(acts in acts()) {
+            let (driver, mut segments) = device(16 << 20);
+            let book = segments.book();
+            let range = segments.reserve(Bytes::new(8 * PAGE)).expect("addresses").get();
+            let mut held = Vec::new();
+            for act in acts {
+                let place = |at: u64| Address::new(range.wrapping_add(at));
+                match act {
+                    Act::Acquire(size) => held.extend(segments.acquire(Bytes::new(size))),
+                    Act::Release(index) if !held.is_empty() => {
+                        let base = held.swap_remove(index % held.len());
+                        segments.release(base);
+                        prop_assert_eq!(book.around(base.get()), (base.get(), base.get()));
+                    }
+                    Act::Release(_) => {}
+                    Act::ReleaseStranger(base) => segments.release(Address::new(base | 1)),
+                    Act::Map(at, size) => drop(segments.map(place(at), Bytes::new(size))),
+                    Act::Unmap(at, size) => segments.unmap(place(at), Bytes::new(size)),
+                }
+                for at in held.iter().map(|base| base.get()).chain((0..8).map(|page| range + page * PAGE)) {
+                    let (start, end) = book.around(at);
+                    let kernel = Kernel::Fill { at: Address::new(start), words: (end - start) / WORD, seed: at };
+                    write(&driver, kernel);
+                }
+                prop_assert!(driver.synchronise().is_ok());
+            }
+            drop(segments);
+            prop_assert_eq!((free(&driver), book.fault()), (16 << 20, None));
+        }
+    }
+
+    #[allow(unsafe_code, reason = "kernels are launched")]
+    fn write(driver: &Arc<dyn Driver>, kernel: Kernel) {
+        // SAFETY: a simulated device checks every access.
+        unsafe { driver.launch(kernel) }.expect("no fault so far");
+    }
+
+    #[test]
+    fn no_room_is_counted_and_no_fault() {
+        let (_, mut segments) = device(4 << 20);
+        for size in [0, 5 << 20, u64::MAX] {
+            assert_eq!(segments.acquire(Bytes::new(size)), Err(Refused), "{size}");
+        }
+        assert_eq!((segments.book().refusals(), segments.book().fault()), (1, None));
+    }
+}

@@ -1,0 +1,161 @@
+//! Replay on a GPU: plans, pools and the driver's own allocators on a device's memory.
+//!
+//! ```text
+//!   contenders  -->  player  -->  driver ---- a GPU, through cudarc (feature `cuda`)
+//!   who allocates    kernels        |
+//!                    on buffers     +-------- a simulated device: host memory, loops for kernels
+//! ```
+//!
+//! [`compete`] plays the propagations of traces on contenders in turns and says what that costs. Kernels write and
+//! read every byte of every buffer, so that a contender which hands live memory out is found on the device itself.
+//! A [`Device`] stands for a GPU or for a simulated device; figures of the latter are no measurements.
+
+mod compete;
+mod contenders;
+#[cfg(feature = "cuda")]
+mod device;
+mod driver;
+mod kernels;
+mod memory;
+mod pattern;
+mod player;
+mod shuffled;
+mod simulated;
+
+use std::fmt;
+use std::sync::Arc;
+
+use planlab_dsa::{Address, Bytes, DeviceMemory};
+
+use driver::Driver;
+
+pub use compete::{End, Performance, Protocol, Sample, Work, compete};
+pub use contenders::{Builder, Contender, Idle, Strategy};
+pub use driver::{DeviceInfo, DriverError};
+pub use player::Score;
+pub use shuffled::shuffled;
+
+/// A device that is open: a GPU, or what stands for one.
+///
+/// ```
+/// use planlab_dsa::Bytes;
+/// use planlab_replay::cuda::Device;
+///
+/// let device = Device::simulated(Bytes::new(1 << 30));
+/// assert!(device.info().is_simulated);
+/// let ballast = device.leave(Bytes::new(3 << 20))?;
+/// assert_eq!(device.memory()?.free, Bytes::new(2 << 20));
+/// drop(ballast);
+/// assert_eq!(device.memory()?.free, Bytes::new(1 << 30));
+/// # Ok::<(), planlab_replay::cuda::DriverError>(())
+/// ```
+#[derive(Clone)]
+pub struct Device(Arc<dyn Driver>);
+
+/// Whether there is a driver with a GPU, and what it says of itself.
+///
+/// # Errors
+///
+/// [`DriverError::Unavailable`] with the reason why there is none.
+pub fn probe() -> Result<String, DriverError> {
+    #[cfg(feature = "cuda")]
+    {
+        device::probe()
+    }
+    #[cfg(not(feature = "cuda"))]
+    {
+        Err(without_cuda())
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn without_cuda() -> DriverError {
+    DriverError::unavailable("built without the feature `cuda`")
+}
+
+impl Device {
+    /// A GPU by its number, from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError::Unavailable`] where there is no driver or no such GPU.
+    #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
+    pub fn cuda(ordinal: u32) -> Result<Self, DriverError> {
+        #[cfg(feature = "cuda")]
+        {
+            Ok(Self(Arc::new(device::CudaDriver::new(ordinal)?)))
+        }
+        #[cfg(not(feature = "cuda"))]
+        {
+            Err(without_cuda())
+        }
+    }
+
+    /// A simulated device with so many bytes of memory.
+    #[must_use]
+    pub fn simulated(capacity: Bytes) -> Self {
+        Self(Arc::new(simulated::SimulatedDriver::new(capacity)))
+    }
+
+    /// What it calls itself.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        self.0.info()
+    }
+
+    /// Free and total memory.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError::Failed`] where the device is lost.
+    pub fn memory(&self) -> Result<DeviceMemory, DriverError> {
+        self.0.memory()
+    }
+
+    /// Occupies memory, in granules of 2 MiB, so that at most so many bytes are left.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError`] where less is free already.
+    pub fn leave(&self, bytes: Bytes) -> Result<Ballast, DriverError> {
+        let free = self.memory()?.free.get();
+        let size = free.checked_sub(bytes.get()).ok_or(DriverError::OutOfMemory { size: bytes })?;
+        let size = size.next_multiple_of(GRANULE);
+        let at = if size > 0 { self.0.malloc(Bytes::new(size))? } else { Address::NULL };
+        Ok(Ballast { driver: Arc::clone(&self.0), at })
+    }
+
+    fn driver(&self) -> &Arc<dyn Driver> {
+        &self.0
+    }
+}
+
+/// Devices give memory in multiples of it, in bytes.
+const GRANULE: u64 = 2 << 20;
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(self.info()).finish()
+    }
+}
+
+/// Memory that nobody else gets until it is dropped.
+pub struct Ballast {
+    driver: Arc<dyn Driver>,
+    at: Address,
+}
+
+impl fmt::Debug for Ballast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ballast").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Ballast {
+    fn drop(&mut self) {
+        if self.at != Address::NULL {
+            // What fails here fails because the device is lost.
+            drop(self.driver.free(self.at));
+        }
+    }
+}

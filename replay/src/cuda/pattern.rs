@@ -1,0 +1,57 @@
+//! What is written into a block, so that whoever writes over it is found.
+//!
+//! Word i of the block with seed s holds the halves h = (s + i) · K and h + s, modulo 2^64, for a fixed odd K. Seeds
+//! of different blocks lie far apart, so that no word of one is one of another's; and the sum of a whole block has a
+//! closed form, so that what a kernel adds up can be checked without its words.
+
+/// The golden ratio's bits: odd, and so that neighbours differ in about half of theirs.
+pub(super) const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Seeds are multiples of it.
+const STRIDE: u64 = 0xd1b5_4a32_d192_ed03;
+
+/// The seed of a block: of a buffer, in the round-th of the propagations that are to differ.
+pub(super) const fn seed(buffer: u32, round: u32) -> u64 {
+    (((round as u64) << 32) | buffer as u64).wrapping_add(1).wrapping_mul(STRIDE)
+}
+
+/// The halves of a word.
+pub(super) const fn word(seed: u64, index: u64) -> [u64; 2] {
+    let half = seed.wrapping_add(index).wrapping_mul(FACTOR);
+    [half, half.wrapping_add(seed)]
+}
+
+/// The sum of the halves of the first `words` words.
+pub(super) const fn sum(seed: u64, words: u64) -> u64 {
+    let pairs = if words.is_multiple_of(2) {
+        (words / 2).wrapping_mul(words.wrapping_sub(1))
+    } else {
+        words.wrapping_mul((words - 1) / 2)
+    };
+    let halves = words.wrapping_mul(seed).wrapping_add(pairs).wrapping_mul(FACTOR);
+    halves.wrapping_mul(2).wrapping_add(words.wrapping_mul(seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closed_form_is_the_sum() {
+        for (buffer, words) in [(0, 0), (0, 1), (7, 2), (3, 1001), (u32::MAX, 4096)] {
+            let seed = seed(buffer, 2);
+            let added = (0..words).flat_map(|index| word(seed, index)).fold(0, u64::wrapping_add);
+            assert_eq!(sum(seed, words), added, "{buffer} {words}");
+        }
+    }
+
+    #[test]
+    fn blocks_share_no_word() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (buffer, round) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)] {
+            for index in 0..2000 {
+                assert!(seen.insert(word(seed(buffer, round), index)), "{buffer} {round} {index}");
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Plays one propagation on a contender: addresses from its memory, kernels on the device.
+
+#![allow(unsafe_code, reason = "kernels get addresses; they are looked up in the book of what is held")]
+
+use planlab_dsa::{Address, AllocError, Bytes, NotLive, OnlineAllocator, Requests, Stream};
+
+use super::contenders::Memory;
+use super::driver::{Driver, DriverError, Kernel, SLOTS, WORD};
+use super::pattern;
+use crate::{Kind, Sequence};
+
+/// The requests of a propagation, and how long its operations take.
+#[derive(Clone, Debug)]
+pub struct Score {
+    sequence: Sequence,
+    /// Nanoseconds of the device's time after each buffer's request, by its id.
+    operations: Option<Vec<u64>>,
+}
+
+impl Score {
+    /// The requests of a trace.
+    #[must_use]
+    pub fn new(requests: &Requests) -> Self {
+        Self { sequence: Sequence::new(requests), operations: None }
+    }
+
+    /// The same with the nanoseconds that the device works after each request, by the buffers' ids. Default: not
+    /// known.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one time for each buffer.
+    #[must_use]
+    pub fn with_operations(mut self, nanoseconds: Vec<u64>) -> Self {
+        assert_eq!(nanoseconds.len(), self.sequence.sizes().len(), "one time for each buffer");
+        self.operations = Some(nanoseconds);
+        self
+    }
+
+    /// Whether it is known how long operations take.
+    #[must_use]
+    pub const fn has_operations(&self) -> bool {
+        self.operations.is_some()
+    }
+
+    /// The requests and frees.
+    #[must_use]
+    pub const fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+
+    /// Adds what the kernels of so many propagations add to the counters.
+    pub(super) fn add_sums(&self, propagations: u64, slots: &mut [u64]) {
+        for (_, ids) in self.sequence.runs().filter(|(kind, _)| *kind == Kind::Free) {
+            for &id in ids {
+                let words = self.sequence.sizes()[id as usize].div_ceil(WORD);
+                let sum = pattern::sum(pattern::seed(id, 0), words).wrapping_mul(propagations);
+                let slot = &mut slots[id as usize % SLOTS];
+                *slot = slot.wrapping_add(sum);
+            }
+        }
+    }
+}
+
+/// What is done with the memory between a request and its free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touch {
+    Nothing,
+    /// One kernel writes, one adds up.
+    Sum,
+    /// As `Sum`, and the device works for as long as the operations take.
+    Operations,
+    /// One kernel writes a pattern that differs in each round, one counts what is wrong.
+    Check(u32),
+}
+
+/// Why a propagation was not played to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Stop {
+    #[error("buffer {buffer}: {error}")]
+    Alloc { buffer: u32, error: AllocError },
+    #[error("buffer {buffer}: {error}")]
+    Free { buffer: u32, error: NotLive },
+    #[error("buffer {buffer}: {size} bytes at {at} are not memory of the contender")]
+    Stray { buffer: u32, at: Address, size: u64 },
+    #[error("buffer {buffer}: address {at} is no multiple of 16 bytes")]
+    Misaligned { buffer: u32, at: Address },
+    #[error(transparent)]
+    Device(#[from] DriverError),
+}
+
+/// The most that was held, seen at each request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peaks {
+    pub(super) used: u64,
+    /// Of the device, whoever holds it.
+    pub(super) least_free: u64,
+}
+
+/// Where the buffers of a propagation lie.
+pub(super) struct Player<'a> {
+    driver: &'a dyn Driver,
+    score: &'a Score,
+    addresses: Vec<Address>,
+    /// What was seen, if that is asked for.
+    pub(super) peaks: Option<Peaks>,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(driver: &'a dyn Driver, score: &'a Score) -> Self {
+        let addresses = vec![Address::NULL; score.sequence.sizes().len()];
+        Self { driver, score, addresses, peaks: None }
+    }
+
+    /// The same, seeing how much is held at each request, which takes time.
+    pub(super) fn with_peaks(mut self, least_free: u64) -> Self {
+        self.peaks = Some(Peaks { used: 0, least_free });
+        self
+    }
+
+    /// Plays one propagation; nothing is waited for. What is live when it stops early is freed.
+    pub(super) fn play(&mut self, memory: &mut Memory, touch: Touch) -> Result<(), Stop> {
+        let score = self.score;
+        let end = if touch == Touch::Nothing && self.peaks.is_none() {
+            score.sequence.runs().try_for_each(|(kind, ids)| self.call(memory.allocator.as_mut(), kind, ids))
+        } else {
+            score.sequence.runs().try_for_each(|(kind, ids)| match kind {
+                Kind::Alloc => ids.iter().try_for_each(|&id| self.alloc(memory, id, touch)),
+                Kind::Free => ids.iter().try_for_each(|&id| self.free(memory, id, touch)),
+            })
+        };
+        if end.is_err() {
+            self.abandon(memory);
+        }
+        end
+    }
+
+    /// One run of calls and nothing else.
+    #[inline]
+    pub(super) fn call<A>(&mut self, allocator: &mut A, kind: Kind, ids: &[u32]) -> Result<(), Stop>
+    where
+        A: OnlineAllocator + ?Sized,
+    {
+        let sizes = self.score.sequence.sizes();
+        match kind {
+            Kind::Alloc => ids.iter().try_for_each(|&buffer| {
+                let served = allocator.alloc(Bytes::new(sizes[buffer as usize]), Stream::default());
+                self.addresses[buffer as usize] = served.map_err(|error| Stop::Alloc { buffer, error })?;
+                Ok(())
+            }),
+            Kind::Free => ids.iter().try_for_each(|&buffer| {
+                let address = std::mem::take(&mut self.addresses[buffer as usize]);
+                allocator.free(address).map_err(|error| Stop::Free { buffer, error })
+            }),
+        }
+    }
+
+    fn alloc(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
+        self.call(memory.allocator.as_mut(), Kind::Alloc, &[buffer])?;
+        self.look(memory)?;
+        let round = match touch {
+            Touch::Nothing => return Ok(()),
+            Touch::Check(round) => round,
+            Touch::Sum | Touch::Operations => 0,
+        };
+        let seed = pattern::seed(buffer, round);
+        self.launch(memory, buffer, |at, words| Kernel::Fill { at, words, seed })?;
+        match self.score.operations.as_ref().filter(|_| touch == Touch::Operations) {
+            Some(times) if times[buffer as usize] > 0 => self.spin(times[buffer as usize]),
+            _ => Ok(()),
+        }
+    }
+
+    fn free(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
+        #[expect(clippy::cast_possible_truncation, reason = "less than the number of counters")]
+        let slot = (buffer as usize % SLOTS) as u32;
+        match touch {
+            Touch::Nothing => {}
+            Touch::Sum | Touch::Operations => {
+                self.launch(memory, buffer, |at, words| Kernel::Sum { at, words, slot })?;
+            }
+            Touch::Check(round) => {
+                let seed = pattern::seed(buffer, round);
+                self.launch(memory, buffer, |at, words| Kernel::Verify { at, words, seed, slot })?;
+            }
+        }
+        self.call(memory.allocator.as_mut(), Kind::Free, &[buffer])
+    }
+
+    /// Launches a kernel on all words of a live buffer.
+    fn launch(
+        &self,
+        memory: &mut Memory,
+        buffer: u32,
+        kernel: impl FnOnce(Address, u64) -> Kernel,
+    ) -> Result<(), Stop> {
+        let at = self.addresses[buffer as usize];
+        if at == Address::NULL {
+            return Ok(());
+        }
+        if !at.get().is_multiple_of(WORD) {
+            return Err(Stop::Misaligned { buffer, at });
+        }
+        let words = self.score.sequence.sizes()[buffer as usize].div_ceil(WORD);
+        if !memory.holds(at, words * WORD) {
+            return Err(Stop::Stray { buffer, at, size: words * WORD });
+        }
+        // SAFETY: the words are memory that the contender holds of this driver. It gives memory back by calls that
+        // wait for what runs, or that take effect after what was launched before.
+        Ok(unsafe { self.driver.launch(kernel(at, words)) }?)
+    }
+
+    fn spin(&self, nanoseconds: u64) -> Result<(), Stop> {
+        // SAFETY: it names no words.
+        Ok(unsafe { self.driver.launch(Kernel::Spin { nanoseconds }) }?)
+    }
+
+    fn look(&mut self, memory: &Memory) -> Result<(), Stop> {
+        if let Some(peaks) = &mut self.peaks {
+            peaks.used = peaks.used.max(memory.allocator.usage().used.get());
+            peaks.least_free = peaks.least_free.min(self.driver.memory()?.free.get());
+        }
+        Ok(())
+    }
+
+    fn abandon(&mut self, memory: &mut Memory) {
+        for address in &mut self.addresses {
+            // The propagation has failed already; what cannot be freed goes back with the contender.
+            let _ = memory.allocator.free(std::mem::take(address));
+        }
+    }
+}

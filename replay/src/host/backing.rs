@@ -1,0 +1,356 @@
+//! The host's memory as a backing: each segment an anonymous mapping of its own.
+//!
+//! A segment is mapped when it is acquired and unmapped when it is released; the kernel puts pages under it when
+//! they are first touched. A reserved range is mapped without access; a piece of it that is mapped gets access, and
+//! one that is unmapped gives its pages back to the kernel (`madvise`) and loses it.
+#![allow(unsafe_code, reason = "memory is mapped")]
+
+use std::collections::BTreeMap;
+#[cfg(not(miri))]
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
+use rustix::mm::{Advice, MprotectFlags, ProtFlags, madvise, mprotect};
+#[cfg(not(miri))]
+use rustix::mm::{MapFlags, mmap_anonymous, munmap};
+
+use crate::address::pointer;
+use crate::pattern::PAGE;
+
+/// Memory of this process, mapped for nobody else.
+///
+/// ```
+/// use planlab_dsa::{Backing, Bytes};
+/// use planlab_replay::host::HostBacking;
+///
+/// let mut memory = HostBacking::new();
+/// let segment = memory.acquire(Bytes::new(1 << 20))?;
+/// assert!(segment.get() % 4096 == 0);
+/// memory.release(segment);
+/// # Ok::<(), planlab_dsa::Refused>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct HostBacking {
+    book: Arc<Book>,
+    capacity: Option<u64>,
+}
+
+/// What is mapped, for the backing and for who watches it.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    held: Mutex<Held>,
+    /// How often memory went back.
+    releases: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Base and size of whole segments.
+    segments: BTreeMap<u64, u64>,
+    /// First address and end of ranges without memory of their own.
+    reserved: BTreeMap<u64, u64>,
+    /// First address and end of the parts of ranges that have memory; those that touch are joined.
+    pieces: BTreeMap<u64, u64>,
+    /// Bytes of segments and mapped pieces.
+    bytes: u64,
+}
+
+impl HostBacking {
+    /// Memory without a limit but the machine's.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// At most so many bytes at once, as they were asked for. Default: no limit.
+    #[must_use]
+    pub fn with_capacity(capacity: Bytes) -> Self {
+        Self { book: Arc::default(), capacity: Some(capacity.get()) }
+    }
+
+    /// Says what is mapped.
+    pub(super) fn book(&self) -> Arc<Book> {
+        Arc::clone(&self.book)
+    }
+
+    /// Takes bytes into account, if they may be had.
+    fn count(&self, held: &mut Held, size: u64) -> Result<(), Refused> {
+        let bytes = held.bytes.checked_add(size).ok_or(Refused)?;
+        if size == 0 || self.capacity.is_some_and(|capacity| bytes > capacity) {
+            return Err(Refused);
+        }
+        held.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Book {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all of these bytes may be read and written now.
+    pub(super) fn backs(&self, at: u64, size: u64) -> bool {
+        let Some(end) = at.checked_add(size) else { return false };
+        let held = self.held();
+        let segment = held.segments.range(..=at).next_back().map(|(&base, &size)| base + size);
+        let piece = held.pieces.range(..=at).next_back().map(|(_, &stop)| stop);
+        segment.max(piece).is_some_and(|stop| end <= stop)
+    }
+
+    /// How often memory went back: what was backed is so while this does not change.
+    pub(super) fn releases(&self) -> u64 {
+        self.releases.load(Ordering::Relaxed)
+    }
+}
+
+impl Held {
+    /// Joins what touches.
+    fn add(&mut self, start: u64, end: u64) {
+        let (mut start, mut end) = (start, end);
+        if let Some((&low, _)) = self.pieces.range(..start).next_back().filter(|&(_, &stop)| stop == start) {
+            self.pieces.remove(&low);
+            start = low;
+        }
+        if let Some(stop) = self.pieces.remove(&end) {
+            end = stop;
+        }
+        self.pieces.insert(start, end);
+    }
+
+    /// Takes a part out of a piece.
+    fn take(&mut self, start: u64, end: u64) {
+        let found = self.pieces.range(..=start).next_back().map(|(&low, &stop)| (low, stop));
+        let (low, stop) = found.filter(|&(_, stop)| end <= stop).expect("memory that is mapped");
+        self.pieces.remove(&low);
+        let parts = [(low, start), (end, stop)];
+        self.pieces.extend(parts.into_iter().filter(|&(from, to)| from < to));
+    }
+
+    fn is_reserved(&self, at: u64, end: u64) -> bool {
+        self.reserved.range(..=at).next_back().is_some_and(|(_, &stop)| end <= stop)
+    }
+
+    fn is_bare(&self, at: u64, end: u64) -> bool {
+        self.pieces.range(..end).next_back().is_none_or(|(_, &stop)| stop <= at)
+    }
+}
+
+/// Whole pages of so many bytes.
+fn pages(size: u64) -> Result<usize, Refused> {
+    let rounded = size.checked_next_multiple_of(PAGE).ok_or(Refused)?;
+    usize::try_from(rounded).map_err(|_| Refused)
+}
+
+/// Maps so many bytes anywhere; gives the base.
+#[cfg(not(miri))]
+fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new private mapping at a place of the kernel's choice touches nothing that is there.
+    let base = unsafe { mmap_anonymous(ptr::null_mut(), pages(size)?, access, flags) };
+    Ok(base.map_err(|_| Refused)?.expose_provenance() as u64)
+}
+
+/// Unmaps what [`map_anywhere`] mapped.
+#[cfg(not(miri))]
+fn unmap_whole(base: u64, size: u64) {
+    let length = pages(size).expect("it was mapped");
+    // SAFETY: the mapping is this backing's own and whole; the book says that nobody may use it any more.
+    unsafe { munmap(pointer(base), length) }.expect("a mapping of this process can be unmapped");
+}
+
+#[cfg(miri)]
+use heap::{map_anywhere, unmap_whole};
+
+/// Under Miri, which knows no kernel, memory of the heap; without access there is none.
+#[cfg(miri)]
+mod heap {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    use super::{PAGE, ProtFlags, Refused, pages, pointer};
+
+    fn layout(size: u64) -> Result<Layout, Refused> {
+        Layout::from_size_align(pages(size)?, PAGE as usize).map_err(|_| Refused)
+    }
+
+    pub(super) fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
+        let layout = layout(size)?;
+        if access.is_empty() || layout.size() == 0 {
+            return Err(Refused);
+        }
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(layout) };
+        if base.is_null() { Err(Refused) } else { Ok(base.expose_provenance() as u64) }
+    }
+
+    pub(super) fn unmap_whole(base: u64, size: u64) {
+        // SAFETY: it was made by `alloc_zeroed` with this layout; the book says that nobody may use it any more.
+        unsafe { dealloc(pointer(base), layout(size).expect("it was made")) };
+    }
+}
+
+impl Backing for HostBacking {
+    fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
+        let mut held = self.book.held();
+        self.count(&mut held, size.get())?;
+        let Ok(base) = map_anywhere(size.get(), ProtFlags::READ | ProtFlags::WRITE) else {
+            held.bytes -= size.get();
+            return Err(Refused);
+        };
+        held.segments.insert(base, size.get());
+        Ok(Address::new(base))
+    }
+
+    /// # Panics
+    ///
+    /// If no segment begins there: the allocator above it is wrong.
+    fn release(&mut self, base: Address) {
+        let mut held = self.book.held();
+        let size = held.segments.remove(&base.get()).expect("a segment that is held");
+        held.bytes -= size;
+        self.book.releases.fetch_add(1, Ordering::Relaxed);
+        unmap_whole(base.get(), size);
+    }
+
+    fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
+        let base = map_anywhere(size.get(), ProtFlags::empty())?;
+        self.book.held().reserved.insert(base, base + size.get());
+        Ok(Address::new(base))
+    }
+
+    /// # Panics
+    ///
+    /// If the range is not reserved, part of it is mapped, or it is not whole pages: the allocator above it is wrong.
+    fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
+        let end = at.get().checked_add(size.get()).ok_or(Refused)?;
+        let length = pages(size.get())?;
+        let mut held = self.book.held();
+        assert!(held.is_reserved(at.get(), end), "{at} is not reserved");
+        assert!(held.is_bare(at.get(), end), "{at} is mapped twice");
+        assert!(at.get().is_multiple_of(PAGE) && size.get().is_multiple_of(PAGE), "{at} is not whole pages");
+        self.count(&mut held, size.get())?;
+        // SAFETY: the pages belong to a range of this backing, and nobody uses them yet.
+        if unsafe { mprotect(pointer(at.get()), length, MprotectFlags::READ | MprotectFlags::WRITE) }.is_err()
+        {
+            held.bytes -= size.get();
+            return Err(Refused);
+        }
+        held.add(at.get(), end);
+        Ok(())
+    }
+
+    /// # Panics
+    ///
+    /// If part of the range is not mapped, or is that of a segment: the allocator above it is wrong.
+    fn unmap(&mut self, at: Address, size: Bytes) {
+        let (start, end) = (at.get(), at.get() + size.get());
+        let length = pages(size.get()).expect("it was mapped");
+        let mut held = self.book.held();
+        assert!(held.is_reserved(start, end), "{at} is not reserved");
+        held.take(start, end);
+        held.bytes -= size.get();
+        self.book.releases.fetch_add(1, Ordering::Relaxed);
+        let part = pointer(start);
+        // SAFETY: the pages belong to a range of this backing; the book says that nobody may use them any more.
+        let given = unsafe {
+            madvise(part, length, Advice::LinuxDontNeed)
+                .and_then(|()| mprotect(part, length, MprotectFlags::empty()))
+        };
+        given.expect("pages of this process can be given back");
+    }
+
+    fn page(&self) -> Bytes {
+        Bytes::new(PAGE)
+    }
+
+    fn memory(&self) -> Option<DeviceMemory> {
+        let total = self.capacity?;
+        Some(DeviceMemory { free: Bytes::new(total - self.book.held().bytes), total: Bytes::new(total) })
+    }
+}
+
+impl Drop for HostBacking {
+    fn drop(&mut self) {
+        let mut held = std::mem::take(&mut *self.book.held());
+        self.book.releases.fetch_add(1, Ordering::Relaxed);
+        let ranges = std::mem::take(&mut held.reserved).into_iter().map(|(base, end)| (base, end - base));
+        held.segments.into_iter().chain(ranges).for_each(|(base, size)| unmap_whole(base, size));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::{fill, first_wrong, key};
+
+    const MIB: u64 = 1 << 20;
+
+    fn bytes(size: u64) -> Bytes {
+        Bytes::new(size)
+    }
+
+    fn works(at: u64, size: u64) {
+        // SAFETY: callers give memory that the backing under test has mapped.
+        unsafe {
+            fill(at, size, key(at));
+            assert_eq!(first_wrong(at, size, key(at)), None);
+        }
+    }
+
+    #[test]
+    fn a_segment_holds_what_is_written() {
+        let mut memory = HostBacking::new();
+        let book = memory.book();
+        let segments = [1, 5000, MIB].map(|size| (memory.acquire(bytes(size)).expect("room").get(), size));
+        for (base, size) in segments {
+            works(base, size);
+            assert!(book.backs(base, size) && !book.backs(base, size + 1) && !book.backs(base - 1, 2));
+        }
+        assert_eq!(book.held().bytes, MIB + 5001);
+        let before = book.releases();
+        memory.release(Address::new(segments[1].0));
+        assert!(!book.backs(segments[1].0, 1) && book.backs(segments[2].0, MIB));
+        assert_eq!(book.releases(), before + 1);
+        drop(memory);
+        assert!(!book.backs(segments[2].0, 1));
+    }
+
+    #[test]
+    fn pieces_of_a_range_come_and_go_and_come_back_empty() {
+        let mut memory = HostBacking::new();
+        let book = memory.book();
+        let base = memory.reserve(bytes(1 << 40)).expect("addresses").get();
+        let at = |page: u64| Address::new(base + page * PAGE);
+        memory.map(at(0), bytes(4 * PAGE)).expect("room");
+        memory.map(at(4), bytes(4 * PAGE)).expect("room");
+        works(base, 8 * PAGE);
+        memory.unmap(at(2), bytes(4 * PAGE));
+        assert!(book.backs(base, 2 * PAGE) && book.backs(base + 6 * PAGE, 2 * PAGE));
+        assert!(!book.backs(base, 2 * PAGE + 1) && !book.backs(base + 5 * PAGE, 1));
+        memory.map(at(2), bytes(4 * PAGE)).expect("room");
+        assert!(book.backs(base, 8 * PAGE));
+        // SAFETY: the page is mapped again; the kernel gives it as zeros.
+        assert_eq!(unsafe { pointer::<u64>(at(3).get()).read() }, 0);
+    }
+
+    #[test]
+    fn a_capacity_holds_and_nothing_is_lost_by_a_refusal() {
+        let mut memory = HostBacking::with_capacity(bytes(3 * MIB));
+        let range = memory.reserve(bytes(64 * MIB)).expect("addresses");
+        memory.map(range, bytes(2 * MIB)).expect("room");
+        assert_eq!(memory.acquire(bytes(MIB + 1)), Err(Refused));
+        assert_eq!(memory.memory().map(|memory| memory.free), Some(bytes(MIB)));
+        assert!(memory.acquire(bytes(MIB)).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_refused() {
+        let mut memory = HostBacking::new();
+        for size in [0, 1 << 60, u64::MAX - 1, u64::MAX] {
+            assert_eq!(memory.acquire(bytes(size)), Err(Refused), "{size}");
+        }
+        assert_eq!(memory.book().held().bytes, 0);
+    }
+}

@@ -1,0 +1,256 @@
+//! Checks every block of a memory: where it lies, and that what was written there stays until it is freed.
+#![allow(unsafe_code, reason = "blocks are raw memory")]
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Address, AllocError, Audit, AuditError, Backing, Bytes, NotLive, OnlineAllocator, Usage};
+
+use super::backing::HostBacking;
+use super::memory::{Memory, Online};
+use crate::pattern;
+
+/// What a memory must never do, or could not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A request was not served.
+    #[error("buffer {buffer}: {error}")]
+    Alloc {
+        /// Whose request it was.
+        buffer: u32,
+        /// What the allocator said.
+        error: AllocError,
+    },
+    /// A live block could not be freed.
+    #[error("buffer {buffer}: {error}")]
+    Free {
+        /// Whose block it was.
+        buffer: u32,
+        /// What the allocator said.
+        error: NotLive,
+    },
+    /// Live memory was handed out again.
+    #[error("buffer {buffer}: {error}")]
+    Overlap {
+        /// Whose request it was.
+        buffer: u32,
+        /// What was found.
+        error: AuditError,
+    },
+    /// A block that is not memory of the allocator.
+    #[error("buffer {buffer}: {size} bytes at {address} are not the allocator's")]
+    Outside {
+        /// Whose block it is.
+        buffer: u32,
+        /// Where.
+        address: Address,
+        /// How many bytes were asked for.
+        size: Bytes,
+    },
+    /// What was written into a block was not there any more.
+    #[error("buffer {buffer}: byte {at} is not what was written there")]
+    Changed {
+        /// Whose block it was.
+        buffer: u32,
+        /// The distance from the block's begin, in bytes.
+        at: u64,
+    },
+    /// Something was freed that was not live.
+    #[error("{address} was freed, but it was not live")]
+    Stranger {
+        /// What was freed.
+        address: Address,
+    },
+}
+
+impl Fault {
+    /// Whether memory was, or would have been, corrupted: not a request that was refused.
+    #[must_use]
+    pub const fn is_corruption(&self) -> bool {
+        !matches!(self, Self::Alloc { .. })
+    }
+}
+
+/// Keeps account of live blocks and of what was written into them.
+#[derive(Debug)]
+pub(super) struct Checker {
+    audit: Audit,
+    blocks: BTreeMap<u64, Block>,
+    /// Whether blocks are written; else only their addresses are looked at.
+    fills: bool,
+    /// Blocks so far: each has a key of its own.
+    number: u64,
+    /// Bytes of live blocks, as the allocator rounds them.
+    usable: u64,
+    usable_peak: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    buffer: u32,
+    size: u64,
+    key: u64,
+    usable: u64,
+}
+
+impl Checker {
+    pub(super) fn new(fills: bool) -> Self {
+        Self { audit: Audit::default(), blocks: BTreeMap::new(), fills, number: 0, usable: 0, usable_peak: 0 }
+    }
+
+    /// The most bytes in use at once, as the allocator rounds them.
+    pub(super) fn usable_peak(&self) -> u64 {
+        self.usable_peak
+    }
+
+    /// Asks for a block, looks where it lies, and writes it.
+    pub(super) fn alloc<M: Memory>(&mut self, memory: &mut M, buffer: u32, size: u64) -> Result<u64, Fault> {
+        let address = memory.alloc(size).map_err(|error| Fault::Alloc { buffer, error })?;
+        if size == 0 {
+            return Ok(address);
+        }
+        let (at, bytes) = (Address::new(address), Bytes::new(size));
+        self.audit.handed_out(at, bytes).map_err(|error| Fault::Overlap { buffer, error })?;
+        if !memory.backs(address, size) {
+            return Err(Fault::Outside { buffer, address: at, size: bytes });
+        }
+        self.number += 1;
+        let key = pattern::key(self.number);
+        if self.fills {
+            // SAFETY: the memory backs the block, and promises that it may be written then.
+            unsafe { pattern::fill(address, size, key) };
+        }
+        // SAFETY: the memory has just handed the block out.
+        let usable = unsafe { memory.usable(address) };
+        let usable = usable.unwrap_or(size);
+        self.blocks.insert(address, Block { buffer, size, key, usable });
+        self.usable += usable;
+        self.usable_peak = self.usable_peak.max(memory.usage().used.get().max(self.usable));
+        Ok(address)
+    }
+
+    /// Looks for what was written into a live block, and frees it; whether there is such a block.
+    pub(super) fn free<M: Memory>(&mut self, memory: &mut M, address: u64) -> Result<bool, Fault> {
+        let Some(&block) = self.blocks.get(&address) else { return Ok(false) };
+        self.look(memory, address, block)?;
+        self.blocks.remove(&address);
+        self.audit.freed(Address::new(address));
+        self.usable -= block.usable;
+        // SAFETY: the block was handed out by this memory, and its entry, which is gone now, said that it was live.
+        let freed = unsafe { memory.free(address) };
+        freed.map_err(|error| Fault::Free { buffer: block.buffer, error })?;
+        Ok(true)
+    }
+
+    fn look<M: Memory>(&self, memory: &M, address: u64, block: Block) -> Result<(), Fault> {
+        let Block { buffer, size, key, .. } = block;
+        if !memory.backs(address, size) {
+            return Err(Fault::Outside { buffer, address: Address::new(address), size: Bytes::new(size) });
+        }
+        if !self.fills {
+            return Ok(());
+        }
+        // SAFETY: the memory backs the block, which was written when it was handed out.
+        match unsafe { pattern::first_wrong(address, size, key) } {
+            Some(at) => Err(Fault::Changed { buffer, at }),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks into every live block.
+    pub(super) fn look_at_all<M: Memory>(&self, memory: &M) -> Result<(), Fault> {
+        self.blocks.iter().try_for_each(|(&address, &block)| self.look(memory, address, block))
+    }
+}
+
+/// An online allocator over the host's memory, of which every byte is checked: what it hands out is written at once
+/// and looked for before it is freed. Callers may do what they like.
+///
+/// ```
+/// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
+/// use planlab_replay::Planned;
+/// use planlab_replay::host::{Guarded, HostBacking};
+///
+/// let instance =
+///     Instance::from_buffers(vec![Buffer::new(Bytes::new(4096), LiveRange::new(0, 1)?)])?;
+/// let plan = instance.verify(Plan::from_offsets([Offset::new(0)]))?;
+/// let mut memory = Guarded::new(HostBacking::new(), |backing| {
+///     Box::new(Planned::new(&plan, backing).expect("there is memory"))
+/// });
+/// let block = memory.alloc(Bytes::new(4096))?;
+/// assert!(memory.alloc(Bytes::new(1)).is_err());
+/// assert!(memory.free(block)? && !memory.free(block)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Guarded {
+    memory: Online,
+    checker: Checker,
+    requests: u32,
+}
+
+impl Guarded {
+    /// An allocator over a backing.
+    #[must_use]
+    pub fn new(
+        backing: HostBacking,
+        build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
+    ) -> Self {
+        Self { memory: Online::new(backing, build), checker: Checker::new(true), requests: 0 }
+    }
+
+    /// A block, every byte of it written.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Alloc`] where the allocator refuses; any other where it is wrong. The number of the buffer is that
+    /// of the request, from 1.
+    pub fn alloc(&mut self, size: Bytes) -> Result<Address, Fault> {
+        self.requests = self.requests.wrapping_add(1);
+        self.checker.alloc(&mut self.memory, self.requests, size.get()).map(Address::new)
+    }
+
+    /// Frees a block; `false` where the address is that of none, and the allocator refused it as it must.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] where bytes of the block changed, or the allocator is wrong.
+    pub fn free(&mut self, address: Address) -> Result<bool, Fault> {
+        if self.checker.free(&mut self.memory, address.get())? {
+            return Ok(true);
+        }
+        match self.memory.allocator().free(address) {
+            Ok(()) if address != Address::NULL => Err(Fault::Stranger { address }),
+            _ => Ok(false),
+        }
+    }
+
+    /// The live blocks: address and requested size, ascending.
+    pub fn live(&self) -> impl Iterator<Item = (Address, Bytes)> + '_ {
+        self.checker.audit.live()
+    }
+
+    /// Looks into every live block.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] where bytes of one changed.
+    pub fn look(&self) -> Result<(), Fault> {
+        self.checker.look_at_all(&self.memory)
+    }
+
+    /// Says that one propagation is over and the next begins.
+    pub fn end_propagation(&mut self) {
+        self.memory.allocator().end_propagation();
+    }
+
+    /// Has the allocator give back what is whole and not in use.
+    pub fn release_cached(&mut self) {
+        self.memory.allocator().release_cached();
+    }
+
+    /// What the allocator holds, and what it cost so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.memory.usage()
+    }
+}

@@ -1,0 +1,81 @@
+//! Clocks, and what the kernel says of this process's memory.
+
+use std::fs;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of a clock that goes on whatever the process does; `CLOCK_MONOTONIC`.
+#[inline]
+pub(super) fn monotonic_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// Nanoseconds that this thread was on a core, in the kernel too; `CLOCK_THREAD_CPUTIME_ID`.
+pub(super) fn thread_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ThreadCPUTime)
+}
+
+#[inline]
+#[expect(clippy::cast_sign_loss, reason = "these clocks count from 0")]
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Watches the resident memory of this process.
+pub(super) struct Resident {
+    /// What was resident when the watch began; unknown where the kernel cannot forget an earlier peak.
+    before: Option<u64>,
+}
+
+impl Resident {
+    /// Lets the kernel forget the highest resident size so far.
+    pub(super) fn watch() -> Self {
+        let is_reset = fs::write("/proc/self/clear_refs", "5").is_ok();
+        Self { before: status_bytes("VmRSS:").filter(|_| is_reset) }
+    }
+
+    /// The most bytes that were resident since, above those at the begin.
+    pub(super) fn growth(&self) -> Option<u64> {
+        Some(status_bytes("VmHWM:")?.saturating_sub(self.before?))
+    }
+}
+
+fn status_bytes(key: &str) -> Option<u64> {
+    kib_of("/proc/self/status", key)
+}
+
+/// Bytes of memory that the machine could still give.
+pub(super) fn available() -> Option<u64> {
+    kib_of("/proc/meminfo", "MemAvailable:")
+}
+
+fn kib_of(file: &str, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_do_not_go_back() {
+        let (wall, cpu) = (monotonic_ns(), thread_cpu_ns());
+        let sum: u64 = std::hint::black_box((0..100_000).map(std::hint::black_box).sum());
+        assert!(sum > 0 && monotonic_ns() > wall && thread_cpu_ns() >= cpu);
+    }
+
+    #[test]
+    fn memory_that_is_touched_is_seen() {
+        let watch = Resident::watch();
+        let Some(before) = watch.growth() else { return };
+        let block = std::hint::black_box(vec![1_u8; 32 << 20]);
+        let after = watch.growth().expect("it was known before");
+        assert!(after >= before && after >= 24 << 20, "{before} {after}");
+        drop(block);
+        assert!(available().is_none_or(|bytes| bytes > 0));
+    }
+}

@@ -1,0 +1,379 @@
+//! Leads all threads of a replay through its steps.
+//!
+//! ```text
+//!   check: to the peak, the rest   (once or twice, every block checked, untimed)
+//!     -> warm-up, propagation by propagation, until reserved bytes were the same 20 times in a row
+//!     -> samples: many propagations each, timed
+//!     -> split: the calls apart
+//! ```
+//!
+//! After each step the threads meet; the first of them looks at what all came to and says what comes next.
+
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{process, thread};
+
+use planlab_dsa::{AllocError, Usage};
+
+use super::checker::{Checker, Fault};
+use super::clock::{self, Resident, monotonic_ns};
+use super::contender::Obstacle;
+use super::memory::Memory;
+use super::player::{Batches, Player, Times};
+use super::report::{CallQuantiles, End, Report, Sample};
+use super::{Contender, Order, Work};
+
+/// Warm-up goes on for so many propagations at least...
+const WARM_UP: u32 = 50;
+/// ... and until the reserved bytes were the same after so many in a row...
+const STEADY: u32 = 20;
+/// ... but not longer than this.
+const WARM_UP_LIMIT: u32 = 1000;
+/// Warm-up takes so many times the budget at most.
+const WARM_UP_BUDGETS: u32 = 5;
+/// The budget is shared out to so many samples; an iteration count too.
+const SAMPLES: u32 = 200;
+/// However long a propagation takes, so many are timed.
+const LEAST_SAMPLES: usize = 5;
+/// The times of single calls get this part of the budget.
+const SPLIT_SHARE: u32 = 2;
+/// Propagations that are checked; one, if they are as large as this.
+const CHECKS: u32 = 2;
+const LARGE: u64 = 1 << 30;
+
+/// What all threads do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    CheckToPeak,
+    CheckRest,
+    WarmUp,
+    Sample(u32),
+    Split(u32),
+    Stop,
+}
+
+/// What a step came to on one thread.
+#[derive(Clone, Debug, Default)]
+struct Post {
+    obstacle: Option<Obstacle>,
+    fault: Option<Fault>,
+    times: Times,
+    usage: Usage,
+    used_peak: u64,
+}
+
+/// Plays an order on memories that `build` makes, one for each thread.
+pub(super) fn conduct<M: Memory>(
+    order: &Order<'_>,
+    build: impl Fn() -> Result<M, Obstacle> + Sync,
+) -> Report {
+    let threads = order.threads.get() as usize;
+    let crew = Crew::new::<M>(order, threads);
+    let resident = Resident::watch();
+    let batches = thread::scope(|scope| {
+        let work = |index| crew.work(index, &build);
+        let others: Vec<_> = (1..threads).map(|index| scope.spawn(move || work(index))).collect();
+        let mut all = vec![work(0)];
+        all.extend(
+            others.into_iter().map(|other| other.join().expect("a thread that panics ends the process")),
+        );
+        all
+    });
+    let mut report = crew.conductor.into_inner().unwrap_or_else(PoisonError::into_inner).report;
+    report.physical_peak =
+        resident.growth().filter(|_| report.is_pattern_checked || order.work != Work::None);
+    let (requests, frees): (Vec<_>, Vec<_>) = batches.into_iter().map(|[a, b]| (a, b)).unzip();
+    report.alloc = quantiles(requests);
+    report.free = quantiles(frees);
+    report
+}
+
+fn quantiles(batches: Vec<Batches>) -> Option<CallQuantiles> {
+    CallQuantiles::of(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
+}
+
+/// The threads, and where they meet.
+struct Crew<'a> {
+    order: &'a Order<'a>,
+    fills: bool,
+    barrier: Barrier,
+    posts: Mutex<Vec<Post>>,
+    conductor: Mutex<Conductor<'a>>,
+    process_usage: fn() -> Option<Usage>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Crew<'a> {
+    fn new<M: Memory>(order: &'a Order<'a>, threads: usize) -> Self {
+        let fills = can_be_filled(order);
+        Self {
+            order,
+            fills,
+            barrier: Barrier::new(threads),
+            posts: Mutex::new(vec![Post::default(); threads]),
+            conductor: Mutex::new(Conductor::new(order, fills, M::process_usage(), M::lock_wait_ns)),
+            process_usage: M::process_usage,
+        }
+    }
+
+    /// One thread from its first step to its last.
+    fn work<M: Memory>(
+        &self,
+        index: usize,
+        build: &(impl Fn() -> Result<M, Obstacle> + Sync),
+    ) -> [Batches; 2] {
+        let _guard = EndOnPanic;
+        let mut batches = [Batches::default(), Batches::default()];
+        let mut player = match build() {
+            Ok(memory) => Player::new(self.order.sequence, memory),
+            Err(obstacle) => {
+                self.meet(index, Post { obstacle: Some(obstacle), ..Post::default() });
+                return batches;
+            }
+        };
+        let mut checker = Checker::new(self.fills);
+        let mut step = self.meet(index, Post::default());
+        while step != Step::Stop {
+            let mut post = Post::default();
+            let work = self.order.work;
+            let played = match step {
+                Step::CheckToPeak => player.check(&mut checker, false),
+                Step::CheckRest => player.check(&mut checker, true),
+                Step::WarmUp => player.timed(work, 1).map(|times| post.times = times),
+                Step::Sample(count) => player.timed(work, count).map(|times| post.times = times),
+                Step::Split(count) => player.split(work, count, &mut batches),
+                Step::Stop => Ok(()),
+            };
+            post.fault = played.err();
+            post.usage = player.memory().usage();
+            post.used_peak = checker.usable_peak();
+            step = self.meet(index, post);
+        }
+        batches
+    }
+
+    /// Waits for all threads; the first says what comes next.
+    fn meet(&self, index: usize, post: Post) -> Step {
+        locked(&self.posts)[index] = post;
+        self.barrier.wait();
+        if index == 0 {
+            let posts = locked(&self.posts);
+            locked(&self.conductor).proceed(&posts, (self.process_usage)());
+        }
+        self.barrier.wait();
+        locked(&self.conductor).step
+    }
+}
+
+/// Other threads would wait for one that panicked until the end of time.
+struct EndOnPanic;
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            process::abort();
+        }
+    }
+}
+
+/// Whether all blocks can be written: there must be memory for them, and for what lies between them.
+fn can_be_filled(order: &Order<'_>) -> bool {
+    if matches!(order.contender, Contender::EmptyLoop) {
+        return false;
+    }
+    let most = order.sequence.total().get().min(order.sequence.peak().get().saturating_mul(3));
+    let needed = most.saturating_mul(order.threads.get().into());
+    clock::available().is_none_or(|available| needed <= available / 2)
+}
+
+/// What all threads came to so far.
+struct Conductor<'a> {
+    order: &'a Order<'a>,
+    step: Step,
+    report: Report,
+    /// Whether blocks are written while they are checked.
+    fills: bool,
+    /// What the process held before the first request.
+    before: Option<Usage>,
+    lock_wait_ns: fn() -> Option<u64>,
+    waited_before: Option<u64>,
+    is_checked: bool,
+    checks: u32,
+    /// How often in a row the reserved bytes were the same, and how many they were.
+    same: u32,
+    reserved: u64,
+    search_steps: u64,
+    /// When the current part began, on the monotonic clock.
+    began_ns: u64,
+    per_sample: u32,
+    left: Option<u32>,
+}
+
+impl<'a> Conductor<'a> {
+    fn new(
+        order: &'a Order<'a>,
+        fills: bool,
+        before: Option<Usage>,
+        lock_wait_ns: fn() -> Option<u64>,
+    ) -> Self {
+        let is_checked = !matches!(order.contender, Contender::EmptyLoop);
+        Self {
+            order,
+            step: Step::Stop,
+            report: Report::default(),
+            fills,
+            before,
+            lock_wait_ns,
+            waited_before: None,
+            is_checked,
+            checks: if order.sequence.total().get() < LARGE { CHECKS } else { 1 },
+            same: 0,
+            reserved: u64::MAX,
+            search_steps: 0,
+            began_ns: monotonic_ns(),
+            per_sample: 1,
+            left: order.effort.iterations,
+        }
+    }
+
+    /// Takes in what a step came to, and chooses the next.
+    fn proceed(&mut self, posts: &[Post], process: Option<Usage>) {
+        if let Some(end) = broken(posts) {
+            (self.report.end, self.report.reason) = end;
+            self.step = Step::Stop;
+            return;
+        }
+        let reserved = self.account(posts, process);
+        self.step = match self.step {
+            // All memories are made.
+            Step::Stop if self.is_checked => Step::CheckToPeak,
+            Step::Stop => self.warm_up(),
+            Step::CheckToPeak => Step::CheckRest,
+            Step::CheckRest => self.checked(posts),
+            Step::WarmUp => self.warmed_up(posts, reserved),
+            Step::Sample(count) => self.sampled(posts, count, reserved),
+            Step::Split(count) => self.split(count),
+        };
+    }
+
+    /// Bytes reserved now.
+    fn account(&mut self, posts: &[Post], process: Option<Usage>) -> u64 {
+        let sum = |of: fn(&Usage) -> u64| posts.iter().map(|post| of(&post.usage)).sum::<u64>();
+        let (mut reserved, mut peak) =
+            (sum(|usage| usage.reserved.get()), sum(|usage| usage.reserved_peak.get()));
+        if let Some((now, before)) = process.zip(self.before) {
+            reserved = now.reserved.get().saturating_sub(before.reserved.get());
+            peak = now.reserved_peak.get().saturating_sub(before.reserved.get()).max(reserved);
+        }
+        self.report.reserved_peak = self.report.reserved_peak.max(peak);
+        self.report.device_allocations = sum(|usage| usage.device_allocations);
+        let steps = sum(|usage| usage.search_steps);
+        if self.step == Step::WarmUp {
+            self.report.search_steps = steps - self.search_steps;
+        }
+        self.search_steps = steps;
+        reserved
+    }
+
+    fn checked(&mut self, posts: &[Post]) -> Step {
+        self.report.warm_up += 1;
+        self.report.used_peak = Some(posts.iter().map(|post| post.used_peak).sum());
+        if self.report.warm_up < self.checks {
+            return Step::CheckToPeak;
+        }
+        self.report.is_pattern_checked = self.fills;
+        self.warm_up()
+    }
+
+    fn warm_up(&mut self) -> Step {
+        self.began_ns = monotonic_ns();
+        Step::WarmUp
+    }
+
+    fn warmed_up(&mut self, posts: &[Post], reserved: u64) -> Step {
+        self.report.warm_up += 1;
+        self.same = if reserved == self.reserved { self.same + 1 } else { 0 };
+        self.reserved = reserved;
+        self.report.is_steady = self.same + 1 >= STEADY;
+        let is_warm = self.report.warm_up >= WARM_UP && self.report.is_steady;
+        let limit = self.order.effort.budget.saturating_mul(WARM_UP_BUDGETS);
+        if is_warm || self.report.warm_up >= WARM_UP_LIMIT || self.elapsed() >= limit {
+            self.per_sample = self.propagations_per_sample(span(posts));
+            self.waited_before = (self.lock_wait_ns)();
+            self.began_ns = monotonic_ns();
+            return self.next_sample();
+        }
+        Step::WarmUp
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns() - self.began_ns)
+    }
+
+    /// How many propagations of so many nanoseconds make a sample.
+    fn propagations_per_sample(&self, span_ns: u64) -> u32 {
+        if let Some(all) = self.order.effort.iterations {
+            return (all / SAMPLES).max(1);
+        }
+        let sample_ns = (self.order.effort.budget / SAMPLES).as_nanos() / u128::from(span_ns.max(1));
+        u32::try_from(sample_ns).unwrap_or(u32::MAX).clamp(1, 1 << 20)
+    }
+
+    fn next_sample(&mut self) -> Step {
+        let is_short = self.elapsed() < self.order.effort.budget || self.report.samples.len() < LEAST_SAMPLES;
+        match self.left {
+            Some(left @ 1..) => {
+                let count = self.per_sample.min(left);
+                self.left = Some(left - count);
+                Step::Sample(count)
+            }
+            None if is_short => Step::Sample(self.per_sample),
+            _ => self.begin_split(),
+        }
+    }
+
+    fn sampled(&mut self, posts: &[Post], propagations: u32, reserved: u64) -> Step {
+        let cpu_ns = posts.iter().map(|post| post.times.cpu_ns).sum();
+        self.report.samples.push(Sample { propagations, wall_ns: span(posts), cpu_ns, reserved });
+        self.next_sample()
+    }
+
+    fn begin_split(&mut self) -> Step {
+        let waited = (self.lock_wait_ns)().zip(self.waited_before);
+        self.report.lock_wait_ns = waited.map(|(now, before)| now.saturating_sub(before));
+        self.began_ns = monotonic_ns();
+        Step::Split(self.per_sample)
+    }
+
+    fn split(&mut self, count: u32) -> Step {
+        let is_long = self.elapsed() >= self.order.effort.budget / SPLIT_SHARE;
+        if is_long || self.order.effort.iterations.is_some() { Step::Stop } else { Step::Split(count) }
+    }
+}
+
+/// From when the first began to when the last had done.
+fn span(posts: &[Post]) -> u64 {
+    let start = posts.iter().map(|post| post.times.start_ns).min().unwrap_or(0);
+    let end = posts.iter().map(|post| post.times.end_ns).max().unwrap_or(0);
+    end.saturating_sub(start)
+}
+
+/// The first thread's trouble, if any has some; corruption before all else.
+fn broken(posts: &[Post]) -> Option<(End, String)> {
+    let ends = posts.iter().filter_map(|post| {
+        let obstacle = post.obstacle.clone().map(|obstacle| (obstacle.end, obstacle.reason));
+        obstacle.or_else(|| post.fault.map(|fault| (end_of(fault), fault.to_string())))
+    });
+    ends.min_by_key(|(end, _)| *end != End::Corrupt)
+}
+
+fn end_of(fault: Fault) -> End {
+    match fault {
+        Fault::Alloc { error: AllocError::OutOfMemory { .. }, .. } => End::OutOfMemory,
+        Fault::Alloc { .. } => End::Unavailable,
+        _ => End::Corrupt,
+    }
+}

@@ -1,0 +1,166 @@
+//! Who can be played.
+
+use planlab_dsa::{Backing, OnlineAllocator, VerifiedPlan};
+
+use super::backing::HostBacking;
+use super::conductor::conduct;
+use super::memory::{EmptyLoop, Memory, Online, PlanMemory};
+use super::report::{End, Report};
+use super::{Order, Work, clock};
+use crate::planned::PlannedError;
+
+/// Makes an online allocator over a backing; once for each thread.
+pub type BuildAllocator<'a> = &'a (dyn Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> + Sync);
+
+/// Who serves the requests.
+#[derive(Clone, Copy)]
+pub enum Contender<'a> {
+    /// A plan of the trace.
+    Plan(&'a VerifiedPlan<'a>),
+    /// An online allocator over the host's memory.
+    Online(BuildAllocator<'a>),
+    /// An allocator that processes use.
+    Malloc(Malloc),
+    /// Nobody: the time of the loop and of the clock alone, which is in every other contender's times too. It hands
+    /// out no memory, so that it can be played without work only.
+    EmptyLoop,
+}
+
+/// Allocators that processes use, shared by all threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malloc {
+    /// `malloc` of the C library.
+    Glibc,
+    /// jemalloc as it comes.
+    Jemalloc,
+    /// jemalloc with an arena of its own for 1 MiB and more, whose pages go back to the kernel at once.
+    JemallocOversize,
+    /// jemalloc with one arena for everything, no thread caches, and the default decay.
+    JemallocOneArena,
+    /// mimalloc as it comes.
+    Mimalloc,
+}
+
+impl Malloc {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Glibc, Self::Jemalloc, Self::JemallocOversize, Self::JemallocOneArena, Self::Mimalloc];
+
+    /// The stable name: `jemalloc/one-arena`.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Glibc => "glibc",
+            Self::Jemalloc => "jemalloc",
+            Self::JemallocOversize => "jemalloc/oversize-1m",
+            Self::JemallocOneArena => "jemalloc/one-arena",
+            Self::Mimalloc => "mimalloc",
+        }
+    }
+
+    /// The variable that must be in the environment before a process starts that plays it.
+    #[must_use]
+    pub const fn environment(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::JemallocOversize => Some(("_RJEM_MALLOC_CONF", "oversize_threshold:1048576")),
+            _ => None,
+        }
+    }
+}
+
+/// Plays the contender of an order.
+pub(super) fn play(order: &Order<'_>) -> Report {
+    if let Some(reason) = obstacle(order) {
+        return unavailable(reason);
+    }
+    let backing = || order.capacity.map_or_else(HostBacking::new, HostBacking::with_capacity);
+    match order.contender {
+        Contender::Plan(plan) => conduct(order, || PlanMemory::new(plan, backing()).map_err(Obstacle::from)),
+        Contender::Online(build) => conduct(order, || Ok(Online::new(backing(), build))),
+        Contender::Malloc(malloc) => play_malloc(malloc, order),
+        Contender::EmptyLoop => conduct(order, || Ok(EmptyLoop::default())),
+    }
+}
+
+/// Why a memory could not be made.
+#[derive(Clone, Debug)]
+pub(super) struct Obstacle {
+    pub(super) end: End,
+    pub(super) reason: String,
+}
+
+impl From<PlannedError> for Obstacle {
+    fn from(error: PlannedError) -> Self {
+        let end = match error {
+            PlannedError::NoMemory { .. } => End::OutOfMemory,
+            _ => End::Unavailable,
+        };
+        Self { end, reason: error.to_string() }
+    }
+}
+
+impl From<String> for Obstacle {
+    fn from(reason: String) -> Self {
+        Self { end: End::Unavailable, reason }
+    }
+}
+
+fn unavailable(reason: impl Into<String>) -> Report {
+    Report { end: End::Unavailable, reason: reason.into(), ..Report::default() }
+}
+
+/// What stands against an order from the beginning.
+fn obstacle(order: &Order<'_>) -> Option<String> {
+    let threads = u64::from(order.threads.get());
+    let needed = order.sequence.peak().get().saturating_mul(threads);
+    match (order.contender, order.work) {
+        (Contender::EmptyLoop, Work::Pages | Work::Pattern) => {
+            Some("the empty loop hands out no memory: --work none".to_owned())
+        }
+        (Contender::Malloc(_) | Contender::EmptyLoop, _) if order.capacity.is_some() => {
+            Some("its memory cannot be limited".to_owned())
+        }
+        (_, Work::Pages | Work::Pattern) => {
+            let available = clock::available().filter(|&available| needed > available)?;
+            Some(format!("{needed} bytes are live at once, {available} are available"))
+        }
+        _ => None,
+    }
+}
+
+/// Plays one whose options are in force, and tells them.
+fn with_options<M: Memory>(
+    order: &Order<'_>,
+    options: Result<String, String>,
+    build: impl Fn() -> Result<M, Obstacle> + Sync,
+) -> Report {
+    match options {
+        Ok(options) => Report { options, ..conduct(order, build) },
+        Err(reason) => unavailable(reason),
+    }
+}
+
+fn play_malloc(malloc: Malloc, order: &Order<'_>) -> Report {
+    match malloc {
+        #[cfg(target_env = "gnu")]
+        Malloc::Glibc => with_options(order, Ok(super::glibc::options()), || Ok(super::glibc::Glibc)),
+        #[cfg(feature = "mallocs")]
+        Malloc::Jemalloc => {
+            with_options(order, super::jemalloc::options(8 << 20), || Ok(super::jemalloc::Jemalloc))
+        }
+        #[cfg(feature = "mallocs")]
+        Malloc::JemallocOversize => {
+            with_options(order, super::jemalloc::options(1 << 20), || Ok(super::jemalloc::Jemalloc))
+        }
+        #[cfg(feature = "mallocs")]
+        Malloc::JemallocOneArena => with_options(order, super::jemalloc::OneArena::options(), || {
+            super::jemalloc::OneArena::new().map_err(Obstacle::from)
+        }),
+        #[cfg(feature = "mallocs")]
+        Malloc::Mimalloc => {
+            with_options(order, Ok(super::mimalloc::options()), || Ok(super::mimalloc::Mimalloc))
+        }
+        #[cfg(not(all(target_env = "gnu", feature = "mallocs")))]
+        absent => unavailable(format!("`{}` is not in this build", absent.key())),
+    }
+}

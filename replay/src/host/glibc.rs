@@ -1,0 +1,56 @@
+//! `malloc` and `free` of the C library, called directly.
+//!
+//! The process itself allocates there too; its share is taken off by looking before and after.
+#![allow(unsafe_code, reason = "foreign functions")]
+
+use std::ffi::CStr;
+
+use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
+
+use super::memory::Memory;
+use crate::address::{pointer, word};
+
+pub(super) struct Glibc;
+
+/// The version, as the library says it.
+pub(super) fn options() -> String {
+    // SAFETY: it gives a text that lives as long as the process.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    format!("glibc {}", version.to_string_lossy())
+}
+
+// SAFETY: malloc hands out memory of at least that size that belongs to the caller until it is freed.
+unsafe impl Memory for Glibc {
+    #[inline]
+    fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
+        let refused = AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO };
+        // SAFETY: malloc takes any size.
+        let block = unsafe { libc::malloc(word(size)) };
+        if block.is_null() { Err(refused) } else { Ok(block.expose_provenance() as u64) }
+    }
+
+    #[inline]
+    unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
+        // SAFETY: the caller says that malloc gave it and that it was not freed since.
+        unsafe { libc::free(pointer(address)) };
+        Ok(())
+    }
+
+    #[inline]
+    fn backs(&self, address: u64, _: u64) -> bool {
+        address != 0
+    }
+
+    unsafe fn usable(&self, address: u64) -> Option<u64> {
+        // SAFETY: the caller says that malloc gave it and that it was not freed since.
+        Some(unsafe { libc::malloc_usable_size(pointer(address)) } as u64)
+    }
+
+    /// Of all arenas, and of blocks that are mappings of their own.
+    fn process_usage() -> Option<Usage> {
+        // SAFETY: it reads glibc's counters under glibc's own locks.
+        let info = unsafe { libc::mallinfo2() };
+        let reserved = Bytes::new((info.arena + info.hblkhd) as u64);
+        Some(Usage { reserved, reserved_peak: reserved, ..Usage::default() })
+    }
+}

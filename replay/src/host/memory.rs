@@ -1,0 +1,175 @@
+//! What a propagation is played on.
+#![allow(unsafe_code, reason = "blocks are raw memory")]
+
+use std::sync::Arc;
+
+use planlab_dsa::{
+    Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage, VerifiedPlan,
+};
+
+use super::backing::{Book, HostBacking};
+use crate::planned::{Planned, PlannedError};
+
+/// Memory that hands out blocks of this process.
+///
+/// # Safety
+///
+/// Whoever implements it promises: where [`alloc`](Self::alloc) answered `address`, not 0, for `size` bytes, and
+/// [`backs`](Self::backs) says so, these bytes may be read and written and no Rust value lies there, until the
+/// address is freed or [`releases`](Self::releases) changes.
+pub(super) unsafe trait Memory: Send {
+    /// A block of `size` bytes; 0 may answer a request for none.
+    fn alloc(&mut self, size: u64) -> Result<u64, AllocError>;
+
+    /// Frees a block.
+    ///
+    /// # Safety
+    ///
+    /// `address` is 0, or was handed out by this memory and not freed since.
+    unsafe fn free(&mut self, address: u64) -> Result<(), NotLive>;
+
+    /// Whether a block that was handed out is memory.
+    fn backs(&self, address: u64, size: u64) -> bool;
+
+    /// A number that changes whenever memory went back. Default: never while blocks are live.
+    fn releases(&self) -> u64 {
+        0
+    }
+
+    fn end_propagation(&mut self) {}
+
+    /// What it holds itself; nothing where that is known of the process alone.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+
+    /// What the allocator holds for the whole process, where that is how it counts.
+    fn process_usage() -> Option<Usage> {
+        None
+    }
+
+    /// Bytes of a live block, as the allocator rounds them, where it says so for each.
+    ///
+    /// # Safety
+    ///
+    /// As [`free`](Self::free).
+    unsafe fn usable(&self, address: u64) -> Option<u64> {
+        let _ = address;
+        None
+    }
+
+    /// The time that threads waited for the allocator's locks so far, in nanoseconds, where it says so.
+    fn lock_wait_ns() -> Option<u64> {
+        None
+    }
+}
+
+/// An online allocator over memory of the host.
+pub(super) struct Online {
+    allocator: Box<dyn OnlineAllocator>,
+    book: Arc<Book>,
+}
+
+impl Online {
+    pub(super) fn new(
+        backing: HostBacking,
+        build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
+    ) -> Self {
+        let book = backing.book();
+        Self { allocator: build(Box::new(backing)), book }
+    }
+
+    pub(super) fn allocator(&mut self) -> &mut dyn OnlineAllocator {
+        self.allocator.as_mut()
+    }
+}
+
+// SAFETY: the allocator may be wrong; what is memory, the book of its backing says, which only the backing writes.
+unsafe impl Memory for Online {
+    #[inline]
+    fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
+        self.allocator.alloc(Bytes::new(size), Stream::default()).map(Address::get)
+    }
+
+    #[inline]
+    unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
+        self.allocator.free(Address::new(address))
+    }
+
+    fn backs(&self, address: u64, size: u64) -> bool {
+        self.book.backs(address, size)
+    }
+
+    #[inline]
+    fn releases(&self) -> u64 {
+        self.book.releases()
+    }
+
+    fn end_propagation(&mut self) {
+        self.allocator.end_propagation();
+    }
+
+    fn usage(&self) -> Usage {
+        self.allocator.usage()
+    }
+}
+
+/// A plan over a segment of the host.
+pub(super) struct PlanMemory(Planned);
+
+impl PlanMemory {
+    pub(super) fn new(plan: &VerifiedPlan<'_>, backing: HostBacking) -> Result<Self, PlannedError> {
+        Planned::new(plan, Box::new(backing)).map(Self)
+    }
+}
+
+// SAFETY: the plan was verified: a block that `Planned` hands out lies inside its segment, which the backing has
+// mapped, and which goes back only when nothing is live.
+unsafe impl Memory for PlanMemory {
+    #[inline]
+    fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
+        self.0.alloc(Bytes::new(size), Stream::default()).map(Address::get)
+    }
+
+    #[inline]
+    unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
+        self.0.free(Address::new(address))
+    }
+
+    #[inline]
+    fn backs(&self, address: u64, _: u64) -> bool {
+        address != 0
+    }
+
+    fn end_propagation(&mut self) {
+        self.0.end_propagation();
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.usage()
+    }
+}
+
+/// No memory at all: what the loop and the clock cost by themselves.
+#[derive(Debug, Default)]
+pub(super) struct EmptyLoop {
+    next: u64,
+}
+
+// SAFETY: nothing that it hands out is memory, and it says so.
+unsafe impl Memory for EmptyLoop {
+    #[inline]
+    fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
+        self.next = self.next.wrapping_add(size);
+        Ok(self.next)
+    }
+
+    #[inline]
+    unsafe fn free(&mut self, _: u64) -> Result<(), NotLive> {
+        Ok(())
+    }
+
+    fn backs(&self, _: u64, _: u64) -> bool {
+        false
+    }
+}

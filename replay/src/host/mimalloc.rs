@@ -1,0 +1,70 @@
+//! mimalloc, beside the process's own allocator.
+#![allow(unsafe_code, reason = "foreign functions")]
+
+use std::ptr;
+
+use libmimalloc_sys as sys;
+use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
+
+use super::memory::Memory;
+use crate::address::{pointer, word};
+
+pub(super) struct Mimalloc;
+
+/// The version, as the library says it.
+pub(super) fn options() -> String {
+    // SAFETY: it gives a number.
+    let version = unsafe { sys::mi_version() };
+    format!("mimalloc, version number {version}")
+}
+
+// SAFETY: mi_malloc hands out memory of at least that size that belongs to the caller until it is freed.
+unsafe impl Memory for Mimalloc {
+    #[inline]
+    fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
+        // SAFETY: mi_malloc takes any size.
+        let block = unsafe { sys::mi_malloc(word(size)) };
+        if block.is_null() {
+            return Err(AllocError::OutOfMemory { size: Bytes::new(size), reserved: Bytes::ZERO });
+        }
+        Ok(block.expose_provenance() as u64)
+    }
+
+    #[inline]
+    unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
+        // SAFETY: the caller says that mi_malloc gave it and that it was not freed since.
+        unsafe { sys::mi_free(pointer(address)) };
+        Ok(())
+    }
+
+    #[inline]
+    fn backs(&self, address: u64, _: u64) -> bool {
+        address != 0
+    }
+
+    unsafe fn usable(&self, address: u64) -> Option<u64> {
+        // SAFETY: the caller says that mi_malloc gave it and that it was not freed since.
+        Some(unsafe { sys::mi_usable_size(pointer(address)) } as u64)
+    }
+
+    /// What is committed: memory that may be touched, whether it was or not.
+    fn process_usage() -> Option<Usage> {
+        let (mut commit, mut peak) = (0, 0);
+        let unasked = || ptr::null_mut();
+        // SAFETY: each pointer is null, as it may be, or that of a number of its own.
+        unsafe {
+            sys::mi_process_info(
+                unasked(),
+                unasked(),
+                unasked(),
+                unasked(),
+                unasked(),
+                &raw mut commit,
+                &raw mut peak,
+                unasked(),
+            );
+        }
+        let (reserved, reserved_peak) = (Bytes::new(commit as u64), Bytes::new(peak as u64));
+        Some(Usage { reserved, reserved_peak, ..Usage::default() })
+    }
+}

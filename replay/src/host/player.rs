@@ -1,0 +1,321 @@
+//! Plays propagations on a memory, and times them.
+//!
+//! The address of each block is stored in a table under the eyes of the optimiser (`black_box`), as a caller would
+//! keep it. What is timed, in nanoseconds:
+//!
+//! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of so many in a row, all calls and the work
+//!   on the blocks, the loop over the runs included.
+//! - *Calls* ([`Player::split`]): wall time around each run of requests and each run of frees, in batches of at
+//!   least [`BATCH`] calls. The work on the blocks lies outside; the clock, read twice for a run, inside.
+#![allow(unsafe_code, reason = "blocks are raw memory")]
+
+use std::hint::black_box;
+use std::mem;
+
+use planlab_dsa::{Address, Bytes};
+
+use super::Work;
+use super::checker::{Checker, Fault};
+use super::clock::{monotonic_ns, thread_cpu_ns};
+use super::memory::Memory;
+use crate::pattern;
+use crate::sequence::{Kind, Sequence};
+
+/// Calls that are timed together, at least.
+pub(super) const BATCH: u64 = 64;
+
+pub(super) struct Player<'s, M> {
+    sequence: &'s Sequence,
+    memory: M,
+    /// The address of each live block, by its buffer; 0 if it is not live.
+    addresses: Vec<u64>,
+    /// For each buffer the address that was last found to be memory, and the memory's releases then.
+    admitted: Vec<(u64, u64)>,
+    /// Propagations so far.
+    number: u64,
+}
+
+/// Begin, end and CPU time of timed propagations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) cpu_ns: u64,
+}
+
+/// Times of calls of one kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batches {
+    calls: u64,
+    ns: u64,
+    /// Picoseconds for a call, batch by batch.
+    pub(super) per_call_ps: Vec<u64>,
+}
+
+impl Batches {
+    fn add(&mut self, calls: usize, ns: u64) {
+        self.calls += calls as u64;
+        self.ns += ns;
+        if self.calls >= BATCH {
+            self.per_call_ps.push(self.ns.saturating_mul(1000) / self.calls);
+            (self.calls, self.ns) = (0, 0);
+        }
+    }
+}
+
+/// What is done with a block between its request and its free.
+trait Toil {
+    const TOUCHES: bool;
+
+    /// # Safety
+    ///
+    /// The block may be written.
+    unsafe fn begin(address: u64, size: u64, key: u64);
+
+    /// The distance of the first wrong byte, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The block may be read, and was given to [`begin`](Self::begin).
+    unsafe fn end(address: u64, size: u64, key: u64) -> Option<u64>;
+}
+
+struct Nothing;
+struct Pages;
+struct Patterns;
+
+impl Toil for Nothing {
+    const TOUCHES: bool = false;
+
+    unsafe fn begin(_: u64, _: u64, _: u64) {}
+
+    unsafe fn end(_: u64, _: u64, _: u64) -> Option<u64> {
+        None
+    }
+}
+
+impl Toil for Pages {
+    const TOUCHES: bool = true;
+
+    unsafe fn begin(address: u64, size: u64, _: u64) {
+        // SAFETY: the caller says so.
+        unsafe { pattern::touch(address, size) };
+    }
+
+    unsafe fn end(_: u64, _: u64, _: u64) -> Option<u64> {
+        None
+    }
+}
+
+impl Toil for Patterns {
+    const TOUCHES: bool = true;
+
+    unsafe fn begin(address: u64, size: u64, key: u64) {
+        // SAFETY: the caller says so.
+        unsafe { pattern::fill(address, size, key) };
+    }
+
+    unsafe fn end(address: u64, size: u64, key: u64) -> Option<u64> {
+        // SAFETY: the caller says so.
+        unsafe { pattern::first_wrong(address, size, key) }
+    }
+}
+
+impl<'s, M: Memory> Player<'s, M> {
+    pub(super) fn new(sequence: &'s Sequence, memory: M) -> Self {
+        let buffers = sequence.sizes().len();
+        let nowhere = (u64::MAX, u64::MAX);
+        Self { sequence, memory, addresses: vec![0; buffers], admitted: vec![nowhere; buffers], number: 0 }
+    }
+
+    pub(super) fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// Plays the runs of a propagation up to where the most is live, or the rest, and checks every block.
+    pub(super) fn check(&mut self, checker: &mut Checker, is_rest: bool) -> Result<(), Fault> {
+        let sequence = self.sequence;
+        let [first, second] = sequence.halves();
+        let half = if is_rest { second } else { first };
+        for (kind, buffers) in half {
+            for &buffer in buffers {
+                let at = buffer as usize;
+                match kind {
+                    Kind::Alloc => {
+                        self.addresses[at] = checker.alloc(&mut self.memory, buffer, sequence.sizes()[at])?;
+                    }
+                    Kind::Free => {
+                        let address = mem::take(&mut self.addresses[at]);
+                        if !checker.free(&mut self.memory, address)? {
+                            self.free_empty(buffer, address)?;
+                        }
+                    }
+                }
+            }
+        }
+        if is_rest {
+            self.memory.end_propagation();
+        }
+        Ok(())
+    }
+
+    /// Frees what answered a request for no bytes, of which the checker keeps no account.
+    fn free_empty(&mut self, buffer: u32, address: u64) -> Result<(), Fault> {
+        // SAFETY: it came out of `addresses`, where only what this memory handed out lies, once.
+        unsafe { self.memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
+    }
+
+    /// Plays so many propagations and times all of them together.
+    pub(super) fn timed(&mut self, work: Work, propagations: u32) -> Result<Times, Fault> {
+        let (cpu, start_ns) = (thread_cpu_ns(), monotonic_ns());
+        for _ in 0..propagations {
+            match work {
+                Work::None => self.propagate::<Nothing>(),
+                Work::Pages => self.propagate::<Pages>(),
+                Work::Pattern => self.propagate::<Patterns>(),
+            }?;
+        }
+        let end_ns = monotonic_ns();
+        Ok(Times { start_ns, end_ns, cpu_ns: thread_cpu_ns() - cpu })
+    }
+
+    fn propagate<T: Toil>(&mut self) -> Result<(), Fault> {
+        let sequence = self.sequence;
+        for (kind, buffers) in sequence.runs() {
+            let mut all = buffers.iter().copied();
+            match kind {
+                Kind::Alloc => all.try_for_each(|buffer| {
+                    self.request(buffer)?;
+                    self.begin::<T>(buffer)
+                }),
+                Kind::Free => all.try_for_each(|buffer| {
+                    self.end::<T>(buffer)?;
+                    self.release(buffer)
+                }),
+            }?;
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Plays propagations with the calls of a run timed together, apart from the work: requests, then frees.
+    pub(super) fn split(
+        &mut self,
+        work: Work,
+        propagations: u32,
+        batches: &mut [Batches; 2],
+    ) -> Result<(), Fault> {
+        for _ in 0..propagations {
+            match work {
+                Work::None => self.propagate_apart::<Nothing>(batches),
+                Work::Pages => self.propagate_apart::<Pages>(batches),
+                Work::Pattern => self.propagate_apart::<Patterns>(batches),
+            }?;
+        }
+        Ok(())
+    }
+
+    fn propagate_apart<T: Toil>(&mut self, [requests, frees]: &mut [Batches; 2]) -> Result<(), Fault> {
+        let sequence = self.sequence;
+        for (kind, buffers) in sequence.runs() {
+            let mut all = buffers.iter().copied();
+            match kind {
+                Kind::Alloc => {
+                    let start = monotonic_ns();
+                    all.try_for_each(|buffer| self.request(buffer))?;
+                    requests.add(buffers.len(), monotonic_ns() - start);
+                    buffers.iter().try_for_each(|&buffer| self.begin::<T>(buffer))?;
+                }
+                Kind::Free => {
+                    buffers.iter().try_for_each(|&buffer| self.end::<T>(buffer))?;
+                    let start = monotonic_ns();
+                    all.try_for_each(|buffer| self.release(buffer))?;
+                    frees.add(buffers.len(), monotonic_ns() - start);
+                }
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.memory.end_propagation();
+        self.number += 1;
+    }
+
+    #[inline]
+    fn request(&mut self, buffer: u32) -> Result<(), Fault> {
+        let at = buffer as usize;
+        let answer = self.memory.alloc(self.sequence.sizes()[at]);
+        self.addresses[at] = black_box(answer.map_err(|error| Fault::Alloc { buffer, error })?);
+        Ok(())
+    }
+
+    #[inline]
+    fn release(&mut self, buffer: u32) -> Result<(), Fault> {
+        let address = mem::take(&mut self.addresses[buffer as usize]);
+        // SAFETY: it came out of `addresses`, where only what this memory handed out lies, once.
+        unsafe { self.memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
+    }
+
+    #[inline]
+    fn begin<T: Toil>(&mut self, buffer: u32) -> Result<(), Fault> {
+        if T::TOUCHES {
+            let (address, size) = self.admit(buffer)?;
+            // SAFETY: the block is live, and the memory backs it.
+            unsafe { T::begin(address, size, self.key(buffer)) };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn end<T: Toil>(&mut self, buffer: u32) -> Result<(), Fault> {
+        if T::TOUCHES {
+            let (address, size) = self.admit(buffer)?;
+            // SAFETY: the block is live, the memory backs it, and `begin` had it when it was handed out.
+            if let Some(at) = unsafe { T::end(address, size, self.key(buffer)) } {
+                return Err(Fault::Changed { buffer, at });
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of a buffer, if it is memory. An address that was so before is, as long as nothing went back.
+    #[inline]
+    fn admit(&mut self, buffer: u32) -> Result<(u64, u64), Fault> {
+        let at = buffer as usize;
+        let (address, size) = (self.addresses[at], self.sequence.sizes()[at]);
+        let as_of = (address, self.memory.releases());
+        if self.admitted[at] != as_of && size > 0 {
+            if !self.memory.backs(address, size) {
+                return Err(Fault::Outside {
+                    buffer,
+                    address: Address::new(address),
+                    size: Bytes::new(size),
+                });
+            }
+            self.admitted[at] = as_of;
+        }
+        Ok((address, size))
+    }
+
+    #[inline]
+    fn key(&self, buffer: u32) -> u64 {
+        pattern::key((self.number << 32) ^ u64::from(buffer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_hold_whole_runs_of_enough_calls() {
+        let mut batches = Batches::default();
+        batches.add(60, 60);
+        assert!(batches.per_call_ps.is_empty());
+        batches.add(40, 140);
+        batches.add(64, 640);
+        assert_eq!(batches.per_call_ps, [2000, 10_000]);
+    }
+}

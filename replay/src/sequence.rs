@@ -1,0 +1,193 @@
+//! One propagation as runs of requests and of frees.
+//!
+//! ```text
+//!   a a a f a f f a   ...   at the end: what is live is freed, by the buffers' ids
+//!   +---+ + + +-+ +
+//! ```
+
+use planlab_dsa::{Bytes, Call, Requests};
+
+/// What a run of calls consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Requests.
+    Alloc,
+    /// Frees.
+    Free,
+}
+
+/// The calls of one propagation, in runs of one kind. What lives to the end is freed there.
+///
+/// ```
+/// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Requests};
+/// use planlab_replay::{Kind, Sequence};
+///
+/// let buffers = [(64, 0, 2), (32, 0, 1)].map(|(size, start, end)| {
+///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+/// });
+/// let sequence = Sequence::new(&Requests::new(&Instance::from_buffers(buffers.to_vec())?));
+/// let runs: Vec<(Kind, &[u32])> = sequence.runs().collect();
+/// assert_eq!(runs, [(Kind::Alloc, &[0, 1][..]), (Kind::Free, &[1, 0][..])]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// Bytes of each buffer, by its id.
+    sizes: Vec<u64>,
+    /// The buffers of all runs.
+    buffers: Vec<u32>,
+    runs: Vec<Run>,
+    requests: u64,
+    /// The most bytes live at once, and the run after which they are.
+    peak: (u64, usize),
+    total: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    kind: Kind,
+    /// The first of `buffers` that is not its own.
+    end: usize,
+}
+
+impl Sequence {
+    /// The calls of one propagation.
+    #[must_use]
+    pub fn new(requests: &Requests) -> Self {
+        let sizes = requests.sizes().iter().map(|size| size.get()).collect();
+        let mut sequence =
+            Self { sizes, buffers: Vec::new(), runs: Vec::new(), requests: 0, peak: (0, 0), total: 0 };
+        let mut is_live = vec![false; requests.sizes().len()];
+        let mut live = 0;
+        for call in requests.events() {
+            match call {
+                Call::Alloc(id) => {
+                    is_live[id.index()] = true;
+                    sequence.push(Kind::Alloc, id.get(), &mut live);
+                }
+                Call::Free(id) => {
+                    is_live[id.index()] = false;
+                    sequence.push(Kind::Free, id.get(), &mut live);
+                }
+            }
+        }
+        let left = (0_u32..).zip(is_live).filter(|&(_, is_live)| is_live);
+        left.for_each(|(id, _)| sequence.push(Kind::Free, id, &mut live));
+        sequence
+    }
+
+    fn push(&mut self, kind: Kind, id: u32, live: &mut u64) {
+        self.buffers.push(id);
+        let end = self.buffers.len();
+        match self.runs.last_mut().filter(|run| run.kind == kind) {
+            Some(run) => run.end = end,
+            None => self.runs.push(Run { kind, end }),
+        }
+        let size = self.sizes[id as usize];
+        if kind == Kind::Free {
+            *live -= size;
+            return;
+        }
+        self.requests += 1;
+        self.total += size;
+        *live += size;
+        if *live > self.peak.0 {
+            self.peak = (*live, self.runs.len());
+        }
+    }
+
+    /// The runs in their order; the kind changes from each to the next.
+    pub fn runs(&self) -> impl Iterator<Item = (Kind, &[u32])> + '_ {
+        self.part(0, self.runs.len())
+    }
+
+    /// The runs up to the first at whose end the most bytes are live, and those after it.
+    pub fn halves(&self) -> [impl Iterator<Item = (Kind, &[u32])> + '_; 2] {
+        [self.part(0, self.peak.1), self.part(self.peak.1, self.runs.len())]
+    }
+
+    fn part(&self, from: usize, to: usize) -> impl Iterator<Item = (Kind, &[u32])> + '_ {
+        let mut start = from.checked_sub(1).map_or(0, |before| self.runs[before].end);
+        self.runs[from..to].iter().map(move |run| {
+            let buffers = &self.buffers[start..run.end];
+            start = run.end;
+            (run.kind, buffers)
+        })
+    }
+
+    /// Bytes that each buffer asks for, by its id.
+    #[must_use]
+    pub fn sizes(&self) -> &[u64] {
+        &self.sizes
+    }
+
+    /// The number of requests in one propagation.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// The most bytes of requests live at once.
+    #[must_use]
+    pub const fn peak(&self) -> Bytes {
+        Bytes::new(self.peak.0)
+    }
+
+    /// Bytes of all requests together.
+    #[must_use]
+    pub const fn total(&self) -> Bytes {
+        Bytes::new(self.total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Buffer, Instance, LiveRange};
+
+    use super::*;
+
+    fn sequence(rows: &[(u64, u32, u32)]) -> Sequence {
+        let buffer = |&(size, start, end)| {
+            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
+        };
+        let buffers = rows.iter().map(buffer).collect();
+        Sequence::new(&Requests::new(&Instance::from_buffers(buffers).expect("valid")))
+    }
+
+    #[test]
+    fn what_lives_to_the_end_is_freed_there() {
+        let sequence = sequence(&[(10, 0, 2), (20, 2, 4), (30, 1, 5), (40, 4, 5)]);
+        let runs: Vec<_> = sequence.runs().map(|(kind, ids)| (kind, ids.to_vec())).collect();
+        assert_eq!(
+            runs,
+            [
+                (Kind::Alloc, vec![0, 2]),
+                (Kind::Free, vec![0]),
+                (Kind::Alloc, vec![1]),
+                (Kind::Free, vec![1]),
+                (Kind::Alloc, vec![3]),
+                (Kind::Free, vec![2, 3]),
+            ]
+        );
+        assert_eq!(
+            (sequence.requests(), sequence.peak(), sequence.total()),
+            (4, Bytes::new(70), Bytes::new(100))
+        );
+    }
+
+    #[test]
+    fn the_halves_meet_where_the_most_is_live() {
+        let sequence = sequence(&[(10, 0, 2), (20, 2, 4), (30, 1, 5), (40, 4, 5)]);
+        let [first, second]: [Vec<(Kind, usize)>; 2] =
+            sequence.halves().map(|half| half.map(|(kind, ids)| (kind, ids.len())).collect());
+        let (alloc, free) = ((Kind::Alloc, 1), (Kind::Free, 1));
+        assert_eq!(first, [(Kind::Alloc, 2), free, alloc, free, alloc]);
+        assert_eq!(second, [(Kind::Free, 2)]);
+    }
+
+    #[test]
+    fn no_buffers_make_no_runs() {
+        let sequence = sequence(&[]);
+        assert_eq!((sequence.runs().count(), sequence.peak(), sequence.requests()), (0, Bytes::ZERO, 0));
+    }
+}

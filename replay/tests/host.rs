@@ -1,0 +1,249 @@
+//! Whole replays on the host: every contender, threads, and what is found out.
+#![cfg(not(miri))]
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use planlab_dsa::testing::first_fit;
+use planlab_dsa::{
+    Address, AllocError, Backing, Buffer, Bytes, Instance, LiveRange, NotLive, OnlineAllocator, Refused,
+    Requests, Stream, Usage, VerifiedPlan,
+};
+use planlab_replay::Sequence;
+use planlab_replay::host::{Contender, Effort, End, Malloc, Order, Report, Work, replay};
+
+/// A net of some layers: activations that live until their backward step, and workspaces.
+fn net() -> Instance {
+    let layers = 12_u32;
+    let mut buffers = Vec::new();
+    for layer in 0..layers {
+        let (forward, backward) = (2 * layer, 4 * layers - 2 * layer);
+        let activation = (4096 * u64::from(layer + 1), forward, backward);
+        for (size, start, end) in [activation, (100_000, forward, forward + 1)] {
+            buffers.push(Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty")));
+        }
+    }
+    Instance::from_buffers(buffers).expect("valid")
+}
+
+fn plan(instance: &Instance) -> VerifiedPlan<'_> {
+    instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid")
+}
+
+const EFFORT: Effort = Effort { budget: Duration::from_millis(20), iterations: Some(5) };
+
+fn play_in(contender: Contender<'_>, capacity: Option<u64>, work: Work, threads: u32) -> Report {
+    let sequence = Sequence::new(&Requests::new(&net()));
+    let threads = NonZeroU32::new(threads).expect("some");
+    let capacity = capacity.map(Bytes::new);
+    replay(&Order { contender, sequence: &sequence, work, threads, capacity, effort: EFFORT })
+}
+
+fn play(contender: Contender<'_>, work: Work, threads: u32) -> Report {
+    play_in(contender, None, work, threads)
+}
+
+/// Cuts blocks from one segment as a stack does, and begins again when nothing is live.
+struct Stacked {
+    backing: Box<dyn Backing>,
+    base: u64,
+    top: u64,
+    live: u64,
+    /// Blocks lie so many bytes over each other.
+    overlap: u64,
+    /// Blocks lie so far behind what it has.
+    beyond: u64,
+}
+
+const SEGMENT: u64 = 16 << 20;
+
+impl OnlineAllocator for Stacked {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        if self.top + size.get() > SEGMENT {
+            return Err(AllocError::OutOfMemory { size, reserved: Bytes::new(SEGMENT) });
+        }
+        let address = self.base + self.beyond + self.top;
+        self.top += size.get() - self.overlap;
+        self.live += 1;
+        Ok(Address::new(address))
+    }
+
+    fn free(&mut self, _: Address) -> Result<(), NotLive> {
+        self.live -= 1;
+        self.top = if self.live == 0 { 0 } else { self.top };
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        Usage { reserved: Bytes::new(SEGMENT), reserved_peak: Bytes::new(SEGMENT), ..Usage::default() }
+    }
+}
+
+impl Drop for Stacked {
+    fn drop(&mut self) {
+        self.backing.release(Address::new(self.base));
+    }
+}
+
+fn stacked(overlap: u64, beyond: u64) -> impl Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> + Sync {
+    move |mut backing| {
+        let base = backing.acquire(Bytes::new(SEGMENT)).expect("room").get();
+        Box::new(Stacked { backing, base, top: 0, live: 0, overlap, beyond })
+    }
+}
+
+fn assert_complete(name: &str, report: &Report) {
+    assert_eq!((report.end, report.reason.as_str()), (End::Complete, ""), "{name}");
+    assert!(report.is_pattern_checked && report.warm_up >= 2, "{name}: {report:?}");
+    let timed: u32 = report.samples.iter().map(|sample| sample.propagations).sum();
+    assert_eq!(timed, 5, "{name}");
+    assert!(report.samples.iter().all(|sample| sample.wall_ns > 0 && sample.cpu_ns > 0), "{name}");
+    assert!(report.used_peak >= Some(net().load().bytes.get()), "{name}: {:?}", report.used_peak);
+}
+
+#[test]
+fn a_plan_is_played_with_every_work_and_on_threads() {
+    let net = net();
+    let plan = plan(&net);
+    for work in [Work::None, Work::Pages, Work::Pattern] {
+        for threads in [1, 3] {
+            let report = play(Contender::Plan(&plan), work, threads);
+            assert_complete("plan", &report);
+            let all = plan.height().get() * u64::from(threads);
+            assert_eq!(report.reserved_peak, all, "{work:?} {threads}");
+            assert_eq!((report.device_allocations, report.search_steps), (u64::from(threads), 0));
+            assert_eq!(report.lock_wait_ns, None);
+        }
+    }
+}
+
+#[test]
+fn an_online_allocator_is_played_with_every_work_and_on_threads() {
+    let build = stacked(0, 0);
+    for work in [Work::None, Work::Pages, Work::Pattern] {
+        for threads in [1, 2] {
+            let report = play(Contender::Online(&build), work, threads);
+            assert_complete("stacked", &report);
+            assert_eq!(report.reserved_peak, SEGMENT * u64::from(threads));
+        }
+    }
+}
+
+#[test]
+fn every_malloc_of_the_build_is_played_on_threads() {
+    // The option of some must be in the environment before the process starts.
+    for malloc in Malloc::ALL.into_iter().filter(|malloc| malloc.environment().is_none()) {
+        for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
+            let report = play(Contender::Malloc(malloc), work, threads);
+            if cfg!(not(feature = "mallocs")) && malloc != Malloc::Glibc {
+                assert_eq!(report.end, End::Unavailable, "{}", malloc.key());
+                continue;
+            }
+            assert_complete(malloc.key(), &report);
+            assert!(!report.options.is_empty(), "{}", malloc.key());
+            let counts_locks = malloc.key().starts_with("jemalloc");
+            assert_eq!(report.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
+        }
+    }
+}
+
+#[test]
+fn an_option_that_is_not_in_force_is_found_out() {
+    let report = play(Contender::Malloc(Malloc::JemallocOversize), Work::None, 1);
+    assert_eq!(report.end, End::Unavailable);
+    assert!(!report.reason.is_empty() && report.samples.is_empty());
+}
+
+#[test]
+fn blocks_over_each_other_are_found_before_anything_is_timed() {
+    let build = stacked(8, 0);
+    for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
+        let report = play(Contender::Online(&build), work, threads);
+        assert_eq!(report.end, End::Corrupt);
+        assert!(report.reason.contains("handed out over"), "{}", report.reason);
+        assert!(report.samples.is_empty() && !report.is_pattern_checked);
+    }
+}
+
+#[test]
+fn addresses_that_are_no_memory_are_not_written() {
+    let build = stacked(0, SEGMENT);
+    let report = play(Contender::Online(&build), Work::Pattern, 1);
+    assert_eq!(report.end, End::Corrupt);
+    assert!(report.reason.contains("are not the allocator's"), "{}", report.reason);
+}
+
+/// A mapping of 1 GiB for each request.
+struct Spacious {
+    backing: Box<dyn Backing>,
+}
+
+impl OnlineAllocator for Spacious {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        let refused = |Refused| AllocError::OutOfMemory { size, reserved: Bytes::ZERO };
+        self.backing.acquire(Bytes::new(1 << 30)).map_err(refused)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.backing.release(address);
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+}
+
+#[test]
+fn memory_that_ends_ends_the_replay_on_all_threads() {
+    let net = net();
+    let plan = plan(&net);
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
+    let capacity = Some(plan.height().get() - 1);
+    for threads in [1, 2] {
+        for contender in [Contender::Plan(&plan), Contender::Online(&build)] {
+            let report = play_in(contender, capacity, Work::None, threads);
+            assert_eq!(report.end, End::OutOfMemory, "{}", report.reason);
+            assert!(!report.reason.is_empty());
+        }
+        let report = play_in(Contender::Malloc(Malloc::Glibc), capacity, Work::None, threads);
+        assert_eq!(report.end, End::Unavailable);
+    }
+}
+
+#[test]
+fn memory_that_goes_back_at_once_is_looked_for_each_time() {
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
+    let report = play(Contender::Online(&build), Work::Pages, 1);
+    assert_complete("spacious", &report);
+}
+
+#[test]
+fn the_empty_loop_has_times_and_no_memory() {
+    let report = play(Contender::EmptyLoop, Work::None, 1);
+    assert_eq!((report.end, report.reserved_peak, report.used_peak), (End::Complete, 0, None));
+    assert!(!report.samples.is_empty() && !report.is_pattern_checked && report.physical_peak.is_none());
+    assert_eq!(play(Contender::EmptyLoop, Work::Pages, 1).end, End::Unavailable);
+}
+
+#[test]
+fn a_budget_ends_by_itself() {
+    let net = net();
+    let plan = plan(&net);
+    let sequence = Sequence::new(&Requests::new(&net));
+    let report = replay(&Order {
+        contender: Contender::Plan(&plan),
+        sequence: &sequence,
+        work: Work::None,
+        threads: NonZeroU32::MIN,
+        capacity: None,
+        effort: Effort { budget: Duration::from_millis(200), iterations: None },
+    });
+    assert_eq!(report.end, End::Complete);
+    assert!(report.is_steady && (50..=1000).contains(&report.warm_up), "{}", report.warm_up);
+    assert!(report.samples.len() >= 5 && report.alloc.is_some() && report.free.is_some(), "{report:?}");
+}

@@ -1,0 +1,154 @@
+//! Callers that do not keep to the plan, on memory of which every byte is checked.
+
+use planlab_dsa::testing::{Shape, first_fit, instances};
+use planlab_dsa::{Address, Bytes, Instance, OnlineAllocator, Requests};
+use planlab_replay::host::{Fault, Guarded, HostBacking};
+use planlab_replay::{Kind, Planned, Sequence};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// How a call of the plan is bent.
+#[derive(Clone, Copy, Debug)]
+enum Bend {
+    /// It is made as planned.
+    Not,
+    /// It is not made: a free that never comes, a request that is left out.
+    LeftOut,
+    /// It is made twice.
+    Twice,
+    /// Bytes more, or fewer, are asked for.
+    Size(i64),
+    /// A stranger is freed before it.
+    Stranger(u64),
+    /// Something inside the lowest live block is freed before it.
+    Inside(u64),
+    /// All that is live is freed before it.
+    All,
+    /// The propagation ends before it.
+    End,
+    /// Cached memory goes back before it.
+    Release,
+}
+
+fn bends() -> impl Strategy<Value = Vec<Bend>> {
+    let bend = prop_oneof![
+        24 => Just(Bend::Not),
+        2 => Just(Bend::LeftOut),
+        2 => Just(Bend::Twice),
+        2 => (-600_i64..600).prop_map(Bend::Size),
+        1 => any::<u64>().prop_map(Bend::Stranger),
+        1 => (1_u64..600).prop_map(Bend::Inside),
+        1 => Just(Bend::All),
+        1 => Just(Bend::End),
+        1 => Just(Bend::Release),
+    ];
+    vec(bend, 1..200)
+}
+
+/// A caller that knows the plan, and what it did with each buffer.
+struct Caller<'a> {
+    memory: Guarded,
+    sequence: &'a Sequence,
+    addresses: Vec<Option<Address>>,
+}
+
+impl Caller<'_> {
+    fn propagate(&mut self, bends: &[Bend]) -> Result<(), Fault> {
+        let calls: Vec<(Kind, u32)> =
+            self.sequence.runs().flat_map(|(kind, all)| all.iter().map(move |&one| (kind, one))).collect();
+        for (&(kind, buffer), &bend) in calls.iter().zip(bends.iter().cycle()) {
+            self.before(bend)?;
+            match bend {
+                Bend::LeftOut => {}
+                Bend::Twice => {
+                    self.call(kind, buffer, 0)?;
+                    self.call(kind, buffer, 0)?;
+                }
+                Bend::Size(more) => self.call(kind, buffer, more)?,
+                _ => self.call(kind, buffer, 0)?,
+            }
+            self.memory.look()?;
+        }
+        self.memory.end_propagation();
+        Ok(())
+    }
+
+    fn before(&mut self, bend: Bend) -> Result<(), Fault> {
+        match bend {
+            Bend::Stranger(raw) => self.memory.free(Address::new(raw)).map(drop),
+            Bend::Inside(by) => {
+                let lowest = self.memory.live().next().filter(|(_, size)| by < size.get());
+                lowest.map_or(Ok(()), |(address, _)| {
+                    self.memory.free(Address::new(address.get() + by)).map(drop)
+                })
+            }
+            Bend::All => self.free_all(),
+            Bend::End => {
+                self.memory.end_propagation();
+                Ok(())
+            }
+            Bend::Release => {
+                self.memory.release_cached();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn free_all(&mut self) -> Result<(), Fault> {
+        let all: Vec<Address> = self.memory.live().map(|(address, _)| address).collect();
+        all.into_iter().try_for_each(|address| self.memory.free(address).map(drop))
+    }
+
+    fn call(&mut self, kind: Kind, buffer: u32, more: i64) -> Result<(), Fault> {
+        let at = buffer as usize;
+        if kind == Kind::Alloc {
+            let size = Bytes::new(self.sequence.sizes()[at].saturating_add_signed(more));
+            self.addresses[at] = match self.memory.alloc(size) {
+                Ok(address) => Some(address),
+                Err(fault) if fault.is_corruption() => return Err(fault),
+                Err(_) => None,
+            };
+            return Ok(());
+        }
+        // An address stays here when it was freed: the next free of it is one too many.
+        self.addresses[at].map_or(Ok(()), |address| self.memory.free(address).map(drop))
+    }
+}
+
+fn abuse_plan(instance: &Instance, bends: &[Bend]) -> Result<(), Fault> {
+    let plan = instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid");
+    let sequence = Sequence::new(&Requests::new(instance));
+    let build = |backing| -> Box<dyn OnlineAllocator> {
+        Box::new(Planned::new(&plan, backing).expect("there is memory"))
+    };
+    let memory = Guarded::new(HostBacking::new(), build);
+    let addresses = vec![None; sequence.sizes().len()];
+    let mut caller = Caller { memory, sequence: &sequence, addresses };
+    for turn in 0..3 {
+        caller.propagate(&bends[turn % bends.len()..])?;
+    }
+    // Whoever keeps to the plan again is served again.
+    caller.free_all()?;
+    caller.memory.end_propagation();
+    caller.addresses.fill(None);
+    caller.propagate(&[Bend::Not])?;
+    let served = caller.addresses.iter().filter(|address| address.is_some()).count();
+    assert_eq!(served as u64, sequence.requests());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 64 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plan_is_never_talked_into_live_memory(
+        instance in instances(
+            Shape::plain().with_max_buffers(30).with_max_steps(20).with_max_size(5000).with_alignment(false),
+        ),
+        bends in bends(),
+    ) {
+        let abused = abuse_plan(&instance, &bends);
+        prop_assert!(abused.is_ok(), "{}", abused.unwrap_err());
+    }
+}
