@@ -174,7 +174,8 @@ fn what_cannot_be_played_is_refused_before_anything_is() {
     refused(&["t.csv", "--plan", "absent.csv"], 2, "absent.csv");
     // A plan of another trace, and one that puts two buffers into one place.
     refused(&["t.csv", "--plan", "bad.csv"], 4, "bad.csv: not a valid plan");
-    let overlapping = "# planlab: plan\nid,lower,upper,size,offset\nx,0,3,4096,0\ny,1,2,1024,0\nz,2,5,4096,8192\nw,3,6,100000,16384\n";
+    let rows = ["x,0,3,4096,0", "y,1,2,1024,0", "z,2,5,4096,8192", "w,3,6,100000,16384", ""];
+    let overlapping = format!("# planlab: plan\nid,lower,upper,size,offset\n{}", rows.join("\n"));
     write(folder.path(), "over.csv", overlapping);
     refused(&["t.csv", "--plan", "over.csv"], 4, "overlap");
 }
