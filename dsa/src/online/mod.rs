@@ -15,6 +15,7 @@ mod simulated;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -52,6 +53,11 @@ pub trait OnlineAllocator: Send {
 
     /// What it holds, and what it cost so far.
     fn usage(&self) -> Usage;
+
+    /// The plans that it made so far. Default: `None`, it plans nothing.
+    fn planning(&self) -> Option<Planning> {
+        None
+    }
 }
 
 impl<A: OnlineAllocator + ?Sized> OnlineAllocator for Box<A> {
@@ -74,6 +80,19 @@ impl<A: OnlineAllocator + ?Sized> OnlineAllocator for Box<A> {
     fn usage(&self) -> Usage {
         (**self).usage()
     }
+
+    fn planning(&self) -> Option<Planning> {
+        (**self).planning()
+    }
+}
+
+/// The plans that an allocator made so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Planning {
+    /// How many.
+    pub plans: u64,
+    /// The time that making them took.
+    pub time: Duration,
 }
 
 /// What an allocator holds, and what it cost so far.

@@ -46,7 +46,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use planlab_dsa::{
-    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planner, Stream, Usage, execute,
+    Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planner, Planning, Stream, Usage,
+    execute,
 };
 use rustc_hash::FxHashMap;
 
@@ -402,6 +403,10 @@ impl OnlineAllocator for ProfileGuided {
             device_releases: plan.device_releases + pool.device_releases,
             search_steps: plan.search_steps + pool.search_steps,
         }
+    }
+
+    fn planning(&self) -> Option<Planning> {
+        Some(Planning { plans: self.replay.plans, time: self.replay.planning })
     }
 }
 
