@@ -125,7 +125,7 @@ pub struct ReplayRow {
     pub reason: String,
     /// Propagations before the timed ones.
     pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing by then.
+    /// Whether the reserved bytes had stopped changing by then; without a warm-up, by the last propagation.
     pub is_steady: bool,
     /// Timed propagations in their order.
     pub samples: Vec<ReplaySample>,
