@@ -48,7 +48,7 @@ fn what_is_missing_alone_is_played_and_shards_share_it() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "pools.toml", SUITE);
     let bench = |words: &[&str]| {
-        let all = [&["bench", "--suite", "./pools.toml"], words].concat();
+        let all = [&["bench", "--suite", "./pools.toml"][..], words].concat();
         run(folder.path(), &all, 0)
     };
     let (listed, _) = bench(&["--out", "store", "--dry-run"]);

@@ -84,6 +84,8 @@ impl Expected {
 #[must_use]
 pub fn retained(key: &str) -> Option<Bytes> {
     let (net, _) = key.split_once("/train/")?;
+    // A model is Chainer's, by rule.
+    let net = net.replacen("model/", "chainer/", 1);
     let prefix = format!("{net}/process/");
     let process = expected().process.iter().find(|process| process.key.starts_with(&prefix))?;
     let trace = recorded(&process.key)?.trace().ok()?;
