@@ -57,6 +57,8 @@ fn what_training_keeps_and_its_requests_are_what_the_paper_gives_for_alexnet() {
         ("chainer/googlenet/train/b32", 160_581_632),
         ("chainer/resnet50/train/b64", 306_915_840),
         ("chainer/inception-resnet-v2/train/b128", 670_796_288),
+        ("chainer/seq2seq/train/b256/iteration9", 2_774_190_592),
+        ("model/seq2seq/train/b64/iteration3", 2_774_190_592),
     ];
     for (key, bytes) in kept {
         assert_eq!(retained(key), Some(Bytes::new(bytes)), "{key}");
