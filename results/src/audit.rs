@@ -267,7 +267,7 @@ fn digest_of(dir: &std::path::Path, text: &str) -> Result<planlab_dsa::Digest, c
     text.parse().map_err(|error| crate::StoreError::bad_file(dir, &error))
 }
 
-fn by<'r, R, K: Ord>(
+fn by<'r, R: 'r, K: Ord>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
 ) -> BTreeMap<K, Vec<&'r R>> {

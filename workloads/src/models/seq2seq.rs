@@ -340,13 +340,12 @@ impl<'s> Net<'s> {
 
     /// Both states in another order; the old ones go.
     fn reorder(&mut self, [hidden, cell]: [Block; 2]) -> [Block; 2] {
-        let [first, second] = [cell, hidden].map(|old| {
+        [cell, hidden].map(|old| {
             let op = self.function("Permutate");
             let new = self.permutate(&op);
             self.tape.free([old]);
             new
-        });
-        [first, second]
+        })
     }
 
     fn embed(&mut self) -> Embedded {
