@@ -109,7 +109,11 @@ fn what_cannot_be_a_stream_is_refused() {
 #[test]
 fn a_report_of_simulated_pools_has_the_papers_totals() {
     let folder = tempdir().expect("a folder");
-    write(folder.path(), "pools.toml", &SUITE.replace("\"profile-guided\"", "\"profile-guided\", \"network-wise\""));
+    write(
+        folder.path(),
+        "pools.toml",
+        &SUITE.replace("\"profile-guided\"", "\"profile-guided\", \"network-wise\""),
+    );
     run(folder.path(), &["bench", "--suite", "./pools.toml", "--out", "store"], 0);
     run(folder.path(), &["report", "store", "-o", "out"], 0);
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).expect(name);

@@ -78,7 +78,8 @@ mod tests {
     fn what_is_published_lies_within_its_rounding() {
         assert!(published().len() >= 5);
         for figure in published() {
-            let number: f64 = figure.published.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            let number: f64 =
+                figure.published.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
             let unit = if figure.of == Quantity::Reduction { 1e-2 } else { 1e9 };
             assert_eq!(figure.lies(number * unit), "within its rounding", "{figure:?}");
             assert_eq!(figure.lies(figure.low * 0.999), "below");

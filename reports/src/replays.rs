@@ -239,7 +239,8 @@ fn order(row: &ReplayRow) -> Order<'_> {
 }
 
 /// What makes a case.
-type Subject = (String, Vec<String>, String, String, Option<String>, (String, String), ReplayWork, u32, Option<u64>);
+type Subject =
+    (String, Vec<String>, String, String, Option<String>, (String, String), ReplayWork, u32, Option<u64>);
 
 /// Rows by what they are of, by repetition; of several builds or lengths those of the one that ran last.
 fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {

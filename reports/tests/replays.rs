@@ -94,7 +94,8 @@ fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
         ..row("chainer/seq2seq/train/b64", contender, reserved)
     };
     for (sample, number) in row.samples.iter_mut().zip(0..) {
-        (sample.plans, sample.planning_ns) = (plans.map(|plans| plans.min(number)), plans.map(|_| 300 * number));
+        (sample.plans, sample.planning_ns) =
+            (plans.map(|plans| plans.min(number)), plans.map(|_| 300 * number));
     }
     row
 }
@@ -224,7 +225,11 @@ fn our_pytorch_pool_stands_beside_pytorch() {
 fn the_summary_tells_of_replays_and_the_latest_build_counts() {
     let dir = folder();
     let old = row(ALEXNET, "network-wise", &[1; 5]);
-    let new = ReplayRow { cell: "newer".to_owned(), started_ns: 2, ..row(ALEXNET, "network-wise", &[754_562_048; 5]) };
+    let new = ReplayRow {
+        cell: "newer".to_owned(),
+        started_ns: 2,
+        ..row(ALEXNET, "network-wise", &[754_562_048; 5])
+    };
     append_rows(dir.path().join("store"), &[old, new]).expect("appends");
     let mut little = options();
     little.command = "planlab report".to_owned();
@@ -275,5 +280,8 @@ fn what_was_not_served_is_shown_as_such() {
     };
     report(dir.path(), &[failed, limited]);
     assert!(read(dir.path(), "tables/failures.csv").contains("tlsf on simulated,failed,1"));
-    assert!(read(dir.path(), "tables/memory-by-capacity.csv").contains("cupy4-pool,simulated,1048576,out-of-memory"));
+    assert!(
+        read(dir.path(), "tables/memory-by-capacity.csv")
+            .contains("cupy4-pool,simulated,1048576,out-of-memory")
+    );
 }

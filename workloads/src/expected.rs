@@ -90,7 +90,8 @@ pub fn retained(key: &str) -> Option<Bytes> {
     let process = expected().process.iter().find(|process| process.key.starts_with(&prefix))?;
     let trace = recorded(&process.key)?.trace().ok()?;
     let is_live = |live: LiveRange| {
-        u64::from(live.start().get()) < process.before_step && process.before_step <= u64::from(live.end().get())
+        u64::from(live.start().get()) < process.before_step
+            && process.before_step <= u64::from(live.end().get())
     };
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let kept = buffers.filter(|(buffer, label)| {

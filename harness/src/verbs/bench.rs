@@ -209,9 +209,8 @@ fn summarize_played(played: &Played) {
 
 /// An allocator that cannot serve what is asked (a request for no bytes) is shown, and no failure.
 fn exit_of_played(played: &Played) -> Exit {
-    let has_answer = |row: &ReplayRow| {
-        matches!(row.status, ReplayStatus::Complete | ReplayStatus::Unavailable)
-    };
+    let has_answer =
+        |row: &ReplayRow| matches!(row.status, ReplayStatus::Complete | ReplayStatus::Unavailable);
     if played.unreadable.is_empty() && played.rows.iter().all(has_answer) {
         Exit::Complete
     } else {

@@ -183,5 +183,7 @@ fn head(traces: &[(String, Trace)], stream: &Stream) -> String {
         count => format!(" in {count} propagations"),
     };
     let name = &stream.name;
-    format!("{name}: {buffers} buffers{several}, at most {peak} bytes requested at once, {end} live at the end\n\n")
+    format!(
+        "{name}: {buffers} buffers{several}, at most {peak} bytes requested at once, {end} live at the end\n\n"
+    )
 }

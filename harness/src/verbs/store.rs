@@ -19,7 +19,8 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     let object =
         |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
     let objects: Vec<Value> = findings.iter().map(object).collect();
-    let value = json!({ "version": JSON_VERSION, "rows": rows.len(), "replays": replays.len(), "findings": objects });
+    let value =
+        json!({ "version": JSON_VERSION, "rows": rows.len(), "replays": replays.len(), "findings": objects });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     text += &format!("{} rows, {} replays, {} findings\n", rows.len(), replays.len(), findings.len());
     output.put(&value, &text)?;

@@ -21,7 +21,8 @@ pub(crate) struct Origin {
 
 /// A whole page; `root` leads from it to the report's folder.
 pub(crate) fn page(title: &str, root: &str, origin: &Origin, body: &Markup) -> String {
-    let before = [("index.html", "Summary"), ("boards.html", "Suites"), ("gaps.html", "Gaps"), ("nets.html", "Nets")];
+    let before =
+        [("index.html", "Summary"), ("boards.html", "Suites"), ("gaps.html", "Gaps"), ("nets.html", "Nets")];
     let behind = [("scale.html", "Scale"), ("claims.html", "Claims"), ("cells.html", "All cells")];
     let links = before.iter().chain(&origin.sections).chain(&behind);
     document(

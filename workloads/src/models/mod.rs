@@ -16,12 +16,15 @@ pub fn load(key: &str) -> Option<Trace> {
 #[must_use]
 pub fn selection() -> Vec<String> {
     let batches = [32, 64, 128, 256].into_iter();
-    batches.flat_map(|batch| (0..10).map(move |iteration| seq2seq::Key { batch, iteration }.to_string())).collect()
+    batches
+        .flat_map(|batch| (0..10).map(move |iteration| seq2seq::Key { batch, iteration }.to_string()))
+        .collect()
 }
 
 /// One line on the trace of a key; `None` where the key names none.
 #[must_use]
 pub fn describe(key: &str) -> Option<String> {
-    seq2seq::Key::parse(key)
-        .map(|_| "a training iteration of Chainer's seq2seq example, by rule; sentence lengths sampled".to_owned())
+    seq2seq::Key::parse(key).map(|_| {
+        "a training iteration of Chainer's seq2seq example, by rule; sentence lengths sampled".to_owned()
+    })
 }

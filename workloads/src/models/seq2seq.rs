@@ -96,9 +96,10 @@ impl fmt::Display for Key {
 /// Of 65,536 sentences so many have at most 1, 2, ... 49 tokens; the others have 50. It is the log-normal distribution
 /// with median e^3 and sigma 1/2 at half tokens, written out because logarithms differ between machines.
 const AT_MOST: [u64; 49] = [
-    0, 1, 16, 91, 314, 788, 1600, 2800, 4400, 6375, 8674, 11235, 13987, 16862, 19800, 22745, 25653, 28488, 31222,
-    33836, 36316, 38653, 40845, 42890, 44790, 46551, 48177, 49675, 51052, 52315, 53473, 54532, 55500, 56384, 57191,
-    57926, 58596, 59207, 59763, 60269, 60730, 61149, 61531, 61879, 62195, 62483, 62745, 62984, 63202,
+    0, 1, 16, 91, 314, 788, 1600, 2800, 4400, 6375, 8674, 11235, 13987, 16862, 19800, 22745, 25653, 28488,
+    31222, 33836, 36316, 38653, 40845, 42890, 44790, 46551, 48177, 49675, 51052, 52315, 53473, 54532, 55500,
+    56384, 57191, 57926, 58596, 59207, 59763, 60269, 60730, 61149, 61531, 61879, 62195, 62483, 62745, 62984,
+    63202,
 ];
 
 fn sampled(dice: &mut Dice) -> u64 {
@@ -171,10 +172,12 @@ impl Tape {
     fn trace(self) -> Trace {
         let align = Alignment::new(ROUNDED).expect("not 0");
         let buffer = |life: &Life| {
-            let live = LiveRange::new(life.start, life.end.unwrap_or(self.now)).expect("freed after it was asked for");
+            let live = LiveRange::new(life.start, life.end.unwrap_or(self.now))
+                .expect("freed after it was asked for");
             Buffer::new(Bytes::new(life.bytes), live).with_align(align)
         };
-        let instance = Instance::from_buffers(self.lives.iter().map(buffer).collect()).expect("sizes fit 64 bits");
+        let instance =
+            Instance::from_buffers(self.lives.iter().map(buffer).collect()).expect("sizes fit 64 bits");
         let mut labels = Labels::numbered(self.lives.len());
         for (label, life) in labels.buffers.iter_mut().zip(self.lives) {
             *label = Label { op: Some(life.op), ..std::mem::take(label) };
@@ -469,7 +472,8 @@ impl<'s> Net<'s> {
         let by_step = self.transpose(tokens, Lists::Sentences, Lists::TargetSteps, "bwd:TransposeSequence");
         self.tape.free([outputs]);
         let (inputs, states) = self.decoder_backward(by_step);
-        let by_sentence = self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
+        let by_sentence =
+            self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
         self.tape.free([inputs]);
         self.encoder_backward(states, by_sentence);
         start
@@ -499,8 +503,7 @@ impl<'s> Net<'s> {
         let (tokens, op) = (self.source_tokens, "bwd:NStepLSTM");
         let hidden = self.tape.alloc(self.state(), op);
         let sentences = self.sentences;
-        let zeros: Vec<Block> =
-            sentences.by_step().map(|alive| self.tape.alloc(alive * TOKEN, op)).collect();
+        let zeros: Vec<Block> = sentences.by_step().map(|alive| self.tape.alloc(alive * TOKEN, op)).collect();
         let gradients = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
         let cell = self.tape.alloc(self.state(), op);
         let joined = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
@@ -517,7 +520,14 @@ impl<'s> Net<'s> {
     }
 
     /// The graph goes when its loss does.
-    fn release(&mut self, embedded: &Embedded, encoded: &Encoded, decoded: &Decoded, loss: &Loss, start: Block) {
+    fn release(
+        &mut self,
+        embedded: &Embedded,
+        encoded: &Encoded,
+        decoded: &Decoded,
+        loss: &Loss,
+        start: Block,
+    ) {
         let of = |lstm: &Lstm| [lstm.weights, lstm.workspace, lstm.reserve, lstm.output];
         self.tape.free([loss.softmax, loss.coefficient, loss.targets]);
         self.tape.free(of(&decoded.lstm));
@@ -566,7 +576,9 @@ mod tests {
                 let real = recorded(&key).expect("recorded").trace().expect("whole");
                 let made = iteration(&read_off(&real, batch));
                 assert_eq!(made.instance.digest(), real.instance.digest(), "{key}");
-                let ops = |trace: &Trace| trace.labels.buffers.iter().map(|label| label.op.clone()).collect::<Vec<_>>();
+                let ops = |trace: &Trace| {
+                    trace.labels.buffers.iter().map(|label| label.op.clone()).collect::<Vec<_>>()
+                };
                 assert_eq!(ops(&made), ops(&real), "{key}");
             }
         }
@@ -591,7 +603,14 @@ mod tests {
         let trace = key.trace();
         assert_eq!(trace.labels.meta("workload"), Some("model/seq2seq/train/b32/iteration3"));
         assert_eq!(trace.instance.digest(), key.trace().instance.digest());
-        for wrong in ["b0/iteration1", "b1025/iteration1", "b032/iteration1", "b32/iteration10000", "b32", "b32/iteration"] {
+        for wrong in [
+            "b0/iteration1",
+            "b1025/iteration1",
+            "b032/iteration1",
+            "b32/iteration10000",
+            "b32",
+            "b32/iteration",
+        ] {
             assert_eq!(Key::parse(&format!("model/seq2seq/train/{wrong}")), None, "{wrong}");
         }
         // The smallest batches join so few arrays that no kernel is needed.

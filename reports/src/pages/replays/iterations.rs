@@ -41,7 +41,12 @@ fn subject(case: &Case) -> (&str, &[String], &str) {
 
 fn heading(case: &Case) -> String {
     let row = case.row();
-    format!("{}: {} propagations, {}", row.workload, row.samples.len().max(row.sequence.len()), case.place().name())
+    format!(
+        "{}: {} propagations, {}",
+        row.workload,
+        row.samples.len().max(row.sequence.len()),
+        case.place().name()
+    )
 }
 
 /// The propagations, each without what all share.
@@ -51,11 +56,17 @@ fn names(row: &ReplayRow) -> String {
 }
 
 fn footprint(cases: &[&Case]) -> Option<Piece> {
-    let curves: Vec<Curve> = cases.iter().map(|case| curve(case, &|row, at| {
-        let reserved = row.samples[at].reserved?;
-        Some((real(reserved), bytes(reserved)))
-    })).collect();
-    let (most_x, most_y) = (lines::range(&curves, |point| point.x)?.1, lines::range(&curves, |point| point.y)?.1);
+    let curves: Vec<Curve> = cases
+        .iter()
+        .map(|case| {
+            curve(case, &|row, at| {
+                let reserved = row.samples[at].reserved?;
+                Some((real(reserved), bytes(reserved)))
+            })
+        })
+        .collect();
+    let (most_x, most_y) =
+        (lines::range(&curves, |point| point.x)?.1, lines::range(&curves, |point| point.y)?.1);
     let axes = (Axis::counts("propagation", most_x), Axis::bytes("reserved", most_y));
     let title = format!("Footprint over iterations: {}, {}", cases[0].workload(), cases[0].place().name());
     let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
@@ -72,11 +83,16 @@ fn footprint(cases: &[&Case]) -> Option<Piece> {
 }
 
 fn time(cases: &[&Case]) -> Option<Piece> {
-    let curves: Vec<Curve> = cases.iter().map(|case| curve(case, &|row, at| {
-        let sample = &row.samples[at];
-        let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
-        (time > 0.0).then(|| (time, nanoseconds(time)))
-    })).collect();
+    let curves: Vec<Curve> = cases
+        .iter()
+        .map(|case| {
+            curve(case, &|row, at| {
+                let sample = &row.samples[at];
+                let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
+                (time > 0.0).then(|| (time, nanoseconds(time)))
+            })
+        })
+        .collect();
     let most_x = lines::range(&curves, |point| point.x)?.1;
     let (low, high) = lines::range(&curves, |point| point.y)?;
     let axes = (Axis::counts("propagation", most_x), Axis::times("time of the propagation", low, high));
@@ -139,7 +155,9 @@ fn table(cases: &[&Case]) -> Table {
             Value::Nanoseconds(real(wall)),
             Value::or_missing(last.and_then(|sample| sample.plans).map(Value::Count)),
             Value::or_missing(planning.map(|time| Value::Nanoseconds(real(time)))),
-            Value::or_missing(planning.filter(|_| wall > 0).map(|time| Value::Share(real(time) / real(wall)))),
+            Value::or_missing(
+                planning.filter(|_| wall > 0).map(|time| Value::Share(real(time) / real(wall))),
+            ),
         ]);
     }
     table

@@ -273,7 +273,8 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
         Quantity::Pool => net.pool_total(),
         Quantity::Reduction => None,
     };
-    let shown = exact.map_or_else(|| percent(ours), |exact| format!("{:.2} GB ({})", ours / 1e9, bytes(exact)));
+    let shown =
+        exact.map_or_else(|| percent(ours), |exact| format!("{:.2} GB ({})", ours / 1e9, bytes(exact)));
     vec![
         Value::text(net.workload),
         Value::text(figure.of.name()),
@@ -286,7 +287,8 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
 
 /// What every allocator reserves over what is requested at once.
 fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
-    let mut contenders: Vec<&str> = sources.replays.simulated().map(|case| case.series.label.as_str()).collect();
+    let mut contenders: Vec<&str> =
+        sources.replays.simulated().map(|case| case.series.label.as_str()).collect();
     contenders.sort_unstable();
     contenders.dedup();
     let mut workloads: Vec<&str> = sources.replays.simulated().map(Case::workload).collect();
@@ -298,7 +300,9 @@ fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
         &[("workload", "Workload")],
     );
     table.turned = true;
-    table.columns.extend(contenders.iter().map(|key| Column { key: (*key).to_owned(), title: (*key).to_owned() }));
+    table
+        .columns
+        .extend(contenders.iter().map(|key| Column { key: (*key).to_owned(), title: (*key).to_owned() }));
     for workload in workloads {
         let of = |contender: &&str| {
             let mut cases = sources.replays.simulated();

@@ -67,7 +67,8 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
     let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.case.series.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();
-    let mut rows: Vec<(f64, Vec<Value>)> = labels.into_iter().filter_map(|label| line(label, &pairs)).collect();
+    let mut rows: Vec<(f64, Vec<Value>)> =
+        labels.into_iter().filter_map(|label| line(label, &pairs)).collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
     rows.into_iter().for_each(|(_, row)| table.push(row));
     if table.rows.is_empty() { None } else { Some(table) }

@@ -146,7 +146,8 @@ fn table(sources: &Sources<'_>) -> Table {
     );
     for case in sources.replays.plain() {
         let Some(time) = case.propagation_ns() else { continue };
-        let middle = |time: Option<Measured>| Value::or_missing(time.map(|time| Value::Nanoseconds(time.median)));
+        let middle =
+            |time: Option<Measured>| Value::or_missing(time.map(|time| Value::Nanoseconds(time.median)));
         let row = case.row();
         table.push(vec![
             Value::text(case.workload()),
