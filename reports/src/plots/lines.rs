@@ -86,7 +86,7 @@ mod tests {
         // The frame's own lines, and the curve's; the second circle series is the legend's.
         assert_eq!(svg.matches("stroke-width=\"1.5\"").count(), 1);
         assert_eq!(svg.matches("<circle").count(), 3);
-        assert!(svg.contains("a&lt;b: 2 threads") && !svg.contains("none"), "{svg}");
+        assert!(svg.contains("a&lt;b: 2 threads") && !svg.contains(">none<"), "{svg}");
         assert!(svg.contains(">threads<") && svg.contains(">time for a request<"));
         let dots = plot("t", axes(), Join::Dots, &curves).expect("drawn").to_inline_svg().expect("writes");
         assert!(!dots.contains("stroke-width=\"1.5\""));
