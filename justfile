@@ -47,6 +47,13 @@ bench-scale *ARGS: build
     if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
     {{planlab}} scale {{store}}-scale -o {{pages}}-scale; exit "$code"
 
+# footprint over ten training iterations of seq2seq with other sentences each, by pool and planned; for the report
+iterations OUT=store: build
+    for batch in 32 64 128 256; do \
+        {{planlab}} simulate $(seq -f "model/seq2seq/train/b$batch/iteration%g" 0 9) --allocator 'cupy*' \
+            --allocator pytorch-caching --allocator tensorflow-bfc --allocator profile-guided --out {{OUT}}; \
+    done
+
 # measure two binaries in turns on this machine and say what changed; ARGS go to `planlab diff` (--suite, --reps, ...)
 diff-builds A B *ARGS: build
     {{planlab}} diff --interleave --a-binary {{A}} --b-binary {{B}} --out {{store}}-diff/$(date +%Y-%m-%dT%H%M%S) {{ARGS}}

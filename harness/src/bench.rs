@@ -253,7 +253,7 @@ fn tell_interrupted(cell: &Cell, judgement: &Judgement<'_>) {
 }
 
 /// Whether a cell belongs to part i of n: by its key, so that every machine agrees.
-fn in_shard(key: &str, shard: Option<(u64, u64)>) -> bool {
+pub(crate) fn in_shard(key: &str, shard: Option<(u64, u64)>) -> bool {
     let Some((i, n)) = shard else { return true };
     u64::from_str_radix(&key[..16], 16).is_ok_and(|number| number % n == i - 1)
 }

@@ -404,12 +404,13 @@ pub(crate) struct BoundArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
-    /// A trace file, a workload key, or - for stdin
-    pub(crate) trace: String,
+    /// A trace file, a workload key, or - for stdin; several are played in turn, each as one propagation
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<String>,
     /// The allocators (globs; `planlab list allocators`)
     #[arg(long = "allocator", value_name = "GLOB", required = true)]
     pub(crate) allocators: Vec<String>,
-    /// How often the trace is played, one after another
+    /// How often the trace, or all of them in turn, is played
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: u32,
     /// Memory of the device [default: unlimited]
@@ -418,6 +419,12 @@ pub(crate) struct SimulateArgs {
     /// Only what comes before this step [default: the last step, so that what ends there lives on]
     #[arg(long, value_name = "STEP")]
     pub(crate) until: Option<u32>,
+    /// Print each propagation too
+    #[arg(long)]
+    pub(crate) samples: bool,
+    /// Keep a row for each allocator in this folder of results, for `report`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
 }

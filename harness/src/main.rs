@@ -1,5 +1,6 @@
 //! `planlab`: plans the memory of deep nets, and says what each plan is worth.
 
+mod baselines;
 mod bench;
 mod cache;
 mod carried;
@@ -20,6 +21,7 @@ mod ratios;
 mod replaying;
 mod runner;
 mod selection;
+mod simulation;
 mod table;
 mod turns;
 mod verbs;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use planlab_solvers::online::{self, Entry};
 use planlab_workloads::suites::Pick;
 use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 
@@ -40,6 +41,25 @@ pub(crate) fn tasks(
         None => of_workloads(args, catalog, &mut cells)?,
     }
     Ok(cells.into_tasks())
+}
+
+/// The online allocators to play, by workload: those of the suite, unless planners are named.
+pub(crate) fn baselines(
+    args: &BenchArgs,
+    suite: Option<&Suite>,
+    catalog: &Catalog,
+) -> Result<Vec<(Source, Vec<Entry>)>, Failure> {
+    let Some(suite) = suite.filter(|_| args.planners.is_empty()) else { return Ok(Vec::new()) };
+    let mut by_workload: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+    for baseline in suite.baselines(catalog, &online::keys())? {
+        let is_wanted = args.workloads.is_empty()
+            || args.workloads.iter().any(|pattern| glob(pattern, &baseline.workload));
+        if let Some(entry) = online::allocator(&baseline.allocator).filter(|_| is_wanted) {
+            by_workload.entry(baseline.workload).or_default().push(entry);
+        }
+    }
+    let corpus = args.corpus.corpus.as_deref();
+    Ok(by_workload.into_iter().map(|(key, entries)| (Source::workload(&key, corpus), entries)).collect())
 }
 
 /// What bounds a cell.
@@ -103,7 +123,9 @@ fn of_suite(
         if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
     let selection = suite.select(catalog, &planners::keys(), is_quick)?;
     selection.notices.iter().for_each(|notice| note(notice));
+    let baselines = suite.baselines(catalog, &online::keys())?;
     let mut keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
+    keys.extend(baselines.iter().map(|baseline| baseline.workload.as_str()));
     keys.dedup();
     for pattern in &args.workloads {
         if !keys.iter().any(|key| glob(pattern, key)) {

@@ -1,5 +1,6 @@
 //! Rows as people and programs read them.
 
+use planlab_results::replay::ReplayRow;
 use planlab_results::{Record, Status};
 use serde_json::{Value, json};
 
@@ -39,6 +40,26 @@ pub(crate) fn object(record: &Record) -> Value {
         "reported_seconds": record.reported_ns.map(|ns| ns as f64 / 1e9),
         "peak_rss": record.peak_rss_bytes,
         "hand_overs": record.hand_overs,
+    })
+}
+
+/// An online allocator on a workload as `bench --json` prints it.
+#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
+pub(crate) fn baseline(row: &ReplayRow) -> Value {
+    json!({
+        "version": JSON_VERSION,
+        "workload": row.workload,
+        "allocator": row.contender,
+        "device": row.device,
+        "status": row.status.name(),
+        "reason": row.reason,
+        "propagations": row.samples.len(),
+        "requests": row.requests,
+        "reserved_peak": row.reserved_peak,
+        "requested_peak": row.requested_peak,
+        "device_allocations": row.device_allocations,
+        "search_steps": row.search_steps,
+        "seconds": row.samples.last().map(|sample| sample.wall_ns as f64 / 1e9),
     })
 }
 

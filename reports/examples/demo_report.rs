@@ -24,7 +24,7 @@ fn main() -> Result<(), Failure> {
     for (net, batch) in nets() {
         let kept = 3_000_000 * net.len() as u64;
         let pool = 1_500_000 * batch;
-        let total = PoolTotal { parameters: Some(kept), network_wise: None, pool: Some(pool) };
+        let total = PoolTotal { parameters: Some(kept), pool: Some(pool), ..PoolTotal::default() };
         options.totals.insert(format!("chainer/{net}/train/b{batch}"), total);
     }
     let start = Instant::now();

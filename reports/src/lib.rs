@@ -13,7 +13,9 @@ mod maps;
 mod model;
 mod nets;
 mod pages;
+mod paper;
 mod plots;
+mod replays;
 mod report;
 mod table;
 

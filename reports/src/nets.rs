@@ -8,9 +8,9 @@ use crate::drawing::{Anchor, Drawing};
 use crate::format::nanoseconds;
 use crate::model::{Model, NetKey};
 use crate::plots::bars::{Part, Slot, draw, needed};
-use crate::plots::memory::{self, NetMemory};
+use crate::plots::memory::{self, Names, NetMemory};
 
-/// What is known of a workload beside the records, bytes.
+/// What is known of a workload beside the records; memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolTotal {
     /// What is kept over all iterations: parameters and their state.
@@ -19,42 +19,64 @@ pub struct PoolTotal {
     pub network_wise: Option<u64>,
     /// What the framework's own pool took for the same requests.
     pub pool: Option<u64>,
+    /// What the framework's own pool held after a whole process of the net, with what is kept over all iterations.
+    pub process_pool: Option<u64>,
+    /// The time in the framework's own pool for one propagation, nanoseconds, as it was measured.
+    pub pool_ns: Option<u64>,
+    /// The time in a plan's table for one propagation, nanoseconds, measured beside it.
+    pub plan_ns: Option<u64>,
+    /// The most that PyTorch itself reserved while the trace was recorded.
+    pub torch_reserved: Option<u64>,
 }
 
 /// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.
 pub type PoolTotals = BTreeMap<String, PoolTotal>;
 
-type Numbered = (NetKey, usize);
+pub(crate) type Numbered = (NetKey, usize);
+
+/// Bars for each batch.
+const BARS: usize = 3;
 
 /// A figure with its caption, and the route that it is of.
 pub(crate) type NetFigure = (String, (Drawing, String));
 
-/// Workloads of nets by route and mode, cut into parts that fit a figure; whole nets only.
-fn parts(model: &Model) -> Vec<(String, String, Vec<Numbered>)> {
+/// Workloads of nets that stand in one figure.
+pub(crate) struct NetPart {
+    pub(crate) route: String,
+    /// Route, mode and the number of the part, where there are several.
+    pub(crate) title: String,
+    /// Each with its place among the workloads.
+    pub(crate) nets: Vec<Numbered>,
+}
+
+/// Workloads of nets by route and mode, cut into parts that fit a figure with so many bars for each batch; whole nets
+/// only.
+pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k str>, bars: usize) -> Vec<NetPart> {
     let mut kinds: BTreeMap<(String, String), Vec<Numbered>> = BTreeMap::new();
-    for (number, workload) in model.workloads.iter().enumerate() {
-        if let Some(key) = NetKey::parse(&workload.key) {
+    for (number, key) in keys.into_iter().enumerate() {
+        if let Some(key) = NetKey::parse(key) {
             kinds.entry((key.route.clone(), key.mode.clone())).or_default().push((key, number));
         }
     }
     let mut parts = Vec::new();
     for ((route, mode), nets) in kinds {
-        let chunks = chunks(&nets);
+        let chunks = chunks(&nets, bars);
         let mode = if mode == "train" { "training" } else { "inference" };
         for (number, chunk) in chunks.iter().enumerate() {
             let part = if chunks.len() > 1 { format!(" ({})", number + 1) } else { String::new() };
-            parts.push((route.clone(), format!("{route}, {mode}{part}"), chunk.clone()));
+            let title = format!("{route}, {mode}{part}");
+            parts.push(NetPart { route: route.clone(), title, nets: chunk.clone() });
         }
     }
     parts
 }
 
 /// Nets that fit beside each other in one figure.
-fn chunks(nets: &[Numbered]) -> Vec<Vec<Numbered>> {
+fn chunks(nets: &[Numbered], bars: usize) -> Vec<Vec<Numbered>> {
     let mut chunks: Vec<Vec<Numbered>> = Vec::new();
     let mut room = 0.0;
     for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
-        let width = needed(&net[0].0.net, net.iter().map(|(key, _)| key.batch.as_str()));
+        let width = needed(&net[0].0.net, net.iter().map(|(key, _)| key.batch.as_str()), bars);
         match chunks.last_mut() {
             Some(last) if width <= room => last.extend_from_slice(net),
             _ => {
@@ -77,7 +99,7 @@ pub(crate) fn memory_figures(
 ) -> Vec<NetFigure> {
     let planner = planner_of(model, baseline);
     let mut figures = Vec::new();
-    for (route, title, nets) in parts(model) {
+    for NetPart { route, title, nets } in parts(keys(model), BARS) {
         let nets: Vec<NetMemory> = nets
             .into_iter()
             .map(|(key, workload)| net_memory(model, key, workload, planner, totals, sums))
@@ -88,11 +110,17 @@ pub(crate) fn memory_figures(
              The black tick is the load. A light part below is kept over all iterations and is not planned. \
              Bars that leave the frame are cut off and have their value above them."
         );
-        if let Some(drawing) = memory::plot(&format!("Memory by net and batch: {title}"), name, &nets) {
+        let title = format!("Memory by net and batch: {title}");
+        let names = Names { title: &title, pool: "framework's pool", planner: name };
+        if let Some(drawing) = memory::plot(names, &nets) {
             figures.push((route, (drawing, caption)));
         }
     }
     figures
+}
+
+fn keys(model: &Model) -> impl Iterator<Item = &str> {
+    model.workloads.iter().map(|workload| workload.key.as_str())
 }
 
 /// The planner of this label, if it is there.
@@ -130,7 +158,7 @@ pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
     let Some(planner) = planner_of(model, baseline) else { return Vec::new() };
     let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);
     let mut figures = Vec::new();
-    for (route, title, nets) in parts(model) {
+    for NetPart { route, title, nets } in parts(keys(model), BARS) {
         let times: Vec<(NetKey, f64)> =
             nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
         if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
@@ -161,6 +189,7 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
                 color: BLUE,
                 tip: format!("{} {}: {}", key.net, key.batch, nanoseconds(*time)),
                 label: String::new(),
+                interval: None,
             }]],
             mark: None,
         })

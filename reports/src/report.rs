@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Digest, Instance, Labels};
-use planlab_results::audit::{Finding, audit, audit_plans};
+use planlab_results::audit::{Finding, audit, audit_plans, audit_replays};
+use planlab_results::replay::read_rows;
 use planlab_results::scale::curves;
 use planlab_results::{load_instance, load_plan, read_records};
 
@@ -15,9 +16,11 @@ use crate::format::count;
 use crate::model::Model;
 use crate::nets::{PoolTotals, memory_figures, time_figures};
 use crate::pages::layout::{Origin, page};
+use crate::pages::replays::{Section, Sources, pools, sections};
 use crate::pages::scale::Scale;
 use crate::pages::workload::Mapped;
 use crate::pages::{boards, cell, cells, claims as claims_page, index, scale, tables, workload};
+use crate::replays::Replays;
 use crate::table::Table;
 use crate::{MapOptions, ReportError, fragmentation_map, placement_map};
 
@@ -64,6 +67,10 @@ pub struct Written {
 pub struct Report {
     store: PathBuf,
     model: Model,
+    replays: Replays,
+    /// The pages of replays.
+    sections: Vec<Section>,
+    origin: Origin,
     findings: Vec<Finding>,
     options: ReportOptions,
     slugs: Vec<String>,
@@ -81,11 +88,19 @@ impl Report {
     pub fn from_store(dir: impl AsRef<Path>, options: ReportOptions) -> Result<Self, ReportError> {
         let dir = dir.as_ref();
         let model = Model::new(read_records(dir)?);
+        let rows = read_rows(dir)?;
         let mut findings = audit(model.records());
+        findings.extend(audit_replays(&rows));
         findings.extend(audit_plans(dir, model.records())?);
         findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
-        Ok(Self { store: dir.to_path_buf(), model, findings, options, slugs })
+        let replays = Replays::new(rows);
+        let pages: Vec<String> = slugs.iter().map(|slug| page_file(slug)).collect();
+        let (totals, baseline) = (&options.totals, options.baseline.as_str());
+        let sections = sections(&Sources { model: &model, replays: &replays, totals, baseline }, &pages);
+        let origin = origin(&options.command, &model, &replays, &sections);
+        let store = dir.to_path_buf();
+        Ok(Self { store, model, replays, sections, origin, findings, options, slugs })
     }
 
     /// What the audit found.
@@ -123,20 +138,8 @@ impl Report {
         Ok(folder.written)
     }
 
-    fn origin(&self) -> Origin {
-        Origin {
-            command: self.options.command.clone(),
-            records: format!(
-                "{} records (digest {}, schema {})",
-                count(self.model.records().len() as u64),
-                self.model.digest,
-                planlab_results::SCHEMA
-            ),
-        }
-    }
-
     fn page_of(&self, workload: usize) -> String {
-        format!("workloads/{}.html", self.slugs[workload])
+        page_file(&self.slugs[workload])
     }
 
     fn fill(&self, folder: &mut Folder) -> Result<(), ReportError> {
@@ -158,11 +161,13 @@ impl Report {
         self.write_scale(folder)?;
         self.write_claims(folder)?;
         self.write_cells(folder, &pages_of_plans)?;
+        self.write_sections(folder)?;
         let marker = serde_json::json!({
             "kind": "planlab report",
             "command": self.options.command,
             "records": self.model.records().len(),
             "digest": self.model.digest,
+            "replays": self.replays.rows,
             "schema": planlab_results::SCHEMA,
         });
         folder.put(MARKER, format!("{marker:#}\n").as_bytes())
@@ -177,8 +182,10 @@ impl Report {
     fn write_summary(&self, folder: &mut Folder, sums: &BTreeMap<usize, u64>) -> Result<(), ReportError> {
         let model = &self.model;
         let tables = index::Tables {
-            failures: tables::failures(model, &self.findings),
+            failures: tables::failures(model, &self.replays, &self.findings),
             leaderboard: tables::leaderboard(model),
+            allocators: pools::summary(model, &self.replays),
+            replayed: pools::sentence(&self.replays),
             pairs: tables::pairs(model),
             gaps_by_group: tables::gaps_by_group(model),
             statuses: tables::statuses(model),
@@ -195,7 +202,7 @@ impl Report {
             &tables.workloads,
             &gaps,
         ];
-        for table in all.into_iter().chain(&tables.pairs) {
+        for table in all.into_iter().chain(&tables.pairs).chain(&tables.allocators) {
             folder.put_table(table)?;
         }
         let mut figures = index::figures(model);
@@ -209,10 +216,10 @@ impl Report {
         let nets_of = nets.iter().filter(|(route, _)| routes.contains(route.as_str()));
         figures.extend(nets_of.map(|(_, figure)| figure.clone()));
         let body = index::body(model, &self.options.title, &self.findings, &tables, &figures)?;
-        folder.put_page("index.html", &page(&self.options.title, "", &self.origin(), &body))?;
-        folder.put_page("nets.html", &page("Nets", "", &self.origin(), &index::nets_body(&nets)?))?;
+        folder.put_page("index.html", &page(&self.options.title, "", &self.origin, &body))?;
+        folder.put_page("nets.html", &page("Nets", "", &self.origin, &index::nets_body(&nets)?))?;
         let body = index::gaps_body(&gaps);
-        folder.put_page("gaps.html", &page("Gap by workload and planner", "", &self.origin(), &body))
+        folder.put_page("gaps.html", &page("Gap by workload and planner", "", &self.origin, &body))
     }
 
     fn write_boards(&self, folder: &mut Folder) -> Result<(), ReportError> {
@@ -221,7 +228,7 @@ impl Report {
             folder.put_table(&board.table)?;
         }
         let body = boards::body(&boards);
-        folder.put_page("boards.html", &page("Leaderboards by suite", "", &self.origin(), &body))
+        folder.put_page("boards.html", &page("Leaderboards by suite", "", &self.origin, &body))
     }
 
     fn write_scale(&self, folder: &mut Folder) -> Result<(), ReportError> {
@@ -233,14 +240,27 @@ impl Report {
             folder.put(&format!("plots/{}.svg", slug(drawing.title())), drawing.to_svg()?.as_bytes())?;
         }
         let body = scale::body(&scale)?;
-        folder.put_page("scale.html", &page("Growth with the number of buffers", "", &self.origin(), &body))
+        folder.put_page("scale.html", &page("Growth with the number of buffers", "", &self.origin, &body))
     }
 
     fn write_claims(&self, folder: &mut Folder) -> Result<(), ReportError> {
         let table =
             claims_page::table(&self.model, claims(), &self.options.totals, |number| self.page_of(number));
         folder.put_table(&table)?;
-        folder.put_page("claims.html", &page("Claims", "", &self.origin(), &claims_page::body(&table)))
+        folder.put_page("claims.html", &page("Claims", "", &self.origin, &claims_page::body(&table)))
+    }
+
+    fn write_sections(&self, folder: &mut Folder) -> Result<(), ReportError> {
+        for section in &self.sections {
+            for table in section.tables() {
+                folder.put_table(table)?;
+            }
+            for (drawing, _) in section.figures() {
+                folder.put(&format!("plots/{}.svg", slug(drawing.title())), drawing.to_svg()?.as_bytes())?;
+            }
+            folder.put_page(section.file, &page(section.title, "", &self.origin, &section.body()?))?;
+        }
+        Ok(())
     }
 
     /// Routes of workloads whose framework's pool is known.
@@ -259,7 +279,7 @@ impl Report {
         });
         folder.put_table(&table)?;
         let body = cells::body(&self.model, &table, |number| self.page_of(number));
-        folder.put_page("cells.html", &page("All cells", "", &self.origin(), &body))
+        folder.put_page("cells.html", &page("All cells", "", &self.origin, &body))
     }
 
     /// Writes a workload's page, its maps and the pages of their cells; gives the maps.
@@ -281,14 +301,19 @@ impl Report {
         let name = format!("workloads/{}", self.slugs[number]);
         let table = tables::cells_of(&self.model, number, &name, page_of);
         folder.put_table(&table)?;
+        let allocators = pools::of_workload(&self.model, number, &self.replays, &name);
+        if let Some(allocators) = &allocators {
+            folder.put_table(allocators)?;
+        }
         let instance = stored.map(|(instance, _)| instance);
-        let body = workload::body(&self.model, number, instance, &mapped, &self.options.baseline, &table)?;
+        let (tables, baseline) = ((&table, allocators.as_ref()), &self.options.baseline);
+        let body = workload::body(&self.model, number, instance, &mapped, baseline, tables)?;
         let title = &self.model.workloads[number].key;
-        folder.put_page(&self.page_of(number), &page(title, "../", &self.origin(), &body))?;
+        folder.put_page(&self.page_of(number), &page(title, "../", &self.origin, &body))?;
         for map in &mapped {
             let body = cell::body(&self.model, map, &self.page_of(number));
             let title = format!("{} on {title}", self.model.planner(&self.model.cells[map.cell]).label);
-            folder.put_page(&map.page, &page(&title, "../", &self.origin(), &body))?;
+            folder.put_page(&map.page, &page(&title, "../", &self.origin, &body))?;
         }
         Ok(mapped)
     }
@@ -333,6 +358,26 @@ impl Report {
         }
         Ok(mapped)
     }
+}
+
+/// The page of the workload of this short name, from the report's folder.
+fn page_file(slug: &str) -> String {
+    format!("workloads/{slug}.html")
+}
+
+fn origin(command: &str, model: &Model, replays: &Replays, sections: &[Section]) -> Origin {
+    let records = format!(
+        "{} records (digest {}, schema {})",
+        count(model.records().len() as u64),
+        model.digest,
+        planlab_results::SCHEMA
+    );
+    let replayed = match replays.rows {
+        0 => String::new(),
+        rows => format!(" and {} replays (digest {})", count(rows as u64), replays.digest),
+    };
+    let sections = sections.iter().map(|section| (section.file, section.name)).collect();
+    Origin { command: command.to_owned(), records: records + &replayed, sections }
 }
 
 fn check_target(out: &Path) -> Result<(), ReportError> {

@@ -110,7 +110,8 @@ fn store(dir: &Path) {
 
 fn options() -> ReportOptions {
     let mut options = ReportOptions::default();
-    let total = PoolTotal { parameters: Some(100), network_wise: Some(160), pool: Some(128) };
+    let (parameters, network_wise, pool) = (Some(100), Some(160), Some(128));
+    let total = PoolTotal { parameters, network_wise, pool, ..PoolTotal::default() };
     options.totals.insert("chainer/alexnet/train/b8".to_owned(), total);
     options
 }

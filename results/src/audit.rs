@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::record::{Record, Status};
+use crate::replay::{ReplayRow, ReplayStatus};
 
 /// Something wrong with a set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,17 @@ pub enum Finding {
         /// What the row says.
         status: Status,
         /// And why.
+        reason: String,
+    },
+    /// A replay in which live memory was handed out again, or was not as it was left.
+    CorruptReplay {
+        /// Workload.
+        workload: String,
+        /// Who handed the memory out.
+        contender: String,
+        /// Where: `simulated`, `host`, `cuda:0`.
+        device: String,
+        /// What was found.
         reason: String,
     },
     /// A row that contradicts itself.
@@ -99,7 +111,13 @@ impl Finding {
     /// Whether a plan or a bound is false, as against rows that are missing or disagree.
     #[must_use]
     pub const fn is_refutation(&self) -> bool {
-        matches!(self, Self::RefutedBound { .. } | Self::Refuted { .. } | Self::FalsePlan { .. })
+        matches!(
+            self,
+            Self::RefutedBound { .. }
+                | Self::Refuted { .. }
+                | Self::FalsePlan { .. }
+                | Self::CorruptReplay { .. }
+        )
     }
 }
 
@@ -113,6 +131,9 @@ impl fmt::Display for Finding {
             ),
             Self::Refuted { workload, planner, status, reason } => {
                 write!(f, "{workload}: {planner}: {}: {reason}", status.name())
+            }
+            Self::CorruptReplay { workload, contender, device, reason } => {
+                write!(f, "{workload}: {contender} on {device}: {reason}")
             }
             Self::Inconsistent { workload, planner, cell, reason } => {
                 write!(f, "{workload}: {planner} (cell {cell}): {reason}")
@@ -142,9 +163,45 @@ pub fn audit(records: &[Record]) -> Vec<Finding> {
     refuted_capacities(records, &mut findings);
     statuses(records, &mut findings);
     mismatches(records, &mut findings);
-    repetitions(records, &mut findings);
+    missing_repetitions(records.iter().map(Subject::of_record), &mut findings);
     findings.sort_by_key(|finding| !finding.is_refutation());
     findings
+}
+
+/// Everything wrong with a set of replays, refutations first.
+#[must_use]
+pub fn audit_replays(rows: &[ReplayRow]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for row in rows {
+        findings.extend(false_replay(row));
+    }
+    for (cell, rows) in by(rows, |row| row.cell.as_str()) {
+        let value = |row: &ReplayRow| format!("{} of {}", row.requests, row.requested_peak);
+        disagree(cell, "the requests", rows.iter().map(|row| value(row)), &mut findings);
+    }
+    missing_repetitions(rows.iter().map(Subject::of_replay), &mut findings);
+    findings.sort_by_key(|finding| !finding.is_refutation());
+    findings
+}
+
+fn false_replay(row: &ReplayRow) -> Option<Finding> {
+    let (workload, contender) = (row.workload.clone(), row.contender.clone());
+    let reason = match row.status {
+        ReplayStatus::Corrupt => {
+            let (device, reason) = (row.device.clone(), row.reason.clone());
+            return Some(Finding::CorruptReplay { workload, contender, device, reason });
+        }
+        // Elsewhere the figure is that of a counter, which may see less than was asked for.
+        ReplayStatus::Complete if row.device == "simulated" && row.reserved_peak < row.requested_peak => {
+            let (served, reserved) = (row.requested_peak, row.reserved_peak);
+            format!("it served {served} bytes at once, but reserved {reserved} at most")
+        }
+        ReplayStatus::Complete if row.capacity.is_some_and(|capacity| capacity < row.reserved_peak) => {
+            format!("it reserved {} bytes of {:?}", row.reserved_peak, row.capacity)
+        }
+        _ => return None,
+    };
+    Some(Finding::Inconsistent { workload, planner: contender, cell: row.cell.clone(), reason })
 }
 
 /// Verifies every stored plan again and compares its height with its row's. Instances and plans that rows
@@ -210,13 +267,13 @@ fn digest_of(dir: &std::path::Path, text: &str) -> Result<planlab_dsa::Digest, c
     text.parse().map_err(|error| crate::StoreError::bad_file(dir, &error))
 }
 
-fn by<'r, K: Ord>(
-    records: impl IntoIterator<Item = &'r Record>,
-    key: impl Fn(&'r Record) -> K,
-) -> BTreeMap<K, Vec<&'r Record>> {
-    let mut groups: BTreeMap<K, Vec<&Record>> = BTreeMap::new();
-    for record in records {
-        groups.entry(key(record)).or_default().push(record);
+fn by<'r, R: 'r, K: Ord>(
+    rows: impl IntoIterator<Item = &'r R>,
+    key: impl Fn(&'r R) -> K,
+) -> BTreeMap<K, Vec<&'r R>> {
+    let mut groups: BTreeMap<K, Vec<&R>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(key(row)).or_default().push(row);
     }
     groups
 }
@@ -332,12 +389,33 @@ fn disagree(
     }
 }
 
-fn repetitions(records: &[Record], findings: &mut Vec<Finding>) {
-    for (cell, rows) in by(records, |r| r.cell.as_str()) {
-        let last = rows.iter().map(|r| r.repetition).max().unwrap_or(0);
-        let missing: Vec<u32> = (0..last).filter(|n| rows.iter().all(|r| r.repetition != *n)).collect();
+/// What a row is of.
+struct Subject<'r> {
+    cell: &'r str,
+    repetition: u32,
+    workload: &'r str,
+    planner: &'r str,
+}
+
+impl<'r> Subject<'r> {
+    fn of_record(row: &'r Record) -> Self {
+        let Record { cell, repetition, workload, planner, .. } = row;
+        Self { cell, repetition: *repetition, workload, planner }
+    }
+
+    fn of_replay(row: &'r ReplayRow) -> Self {
+        let ReplayRow { cell, repetition, workload, contender, .. } = row;
+        Self { cell, repetition: *repetition, workload, planner: contender }
+    }
+}
+
+fn missing_repetitions<'r>(rows: impl Iterator<Item = Subject<'r>>, findings: &mut Vec<Finding>) {
+    let rows: Vec<Subject<'_>> = rows.collect();
+    for (cell, rows) in by(&rows, |row| row.cell) {
+        let last = rows.iter().map(|row| row.repetition).max().unwrap_or(0);
+        let missing: Vec<u32> = (0..last).filter(|n| rows.iter().all(|row| row.repetition != *n)).collect();
         if let (false, Some(row)) = (missing.is_empty(), rows.first()) {
-            let (workload, planner) = (row.workload.clone(), row.planner.clone());
+            let (workload, planner) = (row.workload.to_owned(), row.planner.to_owned());
             let cell = cell.to_owned();
             findings.push(Finding::MissingRepetitions { workload, planner, cell, missing });
         }

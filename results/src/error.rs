@@ -66,7 +66,7 @@ pub enum StoreError {
         found: Digest,
     },
     /// A folder that was never a store, or an empty one.
-    #[error("{}: it holds no results: no journal.jsonl, and no shards", path.display())]
+    #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl", path.display())]
     NoResults {
         /// The folder.
         path: PathBuf,

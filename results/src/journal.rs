@@ -10,15 +10,30 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use crate::record::{Record, SCHEMA};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::{StoreError, files};
 
+/// What a line of a journal holds.
+pub(crate) trait Row: Serialize + DeserializeOwned + Clone + PartialEq {
+    /// The newest schema that this program reads.
+    const KNOWN: u32;
+
+    /// The schema of this row.
+    fn schema(&self) -> u32;
+
+    /// Cell and repetition: of the rows with one key the latest counts.
+    fn key(&self) -> (&str, u32);
+}
+
 /// What a journal holds.
-#[derive(Debug, Default)]
-pub(crate) struct Content {
-    pub(crate) records: Vec<Record>,
+#[derive(Debug)]
+pub(crate) struct Content<R> {
+    pub(crate) rows: Vec<R>,
     /// Bytes up to the end of the last good line.
     pub(crate) length: u64,
     /// The last good line lacks its line feed.
@@ -28,18 +43,18 @@ pub(crate) struct Content {
 }
 
 /// Reads a journal; none is an empty one.
-pub(crate) fn read(path: &Path) -> Result<Content, StoreError> {
-    let mut content = Content::default();
+pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
+    let mut content = Content { rows: Vec::new(), length: 0, unended: false, torn: None };
     let Some(bytes) = files::read_if_there(path)? else { return Ok(content) };
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..).peekable();
     while let Some((line, number)) = lines.next() {
-        match decode(line) {
-            Ok(record) if record.schema > SCHEMA => {
-                let (path, found) = (path.to_path_buf(), record.schema);
-                return Err(StoreError::Schema { path, found, known: SCHEMA });
+        match decode::<R>(line) {
+            Ok(row) if row.schema() > R::KNOWN => {
+                let (path, found) = (path.to_path_buf(), row.schema());
+                return Err(StoreError::Schema { path, found, known: R::KNOWN });
             }
-            Ok(record) => {
-                content.records.push(record);
+            Ok(row) => {
+                content.rows.push(row);
                 content.length += line.len() as u64;
                 content.unended = line.last() != Some(&b'\n');
             }
@@ -56,11 +71,10 @@ fn checksum(json: &[u8]) -> String {
     blake3::hash(json).to_hex()[..16].to_owned()
 }
 
-fn encode(record: &Record, lines: &mut Vec<u8>) -> Result<(), StoreError> {
-    let json = serde_json::to_vec(record).map_err(|error| StoreError::Row {
-        cell: record.cell.clone(),
-        repetition: record.repetition,
-        reason: error.to_string(),
+fn encode<R: Row>(row: &R, lines: &mut Vec<u8>) -> Result<(), StoreError> {
+    let json = serde_json::to_vec(row).map_err(|error| {
+        let (cell, repetition) = row.key();
+        StoreError::Row { cell: cell.to_owned(), repetition, reason: error.to_string() }
     })?;
     lines.extend_from_slice(checksum(&json).as_bytes());
     lines.push(b' ');
@@ -69,7 +83,7 @@ fn encode(record: &Record, lines: &mut Vec<u8>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn decode(line: &[u8]) -> Result<Record, String> {
+fn decode<R: Row>(line: &[u8]) -> Result<R, String> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let (sum, json) = line.split_at_checked(16).ok_or("the line is too short for a checksum")?;
     let json = json.strip_prefix(b" ").ok_or("there is no space after the checksum")?;
@@ -81,15 +95,16 @@ fn decode(line: &[u8]) -> Result<Record, String> {
 
 /// An open journal that rows are appended to.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct Journal<R> {
     path: PathBuf,
     file: File,
     length: u64,
+    rows: PhantomData<R>,
 }
 
-impl Journal {
+impl<R: Row> Journal<R> {
     /// Opens the journal, cuts a torn last line off, and gives what it holds.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Content), StoreError> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Content<R>), StoreError> {
         let content = read(path)?;
         let mut file = OpenOptions::new()
             .append(true)
@@ -105,14 +120,14 @@ impl Journal {
             length += 1;
         }
         file.sync_data().map_err(StoreError::io("flush", path))?;
-        Ok((Self { path: path.to_path_buf(), file, length }, content))
+        Ok((Self { path: path.to_path_buf(), file, length, rows: PhantomData }, content))
     }
 
     /// Appends rows; when it returns they are on the disk. When it fails, the journal is as before.
-    pub(crate) fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
+    pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
         let mut lines = Vec::new();
-        for record in records {
-            encode(record, &mut lines)?;
+        for row in rows {
+            encode(row, &mut lines)?;
         }
         let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
         if let Err(error) = written {

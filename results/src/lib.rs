@@ -16,6 +16,7 @@ pub mod frame;
 #[cfg(feature = "parquet")]
 mod instances;
 mod journal;
+mod latest;
 mod merge;
 mod record;
 pub mod replay;

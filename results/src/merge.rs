@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::journal::Row;
+use crate::latest::Latest;
 use crate::record::{Record, Status};
+use crate::replay::{ReplayRow, ReplayStatus, append_rows, read_rows};
 use crate::store::{Store, read_records};
 use crate::{StoreError, files};
 
 /// What a merge did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Rows read from the stores that were merged.
+    /// Rows, of replays too, read from the stores that were merged.
     pub read: usize,
     /// Rows that the result did not have, or had an earlier version of.
     pub changed: usize,
@@ -18,7 +21,7 @@ pub struct Merged {
     pub files: usize,
 }
 
-/// Puts the rows, instances and plans of `dirs` into the store `into`.
+/// Puts the rows, replays, instances and plans of `dirs` into the store `into`.
 ///
 /// Of several rows of one cell and repetition one with an answer counts before one without, and one that
 /// was interrupted only where there is no other; of equals the one that started last. So the result depends
@@ -58,20 +61,19 @@ pub fn merge<P: AsRef<Path>>(dirs: &[P], into: impl AsRef<Path>) -> Result<Merge
 struct Sources {
     /// How many rows there were.
     read: usize,
-    /// The row of each cell and repetition that counts.
-    best: BTreeMap<(String, u32), Record>,
+    records: Best<Record>,
+    replays: Best<ReplayRow>,
     /// Folder and path of each instance and plan.
     files: Vec<(&'static str, PathBuf)>,
 }
 
 impl Sources {
     fn read<P: AsRef<Path>>(dirs: &[P]) -> Result<Self, StoreError> {
-        let mut sources = Self { read: 0, best: BTreeMap::new(), files: Vec::new() };
+        let (records, replays) = (Best::new(), Best::new());
+        let mut sources = Self { read: 0, records, replays, files: Vec::new() };
         for dir in dirs {
-            for record in read_records(dir)? {
-                sources.read += 1;
-                keep_better(&mut sources.best, record);
-            }
+            sources.read += keep_better(&mut sources.records, read_records(dir)?);
+            sources.read += keep_better(&mut sources.replays, read_rows(dir)?);
             for folder in ["instances", "plans"] {
                 let paths = files::list(&dir.as_ref().join(folder), "parquet")?;
                 sources.files.extend(paths.into_iter().map(|path| (folder, path)));
@@ -87,13 +89,14 @@ impl Sources {
         for (folder, path) in &self.files {
             merged.files += usize::from(copy_missing(path, &into.join(folder))?);
         }
-        let is_news = |new: &Record| match store.record(&new.cell, new.repetition) {
-            Some(old) => rank(new) > rank(old),
-            None => true,
-        };
-        let news: Vec<Record> = self.best.into_values().filter(is_news).collect();
-        merged.changed = news.len();
-        store.append_all(&news)?;
+        let records = news(self.records, |record| store.record(&record.cell, record.repetition));
+        let there = Latest::of(read_rows(into)?);
+        let replays = news(self.replays, |row| there.get(&row.cell, row.repetition));
+        merged.changed = records.len() + replays.len();
+        store.append_all(&records)?;
+        if !replays.is_empty() {
+            append_rows(into, &replays)?;
+        }
         Ok(merged)
     }
 }
@@ -111,25 +114,71 @@ pub fn missing_cells<'a>(records: &[Record], expected: impl IntoIterator<Item = 
     expected.into_iter().filter(|cell| !there.contains(cell)).collect()
 }
 
-fn keep_better(best: &mut BTreeMap<(String, u32), Record>, record: Record) {
-    let key = (record.cell.clone(), record.repetition);
-    match best.get_mut(&key) {
-        Some(old) if rank(&record) <= rank(old) => {}
-        Some(old) => *old = record,
-        None => drop(best.insert(key, record)),
+/// The row of each cell and repetition that counts.
+type Best<R> = BTreeMap<(String, u32), R>;
+
+/// A row that may have to stand back behind another of its cell and repetition.
+trait Ranked: Row {
+    /// More is better.
+    fn worth(&self) -> u8;
+
+    fn started_ns(&self) -> u64;
+}
+
+impl Ranked for Record {
+    fn worth(&self) -> u8 {
+        match self.status {
+            // A lie is never hidden by an answer of another run.
+            status if status.is_lie() => 3,
+            Status::Interrupted => 0,
+            status if status.is_answer() => 2,
+            _ => 1,
+        }
+    }
+
+    fn started_ns(&self) -> u64 {
+        self.started_ns
     }
 }
 
+impl Ranked for ReplayRow {
+    fn worth(&self) -> u8 {
+        match self.status {
+            ReplayStatus::Corrupt => 3,
+            ReplayStatus::Complete | ReplayStatus::OutOfMemory => 2,
+            ReplayStatus::Failed => 1,
+            ReplayStatus::Unavailable => 0,
+        }
+    }
+
+    fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+}
+
+/// Keeps of each cell and repetition the row that counts; gives how many rows there were.
+fn keep_better<R: Ranked>(best: &mut Best<R>, rows: Vec<R>) -> usize {
+    let count = rows.len();
+    for row in rows {
+        let (cell, repetition) = row.key();
+        let key = (cell.to_owned(), repetition);
+        match best.get_mut(&key) {
+            Some(old) if rank(&row) <= rank(old) => {}
+            Some(old) => *old = row,
+            None => drop(best.insert(key, row)),
+        }
+    }
+    count
+}
+
+/// The rows that are better than what is there, or new.
+fn news<'s, R: Ranked + 's>(best: Best<R>, there: impl Fn(&R) -> Option<&'s R>) -> Vec<R> {
+    best.into_values().filter(|row| there(row).is_none_or(|old| rank(row) > rank(old))).collect()
+}
+
 /// The text comes last, so that no two different rows are equal.
-fn rank(record: &Record) -> (u8, u64, String) {
-    let worth = match record.status {
-        // A lie is never hidden by an answer of another run.
-        status if status.is_lie() => 3,
-        Status::Interrupted => 0,
-        status if status.is_answer() => 2,
-        _ => 1,
-    };
-    (worth, record.started_ns, serde_json::to_string(record).unwrap_or_default())
+fn rank<R: Ranked>(row: &R) -> (u8, u64, String) {
+    (row.worth(), row.started_ns(), serde_json::to_string(row).unwrap_or_default())
 }
 
 /// Whether the file was copied: it was not there yet.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::Row;
+
 /// The version of the row; raised when a column changes its meaning.
 pub const SCHEMA: u32 = 1;
 
@@ -260,6 +262,18 @@ pub struct Record {
     pub started_ns: u64,
     /// Machine and build.
     pub provenance: Provenance,
+}
+
+impl Row for Record {
+    const KNOWN: u32 = SCHEMA;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn key(&self) -> (&str, u32) {
+        (&self.cell, self.repetition)
+    }
 }
 
 impl Record {

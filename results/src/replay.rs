@@ -1,9 +1,20 @@
 //! One row of what serving the requests of a workload cost: by an online allocator, or from a plan, on simulated,
 //! host or device memory.
+//!
+//! The rows of a folder are in its file `replays.jsonl`, a line for each with its checksum, as in a store's journal.
+
+use std::fs::OpenOptions;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::{self, Journal, Row};
+use crate::latest::Latest;
 use crate::record::Provenance;
+use crate::store::{Notice, torn};
+use crate::{StoreError, files};
+
+const FILE: &str = "replays.jsonl";
 
 /// The version of the row; raised when a column changes its meaning.
 pub const REPLAY_SCHEMA: u32 = 1;
@@ -114,7 +125,7 @@ pub struct ReplayRow {
     pub reason: String,
     /// Propagations before the timed ones.
     pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing by then.
+    /// Whether the reserved bytes had stopped changing by then; without a warm-up, by the last propagation.
     pub is_steady: bool,
     /// Timed propagations in their order.
     pub samples: Vec<ReplaySample>,
@@ -142,4 +153,84 @@ pub struct ReplayRow {
     pub started_ns: u64,
     /// Machine and build.
     pub provenance: Provenance,
+}
+
+impl ReplayStatus {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Corrupt => "corrupt",
+            Self::Unavailable => "unavailable",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl ReplayWork {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pages => "pages",
+            Self::Pattern => "pattern",
+            Self::Kernels => "kernels",
+            Self::Operations => "operations",
+        }
+    }
+}
+
+impl Row for ReplayRow {
+    const KNOWN: u32 = REPLAY_SCHEMA;
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+
+    fn key(&self) -> (&str, u32) {
+        (&self.cell, self.repetition)
+    }
+}
+
+/// Appends rows to the replays of a folder, which is made where there is none; when it returns, they are
+/// on the disk. A row of the same cell and repetition is replaced. Several writers take turns. Gives what
+/// was noticed of the rows before.
+///
+/// # Errors
+///
+/// [`StoreError::Io`] where the folder cannot be written (the replays are then as before),
+/// [`StoreError::Corrupt`] where a row before is damaged, [`StoreError::Schema`] where a newer program
+/// wrote it.
+pub fn append_rows(dir: impl AsRef<Path>, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
+    let dir = dir.as_ref();
+    files::create_folder(dir)?;
+    let path = dir.join(FILE);
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    let turn = file.map_err(StoreError::io("open for writing", &path))?;
+    turn.lock().map_err(StoreError::io("lock", &path))?;
+    let (mut journal, content) = Journal::<ReplayRow>::open(&path)?;
+    files::sync_folder(dir)?;
+    journal.append(rows)?;
+    Ok(torn(&path, content.torn))
+}
+
+/// The replays of a folder, the latest row of each cell and repetition in the order in which they first
+/// came; none where there is no such file. A torn last line is left out.
+///
+/// # Errors
+///
+/// [`StoreError::Io`] where the folder cannot be read, [`StoreError::Corrupt`] where a row is damaged,
+/// [`StoreError::Schema`] where a newer program wrote it.
+pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
+    let dir = dir.as_ref();
+    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    Ok(Latest::of(journal::read(&dir.join(FILE))?.rows).into_rows())
+}
+
+/// Whether a folder has replays.
+pub(crate) fn is_there(dir: &Path) -> bool {
+    dir.join(FILE).exists()
 }

@@ -6,6 +6,7 @@
 //! <dir>/shards/<n>-<digest>.parquet   rows, compacted
 //! <dir>/instances/<digest>.parquet    instances with their labels, each once
 //! <dir>/plans/<digest>.parquet        plans, each once
+//! <dir>/replays.jsonl                 rows of replays, see [`crate::replay`]
 //! ```
 //!
 //! Files under the folders appear whole or not at all. Compaction writes the shard first and empties the
@@ -13,15 +14,15 @@
 //! every reader: of the rows of one cell and repetition the latest counts, and the journal is later than
 //! the shards.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Journal};
+use crate::latest::Latest;
 use crate::record::Record;
-use crate::{StoreError, files};
+use crate::{StoreError, files, replay};
 
 const JOURNAL: &str = "journal.jsonl";
 const SHARDS: &str = "shards";
@@ -52,40 +53,12 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Rows in the order of their first appearance, the latest of each cell and repetition.
-#[derive(Debug, Default)]
-struct Latest {
-    records: Vec<Record>,
-    index: BTreeMap<(String, u32), usize>,
-}
-
-impl Latest {
-    /// Puts a row in; gives its index, or `None` where the very same row is there already.
-    fn put(&mut self, record: Record) -> Option<usize> {
-        let key = (record.cell.clone(), record.repetition);
-        if let Some(&at) = self.index.get(&key) {
-            if self.records[at] == record {
-                return None;
-            }
-            self.records[at] = record;
-            return Some(at);
-        }
-        self.index.insert(key, self.records.len());
-        self.records.push(record);
-        Some(self.records.len() - 1)
-    }
-
-    fn get(&self, cell: &str, repetition: u32) -> Option<&Record> {
-        self.index.get(&(cell.to_owned(), repetition)).map(|&at| &self.records[at])
-    }
-}
-
 /// A store that is open for writing. There is one writer at a time.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    journal: Journal,
-    latest: Latest,
+    journal: Journal<Record>,
+    latest: Latest<Record>,
     /// Indices of rows that no shard has yet.
     fresh: std::collections::BTreeSet<usize>,
     notices: Vec<Notice>,
@@ -109,11 +82,8 @@ impl Store {
         let path = dir.join(JOURNAL);
         let (journal, content) = Journal::open(&path)?;
         files::sync_folder(dir)?;
-        let mut latest = Latest::default();
-        for record in read_shards(dir)? {
-            latest.put(record);
-        }
-        let fresh = content.records.into_iter().filter_map(|record| latest.put(record)).collect();
+        let mut latest = Latest::of(read_shards(dir)?);
+        let fresh = content.rows.into_iter().filter_map(|record| latest.put(record)).collect();
         let notices = torn(&path, content.torn);
         Ok(Self { dir: dir.to_path_buf(), journal, latest, fresh, notices, _lock: lock })
     }
@@ -133,7 +103,7 @@ impl Store {
     /// The latest row of each cell and repetition, in the order in which the cells first came.
     #[must_use]
     pub fn records(&self) -> &[Record] {
-        &self.latest.records
+        self.latest.rows()
     }
 
     /// The latest row of a cell and repetition.
@@ -185,7 +155,7 @@ impl Store {
     }
 
     fn write_shard(&self) -> Result<PathBuf, StoreError> {
-        let rows: Vec<&Record> = self.fresh.iter().map(|&at| &self.latest.records[at]).collect();
+        let rows: Vec<&Record> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
         let bytes = crate::frame::encode(&rows)?;
         let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
         let number = next_shard(&self.dir)?;
@@ -224,24 +194,22 @@ impl Store {
 /// # Errors
 ///
 /// As [`Store::open`], save the lock. A folder that is not there is an error, and so is one that has
-/// neither a journal nor a shard: [`StoreError::NoResults`].
+/// neither a journal nor a shard nor replays: [`StoreError::NoResults`].
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
     std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     let journal = dir.join(JOURNAL);
-    if !journal.exists() && files::list(&dir.join(SHARDS), "parquet")?.is_empty() {
+    let has_journal = journal.exists() || replay::is_there(dir);
+    if !has_journal && files::list(&dir.join(SHARDS), "parquet")?.is_empty() {
         return Err(StoreError::NoResults { path: dir.to_path_buf() });
     }
     // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
     let journal = journal::read(&journal)?;
-    let mut latest = Latest::default();
-    for record in read_shards(dir)?.into_iter().chain(journal.records) {
-        latest.put(record);
-    }
-    Ok(latest.records)
+    Ok(Latest::of(read_shards(dir)?.into_iter().chain(journal.rows)).into_rows())
 }
 
-fn torn(path: &Path, torn: Option<(u64, u64)>) -> Vec<Notice> {
+/// The notice of a torn last line, where there was one.
+pub(crate) fn torn(path: &Path, torn: Option<(u64, u64)>) -> Vec<Notice> {
     torn.map(|(line, bytes)| Notice::TornLine { path: path.to_path_buf(), line, bytes }).into_iter().collect()
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::external::{self, External, ExternalError};
 use crate::formats::{FormatError, Trace};
+use crate::models;
 use crate::nearest::{did_you_mean, nearest};
 use crate::recorded::{self, Recorded};
 use crate::synthetic::{self, ParameterError};
@@ -78,13 +79,13 @@ impl Catalog {
         &self.notices
     }
 
-    /// The keys of all recorded and public workloads, and of a selection of synthetic ones: each family
-    /// has countless instances, see [`synthetic`].
+    /// The keys of all recorded and public workloads, and of a selection of generated ones: models and synthetic
+    /// families have countless instances, see [`models`] and [`synthetic`].
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
         let recorded = recorded::manifest().workload.iter().map(|entry| entry.key.clone());
         let external = self.external.iter().map(|entry| entry.key.clone());
-        recorded.chain(external).chain(synthetic::selection()).collect()
+        recorded.chain(external).chain(models::selection()).chain(synthetic::selection()).collect()
     }
 
     /// One line on a workload; `None` where there is none of that key.
@@ -97,7 +98,7 @@ impl Catalog {
             let capacity = entry.capacity.map(|bytes| format!(", capacity {bytes}")).unwrap_or_default();
             return Some(format!("public instance, {}{capacity}", entry.path.display()));
         }
-        synthetic::describe(key)
+        models::describe(key).or_else(|| synthetic::describe(key))
     }
 
     /// The number of buffers of a workload, without reading it where that is possible.
@@ -130,7 +131,7 @@ impl Catalog {
         if is_synthetic(key) {
             return Ok(synthetic::load(key)?);
         }
-        Err(self.unknown(key))
+        models::load(key).ok_or_else(|| self.unknown(key))
     }
 
     fn external(&self, key: &str) -> Option<&External> {

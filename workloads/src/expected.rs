@@ -5,10 +5,10 @@
 
 use std::sync::OnceLock;
 
-use planlab_dsa::Bytes;
+use planlab_dsa::{Bytes, LiveRange};
 use serde::Deserialize;
 
-use crate::recorded::data_file;
+use crate::recorded::{data_file, recorded};
 
 /// One propagation (the buffers that are allocated and freed within it).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,37 @@ impl Expected {
     pub fn process(&self, key: &str) -> Option<&Process> {
         self.process.iter().find(|expected| expected.key == key)
     }
+
+    /// The process in which a training propagation was recorded, of the same net and batch.
+    #[must_use]
+    pub fn process_of(&self, key: &str) -> Option<&Process> {
+        let (net, batch) = key.split_once("/train/")?;
+        let batch = batch.split('/').next()?;
+        self.process(&format!("{net}/process/{batch}"))
+    }
+}
+
+/// What the training of a net keeps from one iteration to the next: parameters, their gradients and the optimizer's
+/// state. It is what a recorded process of the net holds after an iteration, save the losses and accuracies that its
+/// forward pass reported, which the next iteration replaces. It does not depend on the batch. `None` for inference,
+/// and where no process of the net was recorded.
+#[must_use]
+pub fn retained(key: &str) -> Option<Bytes> {
+    let (net, _) = key.split_once("/train/")?;
+    // A model is Chainer's, by rule.
+    let net = net.replacen("model/", "chainer/", 1);
+    let prefix = format!("{net}/process/");
+    let process = expected().process.iter().find(|process| process.key.starts_with(&prefix))?;
+    let trace = recorded(&process.key)?.trace().ok()?;
+    let is_live = |live: LiveRange| {
+        u64::from(live.start().get()) < process.before_step
+            && process.before_step <= u64::from(live.end().get())
+    };
+    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let kept = buffers.filter(|(buffer, label)| {
+        is_live(buffer.live) && !label.op.as_deref().is_some_and(|op| op.starts_with("fwd"))
+    });
+    Some(Bytes::new(kept.map(|(buffer, _)| buffer.size.get()).sum()))
 }
 
 /// The time that `CuPy`'s real pool and a plan's table took for one propagation, on a CPU.

@@ -8,6 +8,7 @@ pub mod expected;
 pub mod external;
 pub mod formats;
 mod glob;
+pub mod models;
 mod nearest;
 pub mod recorded;
 pub mod suites;

@@ -11,6 +11,7 @@
 //! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too
 //! planners = ["best-fit", "first-fit/*"]
 //! except = ["first-fit/input"]         # optional
+//! allocators = ["cupy2rc1-pool"]       # online allocators that are played beside them, optional; or they alone
 //! time_limit = 10.0                    # seconds for a cell, optional; or several: time_limits = [10.0, 60.0]
 //! capacities = [1048576, 1100800]      # bytes: plans that fit are asked for, one cell each, optional
 //! threads = [1, 2]                     # where a planner uses more than one, optional
@@ -99,10 +100,14 @@ pub struct Group {
     /// Patterns over workload keys.
     pub workloads: Vec<String>,
     /// Patterns over planner keys.
+    #[serde(default)]
     pub planners: Vec<String>,
     /// Patterns over planner keys that are left out all the same.
     #[serde(default)]
     pub except: Vec<String>,
+    /// Patterns over keys of online allocators.
+    #[serde(default)]
+    pub allocators: Vec<String>,
     /// Seconds for a cell; `None`: the harness's default.
     #[serde(default)]
     pub time_limit: Option<f64>,
@@ -199,6 +204,16 @@ pub struct Pick {
     pub threads: Option<NonZeroUsize>,
     /// Repetitions; `None`: the harness's default.
     pub repetitions: Option<NonZeroU32>,
+}
+
+/// One online allocator on one workload.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Baseline {
+    /// The workload's key.
+    pub workload: String,
+    /// The allocator's key.
+    pub allocator: String,
 }
 
 /// Why a suite cannot be used.
@@ -352,6 +367,45 @@ impl Suite {
         Ok(selection)
     }
 
+    /// The online allocators of these keys over the workloads of a catalog: by workload, as the suite has them, then
+    /// in the order of the keys; each pair once.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError::Bad`] for a pattern that no allocator fits, else as [`Suite::select`].
+    pub fn baselines(&self, catalog: &Catalog, allocators: &[&str]) -> Result<Vec<Baseline>, SuiteError> {
+        let keys = catalog.keys();
+        let (mut baselines, mut known, mut notices) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for group in self.groups.iter().filter(|group| !group.allocators.is_empty()) {
+            let chosen = self.allocators(group, allocators)?;
+            for workload in self.workloads(group, catalog, &keys, &mut notices)? {
+                let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
+                if group.max_buffers.is_some_and(|most| buffers > most) {
+                    continue;
+                }
+                for allocator in &chosen {
+                    let baseline =
+                        Baseline { workload: workload.clone(), allocator: (*allocator).to_owned() };
+                    if known.insert(baseline.clone()) {
+                        baselines.push(baseline);
+                    }
+                }
+            }
+        }
+        Ok(baselines)
+    }
+
+    fn allocators<'a>(&self, group: &Group, allocators: &[&'a str]) -> Result<Vec<&'a str>, SuiteError> {
+        let fits = |pattern: &String| allocators.iter().any(|key| glob(pattern, key));
+        if let Some(wrong) = group.allocators.iter().find(|pattern| !fits(pattern)) {
+            let near = nearest(wrong, allocators.iter().copied());
+            let reason = format!("there is no allocator `{wrong}`{}", did_you_mean(&near));
+            return Err(self.wrong(wrong, reason));
+        }
+        let is_wanted = |key: &&str| group.allocators.iter().any(|pattern| glob(pattern, key));
+        Ok(allocators.iter().copied().filter(is_wanted).collect())
+    }
+
     fn planners(&self, group: &Group, planners: &[String], notices: &mut Vec<String>) -> Vec<String> {
         for pattern in &group.planners {
             if planners.iter().any(|planner| glob(pattern, planner)) {
@@ -395,8 +449,12 @@ impl Suite {
 
     /// An error at the line of the file in which `what` is named.
     fn bad(&self, what: &str, error: &WorkloadError) -> SuiteError {
+        self.wrong(what, error.to_string())
+    }
+
+    fn wrong(&self, what: &str, reason: String) -> SuiteError {
         let line = self.text.lines().position(|line| line.contains(what)).map_or(1, |index| index + 1);
-        SuiteError::Bad { file: self.file.clone(), line, reason: error.to_string() }
+        SuiteError::Bad { file: self.file.clone(), line, reason }
     }
 }
 
@@ -434,6 +492,9 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
     }
     if groups.is_empty() {
         return Err(bad(0, "the suite has no [[group]]".to_owned()));
+    }
+    if groups.iter().any(|group| group.planners.is_empty() && group.allocators.is_empty()) {
+        return Err(bad(place("[[group]]"), "a group has neither planners nor allocators".to_owned()));
     }
     Ok(Suite { name, analysis, limits, groups, expect, file: file.to_owned(), text: text.to_owned() })
 }
@@ -580,6 +641,62 @@ mod tests {
             picks.iter().map(|pick| (pick.planner.as_str(), pick.time_limit)).collect();
         let limit = Some(Duration::from_secs(3));
         assert_eq!(chosen, [("bump", None), ("best-fit", limit), ("best-fit/reference", limit)]);
+    }
+
+    #[test]
+    fn allocators_are_played_on_the_workloads_of_their_groups() {
+        let catalog = Catalog::new(None);
+        let keys = ["network-wise", "cupy1-pool", "cupy2rc1-pool"];
+        let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/*/infer/b1\"]\n\
+                    allocators = [\"cupy*\"]\nmax_buffers = 250\n[[group]]\n\
+                    workloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"bump\"]\nallocators = [\"*\"]\n";
+        let suite = parse("x.toml", text, builtin()).expect("well formed");
+        let baselines = suite.baselines(&catalog, &keys).expect("valid");
+        let of = |workload: &str| -> Vec<&str> {
+            let own = baselines.iter().filter(|baseline| baseline.workload == workload);
+            own.map(|baseline| baseline.allocator.as_str()).collect()
+        };
+        assert_eq!(of("chainer/googlenet/infer/b1"), ["cupy1-pool", "cupy2rc1-pool"]);
+        assert_eq!(of("chainer/alexnet/infer/b1"), ["cupy1-pool", "cupy2rc1-pool", "network-wise"]);
+        assert!(of("chainer/inception-resnet-v2/infer/b1").is_empty(), "too many buffers");
+        assert_eq!(suite.select(&catalog, &planners(), all_quick).expect("valid").picks.len(), 1);
+        let wrong = parse("x.toml", &text.replace("cupy*", "cupi1-pool"), builtin()).expect("well formed");
+        let error = wrong.baselines(&catalog, &keys).expect_err("no such allocator");
+        let start = "x.toml:5: there is no allocator `cupi1-pool`; did you mean `cupy1-pool`";
+        assert!(error.to_string().starts_with(start), "{error}");
+        let none = text.replace("planners = [\"bump\"]\nallocators = [\"*\"]\n", "");
+        let error = parse("x.toml", &none, builtin()).expect_err("nothing to run");
+        assert!(error.to_string().contains("neither planners nor allocators"), "{error}");
+    }
+
+    #[test]
+    fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
+        let catalog = Catalog::new(None);
+        // All that the harness has, as every pattern has to fit one.
+        let keys = [
+            "network-wise",
+            "device",
+            "cupy1-pool",
+            "cupy2rc1-pool",
+            "cupy4-pool",
+            "pytorch-caching",
+            "pytorch-caching/expandable",
+            "tensorflow-bfc",
+            "tensorflow-bfc/one-region",
+            "mxnet-naive",
+            "mxnet-rounded",
+            "tlsf",
+            "profile-guided",
+        ];
+        let count = |name: &str, allocator: &str| {
+            let suite = Suite::find(name).expect(name);
+            let baselines = suite.baselines(&catalog, &keys).expect(name);
+            baselines.iter().filter(|baseline| baseline.allocator == allocator).count()
+        };
+        let nets = catalog.keys().iter().filter(|key| key.starts_with("chainer/")).count();
+        assert_eq!(count("seeds", "cupy2rc1-pool"), nets);
+        assert!(count("smoke", "cupy2rc1-pool") >= 3 && count("smoke", "profile-guided") >= 3);
+        assert!(count("recorded", "pytorch-caching") > 50);
     }
 
     #[test]

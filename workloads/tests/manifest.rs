@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Bytes, Digest};
 use planlab_workloads::Catalog;
-use planlab_workloads::expected::{expected, pool_costs};
+use planlab_workloads::expected::{expected, pool_costs, retained};
 use planlab_workloads::recorded::{data_file, key_of, manifest, stored_file, stored_files};
 
 #[test]
@@ -47,6 +47,30 @@ fn keys_ascend_and_are_found() {
         assert_eq!(trace.labels.meta("workload"), Some(key));
         assert_eq!(catalog.buffers(key).expect(key), trace.instance.len());
     }
+}
+
+#[test]
+fn what_training_keeps_and_its_requests_are_what_the_paper_gives_for_alexnet() {
+    let kept = [
+        ("chainer/alexnet/train/b32", 748_544_000),
+        ("chainer/alexnet/train/b128", 748_544_000),
+        ("chainer/googlenet/train/b32", 160_581_632),
+        ("chainer/resnet50/train/b64", 306_915_840),
+        ("chainer/inception-resnet-v2/train/b128", 670_796_288),
+        ("chainer/seq2seq/train/b256/iteration9", 2_774_190_592),
+        ("model/seq2seq/train/b64/iteration3", 2_774_190_592),
+    ];
+    for (key, bytes) in kept {
+        assert_eq!(retained(key), Some(Bytes::new(bytes)), "{key}");
+    }
+    let requested = expected().propagation("chainer/alexnet/train/b32").expect("measured").sum;
+    assert_eq!(requested.get() + 748_544_000, 1_503_106_048, "1.50 GB");
+    for key in ["chainer/alexnet/infer/b1", "torch/resnet50/train/b64", "chainer/nothing/train/b1"] {
+        assert_eq!(retained(key), None, "{key}");
+    }
+    let of = |key: &str| expected().process_of(key).map(|process| process.key.as_str());
+    assert_eq!(of("chainer/seq2seq/train/b64/iteration2"), Some("chainer/seq2seq/process/b64"));
+    assert_eq!(of("chainer/inception-resnet-v2/train/b64"), None, "not recorded");
 }
 
 #[test]

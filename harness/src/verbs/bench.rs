@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use planlab_results::audit::{Finding, audit};
+use planlab_results::audit::{Finding, audit, audit_replays};
+use planlab_results::replay::{ReplayRow, ReplayStatus};
 use planlab_results::{Record, Status, StoreError, read_records};
 use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
+use crate::baselines::{Baselines, Tally as Played};
 use crate::bench::{Order, Tally, cancel_on_interrupt, left, open_store, run as run_bench};
 use crate::cell::Cell;
 use crate::cli::BenchArgs;
 use crate::exit::{Exit, Verdict};
 use crate::output::{Output, note};
 use crate::runner::{Runner, Samples};
-use crate::selection::{suite, tasks};
+use crate::selection::{baselines, suite, tasks};
 use crate::{quantity, view};
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
@@ -33,10 +35,13 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         seed: args.limits.seed,
         alone: suite.as_ref().is_some_and(|suite| suite.limits.alone),
     };
+    let played = baselines(args, suite.as_ref(), &catalog)?;
+    let (tasks, out) = (played.as_slice(), args.out.as_path());
+    let pools = Baselines { suite: name, tasks, shard: args.shard, retry: args.retry, out };
     if args.dry_run {
-        return dry_run(args, &order, output);
+        return dry_run(args, &order, &pools, output);
     }
-    if order.tasks.is_empty() {
+    if order.tasks.is_empty() && pools.tasks.is_empty() {
         // What a suite leaves out it has said in a notice; a misspelt name was refused before.
         note("nothing to run");
         return Ok(Exit::Complete);
@@ -53,19 +58,33 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let tally = run_bench(&order, &mut store, &runner, &print);
     #[cfg(feature = "reports")]
     store.compact()?;
-    let tally = tally?;
+    let mut tally = tally?;
+    let print = |row: &ReplayRow| {
+        if output.json {
+            let _ = output.value(&view::baseline(row));
+        }
+    };
+    // Alone: no cell is timed meanwhile.
+    let played = pools.run(runner.cancel(), &print)?;
+    tally.interrupted |= runner.cancel().is_cancelled();
     let surprises = surprises(suite.as_ref(), &order, &tally);
     summarize(&tally, &surprises, &args.out);
-    let findings = audit(&tally.rows);
+    summarize_played(&played);
+    let mut findings = audit(&tally.rows);
+    findings.extend(audit_replays(&played.rows));
     findings.iter().for_each(|finding| note(&finding.to_string()));
     if !output.json {
         output.text(&summary_table(&tally))?;
     }
     let refuted = findings.iter().any(Finding::is_refutation);
-    Ok(if refuted && !tally.interrupted { Exit::Invalid } else { exit_of(&tally, &surprises) })
+    Ok(match exit_of(&tally, &surprises) {
+        _ if refuted && !tally.interrupted => Exit::Invalid,
+        Exit::Complete => exit_of_played(&played),
+        exit => exit,
+    })
 }
 
-fn dry_run(args: &BenchArgs, order: &Order<'_>, output: Output) -> Verdict {
+fn dry_run(args: &BenchArgs, order: &Order<'_>, pools: &Baselines<'_>, output: Output) -> Verdict {
     let rows = match read_records(&args.out) {
         Err(StoreError::NoResults { .. }) => Vec::new(),
         _ if !args.out.exists() => Vec::new(),
@@ -83,6 +102,10 @@ fn dry_run(args: &BenchArgs, order: &Order<'_>, output: Output) -> Verdict {
             "work_limit": cell.work,
         });
         output.put(&value, &line(&cell, repetitions))?;
+    }
+    for (workload, allocator) in pools.left()? {
+        let value = json!({ "workload": workload, "allocator": allocator });
+        output.put(&value, &format!("{workload}  allocator {allocator}\n"))?;
     }
     let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
@@ -169,6 +192,29 @@ fn summarize(tally: &Tally, surprises: &[Surprise], out: &Path) {
     }
     if tally.interrupted {
         note("interrupted; the same command goes on from here");
+    }
+}
+
+fn summarize_played(played: &Played) {
+    if !played.rows.is_empty() {
+        note(&format!("{} rows of online allocators, {} played now", played.rows.len(), played.ran));
+    }
+    for (workload, reason) in &played.unreadable {
+        note(&format!("{workload} could not be read: {reason}"));
+    }
+    for row in played.rows.iter().filter(|row| row.status != ReplayStatus::Complete) {
+        note(&format!("{} on {}: {}: {}", row.contender, row.workload, row.status.name(), row.reason));
+    }
+}
+
+/// An allocator that cannot serve what is asked (a request for no bytes) is shown, and no failure.
+fn exit_of_played(played: &Played) -> Exit {
+    let has_answer =
+        |row: &ReplayRow| matches!(row.status, ReplayStatus::Complete | ReplayStatus::Unavailable);
+    if played.unreadable.is_empty() && played.rows.iter().all(has_answer) {
+        Exit::Complete
+    } else {
+        Exit::Incomplete
     }
 }
 

@@ -1,11 +1,14 @@
 //! `show` and `report`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use planlab_dsa::VerifiedPlan;
 use planlab_reports::{
     Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
     show_page,
 };
-use planlab_workloads::{Trace, expected};
+use planlab_results::replay::{ReplayRow, read_rows};
+use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
 use crate::cli::{ReportArgs, ShowArgs};
@@ -77,7 +80,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     let (results, pages) = (args.results.display().to_string(), args.output.display().to_string());
     let mut options = ReportOptions::default();
     options.command = format!("planlab report {results} -o {pages}");
-    options.totals = totals();
+    options.totals = totals(&read_rows(&args.results)?);
     let report = Report::from_store(&args.results, options)?;
     let written = report.write(&args.output)?;
     let value = json!({
@@ -92,23 +95,42 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     Ok(Exit::Complete)
 }
 
-/// What is known of the paper's nets beside the records: the retained part, the sum of all requests, and what
-/// the framework's own pool held for the propagation.
-fn totals() -> PoolTotals {
+/// What is known of the recorded nets beside the records: of the paper's the retained part, the sum of all requests,
+/// what the framework's own pool held and the time that it took; of PyTorch's what it reserved.
+fn totals(replays: &[ReplayRow]) -> PoolTotals {
     let known = expected::expected();
     let total = |row: &expected::Propagation| PoolTotal {
-        parameters: Some(retained(known, &row.key).unwrap_or(row.parameters.get())),
+        parameters: Some(expected::retained(&row.key).unwrap_or(row.parameters).get()),
         network_wise: Some(row.sum.get()),
         pool: Some(row.cupy2_pool.get()),
+        process_pool: known.process_of(&row.key).map(|process| process.cupy2_pool_total.get()),
+        ..PoolTotal::default()
     };
-    known.propagation.iter().map(|row| (row.key.clone(), total(row))).collect()
+    let mut totals: PoolTotals = known.propagation.iter().map(|row| (row.key.clone(), total(row))).collect();
+    for cost in expected::pool_costs() {
+        let total = totals.entry(cost.key.clone()).or_default();
+        (total.pool_ns, total.plan_ns) = (nanoseconds(cost.pool_ms), nanoseconds(cost.plan_ms));
+    }
+    for (key, reserved) in torch_reserved(replays) {
+        totals.entry(key).or_default().torch_reserved = Some(reserved);
+    }
+    totals
 }
 
-/// What a training process keeps between iterations (parameters, their gradients and the optimizer's state); it
-/// does not depend on the batch, so any recorded process of the net tells. `None` for inference.
-fn retained(known: &expected::Expected, key: &str) -> Option<u64> {
-    let (net, _) = key.split_once("/train/")?;
-    let prefix = format!("{net}/process/");
-    let process = known.process.iter().find(|process| process.key.starts_with(&prefix))?;
-    Some(process.cupy2_pool_used.get())
+/// What PyTorch reserved while the traces were recorded that its pool was played on.
+fn torch_reserved(replays: &[ReplayRow]) -> BTreeMap<String, u64> {
+    let played = replays.iter().filter(|row| row.contender == "pytorch-caching");
+    let keys: BTreeSet<&str> = played.map(|row| row.workload.as_str()).collect();
+    let reserved = |key: &str| {
+        let trace = recorded::recorded(key)?.trace().ok()?;
+        trace.labels.meta("torch-reserved-peak-bytes")?.parse().ok()
+    };
+    keys.into_iter().filter_map(|key| Some((key.to_owned(), reserved(key)?))).collect()
+}
+
+/// Of milliseconds with two decimals; `None` where nothing is left of it.
+fn nanoseconds(milliseconds: f64) -> Option<u64> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
+    let nanoseconds = (milliseconds * 1e6).round() as u64;
+    (nanoseconds > 0).then_some(nanoseconds)
 }

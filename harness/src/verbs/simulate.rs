@@ -1,9 +1,7 @@
-//! `simulate`: online allocators over a trace.
+//! `simulate`: online allocators over a trace, or over several in turn.
 
-use std::time::{Duration, Instant};
-
-use planlab_dsa::{Backing, Bytes, Instance, OnlineAllocator, Simulated, Step, Usage};
-use planlab_solvers::online::{self, Entry, Requests, SimulationError, Simulator};
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, append_rows};
+use planlab_solvers::online::{self, Entry};
 use planlab_workloads::{Trace, glob, nearest};
 use serde_json::{Value, json};
 
@@ -12,46 +10,67 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
 use crate::planners::suggestion;
-use crate::quantity::{nanoseconds, seconds};
+use crate::quantity::seconds;
+use crate::simulation::{Order, Played, Stream, play};
 use crate::table::Table;
 use crate::view::{JSON_VERSION, percent};
 
-/// So many iterations are checked for overlaps before any is timed.
-const AUDITED: u32 = 2;
-
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = matching(&args.allocators)?;
-    let scratch = tempfile::tempdir()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
-    let requests = requests(&trace, args.until);
-    let mut table = Table::new(&[
-        "allocator",
-        "reserved peak",
-        "over requests",
-        "reserved end",
-        "device calls",
-        "search steps",
-        "time",
-        "per iteration",
-    ]);
-    let mut exit = Exit::Complete;
+    let traces = traces(args)?;
+    let stream = Stream::new(&traces, args.until);
+    let order = Order { rounds: args.iterations, capacity: args.capacity };
+    let mut table = Table::new(&HEAD);
+    let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
-        let played = play(&entry, &requests, args)?;
-        if let Some(error) = &played.out_of_memory {
-            note(&format!("{}: iteration {}: {error}", entry.key, played.iterations));
-            exit = Exit::Incomplete;
+        let played = play(&entry, &stream, order);
+        if played.status != ReplayStatus::Complete {
+            note(&format!("{}: propagation {}: {}", entry.key, played.samples.len().max(1), played.reason));
         }
         if output.json {
-            output.value(&played.object(&source.name, &entry, &requests, args))?;
+            output.value(&object(&played, &entry, &stream, args))?;
         }
-        table.row(played.row(&entry, &requests));
+        table.row(line(&played, &entry, &stream));
+        rows.push(played.row(&entry, &stream, order, ""));
     }
     if !output.json {
-        output.text(&(head(&source.name, &trace.instance, &requests) + &table.render()))?;
+        let samples = if args.samples { propagations(&rows) } else { String::new() };
+        output.text(&(head(&traces, &stream) + &table.render() + &samples))?;
     }
-    Ok(exit)
+    if let Some(folder) = &args.out {
+        append_rows(folder, &rows)?.iter().for_each(|notice| note(&notice.to_string()));
+    }
+    Ok(exit_of(&rows))
+}
+
+/// Memory that was handed out twice is worse than memory that ended.
+fn exit_of(rows: &[ReplayRow]) -> Exit {
+    if rows.iter().any(|row| row.status == ReplayStatus::Corrupt) {
+        Exit::Invalid
+    } else if rows.iter().any(|row| row.status != ReplayStatus::Complete) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
+    }
+}
+
+/// The traces that are named; standard input can be read once.
+fn traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
+    if args.traces.iter().filter(|trace| *trace == "-").count() > 1 {
+        return Err(Failure::usage("standard input can be read once, but - is named twice"));
+    }
+    if args.until.is_some() && args.traces.len() > 1 {
+        return Err(Failure::usage("--until is a step of one trace, but there are several"));
+    }
+    args.traces.iter().map(|argument| open(argument, args)).collect()
+}
+
+fn open(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure> {
+    let scratch = tempfile::tempdir()?;
+    let source = Source::resolve(argument, &args.reading, scratch.path())?;
+    let trace = input::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    Ok((source.name, trace))
 }
 
 /// The allocators that one of the globs matches, in the registry's order.
@@ -66,127 +85,105 @@ fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
     Ok(online::registry().iter().filter(is_wanted).copied().collect())
 }
 
-/// The requests of a trace, for what was asked for before sizes were rounded up.
-fn requests(trace: &Trace, until: Option<u32>) -> Requests {
-    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
-    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
-    let requests = Requests::new(&trace.instance).with_sizes(sizes);
-    match until {
-        Some(step) => requests.with_until(Step::new(step)),
-        None => requests,
-    }
+#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
+fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Value {
+    let (requested_peak, live_end) = stream.live();
+    let (usage, before) = (&played.usage, &played.before);
+    let iterations = played.samples.len().div_ceil(stream.keys.len());
+    json!({
+        "version": JSON_VERSION,
+        "workload": stream.name,
+        "sequence": stream.keys,
+        "allocator": entry.key,
+        "iterations": iterations,
+        "capacity": args.capacity,
+        "status": played.status.name(),
+        "reserved_peak": usage.reserved_peak,
+        "requested_peak": requested_peak,
+        "live_end": live_end,
+        "reserved_end": usage.reserved,
+        "device_allocations": usage.device_allocations,
+        "search_steps": usage.search_steps,
+        "requests": stream.count() * iterations as u64,
+        "seconds": played.total_ns() as f64 / 1e9,
+        "last": {
+            "device_allocations": usage.device_allocations - before.device_allocations,
+            "search_steps": usage.search_steps - before.search_steps,
+            "seconds": played.last_ns() as f64 / 1e9,
+        },
+        "propagations": played.samples.iter().map(sample).collect::<Vec<Value>>(),
+    })
 }
 
-/// What an allocator came to.
-struct Played {
-    usage: Usage,
-    /// What it had come to before the last iteration.
-    before: Usage,
-    iterations: u32,
-    total: Duration,
-    last: Duration,
-    out_of_memory: Option<SimulationError>,
+#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
+fn sample(sample: &ReplaySample) -> Value {
+    json!({
+        "reserved": sample.reserved,
+        "seconds": sample.wall_ns as f64 / 1e9,
+        "plans": sample.plans,
+        "planning_seconds": sample.planning_ns.map(|time| time as f64 / 1e9),
+    })
 }
 
-fn play(entry: &Entry, requests: &Requests, args: &SimulateArgs) -> Result<Played, Failure> {
-    audit(entry, requests, args)?;
-    let mut allocator = build(entry, args);
-    let mut simulator = Simulator::new(requests, allocator.as_mut());
-    let mut played = Played {
-        usage: Usage::default(),
-        before: Usage::default(),
-        iterations: 0,
-        total: Duration::ZERO,
-        last: Duration::ZERO,
-        out_of_memory: None,
+const HEAD: [&str; 8] = [
+    "allocator",
+    "reserved peak",
+    "over requests",
+    "reserved end",
+    "device calls",
+    "search steps",
+    "time",
+    "per iteration",
+];
+
+fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
+    let (requested_peak, _) = stream.live();
+    let usage = &played.usage;
+    let over = planlab_dsa::fragmentation(usage.reserved_peak, requested_peak);
+    let mark = match played.status {
+        ReplayStatus::Complete => String::new(),
+        status => format!(" ({})", status.name().replace('-', " ")),
     };
-    while played.iterations < args.iterations && played.out_of_memory.is_none() {
-        played.iterations += 1;
-        played.before = played.usage;
-        let start = Instant::now();
-        let end = simulator.run();
-        played.last = start.elapsed();
-        played.total += played.last;
-        played.usage = simulator.usage();
-        played.out_of_memory = lack(entry, end)?;
-    }
-    Ok(played)
+    vec![
+        format!("{}{mark}", entry.key),
+        usage.reserved_peak.to_string(),
+        percent(Some(over)),
+        usage.reserved.to_string(),
+        usage.device_allocations.to_string(),
+        usage.search_steps.to_string(),
+        seconds(played.total_ns()),
+        seconds(played.last_ns()),
+    ]
 }
 
-fn build(entry: &Entry, args: &SimulateArgs) -> Box<dyn OnlineAllocator> {
-    let device =
-        args.capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
-    let device: Box<dyn Backing> = Box::new(device);
-    entry.build(device)
-}
-
-/// Plays some iterations and checks that no live memory is handed out.
-fn audit(entry: &Entry, requests: &Requests, args: &SimulateArgs) -> Result<(), Failure> {
-    let mut allocator = build(entry, args);
-    let mut simulator = Simulator::new(requests, allocator.as_mut()).with_audit();
-    for _ in 0..args.iterations.min(AUDITED) {
-        if lack(entry, simulator.run())?.is_some() {
-            break;
+/// Every propagation of every allocator.
+fn propagations(rows: &[ReplayRow]) -> String {
+    let mut table = Table::new(&["allocator", "propagation", "reserved", "time", "plans", "planning so far"]);
+    for row in rows {
+        for (sample, number) in row.samples.iter().zip(1_u32..) {
+            let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            table.row([
+                row.contender.clone(),
+                number.to_string(),
+                or_dash(sample.reserved.map(|bytes| bytes.to_string())),
+                seconds(sample.wall_ns),
+                or_dash(sample.plans.map(|plans| plans.to_string())),
+                or_dash(sample.planning_ns.map(seconds)),
+            ]);
         }
     }
-    Ok(())
+    format!("\n{}", table.render())
 }
 
-/// The request that found no memory, if that is how it ended; all else is the allocator's fault.
-fn lack(entry: &Entry, end: Result<(), SimulationError>) -> Result<Option<SimulationError>, Failure> {
-    match end {
-        Ok(()) => Ok(None),
-        Err(error @ SimulationError::Alloc { .. }) => Ok(Some(error)),
-        Err(error) => Err(Failure::new(Exit::Invalid, format!("{}: {error}", entry.key))),
-    }
-}
-
-impl Played {
-    fn object(&self, workload: &str, entry: &Entry, requests: &Requests, args: &SimulateArgs) -> Value {
-        let (requested_peak, live_end) = requests.live();
-        let (usage, before) = (&self.usage, &self.before);
-        json!({
-            "version": JSON_VERSION,
-            "workload": workload,
-            "allocator": entry.key,
-            "iterations": self.iterations,
-            "capacity": args.capacity,
-            "status": if self.out_of_memory.is_some() { "out-of-memory" } else { "complete" },
-            "reserved_peak": usage.reserved_peak,
-            "requested_peak": requested_peak,
-            "live_end": live_end,
-            "reserved_end": usage.reserved,
-            "device_allocations": usage.device_allocations,
-            "search_steps": usage.search_steps,
-            "requests": requests.count() * u64::from(self.iterations),
-            "seconds": self.total.as_secs_f64(),
-            "last": {
-                "device_allocations": usage.device_allocations - before.device_allocations,
-                "search_steps": usage.search_steps - before.search_steps,
-                "seconds": self.last.as_secs_f64(),
-            },
-        })
-    }
-
-    fn row(&self, entry: &Entry, requests: &Requests) -> Vec<String> {
-        let (requested_peak, _) = requests.live();
-        let over = planlab_dsa::fragmentation(self.usage.reserved_peak, requested_peak);
-        let mark = if self.out_of_memory.is_some() { " (out of memory)" } else { "" };
-        vec![
-            format!("{}{mark}", entry.key),
-            self.usage.reserved_peak.to_string(),
-            percent(Some(over)),
-            self.usage.reserved.to_string(),
-            self.usage.device_allocations.to_string(),
-            self.usage.search_steps.to_string(),
-            seconds(nanoseconds(self.total)),
-            seconds(nanoseconds(self.last)),
-        ]
-    }
-}
-
-fn head(workload: &str, instance: &Instance, requests: &Requests) -> String {
-    let (peak, end) = requests.live();
-    let count = instance.len();
-    format!("{workload}: {count} buffers, at most {peak} bytes requested at once, {end} live at the end\n\n")
+fn head(traces: &[(String, Trace)], stream: &Stream) -> String {
+    let (peak, end) = stream.live();
+    let buffers: usize = traces.iter().map(|(_, trace)| trace.instance.len()).sum();
+    let several = match traces.len() {
+        1 => String::new(),
+        count => format!(" in {count} propagations"),
+    };
+    let name = &stream.name;
+    format!(
+        "{name}: {buffers} buffers{several}, at most {peak} bytes requested at once, {end} live at the end\n\n"
+    )
 }

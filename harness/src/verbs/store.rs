@@ -1,7 +1,8 @@
 //! `audit` and `merge`.
 
-use planlab_results::audit::{Finding, audit as audit_rows};
+use planlab_results::audit::{Finding, audit as audit_rows, audit_replays};
 use planlab_results::read_records;
+use planlab_results::replay::read_rows;
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
@@ -10,17 +11,18 @@ use crate::output::Output;
 use crate::view::JSON_VERSION;
 
 pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
-    let rows = read_records(&args.results)?;
-    #[cfg_attr(not(feature = "reports"), expect(unused_mut, reason = "plans are kept in full builds alone"))]
+    let (rows, replays) = (read_records(&args.results)?, read_rows(&args.results)?);
     let mut findings = audit_rows(&rows);
+    findings.extend(audit_replays(&replays));
     #[cfg(feature = "reports")]
     findings.extend(planlab_results::audit::audit_plans(&args.results, &rows)?);
     let object =
         |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
     let objects: Vec<Value> = findings.iter().map(object).collect();
-    let value = json!({ "version": JSON_VERSION, "rows": rows.len(), "findings": objects });
+    let value =
+        json!({ "version": JSON_VERSION, "rows": rows.len(), "replays": replays.len(), "findings": objects });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
-    text += &format!("{} rows, {} findings\n", rows.len(), findings.len());
+    text += &format!("{} rows, {} replays, {} findings\n", rows.len(), replays.len(), findings.len());
     output.put(&value, &text)?;
     Ok(match (findings.iter().any(Finding::is_refutation), findings.is_empty()) {
         (true, _) => Exit::Invalid,

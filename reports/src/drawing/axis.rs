@@ -109,6 +109,21 @@ impl Axis {
         let ticks = steps(step, high).map(|v| (v, percent_tick(v))).collect();
         Self { scale: Scale::Linear { low: 0.0, high }, ticks, title: title.into() }
     }
+
+    /// Shares below and above 0, which is always on it.
+    pub(crate) fn differences(title: impl Into<String>, low: f64, high: f64) -> Self {
+        let (low, high) = (low.min(0.0), high.max(0.0));
+        let step = round_step((high - low).max(0.01) / 5.0);
+        let (first, last) = ((low / step * 0.999).floor(), (high / step * 0.999).ceil());
+        let mut ticks = Vec::new();
+        let mut number = first;
+        while number <= last {
+            ticks.push((number * step, percent_tick(number * step)));
+            number += 1.0;
+        }
+        let high = if last > first { last } else { first + 1.0 };
+        Self { scale: Scale::Linear { low: first * step, high: high * step }, ticks, title: title.into() }
+    }
 }
 
 fn percent_tick(share: f64) -> String {
@@ -350,5 +365,7 @@ mod tests {
         assert_eq!(labels(Axis::shares_to("", 1.0)), "0 % | 20 % | 40 % | 60 % | 80 % | 100 %");
         assert_eq!(labels(Axis::shares_to("", 0.05)), "0 % | 1 % | 2 % | 3 % | 4 % | 5 %");
         assert_eq!(labels(Axis::shares("")), "0 % | 20 % | 40 % | 60 % | 80 % | 100 %");
+        assert_eq!(labels(Axis::differences("", -0.17, 0.02)), "-20 % | -15 % | -10 % | -5 % | 0 % | 5 %");
+        assert_eq!(labels(Axis::differences("", 0.0, 0.0)), "0 %");
     }
 }

@@ -18,6 +18,10 @@ use crate::table::Table;
 pub(crate) struct Tables {
     pub(crate) failures: Table,
     pub(crate) leaderboard: Table,
+    /// Online allocators, where there are any.
+    pub(crate) allocators: Option<Table>,
+    /// What was replayed, where something was.
+    pub(crate) replayed: Option<String>,
     pub(crate) pairs: Option<Table>,
     pub(crate) gaps_by_group: Table,
     pub(crate) statuses: Table,
@@ -39,12 +43,17 @@ pub(crate) fn body(
     Ok(html! {
         h1 { (title) }
         p { (summary(model)) }
+        @if let Some(replayed) = &tables.replayed { p { (replayed) } }
         h2 { "Unexplained failures" }
         (failures(findings, &tables.failures))
         h2 { "Leaderboard" }
         p.note { "By suite, with what was compared: " a href="boards.html" { "leaderboards" } "." }
         (tables.leaderboard.to_html(""))
         @if let Some(pairs) = &tables.pairs { (pairs.to_html("")) }
+        @if let Some(allocators) = &tables.allocators {
+            h3 { "Online allocators, beside the plans" }
+            (allocators.to_html(""))
+        }
         h2 { "Plots" }
         @for (drawing, caption) in figures {
             h3 { (drawing.title()) }

@@ -15,19 +15,16 @@ pub(crate) struct Origin {
     pub(crate) command: String,
     /// The records that it is made of.
     pub(crate) records: String,
+    /// File and name of the pages that are there for these records alone.
+    pub(crate) sections: Vec<(&'static str, &'static str)>,
 }
 
 /// A whole page; `root` leads from it to the report's folder.
 pub(crate) fn page(title: &str, root: &str, origin: &Origin, body: &Markup) -> String {
-    let links = [
-        ("index.html", "Summary"),
-        ("boards.html", "Suites"),
-        ("gaps.html", "Gaps"),
-        ("nets.html", "Nets"),
-        ("scale.html", "Scale"),
-        ("claims.html", "Claims"),
-        ("cells.html", "All cells"),
-    ];
+    let before =
+        [("index.html", "Summary"), ("boards.html", "Suites"), ("gaps.html", "Gaps"), ("nets.html", "Nets")];
+    let behind = [("scale.html", "Scale"), ("claims.html", "Claims"), ("cells.html", "All cells")];
+    let links = before.iter().chain(&origin.sections).chain(&behind);
     document(
         title,
         &html! {

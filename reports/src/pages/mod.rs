@@ -6,6 +6,7 @@ pub(crate) mod cells;
 pub(crate) mod claims;
 pub(crate) mod index;
 pub(crate) mod layout;
+pub(crate) mod replays;
 pub(crate) mod scale;
 pub(crate) mod show;
 pub(crate) mod tables;

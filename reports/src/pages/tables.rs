@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use planlab_results::audit::Finding;
+use planlab_results::replay::ReplayStatus;
 use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
 use planlab_results::{Record, Status};
 
 use crate::format::{count, count_real, nanoseconds, real};
 use crate::model::{Cell, Model};
+use crate::replays::Replays;
 use crate::table::{Column, Table, Value};
 
 /// 1 % keeps gaps of 0 from ruling a geometric mean.
@@ -16,7 +18,7 @@ pub(crate) const GAP_SHIFT: f64 = 0.01;
 pub(crate) const TIME_SHIFT: f64 = 1e6;
 
 /// Failures that call for an explanation, refutations first; rows that differ in the workload alone are one.
-pub(crate) fn failures(model: &Model, findings: &[Finding]) -> Table {
+pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -> Table {
     let mut table = Table::new(
         "failures",
         "Failures: planners that crashed, were killed, ran out of memory or gave a false answer, and rows \
@@ -60,6 +62,17 @@ pub(crate) fn failures(model: &Model, findings: &[Finding]) -> Table {
             Value::text(reason),
             Value::text(exit(first)),
             Value::text(last_line),
+        ]);
+    }
+    for case in replays.cases.iter().filter(|case| case.row().status == ReplayStatus::Failed) {
+        table.push(vec![
+            Value::text(format!("{} on {}", case.series.label, case.place().name())),
+            Value::text(case.row().status.name()),
+            Value::count(case.rows().len()),
+            Value::text(case.workload()),
+            Value::text(&case.row().reason),
+            Value::Missing,
+            Value::Missing,
         ]);
     }
     table

@@ -31,7 +31,7 @@ pub(crate) fn body(
     instance: Option<&Instance>,
     mapped: &[Mapped],
     baseline: &str,
-    cells: &Table,
+    (cells, allocators): (&Table, Option<&Table>),
 ) -> Result<Markup, ReportError> {
     let subject = &model.workloads[workload];
     let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
@@ -40,6 +40,10 @@ pub(crate) fn body(
         h1 { (subject.key) }
         (facts(&numbers(model, workload, instance)))
         (cells.to_html("../"))
+        @if let Some(allocators) = allocators {
+            h2 { "Online allocators" }
+            (allocators.to_html("../"))
+        }
         @if !mapped.is_empty() {
             h2 { "Placement maps" }
             p.note {

@@ -14,6 +14,8 @@ pub(crate) struct Part {
     pub(crate) tip: String,
     /// Written above the bar where the bar leaves the frame.
     pub(crate) label: String,
+    /// The interval of its end, where that is measured.
+    pub(crate) interval: Option<(f64, f64)>,
 }
 
 /// What stands over one batch: bars beside each other, each of parts one above the other, and a tick across
@@ -30,12 +32,13 @@ pub(crate) struct Slot {
 }
 
 const LEAST: f64 = 30.0;
+const BAR: f64 = 9.0;
 const MOST: f64 = 110.0;
 const BETWEEN: f64 = 16.0;
 
-/// The width that a net's batches need, in pixels: for their bars and for all names.
-pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>) -> f64 {
-    let (mut slots, mut widest) = (0, LEAST);
+/// The width that a net's batches need, in pixels: for so many bars each and for all names.
+pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars: usize) -> f64 {
+    let (mut slots, mut widest) = (0, LEAST.max(BAR * count_real(bars)));
     for name in names {
         slots += 1;
         let words = name.split(' ').map(|word| text_width(word, 11.0) + 6.0);
@@ -47,9 +50,10 @@ pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>) -> f
 /// Draws the slots side by side, with room between groups, and names them below the frame.
 pub(crate) fn draw(drawing: &mut Drawing, frame: &Frame, slots: &[Slot]) {
     let groups: Vec<&[Slot]> = slots.chunk_by(|a, b| a.group == b.group).collect();
+    let bars = slots.iter().map(|slot| slot.bars.len()).max().unwrap_or(0);
     let widths: Vec<f64> = groups
         .iter()
-        .map(|group| needed(&group[0].group, group.iter().map(|slot| slot.name.as_str())))
+        .map(|group| needed(&group[0].group, group.iter().map(|slot| slot.name.as_str()), bars))
         .collect();
     let stretch = ((frame.right - frame.left) / widths.iter().sum::<f64>().max(1.0)).min(3.0);
     let mut left = frame.left;
@@ -72,6 +76,7 @@ fn draw_slot(drawing: &mut Drawing, frame: &Frame, slot: &Slot, (x, unit): (f64,
     for bar in &slot.bars {
         for part in bar.iter().filter(|part| part.to > part.from) {
             draw_part(drawing, frame, part, (left, width));
+            draw_interval(drawing, frame, part, left + (width - 1.0) / 2.0);
         }
         left += width;
     }
@@ -83,6 +88,16 @@ fn draw_slot(drawing: &mut Drawing, frame: &Frame, slot: &Slot, (x, unit): (f64,
     for (word, line) in slot.name.split(' ').zip(0_u32..) {
         let at = (x + unit / 2.0, frame.bottom + 11.0 + 12.0 * f64::from(line));
         drawing.text_of(at, word, Anchor::Middle, 11.0, Ink::Muted);
+    }
+}
+
+/// The interval of a bar's end: a line with a cap at each end.
+fn draw_interval(drawing: &mut Drawing, frame: &Frame, part: &Part, x: f64) {
+    let Some((low, high)) = part.interval else { return };
+    let (bottom, top) = (frame.up(low).min(frame.bottom), frame.up(high).max(frame.top));
+    drawing.line([(x, bottom), (x, top)], Ink::Text, 1.0);
+    for y in [bottom, top] {
+        drawing.line([(x - 2.5, y), (x + 2.5, y)], Ink::Text, 1.0);
     }
 }
 

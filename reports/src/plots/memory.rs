@@ -27,8 +27,16 @@ pub(crate) const WIDTH: f64 = 768.0;
 
 const PARAMETERS: Rgb = [0xb8, 0xbf, 0xc7];
 
+/// What the bars are called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) pool: &'a str,
+    pub(crate) planner: &'a str,
+}
+
 /// Draws the bars; `None` where there are no nets.
-pub(crate) fn plot(title: &str, planner: &str, nets: &[NetMemory]) -> Option<Drawing> {
+pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     let top = |net: &NetMemory, parts: &[Option<u64>]| {
         net.parameters.unwrap_or(0) + parts.iter().copied().flatten().max().unwrap_or(0)
     };
@@ -38,17 +46,17 @@ pub(crate) fn plot(title: &str, planner: &str, nets: &[NetMemory]) -> Option<Dra
     let most = all.min(reused.saturating_add(reused / 2));
     let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
     let y = Axis::bytes("memory", real(most));
-    let mut drawing = Drawing::new(title, 1060, 400);
+    let mut drawing = Drawing::new(names.title, 1060, 400);
     let frame = Frame { left: 92.0, top: 22.0, right: WIDTH + 92.0, bottom: 346.0, x, y };
     frame.draw(&mut drawing);
-    let slots: Vec<Slot> = nets.iter().map(|net| slot(net, planner)).collect();
+    let slots: Vec<Slot> = nets.iter().map(|net| slot(net, names)).collect();
     draw(&mut drawing, &frame, &slots);
     let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
     let mut entries = vec![entry(GRAY, "no reuse")];
     if nets.iter().any(|net| net.pool.is_some()) {
-        entries.push(entry(ORANGE, "framework's pool"));
+        entries.push(entry(ORANGE, names.pool));
     }
-    entries.push(entry(BLUE, planner));
+    entries.push(entry(BLUE, names.planner));
     entries.push(Entry {
         key: Key::Line { dashed: false },
         color: [0x22, 0x26, 0x2b],
@@ -61,7 +69,7 @@ pub(crate) fn plot(title: &str, planner: &str, nets: &[NetMemory]) -> Option<Dra
     Some(drawing)
 }
 
-fn slot(net: &NetMemory, planner: &str) -> Slot {
+fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
     let kept = net.parameters.unwrap_or(0);
     let bar = |value: Option<u64>, color, what: &str| {
         value.map(|value| {
@@ -72,21 +80,20 @@ fn slot(net: &NetMemory, planner: &str) -> Slot {
                 color,
                 tip: format!("{name}: {what}: {}", bytes(value)),
                 label: bytes(kept + value),
+                interval: None,
             }];
             if kept > 0 {
                 let tip = format!("{name}: kept over all iterations: {}", bytes(kept));
-                parts.insert(
-                    0,
-                    Part { from: 0.0, to: real(kept), color: PARAMETERS, tip, label: String::new() },
-                );
+                let (to, label) = (real(kept), String::new());
+                parts.insert(0, Part { from: 0.0, to, color: PARAMETERS, tip, label, interval: None });
             }
             parts
         })
     };
     let bars = [
         bar(net.network_wise, GRAY, "no reuse"),
-        bar(net.pool, ORANGE, "framework's pool"),
-        bar(net.height, BLUE, planner),
+        bar(net.pool, ORANGE, names.pool),
+        bar(net.height, BLUE, names.planner),
     ];
     Slot {
         group: net.net.clone(),
@@ -100,6 +107,8 @@ fn slot(net: &NetMemory, planner: &str) -> Slot {
 mod tests {
     use super::*;
 
+    const NAMES: Names<'_> = Names { title: "Memory", pool: "framework's pool", planner: "best-fit" };
+
     #[test]
     fn a_bar_far_above_the_others_is_cut_off_and_keeps_its_value() {
         let net = NetMemory {
@@ -111,7 +120,7 @@ mod tests {
             height: Some(1 << 20),
             load: 1 << 20,
         };
-        let svg = plot("Memory", "best-fit", &[net]).expect("drawn").to_inline_svg().expect("writes");
+        let svg = plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
         assert!(svg.contains(">10.0 GiB<") && svg.contains(">1 MiB<"), "{svg}");
         assert!(!svg.contains("y=\"-"), "nothing lies above the picture");
     }
@@ -127,13 +136,13 @@ mod tests {
             height: Some(50),
             load: 50,
         };
-        let slot = slot(&net, "best-fit");
+        let slot = slot(&net, NAMES);
         assert_eq!(slot.bars.len(), 2);
         let ends: Vec<(f64, f64)> = slot.bars[0].iter().map(|part| (part.from, part.to)).collect();
         assert_eq!(ends, [(0.0, 100.0), (100.0, 400.0)]);
         assert_eq!(slot.mark, Some(150.0));
-        let svg = plot("Memory", "best-fit", &[net]).expect("drawn").to_inline_svg().expect("writes");
+        let svg = plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
         assert!(svg.contains("alexnet b32: best-fit: 50 B") && !svg.contains("pool"), "{svg}");
-        assert!(plot("Memory", "best-fit", &[]).is_none());
+        assert!(plot(NAMES, &[]).is_none());
     }
 }

@@ -2,10 +2,12 @@
 
 pub(crate) mod bars;
 pub(crate) mod gap;
+pub(crate) mod lines;
 mod load;
 pub(crate) mod memory;
 pub(crate) mod profile;
 mod sizes;
+pub(crate) mod strip;
 pub(crate) mod time;
 
 pub use load::load_curve_plot;

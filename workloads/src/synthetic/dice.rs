@@ -4,11 +4,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// A seeded source of whole numbers. No floating point: logarithms differ between machines.
-pub(super) struct Dice(ChaCha8Rng);
+pub(crate) struct Dice(ChaCha8Rng);
 
 impl Dice {
     /// Numbers of their own for each seed and family.
-    pub(super) fn new(seed: u64, family: &str) -> Self {
+    pub(crate) fn new(seed: u64, family: &str) -> Self {
         // FNV-1a, so that families with one seed do not share their numbers.
         let name = family.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -20,13 +20,13 @@ impl Dice {
     }
 
     /// A number below `limit`, which is not 0.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         let scaled = u128::from(self.0.next_u64()) * u128::from(limit);
         u64::try_from(scaled >> 64).expect("below the limit")
     }
 
     /// A number from `low` to `high`, both included.
-    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 

@@ -15,7 +15,7 @@
 
 pub mod adversary;
 pub mod chain;
-mod dice;
+pub(crate) mod dice;
 pub mod guillotine;
 pub mod lstm;
 pub mod multi_stream;

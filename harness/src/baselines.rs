@@ -1,0 +1,153 @@
+//! The online allocators of a suite: each is played on each workload, and has its row beside those of the planners.
+//!
+//! They are the lab's own and quick, so they are played in this process, over simulated memory, one at a time. A
+//! propagation is played five times from an empty pool; a whole process once, up to the step at which the real pool
+//! was read, where that is known.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use planlab_dsa::CancelToken;
+use planlab_results::StoreError;
+use planlab_results::replay::{ReplayRow, ReplayStatus, append_rows, read_rows};
+use planlab_solvers::online::Entry;
+use planlab_workloads::expected;
+
+use crate::bench::{in_shard, progress};
+use crate::cli::Retry;
+use crate::exit::Failure;
+use crate::input::{self, Source};
+use crate::output::note;
+use crate::provenance;
+use crate::simulation::{Order, Stream, cell, play};
+
+/// Propagations of a workload.
+const PROPAGATIONS: u32 = 5;
+
+/// What is asked for.
+pub(crate) struct Baselines<'a> {
+    pub(crate) suite: &'a str,
+    /// The allocators of each workload.
+    pub(crate) tasks: &'a [(Source, Vec<Entry>)],
+    pub(crate) shard: Option<(u64, u64)>,
+    pub(crate) retry: Option<Retry>,
+    /// The folder of the results.
+    pub(crate) out: &'a Path,
+}
+
+/// What it came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// The rows of all that was asked for, those of earlier runs included.
+    pub(crate) rows: Vec<ReplayRow>,
+    /// How many of them were played now.
+    pub(crate) ran: usize,
+    /// Workloads that could not be read, and why.
+    pub(crate) unreadable: Vec<(String, String)>,
+}
+
+impl Baselines<'_> {
+    /// Plays what has no row yet, workload by workload. `on_row` sees each row as it comes, old ones too.
+    ///
+    /// # Errors
+    ///
+    /// Where the folder of the results cannot be written, or a row in it is damaged.
+    pub(crate) fn run(&self, cancel: &CancelToken, on_row: &dyn Fn(&ReplayRow)) -> Result<Tally, Failure> {
+        let known = self.known()?;
+        let mut tally = Tally::default();
+        let bar = progress(self.tasks.iter().map(|(_, entries)| entries.len() as u64).sum(), "allocators");
+        for (source, entries) in self.tasks {
+            if cancel.is_cancelled() {
+                break;
+            }
+            bar.set_message(source.name.clone());
+            match stream(source) {
+                Ok((stream, order)) => self.perform(&stream, order, entries, &known, &mut tally, on_row)?,
+                Err(failure) => {
+                    tally.unreadable.push((source.name.clone(), format!("{:#}", failure.error)));
+                }
+            }
+            bar.inc(entries.len() as u64);
+        }
+        bar.finish_and_clear();
+        Ok(tally)
+    }
+
+    /// The allocators that are still to be played, each with its workload.
+    ///
+    /// # Errors
+    ///
+    /// Where a workload cannot be read, or a row is damaged.
+    pub(crate) fn left(&self) -> Result<Vec<(String, &'static str)>, Failure> {
+        let known = self.known()?;
+        let mut left = Vec::new();
+        for (source, entries) in self.tasks {
+            let (stream, order) = stream(source)?;
+            let due = entries.iter().filter(|entry| self.is_due(&cell(entry.key, &stream, order), &known));
+            left.extend(due.map(|entry| (source.name.clone(), entry.key)));
+        }
+        Ok(left)
+    }
+
+    /// The rows that are there, by cell.
+    fn known(&self) -> Result<BTreeMap<String, ReplayRow>, StoreError> {
+        if !self.out.exists() {
+            return Ok(BTreeMap::new());
+        }
+        Ok(read_rows(self.out)?.into_iter().map(|row| (row.cell.clone(), row)).collect())
+    }
+
+    /// Whether it is this shard's, and has no row that counts: one of this build, which need not be tried again.
+    fn is_due(&self, cell: &str, known: &BTreeMap<String, ReplayRow>) -> bool {
+        in_shard(cell, self.shard) && known.get(cell).is_none_or(|row| !self.is_served(row))
+    }
+
+    fn is_served(&self, row: &ReplayRow) -> bool {
+        let has_failed = matches!(row.status, ReplayStatus::Corrupt | ReplayStatus::Failed);
+        let is_retried = self.retry == Some(Retry::Failed) && has_failed;
+        !is_retried && row.provenance.flags == provenance::here(1).flags
+    }
+
+    fn perform(
+        &self,
+        stream: &Stream,
+        order: Order,
+        entries: &[Entry],
+        known: &BTreeMap<String, ReplayRow>,
+        tally: &mut Tally,
+        on_row: &dyn Fn(&ReplayRow),
+    ) -> Result<(), Failure> {
+        let mut rows = Vec::new();
+        for entry in entries {
+            let key = cell(entry.key, stream, order);
+            match known.get(&key) {
+                _ if self.is_due(&key, known) => {
+                    rows.push(play(entry, stream, order).row(entry, stream, order, self.suite));
+                }
+                Some(row) => {
+                    on_row(row);
+                    tally.rows.push(row.clone());
+                }
+                None => {}
+            }
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        append_rows(self.out, &rows)?.iter().for_each(|notice| note(&notice.to_string()));
+        rows.iter().for_each(on_row);
+        tally.ran += rows.len();
+        tally.rows.extend(rows);
+        Ok(())
+    }
+}
+
+/// A workload, and how often it is played.
+fn stream(source: &Source) -> Result<(Stream, Order), Failure> {
+    let trace = input::open(source)?;
+    let is_process = source.name.contains("/process/");
+    let process = expected::expected().process(&source.name);
+    let until = process.and_then(|process| u32::try_from(process.before_step).ok());
+    let rounds = if is_process { 1 } else { PROPAGATIONS };
+    Ok((Stream::new(&[(source.name.clone(), trace)], until), Order { rounds, capacity: None }))
+}

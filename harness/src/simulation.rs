@@ -1,0 +1,330 @@
+//! Propagations, one after another, on an online allocator over simulated memory.
+
+use std::time::Instant;
+
+use planlab_dsa::{AllocError, Backing, Bytes, Digest, OnlineAllocator, Simulated, Step, Usage};
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_solvers::online::{Entry, Requests, SimulationError, Simulator};
+use planlab_workloads::{Trace, expected};
+use serde_json::json;
+
+use crate::provenance;
+use crate::quantity::nanoseconds;
+use crate::runner::now_ns;
+
+/// So many rounds are checked for overlaps before any is timed.
+const AUDITED: u32 = 2;
+
+/// Traces that are played in turn, each of them one propagation.
+pub(crate) struct Stream {
+    /// What the traces' names share.
+    pub(crate) name: String,
+    /// The names of the traces in their order.
+    pub(crate) keys: Vec<String>,
+    /// The instance's digest; of several, the digest of theirs.
+    instance: Digest,
+    /// Digest of what is asked for.
+    calls: Digest,
+    requests: Vec<Requests>,
+}
+
+/// What is done with a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// How often the stream is played.
+    pub(crate) rounds: u32,
+    /// Memory of the device, bytes; unlimited, if not said.
+    pub(crate) capacity: Option<u64>,
+}
+
+/// What an allocator came to.
+pub(crate) struct Played {
+    pub(crate) usage: Usage,
+    /// What it had come to before the last propagation.
+    pub(crate) before: Usage,
+    /// The propagations that were begun.
+    pub(crate) samples: Vec<ReplaySample>,
+    pub(crate) status: ReplayStatus,
+    /// What went wrong, where something did.
+    pub(crate) reason: String,
+    started_ns: u64,
+}
+
+/// The requests of a trace, for what was asked for before sizes were rounded up.
+pub(crate) fn requests(trace: &Trace, until: Option<u32>) -> Requests {
+    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
+    let requests = Requests::new(&trace.instance).with_sizes(sizes);
+    match until {
+        Some(step) => requests.with_until(Step::new(step)),
+        None => requests,
+    }
+}
+
+impl Stream {
+    /// The traces in their order, each with its name.
+    pub(crate) fn new(traces: &[(String, Trace)], until: Option<u32>) -> Self {
+        let keys: Vec<String> = traces.iter().map(|(key, _)| key.clone()).collect();
+        let requests: Vec<Requests> = traces.iter().map(|(_, trace)| requests(trace, until)).collect();
+        let digests: Vec<Digest> = traces.iter().map(|(_, trace)| trace.instance.digest()).collect();
+        let instance = match digests.as_slice() {
+            [one] => *one,
+            several => Digest::of_bytes(json!(several).to_string().as_bytes()),
+        };
+        let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
+        let calls = Digest::of_bytes(json!([instance, sizes, until]).to_string().as_bytes());
+        Self { name: shared(&keys), keys, instance, calls, requests }
+    }
+
+    /// Requests of all its propagations together.
+    pub(crate) fn count(&self) -> u64 {
+        self.requests.iter().map(Requests::count).sum()
+    }
+
+    /// The most bytes of requests live at once, and those that are live at the end of the last propagation.
+    pub(crate) fn live(&self) -> (Bytes, Bytes) {
+        let live = || self.requests.iter().map(Requests::live);
+        let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
+        (peak, live().last().map(|(_, end)| end).unwrap_or_default())
+    }
+
+    /// The propagations of so many rounds.
+    fn propagations(&self, rounds: u32) -> impl Iterator<Item = &Requests> {
+        (0..rounds).flat_map(move |_| &self.requests)
+    }
+}
+
+/// The name, or of several the segments at their start that all have.
+fn shared(names: &[String]) -> String {
+    let Some((first, rest)) = names.split_first() else { return String::new() };
+    let segments: Vec<&str> = first.split('/').collect();
+    let common = |name: &String| name.split('/').zip(&segments).take_while(|(a, b)| a == *b).count();
+    match rest.iter().map(common).min() {
+        None => first.clone(),
+        Some(0) => "several".to_owned(),
+        Some(count) => segments[..count.min(segments.len())].join("/"),
+    }
+}
+
+/// The key of what is played: the row of a repetition of it is served from the store.
+pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
+    let parts = json!({
+        "schema": REPLAY_SCHEMA,
+        "calls": stream.calls,
+        "contender": allocator,
+        "version": planlab_solvers::SOURCE_DIGEST,
+        "device": "simulated",
+        "work": ReplayWork::None,
+        "threads": 1,
+        "capacity": order.capacity,
+        "rounds": order.rounds,
+    });
+    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+}
+
+/// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed.
+pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
+    let mut played = Played {
+        usage: Usage::default(),
+        before: Usage::default(),
+        samples: Vec::new(),
+        status: ReplayStatus::Complete,
+        reason: String::new(),
+        started_ns: now_ns(),
+    };
+    if let Some(error) = audit(entry, stream, order) {
+        played.end(&error);
+        return played;
+    }
+    let mut allocator = build(entry, order.capacity);
+    let total = stream.requests.len() * order.rounds as usize;
+    for (requests, number) in stream.propagations(order.rounds).zip(1..) {
+        if let Err(error) = played.propagate(allocator.as_mut(), requests, number == total) {
+            played.end(&error);
+            break;
+        }
+    }
+    played
+}
+
+fn build(entry: &Entry, capacity: Option<u64>) -> Box<dyn OnlineAllocator> {
+    let device = capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
+    let device: Box<dyn Backing> = Box::new(device);
+    entry.build(device)
+}
+
+/// The fault of the allocator that some rounds show; that memory ends is none.
+fn audit(entry: &Entry, stream: &Stream, order: Order) -> Option<SimulationError> {
+    let mut allocator = build(entry, order.capacity);
+    for requests in stream.propagations(order.rounds.min(AUDITED)) {
+        let mut simulator = Simulator::new(requests, allocator.as_mut()).with_audit();
+        match simulator.run().and_then(|()| simulator.finish()) {
+            Ok(()) => {}
+            Err(SimulationError::Alloc { .. }) => return None,
+            Err(error) => return Some(error),
+        }
+    }
+    None
+}
+
+impl Played {
+    /// Plays one propagation more. What it leaves live is freed before the next one, unless it is the last.
+    fn propagate(
+        &mut self,
+        allocator: &mut dyn OnlineAllocator,
+        requests: &Requests,
+        is_last: bool,
+    ) -> Result<(), SimulationError> {
+        let mut simulator = Simulator::new(requests, allocator);
+        let start = Instant::now();
+        let end = simulator.run();
+        let usage = simulator.usage();
+        let end = if is_last { end } else { end.and_then(|()| simulator.finish()) };
+        let wall = start.elapsed();
+        let planning = allocator.planning();
+        self.before = std::mem::replace(&mut self.usage, usage);
+        self.samples.push(ReplaySample {
+            propagations: 1,
+            wall_ns: nanoseconds(wall),
+            reserved: Some(usage.reserved.get()),
+            plans: planning.map(|planning| planning.plans),
+            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            ..ReplaySample::default()
+        });
+        end
+    }
+
+    fn end(&mut self, error: &SimulationError) {
+        self.status = match error {
+            SimulationError::Alloc { error: AllocError::OutOfMemory { .. }, .. } => ReplayStatus::OutOfMemory,
+            SimulationError::Alloc { .. } => ReplayStatus::Unavailable,
+            _ => ReplayStatus::Corrupt,
+        };
+        self.reason = error.to_string();
+    }
+
+    /// Wall time of all propagations, nanoseconds.
+    pub(crate) fn total_ns(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.wall_ns).sum()
+    }
+
+    /// Wall time of the last propagation, nanoseconds.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.samples.last().map_or(0, |sample| sample.wall_ns)
+    }
+
+    /// The row of it.
+    pub(crate) fn row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
+        let (requested_peak, _) = stream.live();
+        let retained = stream.keys.first().and_then(|key| expected::retained(key));
+        ReplayRow {
+            schema: REPLAY_SCHEMA,
+            cell: cell(entry.key, stream, order),
+            repetition: 0,
+            suite: suite.to_owned(),
+            workload: stream.name.clone(),
+            sequence: if stream.keys.len() > 1 { stream.keys.clone() } else { Vec::new() },
+            instance: stream.instance.to_string(),
+            requests: stream.count(),
+            contender: entry.key.to_owned(),
+            planner: (entry.key == "profile-guided").then(|| "best-fit".to_owned()),
+            plan: None,
+            device: "simulated".to_owned(),
+            device_name: String::new(),
+            work: ReplayWork::None,
+            threads: 1,
+            capacity: order.capacity,
+            status: self.status,
+            reason: self.reason,
+            warm_up: 0,
+            is_steady: is_steady(&self.samples),
+            alloc: None,
+            free: None,
+            requested_peak: requested_peak.get(),
+            retained: retained.map(Bytes::get),
+            reserved_peak: self.usage.reserved_peak.get(),
+            used_peak: None,
+            physical_peak: None,
+            device_allocations: self.usage.device_allocations,
+            search_steps: self.usage.search_steps - self.before.search_steps,
+            lock_wait_ns: None,
+            started_ns: self.started_ns,
+            provenance: provenance::here(1),
+            samples: self.samples,
+        }
+    }
+}
+
+/// Whether the last two propagations ended with the same bytes reserved.
+fn is_steady(samples: &[ReplaySample]) -> bool {
+    matches!(samples, [.., before, last] if before.reserved == last.reserved)
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_solvers::online::allocator;
+    use planlab_workloads::Catalog;
+
+    use super::*;
+
+    fn stream(keys: &[&str]) -> Stream {
+        let load = |key: &&str| ((*key).to_owned(), Catalog::new(None).load(key).expect("a workload"));
+        Stream::new(&keys.iter().map(load).collect::<Vec<_>>(), None)
+    }
+
+    fn row(key: &str, stream: &Stream, order: Order) -> ReplayRow {
+        let entry = allocator(key).expect("registered");
+        play(&entry, stream, order).row(&entry, stream, order, "")
+    }
+
+    #[test]
+    fn names_share_their_first_segments() {
+        let of = |names: &[&str]| shared(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["a/b/c", "a/b/d"]), "a/b");
+        assert_eq!(of(&["a/b/c", "a/b"]), "a/b");
+        assert_eq!((of(&["a/b"]).as_str(), of(&["a/bc", "a/b"]).as_str()), ("a/b", "a"));
+        assert_eq!(of(&["a/b", "c/b"]), "several");
+    }
+
+    #[test]
+    fn a_row_has_each_propagation_and_what_the_net_keeps() {
+        let alexnet = stream(&["chainer/alexnet/train/b32"]);
+        let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, capacity: None });
+        assert_eq!((row.status, row.samples.len(), row.is_steady), (ReplayStatus::Complete, 5, true));
+        assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
+        assert_eq!(row.retained, Some(748_544_000));
+        assert!(row.sequence.is_empty() && row.samples.iter().all(|sample| sample.plans.is_none()));
+    }
+
+    #[test]
+    fn a_stream_of_sentences_is_planned_anew_where_they_differ() {
+        let keys = [0, 1, 2, 9].map(|n| format!("chainer/seq2seq/train/b32/iteration{n}"));
+        let stream = stream(&keys.each_ref().map(String::as_str));
+        let row = row("profile-guided", &stream, Order { rounds: 2, capacity: None });
+        assert_eq!((row.workload.as_str(), row.sequence.len()), ("chainer/seq2seq/train/b32", 4));
+        assert_eq!((row.requests, row.samples.len()), (stream.count(), 8));
+        let plans: Vec<u64> = row.samples.iter().filter_map(|sample| sample.plans).collect();
+        assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
+        assert!(row.samples[7].planning_ns > row.samples[0].planning_ns);
+    }
+
+    #[test]
+    fn the_cell_is_what_is_played_and_memory_may_end() {
+        let (one, other) = (stream(&["chainer/alexnet/infer/b1"]), stream(&["chainer/googlenet/infer/b1"]));
+        let order = Order { rounds: 5, capacity: None };
+        let key = cell("cupy1-pool", &one, order);
+        let less = Order { capacity: Some(1 << 20), ..order };
+        for another in [
+            cell("cupy2rc1-pool", &one, order),
+            cell("cupy1-pool", &other, order),
+            cell("cupy1-pool", &one, less),
+            cell("cupy1-pool", &one, Order { rounds: 4, ..order }),
+        ] {
+            assert_ne!(another, key);
+        }
+        let row = row("cupy1-pool", &one, less);
+        assert_eq!((row.status, row.capacity), (ReplayStatus::OutOfMemory, less.capacity));
+        assert_eq!(row.cell, cell("cupy1-pool", &one, less));
+        assert!(row.reason.contains("out of memory") && !row.is_steady, "{}", row.reason);
+    }
+}

@@ -1,0 +1,395 @@
+//! Memory by net, batch and allocator, with what is kept over all iterations apart.
+
+use planlab_results::replay::ReplayStatus;
+
+use super::{Piece, Section, Sources};
+use crate::format::{bytes, percent, real};
+use crate::model::{NetKey, natural};
+use crate::nets::{NetPart, parts};
+use crate::paper::{Published, Quantity, published};
+use crate::plots::memory::{self, Names, NetMemory};
+use crate::replays::Case;
+use crate::table::{Column, Table, Value};
+
+/// Bars for each batch.
+const BARS: usize = 3;
+
+/// The memory of a net's propagation, bytes.
+struct Net<'a> {
+    workload: &'a str,
+    key: NetKey,
+    /// What is kept over all iterations: parameters, in training their gradients and the optimizer's state too.
+    kept: Option<u64>,
+    /// Without any reuse.
+    network_wise: Option<u64>,
+    /// What the framework's own pool reserves over propagations.
+    pool: Option<u64>,
+    /// What it holds in the end of a whole process, with what is kept.
+    process: Option<u64>,
+    planned: Option<u64>,
+    /// The most bytes requested at once.
+    requested: u64,
+}
+
+impl Net<'_> {
+    fn kept(&self) -> u64 {
+        self.kept.unwrap_or(0)
+    }
+
+    /// What the pool holds, with what is kept.
+    fn pool_total(&self) -> Option<u64> {
+        self.process.or_else(|| Some(self.kept() + self.pool?))
+    }
+
+    fn planned_total(&self) -> Option<u64> {
+        Some(self.kept() + self.planned?)
+    }
+
+    fn network_wise_total(&self) -> Option<u64> {
+        Some(self.kept() + self.network_wise?)
+    }
+
+    /// The share of the pool's bytes that the plan does without.
+    fn reduction(&self) -> Option<f64> {
+        saved(self.pool_total()?, self.planned_total()?)
+    }
+
+    /// The same of what is not kept alone.
+    fn propagation_reduction(&self) -> Option<f64> {
+        saved(self.pool?, self.planned?)
+    }
+
+    /// A figure that the paper gives; its figures have what is kept in them.
+    fn figure(&self, quantity: Quantity) -> Option<f64> {
+        self.kept?;
+        match quantity {
+            Quantity::NetworkWise => self.network_wise_total().map(real),
+            Quantity::Pool => self.pool_total().map(real),
+            Quantity::Reduction => self.reduction(),
+        }
+    }
+}
+
+fn saved(before: u64, after: u64) -> Option<f64> {
+    (before > 0).then(|| 1.0 - real(after) / real(before))
+}
+
+/// The pool of the framework that a workload was recorded from.
+fn own_pool(route: &str) -> &'static str {
+    match route {
+        "chainer" => "cupy2rc1-pool",
+        _ => "pytorch-caching",
+    }
+}
+
+/// The page; `None` without an allocator on a net.
+pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section> {
+    let nets = nets(sources);
+    let mut pieces = vec![Piece::Text(
+        "What a net takes on the device: without any reuse (network-wise), with the pool of its own framework, and \
+         planned ahead. The pools are the lab's own implementations over simulated memory, from the rows of this \
+         report; what is kept over all iterations is not planned and stands apart."
+            .to_owned(),
+    )];
+    pieces.extend(figures(&nets));
+    if !nets.is_empty() {
+        pieces.push(Piece::Table(by_net(sources, &nets, pages)));
+    }
+    let compared = beside_published(&nets);
+    if !compared.rows.is_empty() {
+        pieces.push(Piece::Heading("Beside the published figures".to_owned()));
+        pieces.push(Piece::Table(compared));
+    }
+    if let Some(all) = all_pools(sources, pages) {
+        pieces.push(Piece::Heading("All allocators".to_owned()));
+        pieces.push(Piece::Table(all));
+    }
+    for (heading, table) in [("By capacity", limited(sources)), ("On real memory", physical(sources))] {
+        if !table.rows.is_empty() {
+            pieces.push(Piece::Heading(heading.to_owned()));
+            pieces.push(Piece::Table(table));
+        }
+    }
+    let title = "Memory by net, batch and allocator";
+    (pieces.len() > 1).then_some(Section { file: "memory.html", name: "Memory", title, pieces })
+}
+
+/// The nets that some allocator was played on, over simulated memory.
+fn nets<'a>(sources: &Sources<'a>) -> Vec<Net<'a>> {
+    let mut workloads: Vec<&str> = sources.replays.simulated().map(Case::workload).collect();
+    workloads.sort_unstable_by(|a, b| natural(a, b));
+    workloads.dedup();
+    workloads.into_iter().filter_map(|workload| net(sources, workload)).collect()
+}
+
+fn net<'a>(sources: &Sources<'a>, workload: &'a str) -> Option<Net<'a>> {
+    let key = NetKey::parse(workload)?;
+    let pool = own_pool(&key.route);
+    let served = |contender: &str| sources.replays.served(workload, contender);
+    let any = sources.replays.simulated().find(|case| case.workload() == workload)?.row();
+    let totals = sources.totals.get(workload).copied().unwrap_or_default();
+    Some(Net {
+        workload,
+        kept: totals.parameters.or(any.retained),
+        network_wise: served("network-wise").map(|case| case.row().reserved_peak),
+        pool: served(pool).map(|case| case.row().reserved_peak),
+        process: process_of(sources, &key, pool),
+        planned: planned(sources, workload),
+        requested: any.requested_peak,
+        key,
+    })
+}
+
+/// What the pool held after a whole process of the net at this batch; of a net in training alone.
+fn process_of(sources: &Sources<'_>, key: &NetKey, pool: &str) -> Option<u64> {
+    // A variant is one iteration of several that differ.
+    if key.mode != "train" || key.batch.contains(' ') {
+        return None;
+    }
+    let process = format!("{}/{}/process/{}", key.route, key.net, key.batch);
+    sources.replays.served(&process, pool).map(|case| case.row().reserved_peak)
+}
+
+/// What profile-guided allocation settles at; where it was not played, the height of the baseline's plan.
+fn planned(sources: &Sources<'_>, workload: &str) -> Option<u64> {
+    let settled = sources.replays.served(workload, "profile-guided").and_then(Case::settled);
+    settled.or_else(|| {
+        let model = sources.model;
+        let planner = model.planners.iter().position(|planner| planner.label == sources.baseline)?;
+        let workload = model.workloads.iter().position(|known| known.key == workload)?;
+        model.height(planner, workload)
+    })
+}
+
+fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for NetPart { route, title, nets: chosen } in parts(nets.iter().map(|net| net.workload), BARS) {
+        let bars: Vec<NetMemory> = chosen.into_iter().map(|(_, at)| bars(&nets[at])).collect();
+        let title = format!("Reserved memory by net and batch: {title}");
+        let pool = own_pool(&route);
+        let names = Names { title: &title, pool, planner: "planned" };
+        let caption = format!(
+            "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
+             else after five propagations. Blue: planned by best fit. The black tick is the most that is requested at \
+             once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
+             leave the frame are cut off and have their value above them."
+        );
+        pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::Figure((drawing, caption))));
+    }
+    pieces
+}
+
+fn bars(net: &Net<'_>) -> NetMemory {
+    NetMemory {
+        net: net.key.net.clone(),
+        batch: net.key.batch.clone(),
+        parameters: net.kept,
+        network_wise: net.network_wise,
+        pool: net.pool_total().map(|total| total.saturating_sub(net.kept())),
+        height: net.planned,
+        load: net.requested,
+    }
+}
+
+fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
+    let mut table = Table::new(
+        "memory-by-net",
+        "Bytes, with what is kept over all iterations in each of the totals. Pool: that of the net's own framework; \
+         after a whole process where one was recorded and played, else what is kept and what it reserves over five \
+         propagations. Real pool: what the framework's own code held for the same requests. Reduction: by planning, \
+         against the pool; of the propagation: without what is kept in either.",
+        &[
+            ("workload", "Workload"),
+            ("kept_bytes", "Kept"),
+            ("network_wise_bytes", "Network-wise"),
+            ("pool", "Pool"),
+            ("pool_from", "after"),
+            ("pool_bytes", "Pool holds"),
+            ("real_pool_bytes", "Real pool"),
+            ("planned_bytes", "Planned"),
+            ("requested_bytes", "At least"),
+            ("reduction", "Reduction"),
+            ("propagation_reduction", "of the propagation"),
+        ],
+    );
+    let total = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
+    for net in nets {
+        let known = sources.totals.get(net.workload).copied().unwrap_or_default();
+        let real_pool = match net.process {
+            Some(_) => known.process_pool,
+            None => known.pool.map(|pool| net.kept() + pool),
+        };
+        table.push(vec![
+            link(sources, pages, net.workload),
+            total(net.kept),
+            total(net.network_wise_total()),
+            Value::text(own_pool(&net.key.route)),
+            Value::text(if net.process.is_some() { "a process" } else { "propagations" }),
+            total(net.pool_total()),
+            total(real_pool),
+            total(net.planned_total()),
+            Value::Bytes(net.kept() + net.requested),
+            Value::or_missing(net.reduction().map(Value::Share)),
+            Value::or_missing(net.propagation_reduction().map(Value::Share)),
+        ]);
+    }
+    table
+}
+
+/// A workload, with the way to its page where it has one.
+pub(super) fn link(sources: &Sources<'_>, pages: &[String], workload: &str) -> Value {
+    match sources.page(pages, workload) {
+        Some(page) => Value::Link(workload.to_owned(), page.to_owned()),
+        None => Value::text(workload),
+    }
+}
+
+fn beside_published(nets: &[Net<'_>]) -> Table {
+    let mut table = Table::new(
+        "memory-published",
+        "Figures of the profile-guided paper (arXiv:1804.10001), parameters included, beside ours from the rows of this \
+         report. The paper's inference and seq2seq rest on sizes of workspaces and sentences that are not known here \
+         (docs/claims.md).",
+        &[
+            ("workload", "Workload"),
+            ("figure", "Figure"),
+            ("published", "Published"),
+            ("ours", "Ours"),
+            ("ours_exact", "Exactly"),
+            ("lies", "Ours lies"),
+        ],
+    );
+    for figure in published() {
+        let net = nets.iter().find(|net| net.workload == figure.workload);
+        let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of)?))) else { continue };
+        table.push(comparison(figure, net, ours));
+    }
+    table
+}
+
+fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
+    let exact = match figure.of {
+        Quantity::NetworkWise => net.network_wise_total(),
+        Quantity::Pool => net.pool_total(),
+        Quantity::Reduction => None,
+    };
+    let shown =
+        exact.map_or_else(|| percent(ours), |exact| format!("{:.2} GB ({})", ours / 1e9, bytes(exact)));
+    vec![
+        Value::text(net.workload),
+        Value::text(figure.of.name()),
+        Value::text(&figure.published),
+        Value::text(shown),
+        exact.map_or(Value::Share(ours), Value::Count),
+        Value::text(figure.lies(ours)),
+    ]
+}
+
+/// What every allocator reserves over what is requested at once.
+fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
+    let mut contenders: Vec<&str> =
+        sources.replays.simulated().map(|case| case.series.label.as_str()).collect();
+    contenders.sort_unstable();
+    contenders.dedup();
+    let mut workloads: Vec<&str> = sources.replays.simulated().map(Case::workload).collect();
+    workloads.dedup();
+    let mut table = Table::new(
+        "memory-by-allocator",
+        "The most that each allocator reserved over the most that was requested at once, less 1; bytes in the remark of \
+         each field. A cross: it did not serve all requests.",
+        &[("workload", "Workload")],
+    );
+    table.turned = true;
+    table
+        .columns
+        .extend(contenders.iter().map(|key| Column { key: (*key).to_owned(), title: (*key).to_owned() }));
+    for workload in workloads {
+        let of = |contender: &&str| {
+            let mut cases = sources.replays.simulated();
+            Value::or_missing(
+                cases.find(|case| case.workload() == workload && case.series.label == *contender).map(over),
+            )
+        };
+        let mut row = vec![link(sources, pages, workload)];
+        row.extend(contenders.iter().map(of));
+        table.push(row);
+    }
+    if table.rows.is_empty() { None } else { Some(table) }
+}
+
+fn over(case: &Case) -> Value {
+    let row = case.row();
+    if row.status != ReplayStatus::Complete || row.requested_peak == 0 {
+        return Value::text("\u{2717}");
+    }
+    let share = real(row.reserved_peak) / real(row.requested_peak) - 1.0;
+    Value::Heat(share.max(0.0), format!("{} bytes", crate::format::count(row.reserved_peak)))
+}
+
+/// What was played with a limit on the memory.
+fn limited(sources: &Sources<'_>) -> Table {
+    let mut table = Table::new(
+        "memory-by-capacity",
+        "Allocators on a device of limited memory: whether all requests were served.",
+        &[
+            ("workload", "Workload"),
+            ("allocator", "Allocator"),
+            ("device", "Device"),
+            ("capacity_bytes", "Capacity"),
+            ("status", "Status"),
+            ("reserved_bytes", "Reserved"),
+            ("device_allocations", "Calls to the device"),
+            ("reason", "Remark"),
+        ],
+    );
+    for case in &sources.replays.cases {
+        let row = case.row();
+        let Some(capacity) = row.capacity else { continue };
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(case.place().name()),
+            Value::Bytes(capacity),
+            Value::text(row.status.name()),
+            Value::Bytes(row.reserved_peak),
+            Value::Count(row.device_allocations),
+            Value::text(&row.reason),
+        ]);
+    }
+    table
+}
+
+/// What was reserved on real memory, by the allocator's own count and by that of the device or the system.
+fn physical(sources: &Sources<'_>) -> Table {
+    let mut table = Table::new(
+        "memory-physical",
+        "On real memory: the most that was reserved by the contender's own count, and the most that the process or the \
+         device had more than before by theirs. Where no byte is touched, the system gives no pages.",
+        &[
+            ("workload", "Workload"),
+            ("contender", "Contender"),
+            ("device", "Device"),
+            ("threads", "Threads"),
+            ("requested_bytes", "Requested at once"),
+            ("reserved_bytes", "Reserved"),
+            ("used_bytes", "In use"),
+            ("physical_bytes", "Physical"),
+            ("device_allocations", "Calls for memory"),
+        ],
+    );
+    for case in sources.replays.cases.iter().filter(|case| case.row().device != "simulated") {
+        let row = case.row();
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(case.place().name()),
+            Value::Count(u64::from(row.threads)),
+            Value::Bytes(row.requested_peak),
+            Value::Bytes(row.reserved_peak),
+            Value::or_missing(row.used_peak.map(Value::Bytes)),
+            Value::or_missing(row.physical_peak.map(Value::Bytes)),
+            Value::Count(row.device_allocations),
+        ]);
+    }
+    table
+}

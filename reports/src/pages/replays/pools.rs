@@ -1,0 +1,150 @@
+//! Online allocators beside plans: on the summary, and on the page of each workload.
+
+use std::collections::BTreeSet;
+
+use planlab_results::replay::ReplayStatus;
+use planlab_results::statistics::shifted_geometric_mean;
+
+use crate::format::{count, real};
+use crate::model::Model;
+use crate::pages::tables::GAP_SHIFT;
+use crate::replays::{Case, Replays};
+use crate::table::{Table, Value};
+
+/// What an allocator reserves on a workload, beside the best plan of it.
+struct Pair<'c> {
+    case: &'c Case,
+    best: u64,
+}
+
+impl Pair<'_> {
+    fn over_requests(&self) -> Option<f64> {
+        let row = self.case.row();
+        (row.requested_peak > 0).then(|| real(row.reserved_peak) / real(row.requested_peak) - 1.0)
+    }
+
+    /// The share of the reserved bytes that the plan does without.
+    fn saving(&self) -> Option<f64> {
+        let reserved = self.case.row().reserved_peak;
+        (reserved > 0).then(|| 1.0 - real(self.best) / real(reserved))
+    }
+}
+
+/// What was replayed, in a sentence; `None` where nothing was.
+pub(crate) fn sentence(replays: &Replays) -> Option<String> {
+    let distinct = |of: fn(&Case) -> &str| replays.cases.iter().map(of).collect::<BTreeSet<&str>>();
+    let devices = distinct(|case| &case.row().device).into_iter().collect::<Vec<_>>().join(", ");
+    (replays.rows > 0).then(|| {
+        format!(
+            "Beside them {} rows of {} online allocators and replayed plans on {} workloads; memory: {devices}.",
+            count(replays.rows as u64),
+            distinct(|case| &case.series.label).len(),
+            distinct(Case::workload).len(),
+        )
+    })
+}
+
+/// Every online allocator over the workloads that have a plan too; `None` where there is none.
+pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
+    let mut table = Table::new(
+        "online-allocators",
+        "Online allocators on the workloads that have a plan too. They see one request at a time and make no plans, so \
+         they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, \
+         simulated memory; its mean over the most bytes requested at once is geometric, shifted by 1 %. Saves: how much \
+         less the best plan of the workload needs; the mean is that of the ratios. profile-guided is served by a pool \
+         in its first propagation, and by its plan from then on: the Iterations and Memory pages have what it settles at.",
+        &[
+            ("allocator", "Online allocator"),
+            ("workloads", "Workloads"),
+            ("mean_over_requests", "Reserved over requests"),
+            ("mean_saving", "Best plan saves"),
+            ("least_saving", "Least"),
+            ("most_saving", "Most"),
+            ("most_workload", "Most on"),
+        ],
+    );
+    let pairs = pairs(model, replays);
+    let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.case.series.label.as_str()).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let mut rows: Vec<(f64, Vec<Value>)> =
+        labels.into_iter().filter_map(|label| line(label, &pairs)).collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    rows.into_iter().for_each(|(_, row)| table.push(row));
+    if table.rows.is_empty() { None } else { Some(table) }
+}
+
+fn pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
+    let pair = |case: &'c Case| {
+        let workload = model.workloads.iter().position(|workload| workload.key == case.workload())?;
+        let best = model.best_cell(workload).and_then(|cell| model.row(cell).height)?;
+        let has_served = case.row().status == ReplayStatus::Complete;
+        has_served.then_some(Pair { case, best })
+    };
+    replays.simulated().filter_map(pair).collect()
+}
+
+/// An allocator's line, with its mean saving.
+fn line(label: &str, pairs: &[Pair<'_>]) -> Option<(f64, Vec<Value>)> {
+    let own: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.case.series.label == label).collect();
+    let over = shifted_geometric_mean(own.iter().map(|pair| pair.over_requests()), GAP_SHIFT).mean;
+    let savings: Vec<(f64, &str)> =
+        own.iter().filter_map(|pair| Some((pair.saving()?, pair.case.workload()))).collect();
+    let kept = shifted_geometric_mean(savings.iter().map(|(saving, _)| Some(1.0 - saving)), 0.0).mean;
+    let least = savings.iter().map(|(saving, _)| *saving).min_by(f64::total_cmp)?;
+    let (most, workload) = savings.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let mean = 1.0 - kept?;
+    let row = vec![
+        Value::text(label),
+        Value::count(own.len()),
+        Value::or_missing(over.map(Value::Share)),
+        Value::Share(mean),
+        Value::Share(least),
+        Value::Share(*most),
+        Value::text(*workload),
+    ];
+    Some((mean, row))
+}
+
+/// The online allocators that ran on a workload, those that reserve the least first; `None` where none did.
+pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Option<Table> {
+    let mut table = Table::new(
+        format!("{name}-allocators"),
+        "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
+         bytes held from the device; settled: what is held when the last propagation is over. The best plan saves its \
+         difference to the most reserved. Time: for one propagation, of allocators that had served one before.",
+        &[
+            ("allocator", "Online allocator"),
+            ("device", "Device"),
+            ("status", "Status"),
+            ("reserved_bytes", "Reserved"),
+            ("settled_bytes", "Settled"),
+            ("over_requests", "Over requests"),
+            ("saving", "Best plan saves"),
+            ("search_steps", "Search steps"),
+            ("time_ns", "Time"),
+            ("reason", "Remark"),
+        ],
+    );
+    let subject = &model.workloads[workload];
+    let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
+    let mut cases: Vec<&Case> = replays.plain().filter(|case| case.workload() == subject.key).collect();
+    cases.sort_by_key(|case| case.row().reserved_peak);
+    for case in cases {
+        let row = case.row();
+        let pair = Pair { case, best: best.unwrap_or(0) };
+        table.push(vec![
+            Value::text(&case.series.label),
+            Value::text(case.place().name()),
+            Value::text(row.status.name()),
+            Value::Bytes(row.reserved_peak),
+            Value::or_missing(case.settled().map(Value::Bytes)),
+            Value::or_missing(pair.over_requests().map(Value::Share)),
+            Value::or_missing(best.and(pair.saving()).map(Value::Share)),
+            Value::Count(row.search_steps),
+            Value::or_missing(case.propagation_ns().map(|time| Value::Nanoseconds(time.median))),
+            Value::text(&row.reason),
+        ]);
+    }
+    if table.rows.is_empty() { None } else { Some(table) }
+}

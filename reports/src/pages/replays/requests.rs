@@ -1,0 +1,219 @@
+//! The cost of single requests: by allocator, and of the linear scan of bins beside the real pool's.
+
+use planlab_results::replay::CallTime;
+
+use super::time::device;
+use super::{Piece, Section, Sources};
+use crate::drawing::axis::Axis;
+use crate::format::{count, nanoseconds, real, short_count};
+use crate::plots::Series;
+use crate::plots::lines::{self, Curve, Join, Point};
+use crate::plots::strip::{self, Look, Strip};
+use crate::replays::{Case, Place, Replays};
+use crate::table::{Table, Value};
+
+/// The pool that scans.
+const SCANNING: &str = "cupy2rc1-pool";
+/// The same policy by an index.
+const INDEXED: &str = "cupy4-pool";
+
+/// The page; `None` without a time.
+pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
+    let mut pieces = vec![Piece::Text(
+        "What a request and its free cost. Where the calls were timed, in batches, it is their own time; else it is \
+         the wall time of a propagation over its requests, with whatever is done with the memory."
+            .to_owned(),
+    )];
+    for (place, cases) in Replays::by_place(sources.replays.plain()) {
+        pieces.extend(figure(&place, &cases));
+    }
+    let bins = bins(sources);
+    if !bins.rows.is_empty() {
+        pieces.push(Piece::Heading("The linear scan of bins".to_owned()));
+        pieces.extend(scan_figure(sources));
+        pieces.push(Piece::Table(bins));
+    }
+    let table = table(sources);
+    if table.rows.is_empty() {
+        return None;
+    }
+    pieces.push(Piece::Heading("All allocators".to_owned()));
+    pieces.push(Piece::Table(table));
+    let title = "Cost of a request";
+    Some(Section { file: "requests.html", name: "Requests", title, pieces })
+}
+
+fn figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
+    let mut timed: Vec<(&Series, &str, f64)> = cases
+        .iter()
+        .filter_map(|case| Some((&case.series, case.workload(), case.request_ns()?.max(1.0))))
+        .collect();
+    let (least, most) = (least(&timed)?, timed.iter().map(|timed| timed.2).fold(1.0, f64::max));
+    timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
+    let strips: Vec<Strip> = timed
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|own| Strip {
+            series: own[0].0.clone(),
+            values: own.iter().map(|(_, workload, time)| ((*workload).to_owned(), *time)).collect(),
+            remark: own.len().to_string(),
+        })
+        .collect();
+    let title = format!("Time of a request and its free: {}", place.name());
+    let x = Axis::times("time of a request and its free", least, most);
+    let look = Look { title: &title, x, remark: "workloads", shown: nanoseconds };
+    let caption = format!(
+        "A dot for each workload; the bar marks the median. What is done with the memory: {}.",
+        place.meaning()
+    );
+    strip::plot(look, &strips).map(|drawing| Piece::Figure((drawing, caption)))
+}
+
+fn least(timed: &[(&Series, &str, f64)]) -> Option<f64> {
+    timed.iter().map(|timed| timed.2).min_by(f64::total_cmp)
+}
+
+fn table(sources: &Sources<'_>) -> Table {
+    let mut table = Table::new(
+        "requests",
+        "Time of a request and of a free, of batches of calls: the median, and what 99 of 100 batches stay below. \
+         Both: a request and its free; where the calls were not timed by themselves, the propagation's time over its \
+         requests. Search steps: entries of free lists that were looked at in one propagation.",
+        &[
+            ("workload", "Workload"),
+            ("contender", "Contender"),
+            ("device", "Device"),
+            ("work", "Memory is"),
+            ("requests", "Requests"),
+            ("alloc_ns", "Request"),
+            ("alloc_p99_ns", "p99"),
+            ("free_ns", "Free"),
+            ("free_p99_ns", "p99"),
+            ("both_ns", "Both"),
+            ("search_steps", "Search steps"),
+        ],
+    );
+    for case in sources.replays.plain() {
+        let (row, Some(both)) = (case.row(), case.request_ns()) else { continue };
+        let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
+            Value::or_missing(call.map(|call| Value::Nanoseconds(real(part(call)) / 1e3)))
+        };
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(device(case)),
+            Value::text(row.work.name()),
+            Value::Count(row.requests),
+            part(row.alloc, |call| call.median_ps),
+            part(row.alloc, |call| call.p99_ps),
+            part(row.free, |call| call.median_ps),
+            part(row.free, |call| call.p99_ps),
+            Value::Nanoseconds(both),
+            Value::Count(row.search_steps),
+        ]);
+    }
+    table
+}
+
+/// A workload on which the real pool was measured.
+struct Scan<'a> {
+    workload: &'a str,
+    requests: u64,
+    /// Entries that the scan looks at in one propagation.
+    bins: u64,
+    /// The real pool's time, as it was measured, nanoseconds.
+    real_ns: u64,
+    /// A plan's table, measured beside it.
+    plan_ns: Option<u64>,
+    ours_ns: Option<f64>,
+    indexed_ns: Option<f64>,
+}
+
+/// The workloads by the length of the scan.
+fn scans<'a>(sources: &Sources<'a>) -> Vec<Scan<'a>> {
+    let time = |case: Option<&Case>| case.and_then(Case::propagation_ns).map(|time| time.median);
+    let scan = |case: &'a Case| {
+        let row = case.row();
+        let known = sources.totals.get(case.workload())?;
+        Some(Scan {
+            workload: case.workload(),
+            requests: row.requests,
+            bins: row.search_steps,
+            real_ns: known.pool_ns?,
+            plan_ns: known.plan_ns,
+            ours_ns: time(Some(case)),
+            indexed_ns: time(sources.replays.served(case.workload(), INDEXED)),
+        })
+    };
+    let scanning = sources.replays.simulated().filter(|case| case.row().contender == SCANNING);
+    let mut scans: Vec<Scan<'a>> = scanning.filter_map(scan).collect();
+    scans.sort_by_key(|scan| scan.bins);
+    scans
+}
+
+fn bins(sources: &Sources<'_>) -> Table {
+    let mut table = Table::new(
+        "bins",
+        "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: looked at in a \
+         steady propagation, by our pool; the real one looks at the same. Real pool and plan's table: CuPy's own code \
+         and a look-up of planned addresses, both measured on a CPU in Python and Cython, not in this report. Ours: \
+         the same policy in Rust over simulated memory, by the scan and by the index that CuPy has since version 4.",
+        &[
+            ("workload", "Workload"),
+            ("requests", "Requests"),
+            ("bins", "Bins"),
+            ("bins_per_request", "for a request"),
+            ("real_pool_ns", "Real pool"),
+            ("real_bin_ns", "for a bin"),
+            ("real_plan_ns", "Plan's table"),
+            ("ours_ns", "Ours, scan"),
+            ("ours_bin_ns", "for a bin"),
+            ("ours_indexed_ns", "Ours, index"),
+        ],
+    );
+    for scan in scans(sources) {
+        let for_bin = |time: f64| Value::Nanoseconds(time / real(scan.bins.max(1)));
+        let time = |time: Option<f64>| Value::or_missing(time.map(Value::Nanoseconds));
+        table.push(vec![
+            Value::text(scan.workload),
+            Value::Count(scan.requests),
+            Value::Count(scan.bins),
+            Value::Number(real(scan.bins) / real(scan.requests.max(1))),
+            Value::Nanoseconds(real(scan.real_ns)),
+            for_bin(real(scan.real_ns)),
+            time(scan.plan_ns.map(real)),
+            time(scan.ours_ns),
+            Value::or_missing(scan.ours_ns.map(for_bin)),
+            time(scan.indexed_ns),
+        ]);
+    }
+    table
+}
+
+fn scan_figure(sources: &Sources<'_>) -> Option<Piece> {
+    let scans = scans(sources);
+    let curve = |label: &str, number: usize, time: &dyn Fn(&Scan<'_>) -> Option<f64>| Curve {
+        series: Series { label: label.to_owned(), number },
+        points: scans.iter().filter_map(|scan| point(scan, time(scan)?)).collect(),
+    };
+    let curves = [
+        curve("CuPy's real pool (measured apart)", 1, &|scan| Some(real(scan.real_ns))),
+        curve("ours, scan of bins", 0, &|scan| scan.ours_ns),
+        curve("ours, index", 2, &|scan| scan.indexed_ns),
+        curve("plan's table (measured apart)", 3, &|scan| scan.plan_ns.map(real)),
+    ];
+    let ((x_low, x_high), (y_low, y_high)) =
+        (lines::range(&curves, |point| point.x)?, lines::range(&curves, |point| point.y)?);
+    let axes = (
+        Axis::log("bins that the scan looks at in a propagation", x_low, x_high, short_count),
+        Axis::times("time of a propagation", y_low, y_high),
+    );
+    let drawing = lines::plot("Time of a propagation against the bins scanned", axes, Join::Dots, &curves)?;
+    let caption = "A dot for each workload on which the real pool was measured. The time of the scan grows with the \
+                   bins; an index and a plan do without them.";
+    Some(Piece::Figure((drawing, caption.to_owned())))
+}
+
+fn point(scan: &Scan<'_>, time: f64) -> Option<Point> {
+    let tip = format!("{}: {} bins, {}", scan.workload, count(scan.bins), nanoseconds(time));
+    (scan.bins > 0 && time > 0.0).then(|| Point { x: real(scan.bins), y: time, tip })
+}

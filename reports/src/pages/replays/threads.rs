@@ -1,0 +1,154 @@
+//! Latency of a request against the number of threads and against size, with the time that threads wait for locks.
+
+use planlab_results::replay::ReplayWork;
+
+use super::time::device;
+use super::{Piece, Section, Sources};
+use crate::drawing::axis::Axis;
+use crate::format::{bytes, nanoseconds, real, short_count};
+use crate::plots::lines::{self, Curve, Join, Point};
+use crate::replays::{Case, Place, Replays};
+use crate::table::{Table, Value};
+
+/// The page; `None` where nothing ran in several threads.
+pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
+    let cases: Vec<&Case> = sources
+        .replays
+        .cases
+        .iter()
+        .filter(|case| case.row().sequence.is_empty() && case.row().capacity.is_none())
+        .filter(|case| case.row().device != "simulated")
+        .collect();
+    if cases.iter().all(|case| case.row().threads == 1) {
+        return None;
+    }
+    let mut pieces = vec![Piece::Text(
+        "Every thread has the whole sequence of requests; pools and plans have an arena for each thread, system \
+         allocators are shared. The latency is a thread's: of a request and its free where the calls were timed, else \
+         the propagation's wall time over its requests."
+            .to_owned(),
+    )];
+    for (place, cases) in Replays::by_place(cases.iter().copied()) {
+        pieces.extend(by_threads(&place, &cases));
+        pieces.extend(by_size(&place, &cases));
+    }
+    pieces.push(Piece::Heading("All numbers of threads".to_owned()));
+    pieces.push(Piece::Table(table(&cases)));
+    let title = "Latency of a request by threads and size";
+    Some(Section { file: "threads.html", name: "Threads", title, pieces })
+}
+
+/// For each workload that ran in several threads, a figure over their number.
+fn by_threads(place: &Place, cases: &[&Case]) -> Vec<Piece> {
+    let workloads = cases.chunk_by(|a, b| a.workload() == b.workload());
+    let several = workloads.filter(|own| own.iter().any(|case| case.row().threads > 1));
+    several.filter_map(|own| threads_figure(place, own)).collect()
+}
+
+fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
+    let curves = curves(cases, &|case| {
+        let threads = case.row().threads;
+        Some((f64::from(threads), format!("{threads} threads")))
+    });
+    let most = lines::range(&curves, |point| point.x)?.1;
+    let axes = (Axis::counts("threads", most), latency(&curves)?);
+    let workload = cases.first()?.workload();
+    let title = format!("Latency by threads, {}: {workload}", place.name());
+    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
+    let caption = format!(
+        "Time of a request and its free in one thread while so many do the same. What is done with the memory: {}.",
+        place.meaning()
+    );
+    Some(Piece::Figure((drawing, caption)))
+}
+
+/// Over the workloads' sizes, for the least and the greatest number of threads that ran.
+fn by_size(place: &Place, cases: &[&Case]) -> Vec<Piece> {
+    let mut threads: Vec<u32> = cases.iter().map(|case| case.row().threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let ends = [threads.first(), threads.last().filter(|_| threads.len() > 1)];
+    let of = |threads: &u32| {
+        let own: Vec<&Case> = cases.iter().copied().filter(|case| case.row().threads == *threads).collect();
+        size_figure(place, *threads, &own)
+    };
+    ends.into_iter().flatten().filter_map(of).collect()
+}
+
+fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
+    let curves = curves(cases, &|case| {
+        let peak = case.row().requested_peak;
+        (peak > 0).then(|| (real(peak), format!("{}, {}", case.workload(), bytes(peak))))
+    });
+    let (low, high) = lines::range(&curves, |point| point.x)?;
+    if low >= high {
+        return None;
+    }
+    let axes = (Axis::log("bytes requested at once", low, high, short_count), latency(&curves)?);
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    let title = format!("Latency by size, {}, {threads} {noun}", place.name());
+    let drawing = lines::plot(&title, axes, Join::Dots, &curves)?;
+    let caption = "A dot for each workload, by the most bytes that it requests at once.";
+    Some(Piece::Figure((drawing, caption.to_owned())))
+}
+
+/// A curve for each contender, by ascending x.
+fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Curve> {
+    let mut cases = cases.to_vec();
+    cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
+    let point = |case: &&Case| {
+        let ((x, name), y) = (x(case)?, case.request_ns()?.max(0.1));
+        Some(Point { x, y, tip: format!("{name}: {}", nanoseconds(y)) })
+    };
+    let curve = |own: &[&Case]| {
+        let mut points: Vec<Point> = own.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Curve { series: own[0].series.clone(), points }
+    };
+    cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
+}
+
+fn latency(curves: &[Curve]) -> Option<Axis> {
+    let (low, high) = lines::range(curves, |point| point.y)?;
+    Some(Axis::times("time of a request and its free", low, high))
+}
+
+fn table(cases: &[&Case]) -> Table {
+    let mut table = Table::new(
+        "threads",
+        "Latency: of a request and its free in one thread. Propagation: until the last thread was done with it. CPU: of \
+         one thread for its propagation. Lock wait: time that a thread waited for locks for one request, where the \
+         contender says so.",
+        &[
+            ("workload", "Workload"),
+            ("contender", "Contender"),
+            ("device", "Device"),
+            ("work", "Memory is"),
+            ("threads", "Threads"),
+            ("latency_ns", "Latency"),
+            ("alloc_p99_ns", "p99 of requests"),
+            ("time_ns", "Propagation"),
+            ("cpu_ns", "CPU"),
+            ("lock_wait_ns", "Lock wait"),
+            ("reserved_bytes", "Reserved"),
+        ],
+    );
+    for case in cases {
+        let row = case.row();
+        let time = |time: Option<f64>| Value::or_missing(time.map(Value::Nanoseconds));
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(device(case)),
+            Value::text(if row.work == ReplayWork::None { "not touched" } else { row.work.name() }),
+            Value::Count(u64::from(row.threads)),
+            time(case.request_ns()),
+            time(row.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
+            time(case.propagation_ns().map(|time| time.median)),
+            time(case.cpu_ns().map(|time| time.median)),
+            time(case.lock_wait_ns()),
+            Value::Bytes(row.reserved_peak),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,89 @@
+//! What the profile-guided paper publishes on the memory of single nets, to be set beside our figures.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+/// A published figure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Published {
+    /// The workload that is ours of the same net and batch.
+    pub(crate) workload: String,
+    pub(crate) of: Quantity,
+    /// As it is written.
+    pub(crate) published: String,
+    /// The least that is rounded to it: bytes, or a share.
+    pub(crate) low: f64,
+    /// The most.
+    pub(crate) high: f64,
+}
+
+/// What a figure is of, parameters included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Quantity {
+    /// Bytes where nothing is used again.
+    NetworkWise,
+    /// Bytes that the pool holds.
+    Pool,
+    /// The share of the pool's bytes that the plan does without.
+    Reduction,
+}
+
+impl Quantity {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::NetworkWise => "network-wise",
+            Self::Pool => "pool",
+            Self::Reduction => "reduction by the plan",
+        }
+    }
+}
+
+impl Published {
+    /// Where our figure lies against it.
+    pub(crate) fn lies(&self, ours: f64) -> &'static str {
+        match ours {
+            ours if ours < self.low => "below",
+            ours if ours > self.high => "above",
+            _ => "within its rounding",
+        }
+    }
+}
+
+/// The figures, in the file's order.
+///
+/// # Panics
+///
+/// If the embedded file is damaged, which the tests rule out.
+pub(crate) fn published() -> &'static [Published] {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        figure: Vec<Published>,
+    }
+    static FIGURES: OnceLock<Vec<Published>> = OnceLock::new();
+    FIGURES.get_or_init(|| {
+        let file: File = toml::from_str(include_str!("../paper.toml")).expect("the embedded file is valid");
+        file.figure
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_published_lies_within_its_rounding() {
+        assert!(published().len() >= 5);
+        for figure in published() {
+            let number: f64 =
+                figure.published.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            let unit = if figure.of == Quantity::Reduction { 1e-2 } else { 1e9 };
+            assert_eq!(figure.lies(number * unit), "within its rounding", "{figure:?}");
+            assert_eq!(figure.lies(figure.low * 0.999), "below");
+            assert_eq!(figure.lies(figure.high * 1.001), "above");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What the rows of replays say, grouped as pages need them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_dsa::Digest;
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_results::statistics::{bootstrap, median};
+
+use crate::format::real;
+use crate::model::natural;
+use crate::plots::Series;
+
+/// Draws of a bootstrap.
+const DRAWS: usize = 1000;
+
+/// A contender under one set of conditions on one workload: its rows, a process each.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// By repetition; never empty.
+    rows: Vec<ReplayRow>,
+    pub(crate) series: Series,
+}
+
+/// All cases; the same rows in any order give the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replays {
+    /// By workload, contender, device, work, threads and capacity.
+    pub(crate) cases: Vec<Case>,
+    /// Rows of the latest builds.
+    pub(crate) rows: usize,
+    /// Digest of the rows.
+    pub(crate) digest: String,
+}
+
+/// A median with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// Where, with what done to the memory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) device: String,
+    pub(crate) work: ReplayWork,
+}
+
+impl Place {
+    /// In a few words.
+    pub(crate) fn name(&self) -> String {
+        match (self.device.as_str(), self.work) {
+            (device, ReplayWork::None) => device.to_owned(),
+            (device, work) => format!("{device}, {}", work.name()),
+        }
+    }
+
+    /// What a time there is of.
+    pub(crate) const fn meaning(&self) -> &'static str {
+        match self.work {
+            ReplayWork::None => "addresses alone, no byte is touched",
+            ReplayWork::Pages => "a byte of each page is written",
+            ReplayWork::Pattern => "every byte is written and checked",
+            ReplayWork::Kernels => "kernels write and read every buffer",
+            ReplayWork::Operations => "kernels, and the device is busy as long as the operations take",
+        }
+    }
+}
+
+impl Replays {
+    pub(crate) fn new(rows: Vec<ReplayRow>) -> Self {
+        let groups = latest_builds(rows);
+        let labels: BTreeSet<String> = groups.iter().map(|rows| label(&rows[0])).collect();
+        let number = |label: &str| labels.iter().position(|known| known == label).unwrap_or(0);
+        let digest = digest(groups.iter().flatten());
+        let case = |rows: Vec<ReplayRow>| {
+            let label = label(&rows[0]);
+            Case { series: Series { number: number(&label), label }, rows }
+        };
+        let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
+        cases.sort_by(|a, b| {
+            natural(a.workload(), b.workload()).then_with(|| order(a.row()).cmp(&order(b.row())))
+        });
+        Self { rows: cases.iter().map(|case| case.rows.len()).sum(), cases, digest }
+    }
+
+    /// Cases over single workloads, with as much memory as they ask for, by one thread.
+    pub(crate) fn plain(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().filter(|case| {
+            let row = case.row();
+            row.sequence.is_empty() && row.capacity.is_none() && row.threads == 1
+        })
+    }
+
+    /// Plain cases over simulated memory.
+    pub(crate) fn simulated(&self) -> impl Iterator<Item = &Case> {
+        self.plain().filter(|case| case.row().device == "simulated")
+    }
+
+    /// The plain case of a contender over simulated memory that served all of a workload.
+    pub(crate) fn served(&self, workload: &str, contender: &str) -> Option<&Case> {
+        self.simulated().find(|case| {
+            let row = case.row();
+            row.workload == workload && row.contender == contender && row.status == ReplayStatus::Complete
+        })
+    }
+
+    /// Cases by place, in its order.
+    pub(crate) fn by_place<'c>(cases: impl Iterator<Item = &'c Case>) -> BTreeMap<Place, Vec<&'c Case>> {
+        let mut places: BTreeMap<Place, Vec<&Case>> = BTreeMap::new();
+        for case in cases {
+            places.entry(case.place()).or_default().push(case);
+        }
+        places
+    }
+}
+
+impl Case {
+    /// The first row, which stands for it.
+    pub(crate) fn row(&self) -> &ReplayRow {
+        &self.rows[0]
+    }
+
+    pub(crate) fn rows(&self) -> &[ReplayRow] {
+        &self.rows
+    }
+
+    pub(crate) fn workload(&self) -> &str {
+        &self.row().workload
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { device: self.row().device.clone(), work: self.row().work }
+    }
+
+    /// What was reserved when the last propagation was over, bytes; where nothing was still warming up.
+    pub(crate) fn settled(&self) -> Option<u64> {
+        let row = self.row();
+        let has_settled = row.warm_up > 0 || row.samples.len() > 1;
+        row.samples.last().filter(|_| has_settled)?.reserved
+    }
+
+    /// Samples whose times count: the first propagation from an empty pool is none of them.
+    fn timed(row: &ReplayRow) -> &[ReplaySample] {
+        match row.samples.as_slice() {
+            [_, rest @ ..] if row.warm_up == 0 && row.sequence.is_empty() && !rest.is_empty() => rest,
+            all => all,
+        }
+    }
+
+    /// The times of each process, by `time` of a sample.
+    fn times(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Vec<Vec<f64>> {
+        let completed = self.rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+        let of = |row: &ReplayRow| Self::timed(row).iter().filter_map(time).collect::<Vec<f64>>();
+        completed.map(of).filter(|times| !times.is_empty()).collect()
+    }
+
+    /// The number of timed samples of all processes.
+    pub(crate) fn samples(&self) -> usize {
+        self.times(&|sample| Some(real(sample.wall_ns))).iter().map(Vec::len).sum()
+    }
+
+    /// Wall time of one propagation, nanoseconds; `None` where none was completed. The interval is of the medians of
+    /// processes where there are three, else of samples.
+    pub(crate) fn propagation_ns(&self) -> Option<Measured> {
+        self.measured(&|sample| per_propagation(sample, Some(sample.wall_ns)))
+    }
+
+    /// The host's time until all of a propagation was enqueued, nanoseconds.
+    pub(crate) fn enqueue_ns(&self) -> Option<Measured> {
+        self.measured(&|sample| per_propagation(sample, sample.enqueue_ns))
+    }
+
+    /// The device's time from the first to the last work of a propagation, nanoseconds.
+    pub(crate) fn device_ns(&self) -> Option<Measured> {
+        self.measured(&|sample| per_propagation(sample, sample.device_ns))
+    }
+
+    /// CPU time of all threads for one propagation of one of them, nanoseconds.
+    pub(crate) fn cpu_ns(&self) -> Option<Measured> {
+        let threads = f64::from(self.row().threads.max(1));
+        self.measured(&|sample| per_propagation(sample, sample.cpu_ns).map(|time| time / threads))
+    }
+
+    fn measured(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<Measured> {
+        let values = self.values(time);
+        let center = median(&values)?;
+        let interval = bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
+        let (low, high) = interval.map_or((center, center), |interval| (interval.low, interval.high));
+        Some(Measured { median: center, low, high })
+    }
+
+    /// The medians of processes where there are three, else the samples.
+    fn values(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Vec<f64> {
+        let processes = self.times(time);
+        if processes.len() < 3 {
+            return processes.concat();
+        }
+        processes.iter().filter_map(|times| median(times)).collect()
+    }
+
+    /// Time for a request and its free, nanoseconds: of the calls themselves where they were timed, else of the whole
+    /// propagation.
+    pub(crate) fn request_ns(&self) -> Option<f64> {
+        let row = self.row();
+        let calls = row.alloc.zip(row.free).map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3);
+        let whole = || median(&self.values(&|sample| per_propagation(sample, Some(sample.wall_ns))));
+        calls.or_else(|| whole().map(|time| time / real(row.requests.max(1))))
+    }
+
+    /// Time that a thread waited for locks for one request, nanoseconds, where that is known.
+    pub(crate) fn lock_wait_ns(&self) -> Option<f64> {
+        let row = self.row();
+        let propagations: u64 = row.samples.iter().map(|sample| u64::from(sample.propagations)).sum();
+        let propagations = propagations + u64::from(row.warm_up);
+        let requests = real(row.requests * propagations * u64::from(row.threads));
+        row.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+    }
+}
+
+fn per_propagation(sample: &ReplaySample, time: Option<u64>) -> Option<f64> {
+    time.map(|time| real(time) / f64::from(sample.propagations.max(1)))
+}
+
+/// The contender with who planned, where it does not plan by itself.
+fn label(row: &ReplayRow) -> String {
+    match &row.planner {
+        Some(planner) if row.contender != "profile-guided" => format!("{} ({planner})", row.contender),
+        _ => row.contender.clone(),
+    }
+}
+
+type Order<'r> = (&'r str, Option<&'r str>, &'r str, ReplayWork, u32, Option<u64>, &'r [String]);
+
+fn order(row: &ReplayRow) -> Order<'_> {
+    let planner = row.planner.as_deref();
+    (&row.contender, planner, &row.device, row.work, row.threads, row.capacity, &row.sequence)
+}
+
+/// What makes a case.
+type Subject =
+    (String, Vec<String>, String, String, Option<String>, (String, String), ReplayWork, u32, Option<u64>);
+
+/// Rows by what they are of, by repetition; of several builds or lengths those of the one that ran last.
+fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
+    let mut subjects: BTreeMap<Subject, BTreeMap<String, Vec<ReplayRow>>> = BTreeMap::new();
+    for row in rows {
+        let subject = (
+            row.workload.clone(),
+            row.sequence.clone(),
+            row.instance.clone(),
+            row.contender.clone(),
+            row.planner.clone(),
+            (row.device.clone(), row.device_name.clone()),
+            row.work,
+            row.threads,
+            row.capacity,
+        );
+        subjects.entry(subject).or_default().entry(row.cell.clone()).or_default().push(row);
+    }
+    let latest = |cells: BTreeMap<String, Vec<ReplayRow>>| {
+        let last = |rows: &Vec<ReplayRow>| rows.iter().map(|row| row.started_ns).max();
+        let mut rows = cells.into_values().max_by_key(last)?;
+        rows.sort_by_key(|row| row.repetition);
+        Some(rows)
+    };
+    subjects.into_values().filter_map(latest).collect()
+}
+
+fn digest<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> String {
+    let mut lines: Vec<String> = rows.map(|row| serde_json::to_string(row).unwrap_or_default()).collect();
+    lines.sort_unstable();
+    Digest::of_bytes(lines.join("\n").as_bytes()).short()
+}

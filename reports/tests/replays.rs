@@ -1,0 +1,287 @@
+//! The pages of replays: there where there are rows for them, the same whenever they are made again.
+
+use std::fs;
+use std::path::Path;
+
+use planlab_reports::{PoolTotal, Report, ReportOptions};
+use planlab_results::Provenance;
+use planlab_results::replay::{
+    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, append_rows,
+};
+
+const ALEXNET: &str = "chainer/alexnet/train/b32";
+const PAGES: [&str; 6] =
+    ["memory.html", "time.html", "requests.html", "threads.html", "iterations.html", "pytorch.html"];
+
+fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
+    let sample = |&reserved: &u64| ReplaySample {
+        propagations: 1,
+        wall_ns: 1000 + reserved % 7,
+        reserved: Some(reserved),
+        ..ReplaySample::default()
+    };
+    ReplayRow {
+        schema: REPLAY_SCHEMA,
+        cell: format!("{workload} {contender}"),
+        repetition: 0,
+        suite: "test".to_owned(),
+        workload: workload.to_owned(),
+        sequence: Vec::new(),
+        instance: workload.to_owned(),
+        requests: 80,
+        contender: contender.to_owned(),
+        planner: None,
+        plan: None,
+        device: "simulated".to_owned(),
+        device_name: String::new(),
+        work: ReplayWork::None,
+        threads: 1,
+        capacity: None,
+        status: ReplayStatus::Complete,
+        reason: String::new(),
+        warm_up: 0,
+        is_steady: true,
+        samples: reserved.iter().map(sample).collect(),
+        alloc: None,
+        free: None,
+        requested_peak: 355_707_904,
+        retained: None,
+        reserved_peak: reserved.iter().copied().max().unwrap_or(0),
+        used_peak: None,
+        physical_peak: None,
+        device_allocations: 3,
+        search_steps: 1200,
+        lock_wait_ns: None,
+        started_ns: 1,
+        provenance: Provenance::default(),
+    }
+}
+
+/// The rows of AlexNet, as the simulator gives them.
+fn memory() -> Vec<ReplayRow> {
+    let process = ReplayRow {
+        requested_peak: 1_104_112_640,
+        ..row("chainer/alexnet/process/b32", "cupy2rc1-pool", &[1_207_824_896])
+    };
+    vec![
+        row(ALEXNET, "network-wise", &[754_562_048; 5]),
+        row(ALEXNET, "cupy2rc1-pool", &[459_276_288; 5]),
+        row(ALEXNET, "profile-guided", &[459_276_288, 355_707_904, 355_707_904]),
+        process,
+    ]
+}
+
+/// A contender on the host in so many threads.
+fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
+    let call = CallTime { median_ps: ns * 1000, p99_ps: ns * 3000, batches: 100 };
+    ReplayRow {
+        cell: format!("{contender} {threads}"),
+        device: "host".to_owned(),
+        work: ReplayWork::Pages,
+        threads,
+        warm_up: 50,
+        alloc: Some(call),
+        free: Some(call),
+        lock_wait_ns: Some(u64::from(threads - 1) * 52_000),
+        ..row(ALEXNET, contender, &[1 << 20; 2])
+    }
+}
+
+fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
+    let mut row = ReplayRow {
+        sequence: ["x/iteration0", "x/iteration1"].map(str::to_owned).to_vec(),
+        retained: Some(2_774_190_592),
+        ..row("chainer/seq2seq/train/b64", contender, reserved)
+    };
+    for (sample, number) in row.samples.iter_mut().zip(0..) {
+        (sample.plans, sample.planning_ns) =
+            (plans.map(|plans| plans.min(number)), plans.map(|_| 300 * number));
+    }
+    row
+}
+
+fn options() -> ReportOptions {
+    let mut options = ReportOptions::default();
+    let total = PoolTotal {
+        parameters: Some(748_544_000),
+        process_pool: Some(1_207_824_896),
+        pool_ns: Some(630_000),
+        plan_ns: Some(10_000),
+        ..PoolTotal::default()
+    };
+    options.totals.insert(ALEXNET.to_owned(), total);
+    let torch = PoolTotal { torch_reserved: Some(2000), ..PoolTotal::default() };
+    options.totals.insert("torch/resnet50/train/b64".to_owned(), torch);
+    options
+}
+
+/// A report of the rows alone, in a folder `out`.
+fn report(dir: &Path, rows: &[ReplayRow]) {
+    append_rows(dir.join("store"), rows).expect("appends");
+    let report = Report::from_store(dir.join("store"), options()).expect("reads");
+    assert_eq!(report.findings(), []);
+    report.write(dir.join("out")).expect("writes");
+}
+
+fn read(dir: &Path, name: &str) -> String {
+    fs::read_to_string(dir.join("out").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn the_memory_page_has_the_papers_figures_from_rows() {
+    let dir = folder();
+    report(dir.path(), &memory());
+    let csv = read(dir.path(), "tables/memory-by-net.csv");
+    let line = csv.lines().find(|line| line.starts_with(ALEXNET)).expect("AlexNet");
+    for figure in ["748544000", "1503106048", "1207824896", "1104251904", "0.085751662", "a process"] {
+        assert!(line.contains(figure), "{figure}: {line}");
+    }
+    let published = read(dir.path(), "tables/memory-published.csv");
+    for (figure, bytes) in [("network-wise,1.50 GB", "1503106048"), ("pool,1.21 GB", "1207824896")] {
+        let line = published.lines().find(|line| line.contains(figure)).expect(figure);
+        assert!(line.contains(bytes) && line.ends_with("within its rounding"), "{line}");
+    }
+    let page = read(dir.path(), "memory.html");
+    assert!(page.contains("cupy2rc1-pool") && page.contains("<svg"), "bars of the net");
+    assert!(page.contains("aria-label=\"Reserved memory by net and batch: chainer, training\""));
+    // The rows are of one thread, one place: nothing to say of threads, sequences or PyTorch.
+    for absent in &PAGES[3..] {
+        assert!(!dir.path().join("out").join(absent).exists(), "{absent}");
+        assert!(!page.contains(absent), "{absent} is in the navigation");
+    }
+    for there in &PAGES[..3] {
+        assert!(page.contains(&format!("href=\"{there}\"")), "{there}");
+    }
+}
+
+#[test]
+fn a_figure_that_lies_elsewhere_is_said_to() {
+    let dir = folder();
+    let mut rows = memory();
+    rows[0].reserved_peak += 1 << 30;
+    report(dir.path(), &rows);
+    let published = read(dir.path(), "tables/memory-published.csv");
+    assert!(published.lines().any(|line| line.contains("network-wise,1.50 GB") && line.ends_with("above")));
+}
+
+#[test]
+fn requests_have_the_real_pools_cost_beside_the_bins() {
+    let dir = folder();
+    report(dir.path(), &[memory(), vec![host("cupy4-pool", 1, 20)]].concat());
+    let bins = read(dir.path(), "tables/bins.csv");
+    // 630 microseconds over 1200 bins.
+    assert!(bins.contains(&format!("{ALEXNET},80,1200,15,630000,525,10000")), "{bins}");
+    let requests = read(dir.path(), "tables/requests.csv");
+    let line = requests.lines().find(|line| line.contains("host")).expect("the host's row");
+    assert!(line.contains("cupy4-pool,host,pages,80,20,60,20,60,40"), "{line}");
+    let page = read(dir.path(), "requests.html");
+    assert!(page.contains("time of a request and its free") && page.contains("bins that the scan looks at"));
+}
+
+#[test]
+fn threads_have_latency_and_the_wait_for_locks() {
+    let dir = folder();
+    let rows = [host("glibc", 1, 10), host("glibc", 4, 40), host("plan", 1, 2), host("plan", 4, 2)];
+    report(dir.path(), &rows);
+    let csv = read(dir.path(), "tables/threads.csv");
+    let line = csv.lines().find(|line| line.contains("glibc,host,pages,4")).expect("four threads");
+    // 3 x 52000 ns over 80 requests, 50 + 2 propagations, 4 threads.
+    assert!(line.contains(",80,120,") && line.contains(",9.4,"), "{line}");
+    let page = read(dir.path(), "threads.html");
+    assert!(page.contains("Latency by threads, host, pages: chainer/alexnet/train/b32"), "{page}");
+    assert!(page.contains(">threads<"), "a name on the axis");
+}
+
+#[test]
+fn iterations_have_curves_and_the_cost_of_plans() {
+    let dir = folder();
+    let pool = stream("cupy2rc1-pool", &[1 << 30, 3 << 29, 2 << 30], None);
+    let planned = stream("profile-guided", &[1 << 30, 1 << 29, 1 << 29], Some(2));
+    report(dir.path(), &[pool, planned]);
+    let csv = read(dir.path(), "tables/iterations.csv");
+    let line = csv.lines().find(|line| line.contains("profile-guided")).expect("its line");
+    assert!(line.contains("1073741824,1073741824,536870912") && line.contains(",2,600,"), "{line}");
+    let page = read(dir.path(), "iterations.html");
+    assert!(page.contains("Footprint over iterations: chainer/seq2seq/train/b64, simulated"), "{page}");
+    assert!(page.contains("2.58 GiB more are kept") && page.contains("x/iteration0, x/iteration1"), "{page}");
+    assert!(!dir.path().join("out/memory.html").exists(), "a sequence is no net's propagation");
+}
+
+#[test]
+fn our_pytorch_pool_stands_beside_pytorch() {
+    let dir = folder();
+    let pool = row("torch/resnet50/train/b64", "pytorch-caching", &[1900, 2100]);
+    report(dir.path(), &[ReplayRow { requested_peak: 1500, ..pool }]);
+    let csv = read(dir.path(), "tables/pytorch.csv");
+    assert!(csv.contains("torch/resnet50/train/b64,1500,1900,2000,-0.05"), "{csv}");
+    assert!(read(dir.path(), "pytorch.html").contains("less on 1 and more on 0"));
+}
+
+#[test]
+fn the_summary_tells_of_replays_and_the_latest_build_counts() {
+    let dir = folder();
+    let old = row(ALEXNET, "network-wise", &[1; 5]);
+    let new = ReplayRow {
+        cell: "newer".to_owned(),
+        started_ns: 2,
+        ..row(ALEXNET, "network-wise", &[754_562_048; 5])
+    };
+    append_rows(dir.path().join("store"), &[old, new]).expect("appends");
+    let mut little = options();
+    little.command = "planlab report".to_owned();
+    let report = Report::from_store(dir.path().join("store"), little).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let page = read(dir.path(), "index.html");
+    assert!(page.contains("Beside them 1 rows of 1 online allocators"), "{page}");
+    assert!(page.contains("and 1 replays (digest "), "the footer names the rows");
+    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
+}
+
+#[test]
+fn the_same_rows_in_any_order_give_the_same_pages() {
+    let (a, b) = (folder(), folder());
+    let mut rows = [memory(), vec![host("plan", 1, 2), host("plan", 4, 2)]].concat();
+    report(a.path(), &rows);
+    rows.reverse();
+    report(b.path(), &rows);
+    for name in ["memory.html", "time.html", "requests.html", "threads.html", "index.html"] {
+        assert_eq!(read(a.path(), name), read(b.path(), name), "{name}");
+    }
+}
+
+#[test]
+fn without_rows_there_are_no_such_pages() {
+    let dir = folder();
+    report(dir.path(), &[]);
+    let page = read(dir.path(), "index.html");
+    for absent in PAGES {
+        assert!(!dir.path().join("out").join(absent).exists() && !page.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn what_was_not_served_is_shown_as_such() {
+    let dir = folder();
+    let failed = ReplayRow {
+        status: ReplayStatus::Failed,
+        reason: "signal 11".to_owned(),
+        samples: Vec::new(),
+        ..row(ALEXNET, "tlsf", &[])
+    };
+    let limited = ReplayRow {
+        status: ReplayStatus::OutOfMemory,
+        capacity: Some(1 << 20),
+        cell: "limited".to_owned(),
+        ..row(ALEXNET, "cupy4-pool", &[1 << 19])
+    };
+    report(dir.path(), &[failed, limited]);
+    assert!(read(dir.path(), "tables/failures.csv").contains("tlsf on simulated,failed,1"));
+    assert!(
+        read(dir.path(), "tables/memory-by-capacity.csv")
+            .contains("cupy4-pool,simulated,1048576,out-of-memory")
+    );
+}

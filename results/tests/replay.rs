@@ -1,0 +1,177 @@
+//! Rows of replays: they come back as they were, survive a crash, are merged and audited.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use planlab_results::audit::{Finding, audit_replays};
+use planlab_results::replay::{
+    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, append_rows, read_rows,
+};
+use planlab_results::{Provenance, Store, StoreError, merge, read_records};
+
+/// A row with a value, or a hard one, in every column.
+fn row(cell: &str, repetition: u32) -> ReplayRow {
+    let sample =
+        ReplaySample { propagations: 1, wall_ns: u64::MAX, reserved: Some(512), ..ReplaySample::default() };
+    ReplayRow {
+        schema: REPLAY_SCHEMA,
+        cell: cell.to_owned(),
+        repetition,
+        suite: "smoke".to_owned(),
+        workload: "chainer/alexnet/infer/b1".to_owned(),
+        sequence: vec!["a".to_owned(), "b".to_owned()],
+        instance: "ab".repeat(32),
+        requests: 46,
+        contender: "cupy2rc1-pool".to_owned(),
+        planner: None,
+        plan: Some("cd".repeat(32)),
+        device: "simulated".to_owned(),
+        device_name: String::new(),
+        work: ReplayWork::Pattern,
+        threads: 1,
+        capacity: None,
+        status: ReplayStatus::Complete,
+        reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
+        warm_up: 4,
+        is_steady: true,
+        samples: vec![sample; 2],
+        alloc: Some(CallTime { median_ps: 1_500, p99_ps: 9_000, batches: 200 }),
+        free: None,
+        requested_peak: 100,
+        retained: Some(7),
+        reserved_peak: 512,
+        used_peak: Some(512),
+        physical_peak: None,
+        device_allocations: 3,
+        search_steps: 12,
+        lock_wait_ns: None,
+        started_ns: 1,
+        provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn file(dir: &Path) -> PathBuf {
+    dir.join("replays.jsonl")
+}
+
+fn append(dir: &Path, rows: &[ReplayRow]) {
+    assert_eq!(append_rows(dir, rows).expect("appends"), []);
+}
+
+#[test]
+fn rows_come_back_as_they_were_and_the_latest_counts() {
+    let dir = folder();
+    let into = dir.path().join("new");
+    let first = ReplayRow { status: ReplayStatus::Failed, ..row("a", 0) };
+    append(&into, &[first, row("b", 0)]);
+    append(&into, &[row("b", 1), row("a", 0)]);
+    assert_eq!(read_rows(&into).expect("reads"), [row("a", 0), row("b", 0), row("b", 1)]);
+}
+
+#[test]
+fn a_folder_of_replays_alone_is_a_store_without_records() {
+    let dir = folder();
+    assert!(matches!(read_records(dir.path()), Err(StoreError::NoResults { .. })));
+    assert_eq!(read_rows(dir.path()).expect("a folder"), []);
+    append(dir.path(), &[row("a", 0)]);
+    assert_eq!(read_records(dir.path()).expect("a store"), []);
+    assert!(read_rows(dir.path().join("absent")).expect_err("refused").is_unwritable());
+}
+
+#[test]
+fn rows_are_appended_while_a_store_is_open() {
+    let dir = folder();
+    let store = Store::open(dir.path()).expect("opens");
+    append(dir.path(), &[row("a", 0)]);
+    assert_eq!(read_rows(store.dir()).expect("reads"), [row("a", 0)]);
+}
+
+#[test]
+fn writers_take_turns() {
+    let dir = folder();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let dir = dir.path();
+            scope.spawn(move || (0..8).for_each(|n| append(dir, &[row(&format!("w{writer}"), n)])));
+        }
+    });
+    assert_eq!(read_rows(dir.path()).expect("reads").len(), 32);
+}
+
+#[test]
+fn a_torn_last_line_is_dropped_with_a_notice() {
+    let dir = folder();
+    append(dir.path(), &[row("a", 0), row("b", 0)]);
+    let bytes = fs::read(file(dir.path())).expect("reads");
+    fs::write(file(dir.path()), &bytes[..bytes.len() - 9]).expect("writes");
+    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0)]);
+    let notices = append_rows(dir.path(), &[row("c", 0)]).expect("appends");
+    assert!(notices[0].to_string().contains("replays.jsonl:2: dropped"), "{notices:?}");
+    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0), row("c", 0)]);
+}
+
+#[test]
+fn damage_is_an_error_that_names_file_and_line_and_leaves_the_file_alone() {
+    let dir = folder();
+    append(dir.path(), &[row("a", 0), row("b", 0), row("c", 0)]);
+    let text = fs::read_to_string(file(dir.path())).expect("reads");
+    let damaged = text.replacen("\"cell\":\"b\"", "\"cell\":\"x\"", 1);
+    fs::write(file(dir.path()), &damaged).expect("writes");
+    for error in [
+        read_rows(dir.path()).expect_err("refused"),
+        append_rows(dir.path(), &[row("d", 0)]).expect_err("refused"),
+    ] {
+        let text = error.to_string();
+        assert!(text.contains("replays.jsonl:2: the row does not match its checksum"), "{text}");
+    }
+    assert_eq!(fs::read_to_string(file(dir.path())).expect("reads"), damaged);
+}
+
+#[test]
+fn a_row_of_a_newer_schema_is_refused() {
+    let dir = folder();
+    append(dir.path(), &[ReplayRow { schema: REPLAY_SCHEMA + 1, ..row("a", 0) }]);
+    let error = read_rows(dir.path()).expect_err("refused");
+    assert!(matches!(error, StoreError::Schema { known: REPLAY_SCHEMA, .. }), "{error}");
+}
+
+#[test]
+fn a_merge_carries_replays_along_whatever_the_order() {
+    let (a, b) = (folder(), folder());
+    let corrupt = ReplayRow { status: ReplayStatus::Corrupt, ..row("x", 0) };
+    let later = ReplayRow { started_ns: 9, ..row("y", 0) };
+    append(a.path(), &[corrupt.clone(), row("y", 0)]);
+    append(b.path(), &[ReplayRow { started_ns: 9, ..row("x", 0) }, later.clone()]);
+    for dirs in [[a.path(), b.path()], [b.path(), a.path()]] {
+        let into = folder();
+        let merged = merge(&dirs, into.path()).expect("merges");
+        assert_eq!((merged.read, merged.changed), (4, 2));
+        assert_eq!(read_rows(into.path()).expect("reads"), [corrupt.clone(), later.clone()]);
+        let again = merge(&dirs, into.path()).expect("merges again");
+        assert_eq!(again.changed, 0);
+        assert_eq!(read_rows(into.path()).expect("reads").len(), 2);
+    }
+}
+
+#[test]
+fn an_audit_finds_corruption_and_contradictions() {
+    assert_eq!(audit_replays(&[row("a", 0), row("a", 1)]), []);
+    let corrupt =
+        ReplayRow { status: ReplayStatus::Corrupt, reason: "handed out twice".to_owned(), ..row("a", 0) };
+    let little = ReplayRow { reserved_peak: 99, ..row("b", 0) };
+    let findings = audit_replays(&[little.clone(), corrupt]);
+    assert!(matches!(findings[0], Finding::CorruptReplay { .. }) && findings[0].is_refutation());
+    assert!(findings[1].to_string().contains("served 100 bytes at once, but reserved 99"), "{findings:?}");
+    assert_eq!(audit_replays(&[ReplayRow { device: "host".to_owned(), ..little }]), []);
+    let over = ReplayRow { capacity: Some(511), ..row("a", 0) };
+    assert!(audit_replays(&[over])[0].to_string().contains("reserved 512 bytes of"));
+    let other = ReplayRow { requests: 47, ..row("a", 1) };
+    let findings = audit_replays(&[row("a", 0), other]);
+    assert!(matches!(&findings[..], [Finding::InstanceMismatch { .. }]), "{findings:?}");
+    let findings = audit_replays(&[row("a", 1)]);
+    assert!(matches!(&findings[..], [Finding::MissingRepetitions { .. }]), "{findings:?}");
+}

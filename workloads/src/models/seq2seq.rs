@@ -1,0 +1,619 @@
+//! A training iteration of Chainer's seq2seq example: three LSTM layers of 1024 units, a vocabulary of 40,000.
+//!
+//! Only shapes decide what is requested and when it is freed, and of the shapes only the lengths of the sentences
+//! change from iteration to iteration. The rules here give the requests of the four recorded iterations of each batch
+//! size (`chainer/seq2seq/train/b<N>/iteration<K>`) exactly: the same sizes in the same order, and every free where it
+//! was. So they stand for the iterations that were not recorded.
+//!
+//! ```text
+//!  x, y, 2 B concats | embed | encoder | decoder | softmax || backward: decoder | encoder | embed || the graph goes
+//! ```
+//!
+//! Keys are `model/seq2seq/train/b<N>/iteration<K>`. Their sentence lengths are sampled from a log-normal distribution
+//! (median 20, sigma 0.5 of the logarithm), cut to 1 to 50; a target sentence is 90 to 130 % as long as its source, and
+//! no longer than 50. That is how long the recorded ones are; the recorded ones themselves are not among them.
+//!
+//! # References
+//!
+//! 1. Chainer 3.0.0rc1, `examples/seq2seq/seq2seq.py`, and `CuPy` 2.0.0rc1.
+//!
+//! # Complexity
+//!
+//! O(B + T) buffers for B sentences of at most T tokens.
+//!
+//! # Deviations
+//!
+//! The sizes of cuDNN's workspace and reserve space are not known without cuDNN. As in the recorded traces they are
+//! assumed: 16 and 24 bytes for each unit, layer and token, and 256 KiB more for the workspace.
+
+use std::fmt;
+
+use planlab_dsa::{Alignment, Buffer, Bytes, Instance, Label, Labels, LiveRange};
+
+use crate::formats::Trace;
+use crate::synthetic::dice::Dice;
+
+const UNITS: u64 = 1024;
+const LAYERS: u64 = 3;
+const VOCABULARY: u64 = 40_000;
+/// Bytes of a number.
+const FLOAT: u64 = 4;
+/// Bytes of one token's vector.
+const TOKEN: u64 = FLOAT * UNITS;
+/// Bytes of a packed set of weights: two matrices and two biases for each of four gates and each layer.
+const WEIGHTS: u64 = FLOAT * LAYERS * 4 * (2 * UNITS * UNITS + 2 * UNITS);
+/// Assumed bytes of workspace that do not depend on the tokens.
+const WORKSPACE: u64 = 256 << 10;
+/// `CuPy` rounds requests up to it.
+const ROUNDED: u64 = 512;
+/// No sentence is longer.
+const LONGEST: u64 = 50;
+
+/// A trace by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Sentences, 1 to 1024.
+    pub batch: u32,
+    /// The number of the iteration, below 10,000.
+    pub iteration: u32,
+}
+
+impl Key {
+    /// Reads `model/seq2seq/train/b<N>/iteration<K>`; `None` for any other text.
+    #[must_use]
+    pub fn parse(key: &str) -> Option<Self> {
+        let (batch, iteration) = key.strip_prefix("model/seq2seq/train/b")?.split_once("/iteration")?;
+        let parsed = Self { batch: batch.parse().ok()?, iteration: iteration.parse().ok()? };
+        let is_allowed = (1..=1024).contains(&parsed.batch) && parsed.iteration < 10_000;
+        // `b032` and `b+32` are other texts.
+        Some(parsed).filter(|parsed| is_allowed && parsed.to_string() == key)
+    }
+
+    /// The requests of the iteration with its sampled sentences.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        let mut trace = iteration(&self.sentences());
+        trace.name_workload(&self.to_string());
+        trace
+    }
+
+    /// The sentences of the iteration.
+    fn sentences(self) -> Sentences {
+        let mut dice = Dice::new(u64::from(self.iteration), &format!("seq2seq/b{}", self.batch));
+        let sources: Vec<u64> = (0..self.batch).map(|_| sampled(&mut dice)).collect();
+        let target = |&source: &u64| (source * dice.between(90, 130) / 100).clamp(1, LONGEST);
+        let target_tokens = sources.iter().map(target).sum();
+        Sentences { sources, target_tokens }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "model/seq2seq/train/b{}/iteration{}", self.batch, self.iteration)
+    }
+}
+
+/// Of 65,536 sentences so many have at most 1, 2, ... 49 tokens; the others have 50. It is the log-normal distribution
+/// with median e^3 and sigma 1/2 at half tokens, written out because logarithms differ between machines.
+const AT_MOST: [u64; 49] = [
+    0, 1, 16, 91, 314, 788, 1600, 2800, 4400, 6375, 8674, 11235, 13987, 16862, 19800, 22745, 25653, 28488,
+    31222, 33836, 36316, 38653, 40845, 42890, 44790, 46551, 48177, 49675, 51052, 52315, 53473, 54532, 55500,
+    56384, 57191, 57926, 58596, 59207, 59763, 60269, 60730, 61149, 61531, 61879, 62195, 62483, 62745, 62984,
+    63202,
+];
+
+fn sampled(dice: &mut Dice) -> u64 {
+    let draw = dice.below(1 << 16);
+    1 + AT_MOST.iter().take_while(|&&limit| limit <= draw).count() as u64
+}
+
+/// What shapes depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentences {
+    /// Tokens of each source sentence; at least one sentence, each of at least one token.
+    pub sources: Vec<u64>,
+    /// Tokens of all target sentences, their ends not counted.
+    pub target_tokens: u64,
+}
+
+/// The requests of one iteration. What lives from before it to after it (parameters, gradients, the optimizer's state)
+/// is no part of it.
+///
+/// # Panics
+///
+/// If there is no source sentence, or so many tokens that sizes do not fit 64 bits.
+#[must_use]
+pub fn iteration(sentences: &Sentences) -> Trace {
+    let mut net = Net::new(sentences);
+    let embedded = net.embed();
+    let encoded = net.encode();
+    let decoded = net.decode(&encoded);
+    let loss = net.loss();
+    net.forget(&embedded, &encoded, &decoded);
+    let start = net.backward();
+    net.release(&embedded, &encoded, &decoded, &loss, start);
+    net.tape.trace()
+}
+
+/// A request and its free.
+struct Life {
+    start: u32,
+    /// Not yet freed, if not there.
+    end: Option<u32>,
+    bytes: u64,
+    op: String,
+}
+
+/// What happens, in its order: each request and each free is a step.
+#[derive(Default)]
+struct Tape {
+    now: u32,
+    lives: Vec<Life>,
+}
+
+/// A request, by its place on the tape.
+type Block = usize;
+
+impl Tape {
+    fn alloc(&mut self, bytes: u64, op: &str) -> Block {
+        let bytes = bytes.next_multiple_of(ROUNDED);
+        self.lives.push(Life { start: self.now, end: None, bytes, op: op.to_owned() });
+        self.now += 1;
+        self.lives.len() - 1
+    }
+
+    fn free(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        for block in blocks {
+            self.lives[block].end = Some(self.now);
+            self.now += 1;
+        }
+    }
+
+    fn trace(self) -> Trace {
+        let align = Alignment::new(ROUNDED).expect("not 0");
+        let buffer = |life: &Life| {
+            let live = LiveRange::new(life.start, life.end.unwrap_or(self.now))
+                .expect("freed after it was asked for");
+            Buffer::new(Bytes::new(life.bytes), live).with_align(align)
+        };
+        let instance =
+            Instance::from_buffers(self.lives.iter().map(buffer).collect()).expect("sizes fit 64 bits");
+        let mut labels = Labels::numbered(self.lives.len());
+        for (label, life) in labels.buffers.iter_mut().zip(self.lives) {
+            *label = Label { op: Some(life.op), ..std::mem::take(label) };
+        }
+        for (key, value) in [
+            ("framework", "Chainer 3.0.0rc1 with CuPy 2.0.0rc1, by rule"),
+            ("scope", "buffers allocated and freed within one propagation"),
+            ("assumption", "cuDNN workspace and reserve sizes assumed; sentence lengths sampled"),
+        ] {
+            labels.metadata.push((key.to_owned(), value.to_owned()));
+        }
+        Trace::new(instance, labels)
+    }
+}
+
+/// Lists that arrays are joined from or split into: by sentence, or by position in the sentences.
+#[derive(Clone, Copy)]
+enum Lists {
+    Sentences,
+    SourceSteps,
+    TargetSteps,
+}
+
+struct Net<'s> {
+    tape: Tape,
+    sentences: &'s Sentences,
+    batch: u64,
+    source_tokens: u64,
+    /// With the ends of sentences.
+    target_tokens: u64,
+    /// Functions applied so far.
+    applied: u32,
+}
+
+/// What the graph keeps of the inputs and their vectors.
+struct Embedded {
+    source: Block,
+    target: Block,
+    end: Block,
+    /// Target sentences with an end before, then behind.
+    ended: Vec<Block>,
+    joined_source: Block,
+    joined_target: Block,
+    source_vectors: Block,
+    target_vectors: Block,
+    hidden: Block,
+    cell: Block,
+}
+
+/// What the graph keeps of an LSTM call.
+struct Lstm {
+    by_step: Block,
+    output: Block,
+    weights: Block,
+    workspace: Block,
+    reserve: Block,
+}
+
+struct Encoded {
+    lstm: Lstm,
+    /// Hidden and cell state, in the decoder's order of sentences.
+    states: [Block; 2],
+    /// The same, in the order of the encoder.
+    own_states: [Block; 2],
+    by_sentence: Block,
+}
+
+struct Decoded {
+    lstm: Lstm,
+    states: [Block; 2],
+    by_sentence: Block,
+}
+
+/// What the graph keeps behind the decoder.
+struct Loss {
+    outputs: Block,
+    targets: Block,
+    scores: Block,
+    softmax: Block,
+    coefficient: Block,
+}
+
+impl<'s> Net<'s> {
+    fn new(sentences: &'s Sentences) -> Self {
+        assert!(!sentences.sources.is_empty(), "a batch has sentences");
+        let batch = sentences.sources.len() as u64;
+        let source_tokens = sentences.sources.iter().sum();
+        let target_tokens = sentences.target_tokens + batch;
+        Self { tape: Tape::default(), sentences, batch, source_tokens, target_tokens, applied: 0 }
+    }
+
+    /// The name of the next function.
+    fn function(&mut self, name: &str) -> String {
+        self.applied += 1;
+        format!("fwd:{}:{name}", self.applied)
+    }
+
+    /// How many arrays a list has. Target sentences have as many steps as they may: no size depends on how many they
+    /// have.
+    fn count(&self, lists: Lists) -> u64 {
+        match lists {
+            Lists::Sentences => self.batch,
+            Lists::SourceSteps => self.sentences.sources.iter().copied().max().unwrap_or(0),
+            Lists::TargetSteps => LONGEST,
+        }
+    }
+
+    /// Bytes of a state of all layers.
+    fn state(&self) -> u64 {
+        LAYERS * self.batch * TOKEN
+    }
+
+    /// Requests that are freed at once, the last first.
+    fn temporaries(&mut self, sizes: &[u64], op: &str) {
+        let blocks: Vec<Block> = sizes.iter().map(|&bytes| self.tape.alloc(bytes, op)).collect();
+        self.tape.free(blocks.into_iter().rev());
+    }
+
+    /// The joined array; of more than three, a kernel is told where they lie.
+    fn concat(&mut self, bytes: u64, lists: Lists, dimensions: u64, op: &str) -> Block {
+        let joined = self.tape.alloc(bytes, op);
+        let count = self.count(lists);
+        if count > 3 {
+            self.temporaries(&[8 * count, 4 * count, 4 * count * dimensions], op);
+        }
+        joined
+    }
+
+    /// Vectors by sentence become vectors by step, or the other way.
+    fn transpose(&mut self, tokens: u64, from: Lists, to: Lists, op: &str) -> Block {
+        let joined = self.concat(tokens * TOKEN, from, 2, op);
+        let turned = self.tape.alloc(tokens * TOKEN, op);
+        self.temporaries(&[4 * (self.count(from) + 1), 4 * (self.count(to) + 1)], op);
+        self.tape.free([joined]);
+        turned
+    }
+
+    /// A state in another order of the sentences.
+    fn permutate(&mut self, op: &str) -> Block {
+        let indices = self.tape.alloc(8 * self.batch, op);
+        let state = self.tape.alloc(self.state(), op);
+        self.tape.free([indices]);
+        state
+    }
+
+    fn workspace(tokens: u64) -> u64 {
+        16 * UNITS * LAYERS * tokens + WORKSPACE
+    }
+
+    /// An LSTM over vectors by step; also gives its hidden and cell state.
+    fn lstm(&mut self, by_step: Block, tokens: u64, steps: Lists) -> (Lstm, [Block; 2]) {
+        let op = self.function("NStepLSTM");
+        let hidden = self.tape.alloc(self.state(), &op);
+        let joined = self.concat(tokens * TOKEN, steps, 2, &op);
+        let output = self.tape.alloc(tokens * TOKEN, &op);
+        let weights = self.tape.alloc(WEIGHTS, &op);
+        let cell = self.tape.alloc(self.state(), &op);
+        let workspace = self.tape.alloc(Self::workspace(tokens), &op);
+        let reserve = self.tape.alloc(24 * UNITS * LAYERS * tokens, &op);
+        self.tape.free([joined]);
+        (Lstm { by_step, output, weights, workspace, reserve }, [hidden, cell])
+    }
+
+    /// Both states in another order; the old ones go.
+    fn reorder(&mut self, [hidden, cell]: [Block; 2]) -> [Block; 2] {
+        [cell, hidden].map(|old| {
+            let op = self.function("Permutate");
+            let new = self.permutate(&op);
+            self.tape.free([old]);
+            new
+        })
+    }
+
+    fn embed(&mut self) -> Embedded {
+        let (source_tokens, target_tokens) = (self.source_tokens, self.target_tokens);
+        let source = self.tape.alloc(4 * source_tokens, "fwd");
+        let target = self.tape.alloc(4 * self.sentences.target_tokens, "fwd");
+        let end = self.tape.alloc(4, "fwd");
+        // Each is far below what requests are rounded up to.
+        let ended = (0..2 * self.batch).map(|_| {
+            let op = self.function("Concat");
+            self.tape.alloc(4 * (LONGEST + 1), &op)
+        });
+        let ended = ended.collect();
+        let mut joined_vectors = |tokens: u64| {
+            let op = self.function("Concat");
+            let joined = self.concat(4 * tokens, Lists::Sentences, 1, &op);
+            let op = self.function("EmbedIDFunction");
+            let vectors = self.tape.alloc(tokens * TOKEN, &op);
+            // The split into sentences is a function without a request.
+            self.applied += 1;
+            (joined, vectors)
+        };
+        let (joined_source, source_vectors) = joined_vectors(source_tokens);
+        let (joined_target, target_vectors) = joined_vectors(target_tokens);
+        let [hidden, cell] = [(); 2].map(|()| self.tape.alloc(self.state(), "fwd"));
+        Embedded {
+            source,
+            target,
+            end,
+            ended,
+            joined_source,
+            joined_target,
+            source_vectors,
+            target_vectors,
+            hidden,
+            cell,
+        }
+    }
+
+    fn encode(&mut self) -> Encoded {
+        let tokens = self.source_tokens;
+        let op = self.function("TransposeSequence");
+        let by_step = self.transpose(tokens, Lists::Sentences, Lists::SourceSteps, &op);
+        let (lstm, states) = self.lstm(by_step, tokens, Lists::SourceSteps);
+        let own_states = self.reorder(states);
+        let op = self.function("TransposeSequence");
+        let by_sentence = self.transpose(tokens, Lists::SourceSteps, Lists::Sentences, &op);
+        let states = [(); 2].map(|()| {
+            let op = self.function("Permutate");
+            self.permutate(&op)
+        });
+        Encoded { lstm, states, own_states, by_sentence }
+    }
+
+    fn decode(&mut self, encoded: &Encoded) -> Decoded {
+        let tokens = self.target_tokens;
+        let op = self.function("TransposeSequence");
+        let by_step = self.transpose(tokens, Lists::Sentences, Lists::TargetSteps, &op);
+        let (lstm, states) = self.lstm(by_step, tokens, Lists::TargetSteps);
+        let states = self.reorder(states);
+        let op = self.function("TransposeSequence");
+        let by_sentence = self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, &op);
+        self.tape.free([encoded.by_sentence, states[0]]);
+        Decoded { lstm, states, by_sentence }
+    }
+
+    fn loss(&mut self) -> Loss {
+        let tokens = self.target_tokens;
+        let op = self.function("Concat");
+        let outputs = self.concat(tokens * TOKEN, Lists::Sentences, 2, &op);
+        let op = self.function("Concat");
+        let targets = self.concat(4 * tokens, Lists::Sentences, 1, &op);
+        let op = self.function("LinearFunction");
+        let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
+        let (softmax, coefficient, losses) = self.cross_entropy();
+        let op = self.function("Sum");
+        let sum = self.tape.alloc(FLOAT, &op);
+        self.tape.free([losses, sum]);
+        let perplexity = [(); 2].map(|()| self.tape.alloc(FLOAT, "fwd"));
+        self.tape.free(perplexity);
+        Loss { outputs, targets, scores, softmax, coefficient }
+    }
+
+    /// Gives the softmax, the coefficient, and the loss of each token.
+    fn cross_entropy(&mut self) -> (Block, Block, Block) {
+        let tokens = self.target_tokens;
+        let op = self.function("SoftmaxCrossEntropy");
+        let logarithms = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
+        let softmax = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
+        let is_counted = self.tape.alloc(tokens, &op);
+        let count = self.tape.alloc(8, &op);
+        self.tape.free([is_counted]);
+        let most = self.tape.alloc(8, &op);
+        self.tape.free([count]);
+        let coefficient = self.tape.alloc(FLOAT, &op);
+        let losses = self.tape.alloc(FLOAT * tokens, &op);
+        self.tape.free([logarithms, most]);
+        (softmax, coefficient, losses)
+    }
+
+    /// What goes when the forward pass is over.
+    fn forget(&mut self, embedded: &Embedded, encoded: &Encoded, decoded: &Decoded) {
+        let (before, behind) = embedded.ended.split_at(embedded.ended.len() / 2);
+        self.tape.free(before.iter().rev().copied());
+        self.tape.free(behind.iter().rev().copied());
+        self.tape.free([embedded.source_vectors, embedded.target_vectors]);
+        self.tape.free(encoded.own_states);
+        self.tape.free([decoded.states[1], decoded.by_sentence, embedded.end]);
+    }
+
+    /// Gives the gradient that it starts from.
+    fn backward(&mut self) -> Block {
+        let tokens = self.target_tokens;
+        // The initial gradient is made between the passes.
+        let start = self.tape.alloc(FLOAT, "fwd");
+        let scaled = self.tape.alloc(FLOAT, "bwd:MulConstant/MulConstant");
+        let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, "bwd:SoftmaxCrossEntropy");
+        self.tape.free([scaled]);
+        let outputs = self.tape.alloc(tokens * TOKEN, "bwd:LinearFunction/LinearFunction");
+        self.tape.free([scores]);
+        let by_step = self.transpose(tokens, Lists::Sentences, Lists::TargetSteps, "bwd:TransposeSequence");
+        self.tape.free([outputs]);
+        let (inputs, states) = self.decoder_backward(by_step);
+        let by_sentence =
+            self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
+        self.tape.free([inputs]);
+        self.encoder_backward(states, by_sentence);
+        start
+    }
+
+    /// Gives the gradients of the inputs by step and of both states.
+    fn decoder_backward(&mut self, by_step: Block) -> (Block, [Block; 2]) {
+        let (tokens, op) = (self.target_tokens, "bwd:NStepLSTM");
+        let [hidden, new_hidden, cell] = [(); 3].map(|()| self.tape.alloc(self.state(), op));
+        let gradients = self.concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
+        let new_cell = self.tape.alloc(self.state(), op);
+        let joined = self.concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
+        let workspace = self.tape.alloc(Self::workspace(tokens), op);
+        let inputs = self.tape.alloc(tokens * TOKEN, op);
+        self.tape.free([cell, hidden, gradients, joined, workspace, by_step]);
+        let mut reordered = |old: Block| {
+            let new = self.permutate("bwd:Permutate");
+            self.tape.free([old]);
+            new
+        };
+        let middle = [reordered(new_cell), reordered(new_hidden)];
+        (inputs, middle.map(reordered))
+    }
+
+    /// Nobody asks for the encoder's outputs: their gradients are zeros, an array for each step.
+    fn encoder_backward(&mut self, states: [Block; 2], target_vectors: Block) {
+        let (tokens, op) = (self.source_tokens, "bwd:NStepLSTM");
+        let hidden = self.tape.alloc(self.state(), op);
+        let sentences = self.sentences;
+        let zeros: Vec<Block> = sentences.by_step().map(|alive| self.tape.alloc(alive * TOKEN, op)).collect();
+        let gradients = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
+        let cell = self.tape.alloc(self.state(), op);
+        let joined = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
+        let workspace = self.tape.alloc(Self::workspace(tokens), op);
+        let inputs = self.tape.alloc(tokens * TOKEN, op);
+        self.tape.free(zeros.into_iter().rev());
+        self.tape.free([gradients, joined, workspace, states[1], states[0]]);
+        let joined = self.concat(self.target_tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
+        self.tape.free([target_vectors]);
+        let turned = self.transpose(tokens, Lists::SourceSteps, Lists::Sentences, "bwd:TransposeSequence");
+        self.tape.free([inputs, joined]);
+        let joined = self.concat(tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
+        self.tape.free([turned, joined, cell, hidden]);
+    }
+
+    /// The graph goes when its loss does.
+    fn release(
+        &mut self,
+        embedded: &Embedded,
+        encoded: &Encoded,
+        decoded: &Decoded,
+        loss: &Loss,
+        start: Block,
+    ) {
+        let of = |lstm: &Lstm| [lstm.weights, lstm.workspace, lstm.reserve, lstm.output];
+        self.tape.free([loss.softmax, loss.coefficient, loss.targets]);
+        self.tape.free(of(&decoded.lstm));
+        self.tape.free([decoded.lstm.by_step, encoded.states[1], encoded.states[0]]);
+        self.tape.free([loss.outputs, loss.scores, start]);
+        self.tape.free(of(&encoded.lstm));
+        self.tape.free([embedded.joined_source, encoded.lstm.by_step, embedded.cell, embedded.hidden]);
+        self.tape.free([embedded.joined_target, embedded.source, embedded.target]);
+    }
+}
+
+impl Sentences {
+    /// How many source sentences have a token at each position.
+    fn by_step(&self) -> impl Iterator<Item = u64> + '_ {
+        let longest = self.sources.iter().copied().max().unwrap_or(0);
+        (0..longest).map(|step| self.sources.iter().filter(|&&tokens| tokens > step).count() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::recorded;
+
+    /// The sentences of a recorded iteration, read off the zeros of its encoder's backward pass.
+    fn read_off(trace: &Trace, batch: u64) -> Sentences {
+        let buffers = || trace.instance.buffers().iter().zip(&trace.labels.buffers);
+        let of = |name: &str| -> Vec<u64> {
+            let own = buffers().filter(|(_, label)| label.op.as_deref().is_some_and(|op| op.contains(name)));
+            own.map(|(buffer, _)| buffer.size.get()).collect()
+        };
+        // 14 of the decoder, a state, the zeros, and 11 more.
+        let lstm = of("bwd:NStepLSTM");
+        let alive: Vec<u64> = lstm[15..lstm.len() - 11].iter().map(|bytes| bytes / TOKEN).collect();
+        let ends = alive.iter().zip(alive.iter().skip(1).chain([&0])).map(|(now, next)| now - next);
+        let sources = (1..).zip(ends).flat_map(|(tokens, count)| (0..count).map(move |_| tokens)).collect();
+        let target_tokens = of("EmbedIDFunction")[1] / TOKEN - batch;
+        Sentences { sources, target_tokens }
+    }
+
+    #[test]
+    fn the_rules_give_every_recorded_iteration_exactly() {
+        for batch in [32, 64, 128, 256] {
+            for number in [0, 1, 2, 9] {
+                let key = format!("chainer/seq2seq/train/b{batch}/iteration{number}");
+                let real = recorded(&key).expect("recorded").trace().expect("whole");
+                let made = iteration(&read_off(&real, batch));
+                assert_eq!(made.instance.digest(), real.instance.digest(), "{key}");
+                let ops = |trace: &Trace| {
+                    trace.labels.buffers.iter().map(|label| label.op.clone()).collect::<Vec<_>>()
+                };
+                assert_eq!(ops(&made), ops(&real), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_recorded_sentences() {
+        let sentences = Key { batch: 256, iteration: 0 }.sentences();
+        let (count, tokens) = (sentences.sources.len() as u64, sentences.sources.iter().sum::<u64>());
+        assert_eq!(count, 256);
+        assert!(sentences.sources.iter().all(|tokens| (1..=LONGEST).contains(tokens)));
+        // The recorded batches of 256 have 5721 to 6152 source tokens and 6185 to 6648 target tokens.
+        assert!((5300..6600).contains(&tokens) && sentences.target_tokens > tokens, "{tokens}");
+        let others = (1..10).map(|iteration| Key { batch: 256, iteration }.sentences());
+        assert!(others.into_iter().all(|other| other != sentences));
+        assert!(AT_MOST.is_sorted());
+    }
+
+    #[test]
+    fn a_key_names_a_trace_for_good() {
+        let key = Key::parse("model/seq2seq/train/b32/iteration3").expect("a key");
+        let trace = key.trace();
+        assert_eq!(trace.labels.meta("workload"), Some("model/seq2seq/train/b32/iteration3"));
+        assert_eq!(trace.instance.digest(), key.trace().instance.digest());
+        for wrong in [
+            "b0/iteration1",
+            "b1025/iteration1",
+            "b032/iteration1",
+            "b32/iteration10000",
+            "b32",
+            "b32/iteration",
+        ] {
+            assert_eq!(Key::parse(&format!("model/seq2seq/train/{wrong}")), None, "{wrong}");
+        }
+        // The smallest batches join so few arrays that no kernel is needed.
+        assert!(Key { batch: 1, iteration: 0 }.trace().instance.len() > 50);
+    }
+}
