@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{json, json_lines, planlab, run, write};
+use common::{children, json, json_lines, planlab, run, wait_for, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -140,6 +140,22 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
 }
 
 #[test]
+fn a_child_does_not_outlive_a_killed_replay() {
+    let folder = folder();
+    let mut replay = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"))
+        .current_dir(folder.path())
+        .env("PLANLAB_SABOTEURS", "1")
+        .args(["replay", "t.csv", "--allocator", "saboteur/hang", "--time-limit", "60s"])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    wait_for("a child", || children(folder.path(), "run-replay") == 1);
+    replay.kill().expect("killed");
+    replay.wait().expect("reaped");
+    wait_for("the child's end", || children(folder.path(), "run-replay") == 0);
+}
+
+#[test]
 fn memory_that_is_too_small_is_a_row_and_an_exit_code() {
     let folder = folder();
     let arguments = ["--planner", "best-fit", "--allocator", "cupy2rc1-pool", "--capacity", "100000"];
@@ -174,7 +190,8 @@ fn what_cannot_be_played_is_refused_before_anything_is() {
     refused(&["t.csv", "--plan", "absent.csv"], 2, "absent.csv");
     // A plan of another trace, and one that puts two buffers into one place.
     refused(&["t.csv", "--plan", "bad.csv"], 4, "bad.csv: not a valid plan");
-    let overlapping = "# planlab: plan\nid,lower,upper,size,offset\nx,0,3,4096,0\ny,1,2,1024,0\nz,2,5,4096,8192\nw,3,6,100000,16384\n";
+    let rows = ["x,0,3,4096,0", "y,1,2,1024,0", "z,2,5,4096,8192", "w,3,6,100000,16384", ""];
+    let overlapping = format!("# planlab: plan\nid,lower,upper,size,offset\n{}", rows.join("\n"));
     write(folder.path(), "over.csv", overlapping);
     refused(&["t.csv", "--plan", "over.csv"], 4, "overlap");
 }
