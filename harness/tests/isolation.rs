@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, json_lines, planlab, run};
+use common::{children, json, json_lines, planlab, run, wait_for};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -61,26 +61,6 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
     assert!(!audit["findings"].as_array().expect("findings").is_empty());
 }
 
-/// Children whose folder is this one.
-fn children(folder: &std::path::Path) -> usize {
-    let folder = folder.canonicalize().expect("it is there");
-    let processes = std::fs::read_dir("/proc").expect("a /proc").filter_map(Result::ok);
-    let is_child = |process: &std::path::Path| {
-        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
-        let is_ours = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
-        is_ours && command.split(|&byte| byte == 0).any(|word| word == b"run-cells")
-    };
-    processes.filter(|process| is_child(&process.path())).count()
-}
-
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !is_so() {
-        assert!(std::time::Instant::now() < patience, "waited 20 s for {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn a_child_does_not_outlive_a_killed_bench() {
     let folder = tempdir().expect("a folder");
@@ -101,10 +81,10 @@ fn a_child_does_not_outlive_a_killed_bench() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("the binary runs");
-    wait_for("a child", || children(folder.path()) == 1);
+    wait_for("a child", || children(folder.path(), "run-cells") == 1);
     bench.kill().expect("killed");
     bench.wait().expect("reaped");
-    wait_for("the child's end", || children(folder.path()) == 0);
+    wait_for("the child's end", || children(folder.path(), "run-cells") == 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{json, json_lines, planlab, run, write};
+use common::{children, json, json_lines, planlab, run, wait_for, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -137,6 +137,22 @@ fn saboteurs_cost_a_row_each_and_nothing_else() {
     }
     let (rows, _) = replay(folder.path(), &["--allocator", "saboteur/crash"], 3);
     assert!(rows[0]["row"]["samples"].as_array().expect("samples").is_empty());
+}
+
+#[test]
+fn a_child_does_not_outlive_a_killed_replay() {
+    let folder = folder();
+    let mut replay = std::process::Command::new(assert_cmd::cargo::cargo_bin("planlab"))
+        .current_dir(folder.path())
+        .env("PLANLAB_SABOTEURS", "1")
+        .args(["replay", "t.csv", "--allocator", "saboteur/hang", "--time-limit", "60s"])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    wait_for("a child", || children(folder.path(), "run-replay") == 1);
+    replay.kill().expect("killed");
+    replay.wait().expect("reaped");
+    wait_for("the child's end", || children(folder.path(), "run-replay") == 0);
 }
 
 #[test]

@@ -76,6 +76,8 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     let highest = |of: &dyn Fn(&ReplayRow) -> Option<u64>| rows.iter().filter_map(|row| of(row)).max();
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let reserved = highest(&|row| (row.status == ReplayStatus::Complete).then_some(row.reserved_peak));
+    // The empty loop has none.
+    let reserved = reserved.filter(|&peak| peak > 0);
     let requested = Bytes::new(row.requested_peak.saturating_mul(row.threads.into()));
     vec![
         contender(row),

@@ -40,6 +40,27 @@ pub(crate) fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a JSON object per line")).collect()
 }
 
+/// Children whose folder is this one, and that serve this hidden verb.
+pub(crate) fn children(folder: &Path, verb: &str) -> usize {
+    let folder = folder.canonicalize().expect("it is there");
+    let processes = std::fs::read_dir("/proc").expect("a /proc").filter_map(Result::ok);
+    let is_child = |process: &Path| {
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let is_ours = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
+        is_ours && command.split(|&byte| byte == 0).any(|word| word == verb.as_bytes())
+    };
+    processes.filter(|process| is_child(&process.path())).count()
+}
+
+/// Looks until it is so; 20 s at most.
+pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !is_so() {
+        assert!(std::time::Instant::now() < patience, "waited 20 s for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// Writes a file into the folder.
 pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(folder.join(name), content).expect("writable");

@@ -67,17 +67,9 @@ pub(super) fn probe() -> Result<String, DriverError> {
 
 /// Loads and initialises the driver's library.
 fn load() -> Result<(), DriverError> {
-    // A library that is older than the bindings lacks symbols, which cudarc answers by a panic.
     // SAFETY: the library is the driver's own; its initialisers may run in any process.
-    let present = catch_unwind(|| unsafe { sys::is_culib_present() });
-    match present {
-        Ok(true) => {}
-        Ok(false) => return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)")),
-        Err(_) => {
-            return Err(DriverError::unavailable(
-                "the NVIDIA driver is too old: CUDA 12.8 or later is needed",
-            ));
-        }
+    if !unsafe { sys::is_culib_present() } {
+        return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)"));
     }
     // SAFETY: the library is there; the flags must be 0 and are.
     let code = unsafe { sys::cuInit(0) };
