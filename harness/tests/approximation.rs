@@ -55,7 +55,7 @@ fn three_times_the_load_holds_on_every_family() {
 }
 
 /// Recorded nets of up to so many buffers are looked at buffer by buffer.
-const MOST_BUFFERS: usize = 2_000;
+const MOST_BUFFERS: usize = 1_000;
 
 /// The buffers in the order of the bootstrap.
 fn largest_first(instance: &Instance) -> Vec<&Buffer> {
