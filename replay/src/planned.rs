@@ -222,7 +222,10 @@ impl Planned {
     #[inline]
     fn vacate(&mut self, request: usize) {
         let slot = &mut self.slots[request];
-        self.late -= u32::from(slot.propagation != self.propagation);
+        let is_late = slot.propagation != self.propagation;
+        self.late -= u32::from(is_late);
+        // One of an earlier propagation may come again in this one, and is not free for good.
+        self.due += usize::from(slot.order as usize == self.due && !is_late);
         slot.propagation = 0;
         self.live -= 1;
         self.used -= slot.size;

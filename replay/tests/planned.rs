@@ -90,6 +90,17 @@ fn what_is_not_as_planned_is_refused_and_does_not_count() {
 }
 
 #[test]
+fn a_late_free_is_not_taken_for_that_of_the_new_propagation() {
+    let instance = instance(&ROWS);
+    let mut memory = planned(&plan(&instance));
+    let late = ask(&mut memory, 50).expect("as planned");
+    memory.end_propagation();
+    memory.free(late).expect("live");
+    [50, 100].map(|size| ask(&mut memory, size).expect("as planned"));
+    assert_eq!(reason(&mut memory, 70), "a block that was planned to be free is in use");
+}
+
+#[test]
 fn only_live_blocks_can_be_freed() {
     // The third takes the second's place.
     let instance = instance(&[(64, 0, 3), (64, 1, 2), (64, 2, 4)]);
