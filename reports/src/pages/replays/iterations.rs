@@ -103,8 +103,11 @@ fn time(cases: &[&Case]) -> Option<Piece> {
     Some(Piece::Figure((drawing, caption.to_owned())))
 }
 
+/// A value, and how people read it.
+type Shown = (f64, String);
+
 /// A value of each sample of the first process, where there is one.
-fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<(f64, String)>) -> Curve {
+fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Curve {
     let row = case.row();
     let point = |at: usize| {
         let (y, shown) = value(row, at)?;

@@ -33,14 +33,16 @@ pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section
     pairs.first()?;
     let mut pieces = vec![Piece::Text(
         "PyTorch wrote down the most that it reserved while a trace was recorded. Our pool follows the same rules and \
-         sees the same requests, once, from an empty pool; it is not tuned to meet the figures. The real run had more \
-         than the trace shows: what was requested and freed before the recorded part began (other sizes of workspaces \
-         and gradients, a first iteration that ran differently) leaves segments behind, which stay reserved and are \
-         split otherwise than from an empty pool. So ours is expected to lie at or below the real figure; where it \
-         lies above, the order of requests within a step, which a trace does not keep, made the difference."
+         sees the same requests, once, from an empty pool; it is not tuned to meet the figures. Where the two differ, \
+         the real run knew more than the trace tells: a trace has the buffers of the recorded part and what was live \
+         then, and nothing of what was requested and freed before. Such requests leave segments behind that stay \
+         reserved and are cut otherwise than those of an empty pool, to either side. Inference leaves less behind than \
+         training. Which of them made the difference of a net cannot be told from its trace."
             .to_owned(),
     )];
-    pieces.push(Piece::Text(verdict(&pairs)));
+    for mode in ["infer", "train", "decode"] {
+        pieces.extend(verdict(mode, &pairs).map(Piece::Text));
+    }
     pieces.extend(figure(&pairs));
     pieces.push(Piece::Table(table(sources, &pairs, pages)));
     let title = "Our PyTorch pool beside PyTorch's own";
@@ -54,17 +56,21 @@ fn pair<'c>(sources: &Sources<'_>, case: &'c Case) -> Option<Pair<'c>> {
     Some(Pair { case, ours, recorded })
 }
 
-fn verdict(pairs: &[Pair<'_>]) -> String {
-    let counted = |keep: fn(f64) -> bool| pairs.iter().filter(|pair| keep(pair.difference())).count();
-    let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
-    format!(
-        "Of {} traces ours reserves the same bytes on {}, less on {} and more on {}; the median difference is {}.",
-        pairs.len(),
+/// How often ours is equal, in one mode; `None` where there is no such trace.
+fn verdict(mode: &str, pairs: &[Pair<'_>]) -> Option<String> {
+    let is_of = |pair: &&Pair<'_>| pair.case.workload().split('/').nth(2) == Some(mode);
+    let differences: Vec<f64> = pairs.iter().filter(is_of).map(Pair::difference).collect();
+    let counted = |keep: fn(f64) -> bool| differences.iter().filter(|difference| keep(**difference)).count();
+    let middle = median(&differences)?;
+    Some(format!(
+        "Mode {mode}: of {} traces ours reserves the same bytes on {}, less on {} and more on {}; the median difference \
+         is {}.",
+        differences.len(),
         counted(|difference| difference == 0.0),
         counted(|difference| difference < 0.0),
         counted(|difference| difference > 0.0),
-        percent(median(&differences).unwrap_or(0.0)),
-    )
+        percent(middle),
+    ))
 }
 
 fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
