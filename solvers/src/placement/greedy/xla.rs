@@ -47,8 +47,8 @@ use crate::placement::order::by;
 ///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let offsets = |planner| -> Option<Vec<Offset>> {
-///     let best = execute(&planner, &instance, Budget::default(), 0).best?;
+/// let placed = |planner: &Xla| -> Option<Vec<Offset>> {
+///     let best = execute(planner, &instance, Budget::default(), 0).best?;
 ///     Some(best.offsets().to_vec())
 /// };
 /// assert_eq!(placed(&Xla::temporal()), Some([0, 4, 12].map(Offset::new).to_vec()));
