@@ -189,14 +189,14 @@ fn refutes(plans: &[&Record], proofs: &[&Record]) -> bool {
     proofs.iter().any(|proof| plans.iter().any(|plan| is_refuted(proof, plan)))
 }
 
-/// Whether a plan lies below a bound, in the bound's scope, or is one where there is to be none.
+/// Whether a plan that is in the proof's scope lies below its bound, or is one where there is to be none.
 fn is_refuted(proof: &Record, plan: &Record) -> bool {
     let in_scope = proof.bound_scope == "any" || plan.hand_overs == 0;
     // A bound that is false by its own row is a failure of that row alone.
     let is_proof = proof.status != Status::BoundRefuted;
-    let is_lower = is_proof && in_scope && plan.height.is_some_and(|height| height < proof.bound);
+    let is_lower = is_proof && plan.height.is_some_and(|height| height < proof.bound);
     let is_plan = matches!(plan.status, Status::Optimal | Status::Feasible);
-    is_lower || (is_plan && proof.status == Status::Infeasible)
+    in_scope && (is_lower || (is_plan && proof.status == Status::Infeasible))
 }
 
 /// Whether a side has its middle status in every repetition, and had it long before the time limit: in half of it, or
