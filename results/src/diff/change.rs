@@ -2,7 +2,7 @@
 
 use super::DiffOptions;
 use super::pairs::{CellName, Pair};
-use super::timing::{Noise, Samples, TimeChange, is_cut};
+use super::timing::{Noise, Samples, TimeChange};
 use crate::record::{Record, Status};
 
 /// So many repetitions tell chance from change.
@@ -241,7 +241,7 @@ fn height_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
 fn is_repeatable(rows: &[&Record]) -> bool {
     let heights = heights(rows);
     heights.windows(2).all(|pair| pair[0] == pair[1])
-        && rows.iter().all(|row| !is_cut(row) && row.threads() == 1)
+        && rows.iter().all(|row| !row.is_cut() && row.threads() == 1)
 }
 
 /// Whether the middle height is more than the chance of one run.
