@@ -12,13 +12,14 @@ const SEARCHES: [&str; 6] =
     ["hill-climb/tvm", "hill-climb/vela", "annealing", "tabu", "lns", "first-fit/size"];
 /// All planners that know one arena alone. Whole objects and stacks on segments have no place for a second one, and
 /// `best-fit/reference` is as published; they refuse.
-const ONE_ARENA: [&str; 10] = [
+const ONE_ARENA: [&str; 11] = [
     "best-fit/reference",
     "shared-objects/by-size",
     "shared-objects/by-breadth",
     "shared-objects/in-order",
     "shared-objects/size-distance",
     "mxnet-sharing",
+    "mxnet-sharing/published",
     "patent-free-list",
     "mincost-flow",
     "gergov",
