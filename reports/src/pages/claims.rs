@@ -28,8 +28,8 @@ pub(crate) fn table(
         "claims",
         "What others published, and the same figure of the records at hand, from the least to the greatest of its \
          cells. Basis: whether the source published the figure, or it was measured with the source's program, and \
-         whether that ran here, by which commit and options. Cells: those with the figure, of those that ran. Lies: our figures within, below or above what rounds to the \
-         published figure.",
+         whether that ran here, by which commit and options. Cells: those with the figure, of those that ran. Lies: \
+         our figures within, below or above what rounds to the published figure.",
         &[
             ("id", "Claim"),
             ("claim", "In words"),
