@@ -38,7 +38,8 @@ impl<P: Planner + ?Sized> Planner for Box<P> {
 /// What is known of a planner before it runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Descriptor {
-    /// The stable name: `best-fit`, `first-fit/size`.
+    /// The stable name: `best-fit`, `first-fit/size`. One that ends in `/published` is a rule as published beside the
+    /// repaired one, and its plans may depend on the unit of the sizes.
     pub key: Cow<'static, str>,
     /// One line on what it does.
     pub summary: Cow<'static, str>,

@@ -19,6 +19,10 @@ pub(crate) struct Claim {
     pub(crate) source: String,
     /// Whether the source has the figure, or it was measured with the source's program.
     pub(crate) basis: Basis,
+    /// Of a measured figure: with which commit and options the program ran for a record of ours, or that it is not
+    /// reproduced.
+    #[serde(default)]
+    pub(crate) program: Option<String>,
     /// Keys of workloads; a `*` at the end stands for any ending.
     pub(crate) workloads: Vec<String>,
     /// Keys of planners, likewise.
@@ -96,6 +100,14 @@ pub(crate) fn claims() -> &'static [Claim] {
 }
 
 impl Claim {
+    /// Where the figure is from, in words.
+    pub(crate) fn basis_in_words(&self) -> String {
+        match &self.program {
+            Some(program) => format!("{}: {program}", self.basis.name()),
+            None => self.basis.name().to_owned(),
+        }
+    }
+
     /// Whether a row is of the claim's planners and workloads, and was asked for the same.
     pub(crate) fn is_about(&self, row: &Record) -> bool {
         let any = |patterns: &[String], key: &str| patterns.iter().any(|pattern| fits(pattern, key));
@@ -127,6 +139,26 @@ mod tests {
         for claim in claims {
             assert!(claim.source.len() > 10 && claim.command.starts_with(['p', 'j']), "{}", claim.id);
             assert!(claim.low <= claim.high, "{}: from {:?} to {:?}", claim.id, claim.low, claim.high);
+        }
+    }
+
+    #[test]
+    fn what_was_measured_says_with_which_program() {
+        for claim in claims() {
+            assert_eq!(claim.program.is_some(), claim.basis == Basis::Measured, "{}", claim.id);
+            let is_said = |program: &String| {
+                let is_run = program.starts_with("run here as external/") && program.contains("commit");
+                is_run || program == "not reproduced here"
+            };
+            assert!(claim.program.as_ref().is_none_or(is_said), "{}: {:?}", claim.id, claim.program);
+        }
+    }
+
+    #[test]
+    fn ours_and_theirs_are_claims_of_their_own() {
+        for claim in claims() {
+            let theirs = claim.planners.iter().filter(|key| key.starts_with("external/")).count();
+            assert!(theirs == 0 || theirs == claim.planners.len(), "{}: {:?}", claim.id, claim.planners);
         }
     }
 

@@ -305,11 +305,15 @@ fn leaderboards_by_suite_say_what_was_compared() {
 fn growth_has_its_page_with_exponents_and_time_outs() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let mut store = Store::open(dir.path().join("store")).expect("opens");
-    for (buffers, time) in [(100, 1_000), (1000, 10_000), (10_000, 100_000), (100_000, 0)] {
+    let cells = [(100, 1_000), (1000, 10_000), (10_000, 100_000), (100_000, 0), (20_000, 1_000_000_000)];
+    for (buffers, time) in cells {
         let mut row = failure(&format!("synthetic/chain/n{buffers}/s0"), "p", Status::Feasible, "");
         (row.buffers, row.height, row.samples_ns) = (buffers, Some(120), vec![time]);
         if time == 0 {
             (row.status, row.height, row.samples_ns) = (Status::Timeout, None, Vec::new());
+        }
+        if time == 1_000_000_000 {
+            row.stop = Some("deadline".to_owned());
         }
         store.append(&row).expect("appends");
     }
@@ -317,9 +321,10 @@ fn growth_has_its_page_with_exponents_and_time_outs() {
     report.write(dir.path().join("out")).expect("writes");
     let files = read(&dir.path().join("out"));
     let fits = text(&files, "tables/scale-fits.csv");
-    assert!(fits.contains("synthetic/chain,p,1,1,1,3,1,,,,"), "{fits}");
+    assert!(fits.contains("synthetic/chain,p,1,1,1,3,1,1,,,,"), "{fits}");
     let page = text(&files, "scale.html");
     assert!(page.contains("timeout after 1.00 s") && page.contains("n^1.00"), "{page}");
+    assert!(page.contains("feasible, cut after 1.00 s"), "{page}");
     assert!(files.contains_key("plots/planning-time-against-size-synthetic.chain.svg"), "{:?}", files.keys());
 }
 

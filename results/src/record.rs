@@ -307,6 +307,12 @@ impl Record {
         parameters["threads"].as_u64().unwrap_or(1)
     }
 
+    /// Whether the wall limit ended the run: its time is the limit's.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.stop.as_deref() == Some("deadline")
+    }
+
     /// The median of the samples in nanoseconds (the lower of two middles); `None` without samples.
     #[must_use]
     pub fn median_ns(&self) -> Option<u64> {

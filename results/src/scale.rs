@@ -27,11 +27,13 @@ pub struct ScalePoint {
     pub seeds: usize,
     /// The wall limit, nanoseconds.
     pub wall_limit_ns: Option<u64>,
-    /// The median planning time of all samples that were taken alone, nanoseconds; `None` without an answer.
+    /// The median planning time of all samples that were taken alone, nanoseconds; `None` where a seed has no answer.
     pub time_ns: Option<f64>,
+    /// Whether the time limit ended one of the runs: then the time says more of the limit than of the size.
+    pub is_cut: bool,
     /// The most resident memory of the process, bytes; it holds the program and the instance too.
     pub peak_rss_bytes: Option<u64>,
-    /// The lowest height over the load; `None` without an answer.
+    /// The median over the seeds of the height over the load; `None` where a seed has no answer.
     pub height_over_load: Option<f64>,
 }
 
@@ -45,9 +47,10 @@ pub struct Curve {
     pub label: String,
     /// By size.
     pub points: Vec<ScalePoint>,
-    /// How the time grows; `None` unless two sizes have one.
+    /// How the time grows; `None` unless two sizes have one that no limit cut.
     pub time: Option<PowerFit>,
-    /// How the memory grows from 10,000 buffers on.
+    /// How the memory grows from 10,000 buffers on, above the least that a process of any planner needed on the
+    /// family's smallest size: that much is the program's.
     pub memory: Option<PowerFit>,
 }
 
@@ -74,11 +77,16 @@ pub fn curves(records: &[Record]) -> Vec<Curve> {
     }
     let curves = curves.into_iter().map(|((family, label), points)| {
         let points: Vec<ScalePoint> = points.into_values().filter_map(|rows| point(&rows)).collect();
-        curve(family, label, points)
+        Curve { family, label, time: fit_power(&times(&points)), memory: None, points }
     });
+    let mut curves: Vec<Curve> = curves.collect();
+    let smallest = smallest(&curves);
+    for curve in &mut curves {
+        let least = smallest.get(&curve.family).copied();
+        curve.memory = least.and_then(|least| fit_power(&memory(&curve.points, least)));
+    }
+    curves.retain(|curve| curve.points.first().map(|p| p.buffers) != curve.points.last().map(|p| p.buffers));
     curves
-        .filter(|curve| curve.points.first().map(|p| p.buffers) != curve.points.last().map(|p| p.buffers))
-        .collect()
 }
 
 /// The key without the segments that say size and seed; `None` where none says the size.
@@ -96,34 +104,62 @@ fn family(key: &str) -> Option<String> {
 fn point(rows: &[&Record]) -> Option<ScalePoint> {
     let first = rows.iter().find(|row| !row.status.is_answer()).or(rows.first())?;
     let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
-    let answers = || rows.iter().filter(|row| row.status.is_answer());
-    let samples: Vec<f64> = answers()
-        .filter(|row| row.lane == Lane::Timing)
-        .flat_map(|row| &row.samples_ns)
-        .map(|&ns| real(ns))
-        .collect();
-    let height = answers().filter_map(|row| row.height).min().filter(|_| first.load > 0);
+    // What some seeds needed says nothing of those that came to no end.
+    let is_answered = first.status.is_answer();
+    let timed = rows.iter().filter(|row| row.lane == Lane::Timing);
+    let samples: Vec<f64> = timed.flat_map(|row| &row.samples_ns).map(|&ns| real(ns)).collect();
     Some(ScalePoint {
         workload: first.workload.clone(),
         buffers: first.buffers,
         status: first.status,
         seeds: seeds.len(),
         wall_limit_ns: first.wall_limit_ns,
-        time_ns: median(&samples),
+        time_ns: median(&samples).filter(|_| is_answered),
+        is_cut: rows.iter().any(|row| row.is_cut()),
         peak_rss_bytes: rows.iter().filter_map(|row| row.peak_rss_bytes).max(),
-        height_over_load: height.map(|height| real(height) / real(first.load)),
+        height_over_load: middle_height(rows)
+            .filter(|_| is_answered && first.load > 0)
+            .map(|height| height / real(first.load)),
     })
 }
 
-fn curve(family: String, label: String, points: Vec<ScalePoint>) -> Curve {
-    let times: Vec<(f64, f64)> =
-        points.iter().filter_map(|point| Some((real(point.buffers), point.time_ns?))).collect();
-    let memory: Vec<(f64, f64)> = points
-        .iter()
-        .filter(|point| point.buffers >= MEMORY_FROM && point.status.is_answer())
-        .filter_map(|point| Some((real(point.buffers), real(point.peak_rss_bytes?))))
-        .collect();
-    Curve { family, label, time: fit_power(&times), memory: fit_power(&memory), points }
+/// The median over the seeds, of each its median over the repetitions, bytes.
+fn middle_height(rows: &[&Record]) -> Option<f64> {
+    let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        by_seed.entry(row.seed).or_default().extend(row.height.map(real));
+    }
+    let of_seeds: Vec<f64> = by_seed.values().filter_map(|heights| median(heights)).collect();
+    median(&of_seeds)
+}
+
+/// The times that are fitted, by size.
+fn times(points: &[ScalePoint]) -> Vec<(f64, f64)> {
+    let whole = points.iter().filter(|point| !point.is_cut);
+    whole.filter_map(|point| Some((real(point.buffers), point.time_ns?))).collect()
+}
+
+/// The smallest size of each family and the least memory that any planner needed on it, bytes.
+fn smallest(curves: &[Curve]) -> BTreeMap<String, (u64, u64)> {
+    let mut smallest: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for curve in curves {
+        for point in curve.points.iter().filter(|point| point.status.is_answer()) {
+            let Some(bytes) = point.peak_rss_bytes else { continue };
+            let own = (point.buffers, bytes);
+            let least = smallest.entry(curve.family.clone()).or_insert(own);
+            *least = own.min(*least);
+        }
+    }
+    smallest
+}
+
+/// The memory that is fitted, by size: what larger instances need above the smallest one.
+fn memory(points: &[ScalePoint], (buffers, bytes): (u64, u64)) -> Vec<(f64, f64)> {
+    let from = MEMORY_FROM.max(buffers + 1);
+    let large = points.iter().filter(|point| point.buffers >= from && point.status.is_answer());
+    large
+        .filter_map(|point| Some((real(point.buffers), real(point.peak_rss_bytes?.saturating_sub(bytes)))))
+        .collect()
 }
 
 #[cfg(test)]

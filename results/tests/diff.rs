@@ -265,6 +265,11 @@ fn a_proof_that_a_plan_of_the_other_side_refutes_is_a_contradiction() {
     assert_eq!(found(&with_hand_overs, &b), 1);
     let infeasible = one(|row| (row.status, row.height) = (Status::Infeasible, None));
     assert_eq!(infeasible.contradictions().count(), 1);
+    // Neither does a proof that no plan without hand-overs fits refute one with them.
+    let mut no_plan = Record { status: Status::Infeasible, height: None, ..cell("best-fit", 1) };
+    assert_eq!(found(&with_hand_overs, &no_plan), 0);
+    no_plan.bound_scope = "any".to_owned();
+    assert_eq!(found(&with_hand_overs, &no_plan), 1);
     let false_by_itself = one(|row| (row.status, row.bound) = (Status::BoundRefuted, 1100));
     assert_eq!(false_by_itself.changes[0].status_verdict, Verdict::Worse);
 }

@@ -66,9 +66,40 @@ fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points(
     let curves = curves(&rows);
     let points = &curves[0].points;
     assert_eq!(points.iter().map(|point| point.seeds).collect::<Vec<_>>(), [1, 3, 1]);
-    assert_eq!((points[1].time_ns, points[1].height_over_load), (Some(4e9), Some(1.25)));
+    assert_eq!((points[1].time_ns, points[1].height_over_load), (Some(4e9), Some(1.26)));
     assert_eq!(points[2].time_ns, Some(8e9));
     let late = Record { status: Status::Timeout, height: None, ..seeded(3, 60) };
     let with_late = planlab_results::scale::curves(&[&rows[..], &[late]].concat());
-    assert_eq!((with_late[0].points[1].status, with_late[0].points[1].seeds), (Status::Timeout, 4));
+    let point = &with_late[0].points[1];
+    assert_eq!((point.status, point.seeds), (Status::Timeout, 4));
+    assert_eq!((point.time_ns, point.height_over_load), (None, None), "one of four seeds has no answer");
+}
+
+#[test]
+fn a_run_that_its_limit_cut_is_shown_and_not_fitted() {
+    let mut rows = [(10, 1), (100, 10), (1000, 100)].map(|(n, time)| cell("p", n, time)).to_vec();
+    rows.push(Record { stop: Some("deadline".to_owned()), ..cell("p", 10_000, 120) });
+    let curves = curves(&rows);
+    let (fit, last) = (curves[0].time.expect("a fit"), curves[0].points.last().expect("four points"));
+    assert!(fit.points == 3 && (fit.exponent - 1.0).abs() < 1e-9, "{fit:?}");
+    assert_eq!((last.time_ns, last.is_cut, last.status), (Some(120e9), true, Status::Feasible));
+    assert!(curves[0].points[..3].iter().all(|point| !point.is_cut));
+}
+
+#[test]
+fn memory_is_fitted_above_that_of_the_smallest_size() {
+    const PROGRAM: u64 = 19 << 20;
+    let rows = |planner: &'static str, sizes: &[u64]| -> Vec<Record> {
+        let bytes = |n: u64| if n == 1000 { PROGRAM } else { PROGRAM + 40 * n };
+        let row = |&n: &u64| Record { peak_rss_bytes: Some(bytes(n)), ..cell(planner, n, 1) };
+        sizes.iter().map(row).collect()
+    };
+    let mut all = rows("p", &[1000, 10_000, 100_000, 1_000_000]);
+    all.extend(rows("late", &[10_000, 100_000]));
+    let curves = curves(&all);
+    for label in ["p", "late"] {
+        let fit = by_label(&curves, label).memory.expect("a fit");
+        assert!((fit.exponent - 1.0).abs() < 1e-9, "{label}: {fit:?}");
+    }
+    assert_eq!(by_label(&curves, "p").memory.expect("a fit").points, 3, "the smallest size is no point");
 }

@@ -2,7 +2,8 @@
 //!
 //! The inner run has a share of what is left of the outer one's time and work, ends with it, and tells of
 //! every plan and bound as they come. Whoever started it passes them on to the outer run, in whose terms
-//! they have to be put. Its work is the outer run's, however it ends.
+//! they have to be put. Its work is the outer run's, however it ends, and is counted before each of them is
+//! passed on, so that the outer trajectory says what work a plan or a bound took.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,24 +65,26 @@ pub(crate) fn nested<'o>(
     let cancel = run.cancel_token().child();
     let Share { wall, work, target, hints } = share;
     let budget = Budget { wall, work, target, cancel: cancel.clone(), threads: Some(run.threads()), hints };
-    let mut over = None;
+    let (mut over, mut counted) = (None, 0_u64);
     let outer = &mut *run;
-    let outcome = execute_observed(planner, instance, budget, seed, |event| {
+    let outcome = execute_observed(planner, instance, budget, seed, |event, work| {
         if over.is_some() {
             return;
         }
+        outer.count(work.saturating_sub(counted));
+        counted = counted.max(work);
         let taken = take(outer, &event);
         if !matches!(taken, Ok(Then::GoOn)) {
             cancel.cancel();
         }
         over = taken.err();
     });
-    let ended = Ended { end: outcome.end.clone(), bound: outcome.bound, work: outcome.work };
+    let (end, bound, work) = (outcome.end.clone(), outcome.bound, outcome.work);
     drop(outcome);
-    run.count(ended.work);
+    run.count(work.saturating_sub(counted));
     match over {
         Some(halt) => Err(halt),
-        None => Ok(ended),
+        None => Ok(Ended { end, bound, work: work.max(counted) }),
     }
 }
 
@@ -132,6 +135,23 @@ mod tests {
         }
     }
 
+    /// Works before each of two plans, of which the second is lower.
+    struct Stepwise;
+
+    impl Planner for Stepwise {
+        fn descriptor(&self) -> Descriptor {
+            descriptor("stepwise", Honours { arenas: true, work_limit: true, ..Honours::default() })
+        }
+
+        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+            for above in [1, 0] {
+                run.tick(WORK)?;
+                run.offer(Plan::from_offsets(vec![Offset::new(above); run.instance().len()]))?;
+            }
+            Ok(())
+        }
+    }
+
     /// A buffer of 5 bytes in each arena.
     fn instance(capacities: &[Option<u64>]) -> Instance {
         let buffer = |arena: u16| {
@@ -166,6 +186,18 @@ mod tests {
         let late = Late { bound: Some(Bytes::new(9)) };
         let capacity = instance(&[Some(8), None]);
         assert_eq!(end_and_work(&late, &capacity, None), (Stop::Infeasible, WORK));
+    }
+
+    #[test]
+    fn the_trajectory_says_what_work_each_plan_took() {
+        let one = instance(&[None]);
+        let outcome = execute(&Scaled::new(Stepwise), &one, Budget::default(), 0);
+        let planned = outcome.trajectory.iter().filter_map(|mark| Some((mark.height?, mark.work)));
+        let mut planned: Vec<(Bytes, u64)> = planned.collect();
+        planned.dedup();
+        let works: Vec<u64> = planned.iter().map(|(_, work)| *work).collect();
+        assert_eq!(works, [WORK, 2 * WORK], "{planned:?}");
+        assert_eq!(outcome.work, 2 * WORK);
     }
 
     #[test]

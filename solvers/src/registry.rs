@@ -6,7 +6,7 @@ use planlab_dsa::Planner;
 use crate::cp::CpPumpkin;
 #[cfg(feature = "mip")]
 use crate::milp::{MipCbc, MipHighs};
-use crate::placement::approximation::{Boxing, Gergov};
+use crate::placement::approximation::{Boxing, Gergov, Shelves};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::flow::MincostFlow;
@@ -40,8 +40,9 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(GreedyBySize));
     all.push(Box::new(GreedyByBreadth));
     all.extend([Box::new(Somas::many_objects()) as Box<dyn Planner>, Box::new(Somas::single_object())]);
-    all.push(Box::new(Somas::best()));
-    all.extend(OneFlow::all().map(|planner| Box::new(planner) as Box<dyn Planner>));
+    all.extend([Box::new(Somas::best()) as Box<dyn Planner>, Box::new(Somas::best_as_published())]);
+    let oneflow = OneFlow::all().chain(OneFlow::published());
+    all.extend(oneflow.map(|planner| Box::new(planner) as Box<dyn Planner>));
     all.extend([Box::new(TfliteArena::default()) as Box<dyn Planner>, Box::new(TflmGreedy)]);
     all.extend([Tvm::by_size(), Tvm::by_conflicts()].map(|tvm| Box::new(tvm) as Box<dyn Planner>));
     all.extend([Xla::temporal(), Xla::spatial(), Xla::best()].map(|xla| Box::new(xla) as Box<dyn Planner>));
@@ -53,11 +54,15 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(SharedObjectsByBreadth));
     all.push(Box::new(SharedObjectsInOrder));
     all.push(Box::new(SharedObjectsSizeDistance));
-    all.push(Box::new(MxnetSharing::default()));
+    all.extend([false, true].map(|published| {
+        Box::new(MxnetSharing::default().with_whole_bytes(published)) as Box<dyn Planner>
+    }));
     all.push(Box::new(PatentFreeList));
     all.push(Box::new(MincostFlow));
     all.extend([false, true].map(|yes| Box::new(Gergov::default().with_squeeze(yes)) as Box<dyn Planner>));
-    all.push(Box::new(Boxing::default()));
+    all.extend([Shelves::Rows, Shelves::Classes].map(|shelves| {
+        Box::new(Boxing::default().with_shelves(shelves)) as Box<dyn Planner>
+    }));
     all.push(Box::new(HillClimbTvm));
     all.push(Box::new(HillClimbVela::default()));
     all.push(Box::new(Annealing::default()));

@@ -74,7 +74,8 @@ proptest! {
             .in_place(instance.in_place().to_vec())
             .build()
             .expect("as valid as before");
-        for planner in heuristics() {
+        // Rules as published may depend on the unit of the sizes.
+        for planner in heuristics().filter(|planner| !planner.descriptor().key.ends_with("/published")) {
             let scaled = |offsets: Vec<u64>| offsets.into_iter().map(|offset| offset * factor).collect();
             let expected: Option<Vec<u64>> = offsets(&planner, &instance).map(scaled);
             prop_assert_eq!(offsets(&planner, &other), expected, "{}", planner.descriptor().key);

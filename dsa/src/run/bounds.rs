@@ -75,8 +75,9 @@ impl Run<'_> {
             return Ok(());
         }
         let raised = state.bound;
+        let work = self.done();
         if let Some(observer) = &mut state.observer {
-            observer(Event::Bound(raised));
+            observer(Event::Bound(raised), work);
         }
         self.mark(&mut state);
         self.judge(&state)

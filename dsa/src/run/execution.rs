@@ -1,6 +1,5 @@
 //! The run of a planner from its first bound to its outcome.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{Observer, Run};
@@ -44,14 +43,15 @@ pub fn execute<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget
     run(planner, instance, budget, seed, None)
 }
 
-/// As [`execute`], telling `observer` of every verified plan and every bound.
+/// As [`execute`], telling `observer` of every verified plan and every bound, and of the units of work done by then.
+/// Where a planner forks its run, what other forks have not counted yet is missing, so that the work may go back.
 #[must_use]
 pub fn execute_observed<'i>(
     planner: &dyn Planner,
     instance: &'i Instance,
     budget: Budget,
     seed: u64,
-    observer: impl FnMut(Event<'_>) + Send + 'i,
+    observer: impl FnMut(Event<'_>, u64) + Send + 'i,
 ) -> Outcome<'i> {
     run(planner, instance, budget, seed, Some(Box::new(observer)))
 }
@@ -105,7 +105,7 @@ impl<'i> Run<'i> {
             trajectory: std::mem::take(&mut state.trajectory),
             elapsed: self.shared.start.elapsed(),
             planning,
-            work: self.shared.work.load(Ordering::Relaxed) + self.unread,
+            work: self.done(),
         }
     }
 }

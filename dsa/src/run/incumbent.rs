@@ -65,8 +65,9 @@ impl<'i> Run<'i> {
             return Ok(());
         }
         self.shared.below.fetch_min(height.get(), Ordering::Relaxed);
+        let work = self.done();
         if let Some(observer) = &mut state.observer {
-            observer(Event::Incumbent(&verified));
+            observer(Event::Incumbent(&verified), work);
         }
         let scope = verified.scope();
         state.best = Some(verified);

@@ -23,7 +23,8 @@ use crate::{
 /// Units of work between two looks at the clock.
 const WORK_PER_LOOK: u64 = 256;
 
-type Observer<'i> = Box<dyn FnMut(Event<'_>) + Send + 'i>;
+/// Told of what happens, and of the units of work done by then.
+type Observer<'i> = Box<dyn FnMut(Event<'_>, u64) + Send + 'i>;
 
 struct State<'i> {
     best: Option<Arc<VerifiedPlan<'i>>>,
@@ -127,8 +128,12 @@ impl<'i> Run<'i> {
     /// The units of work that are left, where they are limited.
     #[must_use]
     pub fn remaining_work(&self) -> Option<u64> {
-        let done = self.shared.work.load(Ordering::Relaxed) + self.unread;
-        self.shared.budget.work.map(|limit| limit.saturating_sub(done))
+        self.shared.budget.work.map(|limit| limit.saturating_sub(self.done()))
+    }
+
+    /// The units of work done so far, as far as this fork knows: others may not have counted their last yet.
+    fn done(&self) -> u64 {
+        self.shared.work.load(Ordering::Relaxed) + self.unread
     }
 
     /// The flag that ends the run from outside.
@@ -219,7 +224,7 @@ impl<'i> Run<'i> {
     fn mark(&self, state: &mut State<'_>) {
         let mark = Mark {
             elapsed: self.shared.start.elapsed(),
-            work: self.shared.work.load(Ordering::Relaxed) + self.unread,
+            work: self.done(),
             height: state.best.as_ref().map(|best| best.height()),
             bound: state.bound.of(self.shared.scope).value,
         };

@@ -163,7 +163,7 @@ fn once<'i>(
     budget: &Budget,
     kept: Option<&'i Mutex<Mailbox>>,
 ) -> Outcome<'i> {
-    execute_observed(planner, instance, budget.clone(), asked.seed, move |event| {
+    execute_observed(planner, instance, budget.clone(), asked.seed, move |event, _| {
         if let Some(kept) = kept {
             kept.lock().unwrap_or_else(PoisonError::into_inner).take(&event);
         }

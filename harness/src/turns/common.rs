@@ -143,17 +143,23 @@ fn of_pattern(
     // A folder that is never made: no cell has a row there.
     words.extend(["--dry-run", "--json", "--out"].map(OsString::from));
     words.push(side.results.join("none").into());
-    let cell = |line: &str| -> Result<Named, Failure> {
-        let value: Value = serde_json::from_str(line).map_err(|error| side.failure(&error))?;
-        let text = |key: &str| value[key].as_str().map(str::to_owned);
-        let named = text("planner").zip(text("workload"));
-        let (planner, workload) = named.ok_or_else(|| side.failure(&"its dry run names no cell"))?;
-        Ok(Named { planner, workload })
-    };
     match ask(side, words)? {
-        Ok(answer) => Ok(Ok(answer.lines().map(cell).collect::<Result<_, _>>()?)),
+        Ok(answer) => Ok(Ok(listed(&answer).map_err(|reason| side.failure(&reason))?)),
         Err(reason) => Ok(Err(reason)),
     }
+}
+
+/// The cells that a dry run lists, a JSON value a line. What names no planner is none: online allocators are listed
+/// too, and take no turns.
+fn listed(answer: &str) -> Result<Vec<Named>, String> {
+    let cell = |line: &str| -> Result<Option<Named>, String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let text = |key: &str| value[key].as_str().map(str::to_owned);
+        let Some(planner) = text("planner") else { return Ok(None) };
+        let workload = text("workload").ok_or("its dry run has a planner without a workload")?;
+        Ok(Some(Named { planner, workload }))
+    };
+    answer.lines().map(cell).filter_map(Result::transpose).collect()
 }
 
 /// What a build says to some words, or why it refuses them.
@@ -194,5 +200,22 @@ mod tests {
         assert_eq!(common.shares, [both]);
         let alone = [set(&[("bump", "y"), ("old", "x")]), set(&[("new", "x"), ("new", "z")])];
         assert_eq!(common.alone.map(|cells| cells.into_iter().collect::<BTreeSet<_>>()), alone);
+    }
+
+    #[test]
+    fn the_allocators_of_a_dry_run_are_no_cells() {
+        let lines = [
+            r#"{"workload":"x","planner":"bump","repetitions":1}"#,
+            r#"{"workload":"x","allocator":"cupy2rc1-pool"}"#,
+            r#"{"workload":"y","planner":"best-fit"}"#,
+        ];
+        let named = |planner: &str, workload: &str| Named {
+            planner: planner.to_owned(),
+            workload: workload.to_owned(),
+        };
+        assert_eq!(listed(&lines.join("\n")), Ok(vec![named("bump", "x"), named("best-fit", "y")]));
+        assert_eq!(listed(lines[1]), Ok(Vec::new()));
+        assert!(listed(r#"{"planner":"bump"}"#).is_err_and(|reason| reason.contains("workload")));
+        assert!(listed("no JSON").is_err());
     }
 }

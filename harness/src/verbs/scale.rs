@@ -54,11 +54,15 @@ const WHAT: &str = "\
 Times are medians of the samples of cells that ran alone; a cell without an answer says how it ended, a time-out
 after which limit. The exponent is that of the least-squares line through the logarithms of sizes and times, in
 brackets its 95 % interval and the number of points; cells without an answer are no points, so that the exponent of a
-planner that ran out of time is of the smaller sizes alone. Memory is the most that the process had resident, with the
-program and the instance in it; its exponent is of 10,000 buffers and more. Of workloads that differ in their seed alone
-the median is shown, and each is a point. Seeds of the run on one workload are one point: the median of all their samples,
-the most memory, the lowest height (`seeds` in scale.csv says how many they are). A dash stands where the suite has no
-cell: beyond the size that a planner is practical for (`planlab list planners`), or left out by the suite, which says so.
+planner that ran out of time is of the smaller sizes alone. A run that its time limit cut and that has a plan by then is
+shown, marked `cut`, and is no point of the time's exponent: its time is the limit. Memory is the most that the process
+had resident, with the program and the instance in it. Its exponent is of 10,000 buffers and more, and of the bytes above
+the least that a process of any planner had on the family's smallest size: about that much is the program's and does not
+grow. Of workloads that differ in their seed alone the median is shown, and each is a point. Seeds of the run on one
+workload are one point: the median of all their samples, the most memory, the median of their heights (`seeds` in
+scale.csv says how many they are); where one of them has no answer, the point has neither time nor height. A dash stands
+where the suite has no cell: beyond the size that a planner is practical for (`planlab list planners`), or left out by the
+suite, which says so.
 ";
 
 fn page(curves: &[Curve], command: &str) -> String {
@@ -108,8 +112,9 @@ fn at_size(curve: &Curve, size: u64, figure: Shown, written: fn(f64) -> String) 
     let Some(first) = points.first() else { return "-".to_owned() };
     let values: Vec<f64> = points.iter().filter_map(|point| figure(point)).collect();
     let speaker = points.iter().find(|point| !point.status.is_answer());
+    let cut = if points.iter().any(|point| point.is_cut) { " cut" } else { "" };
     match (speaker, planlab_results::statistics::median(&values)) {
-        (None, Some(value)) => written(value),
+        (None, Some(value)) => written(value) + cut,
         (Some(point), _) => ended(point),
         (None, None) => format!("({})", first.status.name()),
     }
@@ -155,6 +160,7 @@ fn points_csv(curves: &[Curve]) -> String {
         "seeds",
         "time_limit_ns",
         "time_ns",
+        "cut",
         "peak_rss_bytes",
         "height_over_load",
     ];
@@ -168,6 +174,7 @@ fn points_csv(curves: &[Curve]) -> String {
             point.seeds.to_string(),
             point.wall_limit_ns.map_or_else(String::new, |ns| ns.to_string()),
             number(point.time_ns, 0),
+            point.is_cut.to_string(),
             point.peak_rss_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
             number(point.height_over_load, 9),
         ]

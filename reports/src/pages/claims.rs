@@ -27,9 +27,9 @@ pub(crate) fn table(
     let mut table = Table::new(
         "claims",
         "What others published, and the same figure of the records at hand, from the least to the greatest of its \
-         cells. Basis: whether the source published the figure, or it was measured with the source's program. Cells: \
-         those with the figure, of those that ran. Lies: our figures within, below or above what rounds to the \
-         published figure.",
+         cells. Basis: whether the source published the figure, or it was measured with the source's program, and \
+         whether that ran here, by which commit and options. Cells: those with the figure, of those that ran. Lies: \
+         our figures within, below or above what rounds to the published figure.",
         &[
             ("id", "Claim"),
             ("claim", "In words"),
@@ -50,7 +50,7 @@ pub(crate) fn table(
             Value::text(&claim.id),
             Value::text(&claim.claim),
             Value::text(&claim.source),
-            Value::text(claim.basis.name()),
+            Value::text(claim.basis_in_words()),
             Value::text(&claim.published),
             shown(claim, &ours),
             Value::text(lies(claim, &ours)),

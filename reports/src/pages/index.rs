@@ -237,6 +237,7 @@ fn timings(model: &Model) -> Vec<time::Timings> {
                 workload: row.workload.clone(),
                 buffers: real(row.buffers.max(1)),
                 nanoseconds: cell.time_ns?.max(1.0),
+                is_cut: row.is_cut(),
             })
         };
         (model.series(planner), cells.filter_map(timing).collect())

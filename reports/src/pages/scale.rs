@@ -65,7 +65,8 @@ fn figure(model: &Model, family: &[Curve]) -> Option<Figure> {
         .collect();
     let drawing = time::plot(&format!("Planning time against size: {}", family[0].family), &timings)?;
     let caption = "Median of the samples of cells that ran alone; cells without an answer are no points. The lines \
-                   are least-squares fits, the legend gives their exponents.";
+                   are least-squares fits, the legend gives their exponents; runs that their time limit cut are \
+                   drawn and not fitted.";
     Some((drawing, caption.to_owned()))
 }
 
@@ -74,6 +75,7 @@ fn timing(point: &ScalePoint) -> Option<time::Timing> {
         workload: point.workload.clone(),
         buffers: real(point.buffers.max(1)),
         nanoseconds: point.time_ns?.max(1.0),
+        is_cut: point.is_cut,
     })
 }
 
@@ -81,9 +83,11 @@ fn fits(curves: &[Curve]) -> Table {
     let mut table = Table::new(
         "scale-fits",
         "Exponents: the least-squares line through the logarithms of size and figure, with the 95 % interval of \
-         its slope. Time: over all sizes with an answer. Memory: the most that the process had resident, \
-         program and instance included, over sizes of 10 000 buffers and more. Without answer: sizes that are no \
-         points, so that the exponent of a planner that ran out of time is of the smaller sizes alone.",
+         its slope. Time: over all sizes with an answer from runs that no time limit cut. Memory: the most that the \
+         process had resident above the least that a process of any planner had on the family's smallest size \
+         (about the program's own, which does not grow), over sizes of 10 000 buffers and more. Without answer, cut: \
+         sizes that are no points of the time, so that the exponent of a planner that ran out of time is of the \
+         smaller sizes alone.",
         &[
             ("family", "Family"),
             ("planner", "Planner"),
@@ -92,6 +96,7 @@ fn fits(curves: &[Curve]) -> Table {
             ("time_to", "to"),
             ("time_points", "Points"),
             ("without_answer", "Without answer"),
+            ("cut", "Cut"),
             ("memory_exponent", "Memory"),
             ("memory_from", "from"),
             ("memory_to", "to"),
@@ -100,9 +105,10 @@ fn fits(curves: &[Curve]) -> Table {
     );
     for curve in curves {
         let without = curve.points.iter().filter(|point| !point.status.is_answer()).count();
+        let cut = curve.points.iter().filter(|point| point.is_cut && point.status.is_answer()).count();
         let mut row = vec![Value::text(&curve.family), Value::text(&curve.label)];
         row.extend(fit(curve.time.as_ref()));
-        row.push(Value::count(without));
+        row.extend([without, cut].map(Value::count));
         row.extend(fit(curve.memory.as_ref()));
         table.push(row);
     }
@@ -123,8 +129,9 @@ fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
 fn points(curves: &[Curve]) -> Table {
     let mut table = Table::new(
         "scale",
-        "Every planner on every size. A cell without an answer has its status, a time-out its limit. Seeds of the run \
-         are pooled: the median of all their samples, the most memory, the lowest height.",
+        "Every planner on every size. A cell without an answer has its status, a time-out its limit; a plan of a run \
+         that its time limit cut says so. Seeds of the run are pooled: the median of all their samples, the most \
+         memory, the median of their heights; where one has no answer, there is neither time nor height.",
         &[
             ("family", "Family"),
             ("planner", "Planner"),
@@ -154,7 +161,9 @@ fn points(curves: &[Curve]) -> Table {
 }
 
 fn ended(point: &ScalePoint) -> String {
-    let limit = point.wall_limit_ns.filter(|_| point.status == planlab_results::Status::Timeout);
+    let is_late = point.status == planlab_results::Status::Timeout;
+    let limit = point.wall_limit_ns.filter(|_| is_late || point.is_cut);
     let limit = limit.map(|ns| format!(" after {}", nanoseconds(real(ns)))).unwrap_or_default();
-    format!("{}{limit}", point.status.name())
+    let cut = if point.is_cut && point.status.is_answer() { ", cut" } else { "" };
+    format!("{}{cut}{limit}", point.status.name())
 }

@@ -14,15 +14,21 @@ pub(crate) struct Timing {
     pub(crate) workload: String,
     pub(crate) buffers: f64,
     pub(crate) nanoseconds: f64,
+    /// Whether it is the time limit's: such a time is drawn and not fitted.
+    pub(crate) is_cut: bool,
 }
 
 /// A planner and its times.
 pub(crate) type Timings = (Series, Vec<Timing>);
 
-/// The fit of a planner's times; instances so small that the clock's grain rules are left out.
+/// The times that are fitted; instances so small that the clock's grain rules are left out.
+fn fitted(times: &[Timing]) -> impl Iterator<Item = &Timing> {
+    times.iter().filter(|time| time.buffers >= 50.0 && !time.is_cut)
+}
+
+/// The fit of a planner's times.
 pub(crate) fn fit(times: &[Timing]) -> Option<PowerFit> {
-    let points: Vec<(f64, f64)> =
-        times.iter().filter(|t| t.buffers >= 50.0).map(|t| (t.buffers, t.nanoseconds)).collect();
+    let points: Vec<(f64, f64)> = fitted(times).map(|time| (time.buffers, time.nanoseconds)).collect();
     let least = points.iter().map(|p| p.0).fold(f64::MAX, f64::min);
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
     // Less than a factor of four says nothing about growth.
@@ -46,7 +52,7 @@ pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
     for (series, times) in all.iter().filter(|(_, times)| !times.is_empty()) {
         let fit = fit(times);
         if let Some(fit) = fit {
-            let range = times.iter().map(|t| t.buffers).filter(|n| *n >= 50.0);
+            let range = fitted(times).map(|time| time.buffers);
             let (from, to) = range.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
             let ends = [frame.spot(from, fit.at(from)), frame.spot(to, fit.at(to))];
             drawing.line(ends, Ink::Color(series.color()), 1.0);
@@ -82,7 +88,7 @@ mod tests {
     use super::*;
 
     fn timing(buffers: f64, nanoseconds: f64) -> Timing {
-        Timing { workload: format!("w{buffers}"), buffers, nanoseconds }
+        Timing { workload: format!("w{buffers}"), buffers, nanoseconds, is_cut: false }
     }
 
     #[test]
@@ -101,6 +107,8 @@ mod tests {
     fn small_or_equal_sizes_have_no_exponent() {
         assert_eq!(fit(&[timing(10.0, 1e3), timing(20.0, 1e4)]), None);
         assert_eq!(fit(&[timing(100.0, 1e3), timing(200.0, 1e4)]), None);
+        let cut = Timing { is_cut: true, ..timing(1000.0, 1e5) };
+        assert_eq!(fit(&[timing(100.0, 1e3), cut]), None);
         assert!(plot("t", &[]).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::DiffOptions;
 use super::pairs::{CellName, Pair};
-use super::timing::{Noise, Samples, TimeChange, is_cut};
+use super::timing::{Noise, Samples, TimeChange};
 use crate::record::{Record, Status};
 
 /// So many repetitions tell chance from change.
@@ -189,14 +189,14 @@ fn refutes(plans: &[&Record], proofs: &[&Record]) -> bool {
     proofs.iter().any(|proof| plans.iter().any(|plan| is_refuted(proof, plan)))
 }
 
-/// Whether a plan lies below a bound, in the bound's scope, or is one where there is to be none.
+/// Whether a plan that is in the proof's scope lies below its bound, or is one where there is to be none.
 fn is_refuted(proof: &Record, plan: &Record) -> bool {
     let in_scope = proof.bound_scope == "any" || plan.hand_overs == 0;
     // A bound that is false by its own row is a failure of that row alone.
     let is_proof = proof.status != Status::BoundRefuted;
-    let is_lower = is_proof && in_scope && plan.height.is_some_and(|height| height < proof.bound);
+    let is_lower = is_proof && plan.height.is_some_and(|height| height < proof.bound);
     let is_plan = matches!(plan.status, Status::Optimal | Status::Feasible);
-    is_lower || (is_plan && proof.status == Status::Infeasible)
+    in_scope && (is_lower || (is_plan && proof.status == Status::Infeasible))
 }
 
 /// Whether a side has its middle status in every repetition, and had it long before the time limit: in half of it, or
@@ -241,7 +241,7 @@ fn height_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
 fn is_repeatable(rows: &[&Record]) -> bool {
     let heights = heights(rows);
     heights.windows(2).all(|pair| pair[0] == pair[1])
-        && rows.iter().all(|row| !is_cut(row) && row.threads() == 1)
+        && rows.iter().all(|row| !row.is_cut() && row.threads() == 1)
 }
 
 /// Whether the middle height is more than the chance of one run.

@@ -43,7 +43,7 @@ impl Samples {
     /// The samples of runs that were alone and have an answer. `None` where a side has none, and where the time
     /// limit ended the run on both sides: such times are the limit's.
     pub(super) fn of(pair: &Pair<'_>) -> Option<Self> {
-        if [&pair.a, &pair.b].iter().all(|rows| rows.iter().all(|row| is_cut(row))) {
+        if [&pair.a, &pair.b].iter().all(|rows| rows.iter().all(|row| row.is_cut())) {
             return None;
         }
         let groups = Sides { a: groups(&pair.a), b: groups(&pair.b) };
@@ -101,11 +101,6 @@ fn groups(rows: &[&Record]) -> Vec<Vec<f64>> {
         row.samples_ns.iter().map(|&ns| crate::statistics::real(ns).max(1.0)).collect()
     };
     rows.iter().filter(counts).map(samples).filter(|samples| !samples.is_empty()).collect()
-}
-
-/// Whether the wall limit ended the run.
-pub(super) fn is_cut(row: &Record) -> bool {
-    row.stop.as_deref() == Some("deadline")
 }
 
 fn verdict(ratio: f64, interval: Option<Interval>, noise: Option<f64>, threshold: f64) -> Verdict {

@@ -3,5 +3,5 @@
 pub mod boxing;
 mod gergov;
 
-pub use boxing::Boxing;
+pub use boxing::{Boxing, Shelves};
 pub use gergov::Gergov;

@@ -19,7 +19,7 @@
 //!
 //! - *Default: repaired.* A block is within the range where it is at least the size over the factor. The public
 //!   code compares with whole bytes, rounded down, so that plans change with the unit of the sizes:
-//!   [`MxnetSharing::with_whole_bytes`] is the published rule.
+//!   [`MxnetSharing::with_whole_bytes`] is the published rule, `mxnet-sharing/published`.
 //! - An in-place permission is used where both buffers are of one size, as published, and of one alignment. A
 //!   buffer that lives for one step never takes another's place, as nobody reads it.
 //! - A buffer that begins at the last step of another does not take its block unless that is permitted: both
@@ -32,7 +32,7 @@ use super::block_sharing::{BlockSharing, SharedBlocks};
 use super::graph::SharingGraph;
 use super::objects::{HONOURS, stacked};
 
-/// Blocks by reference counts, as MXNet shares them; key `mxnet-sharing`.
+/// Blocks by reference counts, as MXNet shares them; keys `mxnet-sharing` and `mxnet-sharing/published`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -52,8 +52,8 @@ pub struct MxnetSharing {
 }
 
 impl MxnetSharing {
-    /// Whether the least size of a block within the range is rounded down to whole bytes. Default: no; the
-    /// public code does.
+    /// Whether the least size of a block within the range is rounded down to whole bytes; then the key is
+    /// `mxnet-sharing/published`. Default: no; the public code does.
     #[must_use]
     pub const fn with_whole_bytes(mut self, yes: bool) -> Self {
         self.whole_bytes = yes;
@@ -66,9 +66,15 @@ pub(super) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
 
 impl Planner for MxnetSharing {
     fn descriptor(&self) -> Descriptor {
+        let (key, range) = if self.whole_bytes {
+            ("mxnet-sharing/published", "match range in whole bytes")
+        } else {
+            ("mxnet-sharing", "match range")
+        };
         Descriptor {
-            key: "mxnet-sharing".into(),
-            summary: "blocks shared by reference counts within a match range (1 to 16, the best kept)".into(),
+            key: key.into(),
+            summary: format!("blocks shared by reference counts within a {range} (1 to 16, the best kept)")
+                .into(),
             guarantee: Guarantee::Heuristic,
             honours: Honours { in_place: true, ..HONOURS },
             randomized: false,
@@ -140,6 +146,8 @@ mod tests {
         };
         assert_eq!([height(1, false), height(100, false)], [Some(35), Some(3500)]);
         assert_eq!([height(1, true), height(100, true)], [Some(33), Some(3500)]);
+        let key = |yes: bool| MxnetSharing::default().with_whole_bytes(yes).descriptor().key;
+        assert_eq!([key(false), key(true)], ["mxnet-sharing", "mxnet-sharing/published"]);
     }
 
     /// What a block holds, and the last step of that; `None` where it is free.

@@ -29,16 +29,21 @@
 //!
 //! # Deviations from the paper
 //!
-//! As `best-fit/reference`: ties between lifetimes go to the larger size, then to the lower id; offsets
-//! are rounded up from the line to the alignment.
+//! - As `best-fit/reference`: ties between lifetimes go to the larger size, then to the lower id; offsets
+//!   are rounded up from the line to the alignment.
+//! - Several arenas, which the paper does not have, are planned one by one. A capacity decides whether the plan of
+//!   its arena counts, not what it looks like.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use planlab_dsa::{Buffer, BufferId, Descriptor, Guarantee, Halt, Instance, Offset, Plan, Planner, Run};
+use planlab_dsa::{
+    Buffer, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
+};
 
 use super::best_fit_reference::{HONOURS, REFERENCE, rank};
 use super::longest_within::LongestWithin;
+use crate::arenas::{has_arenas, plan_each_arena};
 
 /// Longest lifetime on the lowest line of the skyline; key `best-fit`.
 ///
@@ -63,7 +68,7 @@ impl Planner for BestFit {
             key: "best-fit".into(),
             summary: "longest lifetime on the lowest line of the skyline".into(),
             guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
+            honours: Honours { arenas: true, ..HONOURS },
             randomized: false,
             reference: REFERENCE,
             complexity: "n log n, n sqrt n at worst",
@@ -72,6 +77,9 @@ impl Planner for BestFit {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
         let plan = best_fit(run)?;
         run.offer(plan)
     }
@@ -245,7 +253,7 @@ impl Skyline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Alignment, Budget, Bytes, LiveRange, execute};
+    use planlab_dsa::{Alignment, Arena, ArenaId, Budget, Bytes, LiveRange, execute};
     use proptest::prelude::*;
 
     use super::*;
@@ -259,6 +267,22 @@ mod tests {
     fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<Offset> {
         let best = execute(planner, instance, Budget::default(), 0).best;
         best.expect("a plan").offsets().to_vec()
+    }
+
+    #[test]
+    fn each_arena_is_planned_alone() {
+        let alone = [buffer((4, 0, 2, 1)), buffer((8, 1, 3, 1)), buffer((4, 2, 2, 1))];
+        let once = offsets(&BestFit, &Instance::from_buffers(alone.to_vec()).expect("valid"));
+        let arena = |capacity: Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
+        let two = |capacity: u64| {
+            let both = [0, 1].map(|id| alone.clone().map(|buffer| buffer.in_arena(ArenaId::new(id))));
+            let builder = Instance::builder().buffers(both.into_iter().flatten());
+            builder.arenas([arena(None), arena(Some(capacity))]).build().expect("valid")
+        };
+        assert_eq!(offsets(&BestFit, &two(12)), once.repeat(2));
+        let beyond = two(11);
+        let outcome = execute(&BestFit, &beyond, Budget::default(), 0);
+        assert!(outcome.end.is_ok() && outcome.best.is_none(), "{:?}", outcome.end);
     }
 
     fn same(buffers: Vec<Buffer>) -> Result<(), TestCaseError> {

@@ -46,7 +46,7 @@
 //!   anew in each iteration, from what is boxed then; the order of boxes does not depend on threads or hashes.
 //! - *Default: repaired.* What lies in a box lies in rows, which fit into it. The code of reference 2 has a row for
 //!   each height, and these may be higher than the box: [`Boxing::with_shelves`] of [`Shelves::Classes`] is the
-//!   published rule.
+//!   published rule, `boxing/published`.
 //! - Sizes are divided by their common divisor first, so that the plan does not depend on the unit.
 //! - Where boxing sees whole live ranges in one arena, first fit honours all that an instance asks.
 
@@ -69,7 +69,7 @@ pub use self::unbox::Shelves;
 use self::unbox::loose_offsets;
 use crate::placement::greedy::{HONOURS, Rule, plan_in_order};
 
-/// Boxes in boxes, then first fit from the bottom; key `boxing`.
+/// Boxes in boxes, then first fit from the bottom; keys `boxing` and `boxing/published`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -103,7 +103,8 @@ impl Boxing {
         self
     }
 
-    /// How items of several heights lie in a box. Default: in rows.
+    /// How items of several heights lie in a box; the key of [`Shelves::Classes`] is `boxing/published`. Default: in
+    /// rows.
     #[must_use]
     pub const fn with_shelves(mut self, shelves: Shelves) -> Self {
         self.shelves = shelves;
@@ -140,10 +141,19 @@ impl Boxing {
 
 impl Planner for Boxing {
     fn descriptor(&self) -> Descriptor {
+        let (key, summary) = match self.shelves {
+            Shelves::Rows => (
+                "boxing",
+                "buffers in boxes in boxes of one height, coloured; then first fit from the bottom",
+            ),
+            Shelves::Classes => (
+                "boxing/published",
+                "buffers in boxes in boxes, in rows for each height; then first fit from the bottom",
+            ),
+        };
         Descriptor {
-            key: "boxing".into(),
-            summary: "buffers in boxes in boxes of one height, coloured; then first fit from the bottom"
-                .into(),
+            key: key.into(),
+            summary: summary.into(),
             guarantee: Guarantee::Heuristic,
             honours: HONOURS,
             randomized: true,
@@ -252,6 +262,13 @@ mod tests {
                 placed.push((id, offset));
             }
         }
+    }
+
+    #[test]
+    fn the_published_shelves_have_a_key_of_their_own() {
+        let [rows, classes] = [Shelves::Rows, Shelves::Classes].map(|shelves| few().with_shelves(shelves));
+        let keys = [rows.descriptor().key, classes.descriptor().key];
+        assert_eq!(keys, ["boxing", "boxing/published"]);
     }
 
     #[test]

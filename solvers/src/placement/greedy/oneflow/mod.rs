@@ -20,7 +20,8 @@
 //! - Ties, which the published code leaves to its hash table, go to the lower id.
 //! - *Default: repaired.* A volume is size times lifetime. The published code divides by 1000 and throws the rest
 //!   away, so that small registers come in the order of their sizes, and the order depends on the unit:
-//!   [`OneFlow::with_truncated_volume`] is the published rule.
+//!   [`OneFlow::with_truncated_volume`] is the published rule; where an order by volume is tried, it has a key that
+//!   ends in `/published`.
 //! - The published choice compares the sizes of the memory blocks. A compact one can be higher than the
 //!   highest end in it: what lies below a gap's end and reaches above all others does not rise. Here heights
 //!   are compared. The gap up to the top is measured to the top of the block, as published.
@@ -126,7 +127,7 @@ impl Insertion {
 }
 
 /// The memory sharing of OneFlow; keys `oneflow/mem-size-first-compact`,
-/// `oneflow/mem-size-first-non-compact`, ..., and `oneflow/best`.
+/// `oneflow/mem-size-first-non-compact`, ..., and `oneflow/best`; where volumes count, the same with `/published`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
@@ -161,7 +162,8 @@ impl OneFlow {
         Self { one: None, truncates: false }
     }
 
-    /// Whether volumes are divided by 1000, with the rest thrown away. Default: no; the published code does.
+    /// Whether volumes are divided by 1000, with the rest thrown away; then the key ends in `/published`. Default:
+    /// no; the published code does.
     #[must_use]
     pub const fn with_truncated_volume(mut self, yes: bool) -> Self {
         self.truncates = yes;
@@ -172,6 +174,12 @@ impl OneFlow {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let one = |order| Insertion::ALL.map(|insertion| Self::new(order, insertion));
         Order::ALL.into_iter().flat_map(one).chain([Self::best()])
+    }
+
+    /// Those whose plan may differ with volumes as published.
+    pub(crate) fn published() -> impl Iterator<Item = Self> {
+        let by_volume = |planner: &Self| planner.one.is_none_or(|(order, _)| order == Order::MemVolumeFirst);
+        Self::all().filter(by_volume).map(|planner| planner.with_truncated_volume(true))
     }
 
     fn is_compact(&self) -> bool {
@@ -196,6 +204,11 @@ impl Planner for OneFlow {
                 format!("{}, {}, ties by id", insertion.words(), order.words()),
             ),
             None => ("oneflow/best".into(), "the lowest of four orders, each compact and not".into()),
+        };
+        let (key, summary): (String, String) = if self.truncates {
+            (key + "/published", summary + "; volumes in whole thousands")
+        } else {
+            (key, summary)
         };
         let compact = self.is_compact();
         Descriptor {
@@ -252,6 +265,18 @@ mod tests {
         // Volumes: 12 32 7 16 8; divided by 1000 they are all the same.
         assert_eq!(order(Order::MemVolumeFirst, 1), [1, 3, 0, 4, 2]);
         assert_eq!(order(Order::MemVolumeFirst, 1000), [2, 0, 1, 3, 4]);
+    }
+
+    #[test]
+    fn what_volumes_decide_is_there_as_published() {
+        let keys: Vec<_> = OneFlow::published().map(|planner| planner.descriptor().key).collect();
+        let expected = ["mem-volume-first-compact", "mem-volume-first-non-compact", "best"];
+        assert_eq!(keys, expected.map(|name| format!("oneflow/{name}/published")));
+        let plans = [false, true].map(|yes| {
+            let by_volume = OneFlow::new(Order::MemVolumeFirst, Insertion::NonCompact);
+            testing::offsets(&by_volume.with_truncated_volume(yes), &instance())
+        });
+        assert_ne!(plans[0], plans[1]);
     }
 
     proptest! {

@@ -19,7 +19,7 @@
 //!
 //! - *Default: repaired.* Of all combinations the lowest plan wins. The published choice takes a single object only
 //!   where it saves more than 100 MiB against many objects, so that plans depend on the unit of the sizes:
-//!   [`Somas::with_reluctance`] of 104857600 bytes is the published rule.
+//!   [`Somas::with_reluctance`] of 104857600 bytes is the published rule, `somas/best/published`.
 //! - *Default: published.* The fitting is handed on to the first band only: those above it take the best fit,
 //!   whatever was asked. [`Somas::with_fitting_in_all_bands`] is the repaired rule.
 //! - Blocks are single buffers: there is no run of tensors that must be contiguous, no tensor that is
@@ -40,6 +40,9 @@ use super::HONOURS;
 use super::placer::Placer;
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
 
+/// A single object has to save more than this in the published code.
+const RELUCTANCE: Bytes = Bytes::new(100 << 20);
+
 /// What the blocks are put into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Objects {
@@ -49,7 +52,8 @@ enum Objects {
     Single,
 }
 
-/// The memory solver of MindSpore; keys `somas/many-objects`, `somas/single-object` and `somas/best`.
+/// The memory solver of MindSpore; keys `somas/many-objects`, `somas/single-object`, `somas/best` and
+/// `somas/best/published`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
@@ -101,6 +105,12 @@ impl Somas {
     #[must_use]
     pub const fn best() -> Self {
         Self::new("somas/best", &[Objects::Many, Objects::Single])
+    }
+
+    /// Both, as the published code chooses: a single object where it saves more than 100 MiB.
+    #[must_use]
+    pub const fn best_as_published() -> Self {
+        Self { key: "somas/best/published", reluctance: RELUCTANCE, ..Self::best() }
     }
 
     /// The sortings and fittings to try, sortings in the outer loop. Default: the two sortings and the two
@@ -175,6 +185,9 @@ impl Planner for Somas {
         let objects = match self.objects {
             [Objects::Many] => "bands as high as their first block",
             [Objects::Single] => "one object",
+            _ if self.reluctance > Bytes::ZERO => {
+                "bands as high as their first block, or one object where that saves much"
+            }
             _ => "bands as high as their first block, or one object",
         };
         let combinations = self.objects.len() * self.sortings.len() * self.fittings.len();
@@ -309,6 +322,7 @@ mod tests {
             prop_assert_eq!(height(Somas::best()), many.min(single));
             prop_assert!(height(Somas::best().with_debug_build()) <= many.min(single));
             prop_assert_eq!(height(Somas::best().with_reluctance(Bytes::new(1 << 40))), many);
+            prop_assert_eq!(height(Somas::best_as_published()), many);
         }
     }
 
@@ -339,6 +353,9 @@ mod tests {
 
     #[test]
     fn a_single_object_has_to_save_more_than_the_reluctance() {
+        let published = Somas::best_as_published();
+        assert_eq!(published.reluctance, Bytes::new(104_857_600));
+        assert_eq!(published.descriptor().key, "somas/best/published");
         let somas = Somas::best().with_reluctance(Bytes::new(10));
         let many = |bytes| (Bytes::new(bytes), Objects::Many);
         let single = |bytes| (Bytes::new(bytes), Objects::Single);
