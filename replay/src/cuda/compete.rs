@@ -221,7 +221,8 @@ impl<'a> Turn<'a> {
         result.physical_peak = result.physical_peak.max(free.saturating_sub(now));
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
-        act.check_sums()
+        act.check_sums()?;
+        act.check_book()
     }
 
     /// Refuses what makes no sense.
@@ -252,7 +253,8 @@ impl<'a> Turn<'a> {
         result.refusals += act.memory.refusals();
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
-        self.find_wrong()
+        self.find_wrong()?;
+        act.check_book()
     }
 
     fn find_wrong(&self) -> Result<(), Broken> {
@@ -512,6 +514,11 @@ impl<'a> Act<'a> {
                 Err((End::Corrupt, format!("buffer {buffer}: {says}")))
             }
         }
+    }
+
+    /// Whether the driver did all that the contender asked: calls that give memory back have no answer.
+    fn check_book(&self) -> Result<(), Broken> {
+        self.memory.fault().map_or(Ok(()), |fault| Err(broken_device(fault)))
     }
 
     fn drop_graph(&mut self) -> Result<(), DriverError> {
