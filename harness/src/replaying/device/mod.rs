@@ -9,16 +9,15 @@ mod protocol;
 mod row;
 mod table;
 
-use planlab_dsa::{Bytes, CancelToken, Digest};
-use planlab_replay::Sequence;
+use planlab_dsa::{Bytes, CancelToken};
 use planlab_replay::cuda::{self, DeviceInfo, DriverError, End, Performance, Protocol, Work};
-use planlab_results::replay::{ReplayRow, ReplayWork};
-use planlab_workloads::{Trace, expected};
+use planlab_results::replay::{ReplayRow, ReplayWork, append_rows};
+use planlab_workloads::Trace;
 
 use self::protocol::{Player, Reply, Request};
-use self::row::{Settings, Subject, row};
-use super::protocol::requests;
-use super::row::{append_rows, died};
+use self::row::{Settings, row};
+use super::row::died;
+use super::subject::Subject;
 use super::supervisor::{self, Talk};
 use super::{Contender, table as shared};
 use crate::bench::progress;
@@ -74,7 +73,7 @@ pub(crate) fn run(
 ) -> Verdict {
     let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
     let contenders = contenders::contenders(plans, args, first)?;
-    let subject = subject(sources, traces);
+    let subject = Subject::of(sources, traces);
     let settings = settings(args);
     let bar = progress(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
@@ -93,7 +92,7 @@ pub(crate) fn run(
         });
         let made: Vec<ReplayRow> = made.collect();
         if let Some(folder) = &args.out {
-            append_rows(folder, &made)?;
+            append_rows(folder, &made)?.iter().for_each(|notice| note(&notice.to_string()));
         }
         if output.json {
             made.iter().try_for_each(|row| output.value(&shared::object(row, "")))?;
@@ -183,42 +182,6 @@ fn unknown(device: Device) -> DeviceInfo {
     DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated }
 }
 
-fn subject(sources: &[Source], traces: &[Trace]) -> Subject {
-    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace))).collect();
-    let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
-    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
-    let instance = match traces {
-        [one] => one.instance.digest(),
-        _ => Digest::of_bytes(digests.join("\n").as_bytes()),
-    };
-    let retained = match names.as_slice() {
-        [one] => expected::expected().propagation(one).map(|known| known.parameters.get()),
-        _ => None,
-    };
-    Subject {
-        name: shared_part(&names),
-        sequence: if names.len() > 1 { names } else { Vec::new() },
-        instance,
-        requests: sequences.iter().map(Sequence::requests).sum(),
-        peak: sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0),
-        retained,
-    }
-}
-
-/// The parts of keys that all have at their begin: `chainer/seq2seq/train/b32`.
-fn shared_part(names: &[String]) -> String {
-    let [first, others @ ..] = names else { return String::new() };
-    let is_shared = |count: &usize| {
-        let parts: Vec<&str> = first.split('/').take(*count).collect();
-        others.iter().all(|other| other.split('/').take(*count).eq(parts.iter().copied()))
-    };
-    let count = (1..=first.split('/').count()).rev().find(is_shared);
-    match count {
-        Some(count) => first.split('/').take(count).collect::<Vec<&str>>().join("/"),
-        None => "sequence".to_owned(),
-    }
-}
-
 fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     let work = match rows.first().map(|row| row.work) {
         Some(ReplayWork::Kernels) => "kernels write and read every buffer",
@@ -233,17 +196,4 @@ fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     }
     let Subject { name, requests, peak, .. } = subject;
     format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n{device}\n\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn several_keys_have_a_name_together() {
-        let of = |names: &[&str]| shared_part(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["a/b/c"]), "a/b/c");
-        assert_eq!(of(&["a/b/c", "a/b/d", "a/b"]), "a/b");
-        assert_eq!(of(&["a/b", "c/b"]), "sequence");
-    }
 }
