@@ -178,8 +178,12 @@ fn a_process_that_dies_costs_its_rows_alone() {
         .expect("the binary runs");
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
-    assert!(rows.iter().all(|row| row["row"]["status"] == "failed"), "{rows:?}");
-    assert!(rows[0]["row"]["reason"].as_str().is_some_and(|reason| reason.contains("signal")), "{rows:?}");
+    let rows: Vec<Value> = rows.into_iter().map(|object| object["row"].clone()).collect();
+    let (crash, other) = (row(&rows, "saboteur/crash"), row(&rows, "tlsf"));
+    assert_eq!((&crash["status"], &other["status"]), (&"failed".into(), &"complete".into()), "{rows:?}");
+    assert!(crash["reason"].as_str().is_some_and(|reason| reason.contains("signal")), "{crash}");
+    assert!(other["samples"].as_array().is_some_and(|samples| !samples.is_empty()), "{other}");
+    assert_eq!(crash["device_name"], other["device_name"]);
 }
 
 #[test]

@@ -1,30 +1,29 @@
 //! Replays on a device: one child process for each repetition, in which all contenders take turns.
 //!
-//! A device has one memory, so that contenders are played one after another in one process, each from nothing; what
-//! one of them breaks ends the process and costs the rows of its repetition.
+//! A device has one memory, so that contenders are played one after another in one process, each from nothing. What
+//! one of them breaks ends the process and costs its row alone: those that had a turn keep what they came to, the
+//! others are played in a new process.
 
 pub(crate) mod child;
 mod contenders;
 mod protocol;
+mod round;
 mod row;
 mod table;
 
 use planlab_dsa::{Bytes, CancelToken};
-use planlab_replay::cuda::{self, DeviceInfo, DriverError, End, Performance, Protocol, Work};
+use planlab_replay::cuda::{self, DriverError, Protocol, Work};
 use planlab_results::replay::{ReplayRow, ReplayWork, append_rows};
 use planlab_workloads::Trace;
 
-use self::protocol::{Player, Reply, Request};
+use self::round::Round;
 use self::row::{Settings, row};
-use super::row::died;
 use super::subject::Subject;
-use super::supervisor::{self, Talk};
 use super::{Contender, table as shared};
 use crate::bench::progress;
 use crate::cli::{Device, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::Source;
-use crate::isolation::Death;
 use crate::output::{Output, note};
 use crate::provenance;
 use crate::quantity::nanoseconds;
@@ -79,13 +78,9 @@ pub(crate) fn run(
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
         let (started_ns, provenance) = (now_ns(), provenance::here(1));
-        let request = request(args, sources, &contenders, &settings, repetition);
-        let talk = supervisor::talk("run-device-replay", None, &request, args.time_limit, cancel)?;
-        if cancel.is_cancelled() {
-            break;
-        }
+        let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
+        let Some((device, performances)) = round.play(cancel)? else { break };
         bar.inc(1);
-        let (device, performances) = ending(&talk, args, contenders.len())?;
         let made = contenders.iter().zip(&performances).map(|(contender, played)| {
             let when = (repetition, started_ns);
             row(&subject, contender, &settings, when, &device, played, provenance.clone())
@@ -125,61 +120,6 @@ fn settings(args: &ReplayArgs) -> Settings {
     };
     let operation_ns = args.operation_time.map(nanoseconds);
     Settings { protocol, operation_ns, capacity: args.capacity }
-}
-
-/// Each process has an order of its own.
-fn request(
-    args: &ReplayArgs,
-    sources: &[Source],
-    contenders: &[Contender],
-    settings: &Settings,
-    repetition: u32,
-) -> Request {
-    let player = |contender: &Contender| Player { key: contender.key.clone(), plan: contender.plan.clone() };
-    let seed = settings.protocol.seed.wrapping_add(repetition.into());
-    Request {
-        sources: sources.to_vec(),
-        parent: std::process::id(),
-        device: args.device,
-        contenders: contenders.iter().map(player).collect(),
-        protocol: Protocol { seed, ..settings.protocol },
-        operation_ns: settings.operation_ns,
-        capacity: settings.capacity,
-    }
-}
-
-/// What became of a child: the device, and what each contender came to.
-fn ending(
-    talk: &Talk,
-    args: &ReplayArgs,
-    contenders: usize,
-) -> Result<(DeviceInfo, Vec<Performance>), Failure> {
-    let broken = |reason: String| {
-        let one = Performance { end: End::Failed, reason, ..Performance::default() };
-        Ok((unknown(args.device), vec![one; contenders]))
-    };
-    let death = |death: &Death| broken(died(death, &talk.stderr, args.time_limit).1);
-    let answer = match &talk.answer {
-        Ok(answer) => answer,
-        Err(killed) => return death(killed),
-    };
-    match serde_json::from_slice(answer) {
-        Ok(Reply::Played { device, performances }) if performances.len() == contenders => {
-            Ok((device, performances))
-        }
-        Ok(Reply::Unreadable { reason } | Reply::Unavailable { reason }) => Err(Failure::usage(reason)),
-        Ok(Reply::Played { .. }) => broken("the child spoke of other contenders".to_owned()),
-        Err(_) => death(&talk.death()),
-    }
-}
-
-/// A device whose process died before it could name it.
-fn unknown(device: Device) -> DeviceInfo {
-    let (key, is_simulated) = match device {
-        Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
-        Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
-    };
-    DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated }
 }
 
 fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
