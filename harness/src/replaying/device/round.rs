@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(ends(&[begins(1), ended(1)], false), [None, complete, None]);
         assert_eq!(ends(&[begins(1), ended(1), Reply::Done], false), [failed, complete, failed]);
         assert_eq!(ends(&[], false), [failed; 3]);
-        assert_eq!(ends(&[ended(1), begins(1)], false), [None, failed, None], "an earlier round is no success");
+        assert_eq!(ends(&[ended(1), begins(1)], false), [None, failed, None], "not its earlier round");
     }
 
     #[test]
