@@ -112,9 +112,14 @@ new-planner NAME:
     scripts/new-planner {{NAME}}
 
 # replays on a GPU: a lean build, recorded nets in steps that resume, records with a README; `simulated-cuda` tries the
-# recipe without one, PART I/N plays every N-th step
-replay-gpu DEVICE="cuda:0" PART="1/1":
-    scripts/replay-gpu {{DEVICE}} {{PART}}
+# recipe without one, PART I/N plays every N-th step, no step is begun after LIMIT seconds
+replay-gpu DEVICE="cuda:0" PART="1/1" LIMIT="":
+    scripts/replay-gpu {{DEVICE}} {{PART}} {{LIMIT}}
+
+# replays on this machine's memory: a release build, six recorded nets and seq2seq's iterations, rows with a README in
+# OUT, and what is judged; MODE `quick` takes a minute
+replay-host OUT="" MODE="full":
+    scripts/replay-host "{{OUT}}" {{MODE}}
 
 # fuzz a parser for SECONDS (needs nightly and cargo-fuzz; skipped, and said so, without them)
 fuzz TARGET="trace" SECONDS="60":

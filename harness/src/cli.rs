@@ -434,7 +434,7 @@ pub(crate) struct SimulateArgs {
 pub(crate) struct ReplayArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
-    /// On a device: traces that follow, each one propagation, in turn
+    /// Traces that follow, each one propagation, in turn
     #[arg(value_name = "TRACE")]
     pub(crate) more: Vec<String>,
     /// Play this plan of the trace
@@ -459,8 +459,8 @@ pub(crate) struct ReplayArgs {
     /// What is done with each block
     #[arg(long, value_enum, default_value_t = WorkArg::None)]
     pub(crate) work: WorkArg,
-    /// Timed propagations of each process [default: as many as fit --seconds; on a device 200, or fewer if these
-    /// take longer]
+    /// Timed propagations of each process [default: as many as fit --seconds; of several traces, without a warm-up,
+    /// or on a device 200, there fewer if these take longer]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
     /// Time for the timed propagations of each process; on a device, of each contender's turn, and for its warm-up
@@ -472,7 +472,7 @@ pub(crate) struct ReplayArgs {
     /// On a device: turns of each contender in a process, in an order that is drawn anew
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// On a device: propagations before the timed ones, at least; 0 for none at all [default: 50]
+    /// Propagations before the timed ones, at least; 0 for none at all [default: 50]
     #[arg(long, value_name = "N")]
     pub(crate) warm_up: Option<u32>,
     /// With --work operations: how long each takes [default: as recorded, where steps are nanoseconds]

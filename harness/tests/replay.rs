@@ -109,6 +109,27 @@ fn threads_and_repetitions_have_rows_of_their_own_that_are_kept() {
 }
 
 #[test]
+fn several_traces_are_played_in_turn_and_their_plans_are_counted() {
+    let folder = folder();
+    write(folder.path(), "o.csv", "id,lower,upper,size\na,0,3,9000\nb,1,2,512\nc,2,4,8192\n");
+    let arguments = ["o.csv", "--allocator", "profile-guided", "--warm-up", "0", "--out", "store"];
+    let (rows, _) = replay(folder.path(), &arguments, 0);
+    let row = row_of(&rows, "profile-guided");
+    assert_eq!(row["sequence"], serde_json::json!(["t.csv", "o.csv"]));
+    assert_eq!((&row["requests"], &row["warm_up"]), (&7.into(), &0.into()), "{row}");
+    let samples = row["samples"].as_array().expect("samples");
+    let plans: Vec<u64> = samples.iter().map(|sample| sample["plans"].as_u64().expect("it plans")).collect();
+    assert_eq!((plans.len(), plans[0]), (3, 1), "cold from the first on");
+    assert!(plans[1] > plans[0], "another propagation needs another plan: {plans:?}");
+    assert!(samples.iter().all(|one| one["planning_ns"].is_u64() && one["propagations"] == 1), "{row}");
+    assert!(rows[0]["cpu_ns_per_request"].as_f64() > Some(0.0), "{}", rows[0]);
+    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("it is kept");
+    assert_eq!(kept.len(), 1);
+    let (rows, _) = replay(folder.path(), &["o.csv", "--planner", "best-fit"], 3);
+    assert_eq!(row_of(&rows, "plan")["status"], "unavailable");
+}
+
+#[test]
 fn a_table_has_a_line_for_each_contender() {
     let folder = folder();
     let arguments = ["replay", "t.csv", "--planner", "best-fit", "--allocator", "glibc", "--reps", "2"];

@@ -12,6 +12,7 @@ pub mod cuda;
 pub mod host;
 mod pattern;
 mod planned;
+mod ranges;
 mod sequence;
 
 pub use planned::{Planned, PlannedError};

@@ -1,6 +1,7 @@
 //! A plan as an allocator: request k lies at base + offset\[k\].
 //!
-//! One segment of the plan's height is taken when the allocator is made. Requests are numbered in the order in
+//! One segment of the plan's height is taken when the allocator is made; where an alignment is above the 512 bytes
+//! that a backing promises, it is larger by that alignment less 1, and its begin is rounded up. Requests are numbered in the order in
 //! which [`Requests`] makes them (that of the steps, not that of the ids); the k-th of a propagation is served
 //! from the table, without any search, by adding two numbers. A free takes a mark away.
 //!
@@ -66,9 +67,13 @@ pub struct Planned {
     places: FxHashMap<u64, u32>,
     /// The request that was last served at each such offset.
     occupants: Box<[u32]>,
-    /// Bytes that the plan needs.
-    height: u64,
-    /// The base of the segment; 0 while there is none.
+    /// Bytes of the segment: the plan's height, and what rounding its begin up may take.
+    segment: u64,
+    /// What all addresses of the plan's offset 0 are to be a multiple of.
+    align: u64,
+    /// Where the backing's segment begins.
+    held: Address,
+    /// The same, rounded up: where offset 0 lies; 0 while there is no segment.
     base: u64,
     /// The request that comes.
     next: usize,
@@ -117,14 +122,9 @@ pub enum PlannedError {
     /// The plan lays out several arenas.
     #[error("the plan has {0} arenas: one segment cannot hold them")]
     Arenas(usize),
-    /// The base of the segment is not a multiple of an alignment.
-    #[error("the segment begins at {base}, which is no multiple of the alignment {align}")]
-    Alignment {
-        /// Where it begins.
-        base: Address,
-        /// In bytes.
-        align: u64,
-    },
+    /// The least common multiple of the alignments does not fit 64 bits.
+    #[error("no address is a multiple of all alignments")]
+    Alignments,
     /// The backing has no room for the segment.
     #[error("a segment of {height} bytes: {refused}")]
     NoMemory {
@@ -146,13 +146,22 @@ impl Planned {
         let instance = plan.instance();
         let (order, freed) = orders(instance);
         let (places, numbers) = places(plan, &order);
+        let no_memory = |refused| PlannedError::NoMemory { height: plan.height(), refused };
+        let align = common_alignment(instance).ok_or(PlannedError::Alignments)?;
+        let spare = if PROMISED.is_multiple_of(align) { 0 } else { align - 1 };
+        let segment = match plan.height() {
+            Bytes::ZERO => 0,
+            height => height.get().checked_add(spare).ok_or_else(|| no_memory(Refused))?,
+        };
         let mut planned = Self {
             backing,
             slots: slots(plan, &order, &freed, &numbers),
             freed: freed.into(),
             occupants: vec![0; places.len()].into(),
             places,
-            height: plan.height().get(),
+            segment,
+            align,
+            held: Address::NULL,
             base: 0,
             next: 0,
             due: 0,
@@ -165,9 +174,7 @@ impl Planned {
             acquisitions: 0,
             releases: 0,
         };
-        let no_memory = |refused| PlannedError::NoMemory { height: plan.height(), refused };
         planned.acquire().map_err(no_memory)?;
-        planned.check_alignment(instance)?;
         Ok(planned)
     }
 
@@ -177,21 +184,14 @@ impl Planned {
         self.slots.len()
     }
 
-    fn check_alignment(&self, instance: &Instance) -> Result<(), PlannedError> {
-        let base = Address::new(self.base);
-        match instance.buffers().iter().find(|buffer| !buffer.align.divides(self.base)) {
-            Some(buffer) => Err(PlannedError::Alignment { base, align: buffer.align.get() }),
-            None => Ok(()),
-        }
-    }
-
     /// Sees to it that there is a segment; a plan without buffers needs none.
     #[cold]
     fn acquire(&mut self) -> Result<(), Refused> {
-        if self.base == 0 && self.height > 0 {
-            self.base = self.backing.acquire(Bytes::new(self.height))?.get();
+        if self.base == 0 && self.segment > 0 {
+            self.held = self.backing.acquire(Bytes::new(self.segment))?;
+            self.base = self.held.get().next_multiple_of(self.align);
             self.acquisitions += 1;
-            self.peak = self.height;
+            self.peak = self.segment;
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ impl OnlineAllocator for Planned {
 
     fn release_cached(&mut self) {
         if self.live == 0 && self.base != 0 {
-            self.backing.release(Address::new(self.base));
+            self.backing.release(self.held);
             self.base = 0;
             self.releases += 1;
         }
@@ -309,7 +309,7 @@ impl OnlineAllocator for Planned {
 
     fn usage(&self) -> Usage {
         Usage {
-            reserved: Bytes::new(if self.base == 0 { 0 } else { self.height }),
+            reserved: Bytes::new(if self.base == 0 { 0 } else { self.segment }),
             reserved_peak: Bytes::new(self.peak),
             used: Bytes::new(self.used),
             device_allocations: self.acquisitions,
@@ -322,9 +322,27 @@ impl OnlineAllocator for Planned {
 impl Drop for Planned {
     fn drop(&mut self) {
         if self.base != 0 {
-            self.backing.release(Address::new(self.base));
+            self.backing.release(self.held);
         }
     }
+}
+
+/// What every backing's segments begin at a multiple of, in bytes.
+const PROMISED: u64 = 512;
+
+/// The least common multiple of all alignments, if it fits.
+fn common_alignment(instance: &Instance) -> Option<u64> {
+    instance.buffers().iter().try_fold(1_u64, |all, buffer| {
+        let align = buffer.align.get();
+        (all / greatest_common_divisor(all, align)).checked_mul(align)
+    })
+}
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Refuses plans whose buffers share memory at one step.

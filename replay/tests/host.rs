@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use planlab_dsa::testing::first_fit;
 use planlab_dsa::{
-    Address, AllocError, Backing, Buffer, Bytes, Instance, LiveRange, NotLive, OnlineAllocator, Refused,
-    Requests, Stream, Usage, VerifiedPlan,
+    Address, AllocError, Backing, Buffer, Bytes, Instance, LiveRange, NotLive, OnlineAllocator, Planning,
+    Refused, Requests, Stream, Usage, VerifiedPlan,
 };
 use planlab_replay::Sequence;
 use planlab_replay::host::{Contender, Effort, End, Malloc, Order, Report, Work, replay};
@@ -30,13 +30,13 @@ fn plan(instance: &Instance) -> VerifiedPlan<'_> {
     instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid")
 }
 
-const EFFORT: Effort = Effort { budget: Duration::from_millis(20), iterations: Some(5) };
+const EFFORT: Effort = Effort { budget: Duration::from_millis(20), iterations: Some(5), warm_up: None };
 
 fn play_in(contender: Contender<'_>, capacity: Option<u64>, work: Work, threads: u32) -> Report {
     let sequence = Sequence::new(&Requests::new(&net()));
     let threads = NonZeroU32::new(threads).expect("some");
     let capacity = capacity.map(Bytes::new);
-    replay(&Order { contender, sequence: &sequence, work, threads, capacity, effort: EFFORT })
+    replay(&Order { contender, sequences: &[sequence], work, threads, capacity, effort: EFFORT })
 }
 
 fn play(contender: Contender<'_>, work: Work, threads: u32) -> Report {
@@ -237,13 +237,67 @@ fn a_budget_ends_by_itself() {
     let sequence = Sequence::new(&Requests::new(&net));
     let report = replay(&Order {
         contender: Contender::Plan(&plan),
-        sequence: &sequence,
+        sequences: &[sequence],
         work: Work::None,
         threads: NonZeroU32::MIN,
         capacity: None,
-        effort: Effort { budget: Duration::from_millis(200), iterations: None },
+        effort: Effort { budget: Duration::from_millis(200), ..Effort::default() },
     });
     assert_eq!(report.end, End::Complete);
     assert!(report.is_steady && (50..=1000).contains(&report.warm_up), "{}", report.warm_up);
     assert!(report.samples.len() >= 5 && report.alloc.is_some() && report.free.is_some(), "{report:?}");
+}
+
+/// As [`Stacked`], and plans at the end of each propagation.
+struct Planner(Box<dyn OnlineAllocator>, u64);
+
+impl OnlineAllocator for Planner {
+    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+        self.0.alloc(size, stream)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        self.0.free(address)
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn end_propagation(&mut self) {
+        self.1 += 1;
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.usage()
+    }
+
+    fn planning(&self) -> Option<Planning> {
+        Some(Planning { plans: self.1, time: Duration::from_nanos(10 * self.1) })
+    }
+}
+
+#[test]
+fn several_sequences_are_played_cold_and_in_turn() {
+    let nets = [net(), Instance::from_buffers(net().buffers()[..7].to_vec()).expect("valid")];
+    let sequences = nets.each_ref().map(|net| Sequence::new(&Requests::new(net)));
+    let stacked = stacked(0, 0);
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        Box::new(Planner(stacked(backing), 0))
+    };
+    let play = |contender: Contender<'_>, work: Work, threads: u32| {
+        let effort = Effort { budget: Duration::from_millis(20), iterations: Some(6), warm_up: Some(0) };
+        let threads = NonZeroU32::new(threads).expect("some");
+        replay(&Order { contender, sequences: &sequences, work, threads, capacity: None, effort })
+    };
+    for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
+        let report = play(Contender::Online(&build), work, threads);
+        assert_eq!((report.end, report.reason.as_str(), report.warm_up), (End::Complete, "", 0));
+        let each = report.samples.iter().all(|sample| sample.propagations == 1);
+        assert!(each && !report.is_steady && report.is_pattern_checked, "{report:?}");
+        let plans: Vec<Option<u64>> = report.samples.iter().map(|sample| sample.plans).collect();
+        let expected: Vec<Option<u64>> = (1..7).map(|count| Some(count * u64::from(threads))).collect();
+        assert_eq!(plans, expected, "a new memory was made after the check");
+        assert_eq!(report.samples[5].planning_ns, Some(60 * u64::from(threads)));
+    }
+    let plan = plan(&nets[0]);
+    assert_eq!(play(Contender::Plan(&plan), Work::None, 1).end, End::Unavailable);
 }

@@ -2,8 +2,8 @@
 
 use planlab_dsa::testing::{Capacity, Shape, abuse, allocator_calls, first_fit, instances};
 use planlab_dsa::{
-    Address, AllocError, Buffer, BufferId, Bytes, InPlace, Instance, LiveRange, NotLive, OnlineAllocator,
-    Pause, Requests, Simulated, Stream, VerifiedPlan,
+    Address, Alignment, AllocError, Backing, Buffer, BufferId, Bytes, InPlace, Instance, LiveRange, NotLive,
+    OnlineAllocator, Pause, Refused, Requests, Simulated, Stream, VerifiedPlan,
 };
 use planlab_replay::{Kind, Planned, PlannedError, Sequence};
 use proptest::prelude::*;
@@ -167,15 +167,55 @@ fn pauses_and_hand_overs_cannot_be_followed() {
 }
 
 #[test]
-fn a_segment_must_have_room_and_be_aligned() {
+fn a_segment_must_have_room() {
     let instance = instance(&[(8, 0, 2), (8, 1, 3)]);
     let small = Simulated::with_capacity(Bytes::new(15));
     let refused = refusal(&plan(&instance), small);
     assert!(matches!(refused, Some(PlannedError::NoMemory { height, .. }) if height == Bytes::new(16)));
-    let align = planlab_dsa::Alignment::new(3).expect("not 0");
-    let odd = Instance::from_buffers(vec![Buffer { align, ..buffer(8, 0, 1) }]).expect("valid");
-    let refused = refusal(&plan(&odd), Simulated::new());
-    assert!(matches!(refused, Some(PlannedError::Alignment { align: 3, .. })), "{refused:?}");
+}
+
+/// Segments that begin at odd multiples of 512, each elsewhere.
+struct Skewed(u64);
+
+impl Backing for Skewed {
+    fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
+        let at = self.0;
+        self.0 += size.get().next_multiple_of(1024) + 1024;
+        Ok(Address::new(at))
+    }
+
+    fn release(&mut self, base: Address) {
+        assert!(base.get() % 1024 == 512 && base.get() < self.0, "what was acquired");
+    }
+}
+
+#[test]
+fn a_segment_is_aligned_whenever_it_is_taken() {
+    for align in [3, 512, 768, 4096] {
+        let align = Alignment::new(align).expect("not 0");
+        let instance = Instance::from_buffers(vec![buffer(8, 0, 2).with_align(align)]).expect("valid");
+        let plan = plan(&instance);
+        let mut memory = Planned::new(&plan, Box::new(Skewed(512))).expect("a segment");
+        let spare = if align.get() == 512 { 0 } else { align.get() - 1 };
+        for propagation in 1..4 {
+            let block = ask(&mut memory, 8).expect("as planned");
+            assert!(align.divides(block.get()), "{block} {align:?}");
+            assert_eq!(memory.usage().reserved.get(), plan.height().get() + spare);
+            memory.free(block).expect("live");
+            memory.end_propagation();
+            memory.release_cached();
+            assert_eq!(memory.usage().device_releases, propagation);
+        }
+    }
+}
+
+#[test]
+fn alignments_without_a_common_address_are_refused() {
+    let aligned = |align: u64| buffer(8, 0, 1).with_align(Alignment::new(align).expect("not 0"));
+    let instance = Instance::from_buffers(vec![aligned(3), aligned(1 << 63)]).expect("valid");
+    let offsets = [0, 1 << 63].map(planlab_dsa::Offset::new);
+    let plan = instance.verify(planlab_dsa::Plan::from_offsets(offsets)).expect("valid");
+    assert_eq!(refusal(&plan, Simulated::new()), Some(PlannedError::Alignments));
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub(crate) fn serve() -> Verdict {
     let request: Request = serde_json::from_str(&line)?;
     die_with_parent(request.parent)?;
     leave_no_core()?;
-    match input::open(&request.source).and_then(|trace| perform(&request, &trace)) {
+    let traces: Result<Vec<Trace>, Failure> = request.sources.iter().map(input::open).collect();
+    match traces.and_then(|traces| perform(&request, &traces)) {
         Ok(report) => {
             tell(&mut channel, &Reply::Played(Box::new(report)))?;
             Ok(Exit::Complete)
@@ -38,21 +39,26 @@ pub(crate) fn serve() -> Verdict {
 }
 
 /// Plays a request in this process.
-fn perform(request: &Request, trace: &Trace) -> Result<Report, Failure> {
-    let sequence = Sequence::new(&requests(trace));
+fn perform(request: &Request, traces: &[Trace]) -> Result<Report, Failure> {
+    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace))).collect();
     let plan = match &request.plan {
-        Some(plan) => Some(trace.instance.verify(plan.clone())?),
+        Some(plan) => Some(first.instance.verify(plan.clone())?),
         None => None,
     };
     let build = |backing| build(&request.contender, backing);
     let threads = NonZeroU32::new(request.threads).ok_or_else(|| Failure::usage("no threads"))?;
     let order = Order {
         contender: contender(&request.contender, plan.as_ref(), &build)?,
-        sequence: &sequence,
+        sequences: &sequences,
         work: work(request.work),
         threads,
         capacity: request.capacity.map(Bytes::new),
-        effort: Effort { budget: Duration::from_nanos(request.budget_ns), iterations: request.iterations },
+        effort: Effort {
+            budget: Duration::from_nanos(request.budget_ns),
+            iterations: request.iterations,
+            warm_up: request.warm_up,
+        },
     };
     Ok(replay(&order))
 }

@@ -9,6 +9,7 @@ pub(crate) mod device;
 pub(crate) mod protocol;
 pub(crate) mod row;
 pub(crate) mod saboteur;
+pub(crate) mod subject;
 pub(crate) mod supervisor;
 pub(crate) mod table;
 

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Source;
 
-/// One contender on one trace.
+/// One contender on one trace, or on several in turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
-    pub(crate) source: Source,
+    pub(crate) sources: Vec<Source>,
     /// The process that asks; the child does not outlive it.
     pub(crate) parent: u32,
     /// `plan`, or the key of an allocator.
@@ -23,6 +23,8 @@ pub(crate) struct Request {
     pub(crate) capacity: Option<u64>,
     pub(crate) budget_ns: u64,
     pub(crate) iterations: Option<u32>,
+    /// Propagations before the timed ones, if not as many as is usual.
+    pub(crate) warm_up: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,8 @@
 //! From what became of a child to a row.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use planlab_dsa::Digest;
-use planlab_replay::Sequence;
 use planlab_replay::host::{CallQuantiles, End, Report, Sample};
 use planlab_results::Provenance;
 use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
@@ -16,18 +11,10 @@ use serde_json::Value;
 
 use super::contender::Contender;
 use super::protocol::Work;
+use super::subject::Subject;
 use super::supervisor::ReplayEnd;
-use crate::exit::Failure;
 use crate::isolation::Death;
 use crate::quantity;
-
-/// The trace under a row.
-pub(crate) struct Subject<'a> {
-    /// The workload's key or the file's name.
-    pub(crate) name: &'a str,
-    pub(crate) instance: Digest,
-    pub(crate) sequence: &'a Sequence,
-}
 
 /// How a contender is played.
 #[derive(Clone, Debug)]
@@ -39,13 +26,15 @@ pub(crate) struct Settings {
     pub(crate) capacity: Option<u64>,
     pub(crate) budget: Duration,
     pub(crate) iterations: Option<u32>,
+    /// Propagations before the timed ones, where it is said.
+    pub(crate) warm_up: Option<u32>,
     /// How long a process may take.
     pub(crate) limit: Duration,
 }
 
 /// The row of a process.
 pub(crate) fn row(
-    subject: &Subject<'_>,
+    subject: &Subject,
     contender: &Contender,
     settings: &Settings,
     (repetition, started_ns): (u32, u64),
@@ -59,10 +48,10 @@ pub(crate) fn row(
         cell: cell(subject, contender, settings),
         repetition,
         suite: String::new(),
-        workload: subject.name.to_owned(),
-        sequence: Vec::new(),
+        workload: subject.name.clone(),
+        sequence: subject.sequence.clone(),
         instance: subject.instance.to_string(),
-        requests: subject.sequence.requests(),
+        requests: subject.requests,
         contender: contender.key.clone(),
         planner: contender.planner.clone(),
         plan: contender.digest().map(|digest| digest.to_string()),
@@ -78,8 +67,8 @@ pub(crate) fn row(
         samples: report.samples.iter().map(sample).collect(),
         alloc: report.alloc.map(call_time),
         free: report.free.map(call_time),
-        requested_peak: subject.sequence.peak().get(),
-        retained: None,
+        requested_peak: subject.peak,
+        retained: subject.retained,
         reserved_peak: report.reserved_peak,
         used_peak: report.used_peak,
         physical_peak: report.physical_peak,
@@ -92,10 +81,10 @@ pub(crate) fn row(
 }
 
 /// Digest of what makes the row but for the repetition.
-fn cell(subject: &Subject<'_>, contender: &Contender, settings: &Settings) -> String {
+fn cell(subject: &Subject, contender: &Contender, settings: &Settings) -> String {
     let plan = contender.digest().map(|digest| digest.to_string());
     let parts = serde_json::json!([
-        "host replay 1",
+        "host replay 2",
         subject.instance.to_string(),
         contender.key,
         contender.planner,
@@ -106,6 +95,7 @@ fn cell(subject: &Subject<'_>, contender: &Contender, settings: &Settings) -> St
         settings.capacity,
         quantity::nanoseconds(settings.budget),
         settings.iterations,
+        settings.warm_up,
     ]);
     Digest::of_bytes(parts.to_string().as_bytes()).to_string()
 }
@@ -155,6 +145,8 @@ fn sample(sample: &Sample) -> ReplaySample {
         wall_ns: sample.wall_ns,
         cpu_ns: Some(sample.cpu_ns),
         reserved: Some(sample.reserved),
+        plans: sample.plans,
+        planning_ns: sample.planning_ns,
         ..ReplaySample::default()
     }
 }
@@ -166,21 +158,4 @@ const fn call_time(of: CallQuantiles) -> CallTime {
 /// The name of a status or of a work, as files have it.
 pub(crate) fn name(of: &impl Serialize) -> String {
     serde_json::to_value(of).ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-/// Appends rows to the replays of a folder, which is made where there is none.
-pub(crate) fn append_rows(folder: &Path, rows: &[ReplayRow]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let path = folder.join("replays.jsonl");
-    let mut lines = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut lines, row)?;
-        lines.push(b'\n');
-    }
-    let write = || {
-        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
-        file.write_all(&lines)?;
-        file.sync_all()
-    };
-    Ok(write().with_context(|| path.display().to_string())?)
 }

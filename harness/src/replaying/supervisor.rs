@@ -21,6 +21,8 @@ use crate::isolation::supervisor::{cause, read_tail, reap, send, signal};
 const ALLOCATOR_VARIABLES: [&str; 4] = ["_RJEM_MALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES"];
 /// How often the parent looks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// The longest that a killed child takes to close its stdout.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// What became of a child.
 #[derive(Clone, Debug)]
@@ -40,29 +42,31 @@ pub(crate) enum ReplayEnd {
 pub(crate) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> io::Result<ReplayEnd> {
     let environment = malloc(&request.contender).and_then(|malloc| malloc.environment());
     let talk = talk("run-replay", environment, request, limit, cancel)?;
-    Ok(match &talk.answer {
-        Ok(answer) => match serde_json::from_slice(answer) {
-            Ok(Reply::Played(report)) => ReplayEnd::Played(report),
-            Ok(Reply::Unreadable { reason }) => ReplayEnd::Unreadable(reason),
-            Err(_) => ReplayEnd::Died(talk.death(), talk.stderr),
-        },
-        Err(death) => ReplayEnd::Died(death.clone(), talk.stderr),
+    if talk.killed.is_some() {
+        return Ok(ReplayEnd::Died(talk.death(), talk.stderr));
+    }
+    Ok(match serde_json::from_slice(&talk.answer) {
+        Ok(Reply::Played(report)) => ReplayEnd::Played(report),
+        Ok(Reply::Unreadable { reason }) => ReplayEnd::Unreadable(reason),
+        Err(_) => ReplayEnd::Died(talk.death(), talk.stderr),
     })
 }
 
 /// What a child said, and how it ended.
 pub(crate) struct Talk {
-    /// What it wrote to stdout, or why it was stopped.
-    pub(crate) answer: Result<Vec<u8>, Death>,
+    /// What it wrote to stdout.
+    pub(crate) answer: Vec<u8>,
+    /// Why it was stopped, if it was.
+    pub(crate) killed: Option<Death>,
     status: ExitStatus,
     /// The end of what it wrote to stderr.
     pub(crate) stderr: String,
 }
 
 impl Talk {
-    /// How a child ended that gave no answer.
+    /// How a child ended that gave no answer, or not all of it.
     pub(crate) fn death(&self) -> Death {
-        cause(self.status, false, &self.stderr)
+        self.killed.clone().unwrap_or_else(|| cause(self.status, false, &self.stderr))
     }
 }
 
@@ -81,9 +85,9 @@ pub(crate) fn talk(
     let mut child = spawn(verb, variable)?;
     send(&mut child, request);
     let tail = read_tail(&mut child);
-    let answer = follow(&mut child, limit, cancel);
+    let (answer, killed) = follow(&mut child, limit, cancel);
     let status = reap(&mut child)?;
-    Ok(Talk { answer, status, stderr: tail.join().unwrap_or_default() })
+    Ok(Talk { answer, killed, status, stderr: tail.join().unwrap_or_default() })
 }
 
 fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
@@ -104,14 +108,14 @@ fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
         .spawn()
 }
 
-/// What the child wrote until it closed its stdout; one that takes too long is killed.
-fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<Vec<u8>, Death> {
+/// What the child wrote until it closed its stdout; one that takes too long is killed, and why is said.
+fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> (Vec<u8>, Option<Death>) {
     let (sender, news) = mpsc::channel();
     let stdout = child.stdout.take();
     thread::spawn(move || {
         let mut answer = Vec::new();
         if let Some(mut stdout) = stdout {
-            // What was not read to the end is no answer.
+            // What cannot be read is as if it had not been written.
             let _ = stdout.read_to_end(&mut answer);
         }
         let _ = sender.send(answer);
@@ -120,11 +124,12 @@ fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<Ve
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if let Ok(answer) = news.recv_timeout(left.min(PATIENCE)) {
-            return Ok(answer);
+            return (answer, None);
         }
         if cancel.is_cancelled() || left.is_zero() {
             signal(child, Signal::KILL);
-            return Err(if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout });
+            let death = if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout };
+            return (news.recv_timeout(GRACE).unwrap_or_default(), Some(death));
         }
     }
 }

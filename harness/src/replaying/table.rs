@@ -24,8 +24,15 @@ pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
 /// CPU time of each request with its free, sample by sample, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
-    let requests = row.requests as f64 * f64::from(row.threads);
+    let requests = row.requests as f64 * f64::from(row.threads) / row.sequence.len().max(1) as f64;
     let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
+    if !row.sequence.is_empty() {
+        // Propagations differ in their requests: all of them together have a time for each.
+        let cpu_ns: Option<u64> = row.samples.iter().map(|sample| sample.cpu_ns).sum();
+        let propagations = row.samples.iter().map(|sample| sample.propagations).sum();
+        let time = cpu_ns.map(|cpu_ns| of(cpu_ns, propagations)).filter(|time| time.is_finite());
+        return time.into_iter().collect();
+    }
     let times = row.samples.iter().filter_map(|sample| Some(of(sample.cpu_ns?, sample.propagations)));
     times.filter(|time| time.is_finite()).collect()
 }

@@ -1,8 +1,7 @@
 //! `replay`: a plan beside pools and the allocators of processes, on real memory.
 
 use planlab_dsa::CancelToken;
-use planlab_replay::Sequence;
-use planlab_results::replay::{ReplayRow, ReplayStatus};
+use planlab_results::replay::{ReplayRow, ReplayStatus, append_rows};
 use planlab_workloads::Trace;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -14,8 +13,9 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
 use crate::quantity::nanoseconds;
-use crate::replaying::protocol::{Request, Work, requests};
-use crate::replaying::row::{Settings, Subject, append_rows, row};
+use crate::replaying::protocol::{Request, Work};
+use crate::replaying::row::{Settings, row};
+use crate::replaying::subject::Subject;
 use crate::replaying::supervisor::{self, ReplayEnd};
 use crate::replaying::{Contender, contender, device, table};
 use crate::runner::{self, Runner, Samples, now_ns};
@@ -43,15 +43,15 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     trace.notices.iter().for_each(|notice| note(notice));
     let mut contenders = plans(args, &source, &trace, &cancel)?;
     contenders.extend(allocators);
+    let (mut sources, mut traces) = (vec![source], vec![trace]);
+    for more in &args.more {
+        let source = Source::resolve(more, &args.reading, scratch.path())?;
+        traces.push(input::open(&source)?);
+        sources.push(source);
+    }
     match args.device {
-        Device::Host => on_host(args, &source, &trace, &contenders, &cancel, output),
+        Device::Host => on_host(args, &sources, &traces, &contenders, &cancel, output),
         Device::Cuda(_) | Device::Simulated(_) => {
-            let (mut sources, mut traces) = (vec![source], vec![trace]);
-            for more in &args.more {
-                let source = Source::resolve(more, &args.reading, scratch.path())?;
-                traces.push(input::open(&source)?);
-                sources.push(source);
-            }
             device::run(args, &sources, &traces, &contenders, &cancel, output)
         }
     }
@@ -60,12 +60,10 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
 /// Refuses what only a device does.
 fn refuse_on_host(args: &ReplayArgs) -> Result<(), Failure> {
     let is_for_devices = matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
-        || !args.more.is_empty()
         || args.rounds > 1
-        || args.warm_up.is_some()
         || args.operation_time.is_some();
     if is_for_devices {
-        let says = "several traces, --rounds, --warm-up, --operation-time and kernels are for devices";
+        let says = "--rounds, --operation-time and kernels are for devices";
         return Err(Failure::usage(says));
     }
     Ok(())
@@ -117,14 +115,13 @@ fn planned(
 
 fn on_host(
     args: &ReplayArgs,
-    source: &Source,
-    trace: &Trace,
+    sources: &[Source],
+    traces: &[Trace],
     contenders: &[Contender],
     cancel: &CancelToken,
     output: Output,
 ) -> Verdict {
-    let sequence = Sequence::new(&requests(trace));
-    let subject = Subject { name: &source.name, instance: trace.instance.digest(), sequence: &sequence };
+    let subject = Subject::of(sources, traces);
     let turns = turns(args, contenders);
     let bar = progress(turns.len() as u64, "replays");
     let mut rows = Vec::new();
@@ -135,7 +132,7 @@ fn on_host(
         bar.set_message(turn.contender.name());
         let started_ns = now_ns();
         let provenance = provenance::here(1);
-        let end = supervisor::run(&turn.request(source), args.time_limit, cancel)?;
+        let end = supervisor::run(&turn.request(sources), args.time_limit, cancel)?;
         if matches!(end, ReplayEnd::Died(crate::isolation::Death::Interrupted, _)) {
             break;
         }
@@ -143,7 +140,8 @@ fn on_host(
         let when = (turn.repetition, started_ns);
         let row = row(&subject, turn.contender, &turn.settings, when, &end, provenance);
         if let Some(folder) = &args.out {
-            append_rows(folder, std::slice::from_ref(&row))?;
+            let notices = append_rows(folder, std::slice::from_ref(&row))?;
+            notices.iter().for_each(|notice| note(&notice.to_string()));
         }
         let told = told(&end, turn);
         if output.json {
@@ -154,7 +152,7 @@ fn on_host(
     bar.finish_and_clear();
     rows.sort_by_key(|row| order_of(row, contenders));
     if !output.json {
-        output.text(&(head(&source.name, &sequence, args) + &table::table(&rows)))?;
+        output.text(&(head(&subject, args) + &table::table(&rows)))?;
     }
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
@@ -167,9 +165,9 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn request(&self, source: &Source) -> Request {
+    fn request(&self, sources: &[Source]) -> Request {
         Request {
-            source: source.clone(),
+            sources: sources.to_vec(),
             parent: std::process::id(),
             contender: self.contender.key.clone(),
             plan: self.contender.plan.clone(),
@@ -178,6 +176,7 @@ impl Turn<'_> {
             capacity: self.settings.capacity,
             budget_ns: nanoseconds(self.settings.budget),
             iterations: self.settings.iterations,
+            warm_up: self.settings.warm_up,
         }
     }
 }
@@ -211,6 +210,7 @@ fn settings(args: &ReplayArgs, threads: u32) -> Settings {
         capacity: args.capacity,
         budget: args.seconds,
         iterations: args.iterations,
+        warm_up: args.warm_up,
         limit: args.time_limit,
     }
 }
@@ -237,14 +237,14 @@ fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u
     (row.threads, contenders.iter().position(is_of), row.repetition)
 }
 
-fn head(workload: &str, sequence: &Sequence, args: &ReplayArgs) -> String {
-    let (requests, peak) = (sequence.requests(), sequence.peak());
+fn head(subject: &Subject, args: &ReplayArgs) -> String {
+    let Subject { name, requests, peak, .. } = subject;
     let work = match args.work {
         WorkArg::None | WorkArg::Kernels | WorkArg::Operations => "blocks are not touched",
         WorkArg::Pages => "a byte of each page is written",
         WorkArg::Pattern => "every byte is written and checked",
     };
-    format!("{workload}: {requests} requests, at most {peak} bytes at once; {work}\n\n")
+    format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n\n")
 }
 
 /// Corrupted memory is worse than a contender that has no figures.

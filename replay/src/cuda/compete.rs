@@ -161,6 +161,15 @@ pub struct Sample {
     pub planning: Option<(u64, Duration)>,
 }
 
+/// What is told while contenders compete.
+#[derive(Clone, Copy, Debug)]
+pub enum News<'a> {
+    /// The contender of this index begins a turn.
+    Begins(usize),
+    /// It has ended the turn, and came to this so far.
+    Ended(usize, &'a Performance),
+}
+
 /// Plays propagations in their order, again and again, on each contender.
 ///
 /// # Panics
@@ -173,6 +182,22 @@ pub fn compete(
     contenders: &[Contender<'_>],
     protocol: &Protocol,
 ) -> Vec<Performance> {
+    compete_and_tell(device, scores, contenders, protocol, &mut |_| {})
+}
+
+/// As [`compete`], telling of each turn before and after it.
+///
+/// # Panics
+///
+/// If there are no propagations.
+#[must_use]
+pub fn compete_and_tell(
+    device: &Device,
+    scores: &[Score],
+    contenders: &[Contender<'_>],
+    protocol: &Protocol,
+    tell: &mut dyn FnMut(News<'_>),
+) -> Vec<Performance> {
     assert!(!scores.is_empty(), "something to play");
     let new = || Performance { is_steady: true, ..Performance::default() };
     let mut results: Vec<Performance> = contenders.iter().map(|_| new()).collect();
@@ -183,11 +208,13 @@ pub fn compete(
         for &index in &order {
             let result = &mut results[index];
             if result.end == End::Complete {
+                tell(News::Begins(index));
                 let strategy = &contenders[index].strategy;
                 let turn = Turn { driver: device.driver(), scores, strategy, protocol };
                 if let Err((end, reason)) = turn.take(round == 0, result) {
                     (result.end, result.reason) = (end, reason);
                 }
+                tell(News::Ended(index, result));
             }
         }
     }
@@ -221,7 +248,8 @@ impl<'a> Turn<'a> {
         result.physical_peak = result.physical_peak.max(free.saturating_sub(now));
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
-        act.check_sums()
+        act.check_sums()?;
+        act.check_book()
     }
 
     /// Refuses what makes no sense.
@@ -252,7 +280,8 @@ impl<'a> Turn<'a> {
         result.refusals += act.memory.refusals();
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
-        self.find_wrong()
+        self.find_wrong()?;
+        act.check_book()
     }
 
     fn find_wrong(&self) -> Result<(), Broken> {
@@ -512,6 +541,11 @@ impl<'a> Act<'a> {
                 Err((End::Corrupt, format!("buffer {buffer}: {says}")))
             }
         }
+    }
+
+    /// Whether the driver did all that the contender asked: calls that give memory back have no answer.
+    fn check_book(&self) -> Result<(), Broken> {
+        self.memory.fault().map_or(Ok(()), |fault| Err(broken_device(fault)))
     }
 
     fn drop_graph(&mut self) -> Result<(), DriverError> {

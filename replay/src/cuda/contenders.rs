@@ -78,8 +78,6 @@ impl Strategy<'_> {
 pub(super) struct Memory {
     pub(super) allocator: Box<dyn OnlineAllocator>,
     guard: Guard,
-    /// The part of the device that a launch was last allowed in, and the releases until then.
-    known: (u64, u64, u64),
 }
 
 /// Who vouches for addresses.
@@ -117,11 +115,11 @@ impl Memory {
     }
 
     fn guarded(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
-        Self { allocator, guard: Guard::Book(book), known: (0, 0, 0) }
+        Self { allocator, guard: Guard::Book(book) }
     }
 
     fn trusted(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
-        Self { allocator, guard: Guard::Driver(book), known: (0, 0, 0) }
+        Self { allocator, guard: Guard::Driver(book) }
     }
 
     fn stream_ordered(driver: &Arc<dyn Driver>, idle: Idle) -> Result<Self, BuildError> {
@@ -131,18 +129,20 @@ impl Memory {
     }
 
     /// Whether `size` bytes at an address that the allocator gave, and that is not freed, are memory that it holds.
-    #[inline]
-    pub(super) fn holds(&mut self, at: Address, size: u64) -> bool {
+    /// They are so while [`releases`](Self::releases) does not change.
+    pub(super) fn holds(&self, at: Address, size: u64) -> bool {
         let Guard::Book(book) = &self.guard else { return true };
-        let Some(end) = at.get().checked_add(size) else { return false };
-        let releases = book.releases();
-        let (start, stop, then) = self.known;
-        if then != releases || at.get() < start || stop < end {
-            let (start, stop) = book.around(at.get());
-            self.known = (start, stop, releases);
-            return start <= at.get() && end <= stop;
+        let (_, stop) = book.around(at.get());
+        at.get().checked_add(size).is_some_and(|end| end <= stop)
+    }
+
+    /// A number that changes whenever memory went back that the allocator held.
+    #[inline]
+    pub(super) fn releases(&self) -> u64 {
+        match &self.guard {
+            Guard::Book(book) => book.releases(),
+            Guard::Driver(_) => 0,
         }
-        true
     }
 
     fn book(&self) -> &Book {
@@ -279,8 +279,12 @@ impl StreamOrdered {
         Ok(Self { driver: Arc::clone(driver), book: Arc::default() })
     }
 
+    /// What the pool holds. Where the driver does not say so, the book has a fault, and nobody sees the zeros.
     fn figures(&self) -> PoolMemory {
-        self.driver.pool().unwrap_or_default()
+        self.driver.pool().unwrap_or_else(|error| {
+            self.book.refuse(error);
+            PoolMemory::default()
+        })
     }
 }
 

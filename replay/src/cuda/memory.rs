@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
 
 use super::driver::{Driver, DriverError};
+use crate::ranges::Ranges;
 
 /// Segments are multiples of it, in bytes.
 const UNIT: u64 = 512;
@@ -36,6 +37,8 @@ struct Held {
     segments: BTreeMap<u64, u64>,
     /// The same of pages that are mapped.
     pages: BTreeMap<u64, u64>,
+    /// What pages that touch are together.
+    pieces: Ranges,
     /// How often the device had no room.
     refusals: u64,
     /// The first thing that went wrong otherwise.
@@ -54,11 +57,15 @@ impl Book {
         if let Some((&start, &end)) = segment {
             return (start, end);
         }
-        let mut end = at;
-        while let Some((_, &stop)) = held.pages.range(..=end).next_back().filter(|&(_, &stop)| stop > end) {
-            end = stop;
-        }
-        (at, end)
+        held.pieces.around(at).unwrap_or((at, at))
+    }
+
+    /// Takes a page out; gives its end.
+    fn forget_page(&self, at: u64) -> Option<u64> {
+        let mut held = self.held();
+        let end = held.pages.remove(&at)?;
+        held.pieces.take(at, end);
+        Some(end)
     }
 
     /// How often memory went back: what was held is so while this does not change.
@@ -107,12 +114,14 @@ impl Segments {
     fn map_page(&self, at: u64, page: u64) -> Result<(), Refused> {
         let mapped = self.driver.map(Address::new(at), Bytes::new(page));
         mapped.map_err(|error| self.book.refuse(error))?;
-        self.book.held().pages.insert(at, at + page);
+        let mut held = self.book.held();
+        held.pages.insert(at, at + page);
+        held.pieces.add(at, at + page);
         Ok(())
     }
 
     fn unmap_page(&self, at: u64) {
-        let Some(end) = self.book.held().pages.remove(&at) else { return };
+        let Some(end) = self.book.forget_page(at) else { return };
         self.book.releases.fetch_add(1, Ordering::Relaxed);
         self.book.note(self.driver.unmap(Address::new(at), Bytes::new(end - at)));
     }
@@ -232,7 +241,7 @@ mod tests {
         let base = segments.reserve(Bytes::new(1 << 30)).expect("addresses").get();
         let at = |page: u64| Address::new(base + page * PAGE);
         segments.map(at(0), Bytes::new(3 * PAGE)).expect("room");
-        assert_eq!(book.around(base + 5), (base + 5, base + 3 * PAGE));
+        assert_eq!(book.around(base + 5), (base, base + 3 * PAGE));
         // Only one page is left: nothing of two is mapped.
         assert_eq!(segments.map(at(3), Bytes::new(2 * PAGE)), Err(Refused));
         assert_eq!((free(&driver), book.refusals()), (PAGE, 1));

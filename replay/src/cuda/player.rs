@@ -102,14 +102,22 @@ pub(super) struct Player<'a> {
     driver: &'a dyn Driver,
     score: &'a Score,
     addresses: Vec<Address>,
+    /// For each buffer the address that was last found to be memory, and the memory's releases then.
+    admitted: Vec<(Address, u64)>,
     /// What was seen, if that is asked for.
     pub(super) peaks: Option<Peaks>,
 }
 
 impl<'a> Player<'a> {
     pub(super) fn new(driver: &'a dyn Driver, score: &'a Score) -> Self {
-        let addresses = vec![Address::NULL; score.sequence.sizes().len()];
-        Self { driver, score, addresses, peaks: None }
+        let buffers = score.sequence.sizes().len();
+        Self {
+            driver,
+            score,
+            addresses: vec![Address::NULL; buffers],
+            admitted: vec![(Address::NULL, u64::MAX); buffers],
+            peaks: None,
+        }
     }
 
     /// The same, seeing how much is held at each request, which takes time.
@@ -189,25 +197,36 @@ impl<'a> Player<'a> {
 
     /// Launches a kernel on all words of a live buffer.
     fn launch(
-        &self,
-        memory: &mut Memory,
+        &mut self,
+        memory: &Memory,
         buffer: u32,
         kernel: impl FnOnce(Address, u64) -> Kernel,
     ) -> Result<(), Stop> {
-        let at = self.addresses[buffer as usize];
-        if at == Address::NULL {
+        let words = self.score.sequence.sizes()[buffer as usize].div_ceil(WORD);
+        if words == 0 {
             return Ok(());
         }
-        if !at.get().is_multiple_of(WORD) {
-            return Err(Stop::Misaligned { buffer, at });
-        }
-        let words = self.score.sequence.sizes()[buffer as usize].div_ceil(WORD);
-        if !memory.holds(at, words * WORD) {
-            return Err(Stop::Stray { buffer, at, size: words * WORD });
-        }
+        let at = self.admit(memory, buffer, words * WORD)?;
         // SAFETY: the words are memory that the contender holds of this driver. It gives memory back by calls that
         // wait for what runs, or that take effect after what was launched before.
         Ok(unsafe { self.driver.launch(kernel(at, words)) }?)
+    }
+
+    /// Where a buffer lies, if that is memory. An address that was so before is, as long as nothing went back.
+    #[inline]
+    fn admit(&mut self, memory: &Memory, buffer: u32, size: u64) -> Result<Address, Stop> {
+        let at = self.addresses[buffer as usize];
+        let as_of = (at, memory.releases());
+        if at == Address::NULL || self.admitted[buffer as usize] != as_of {
+            if at == Address::NULL || !memory.holds(at, size) {
+                return Err(Stop::Stray { buffer, at, size });
+            }
+            if !at.get().is_multiple_of(WORD) {
+                return Err(Stop::Misaligned { buffer, at });
+            }
+            self.admitted[buffer as usize] = as_of;
+        }
+        Ok(at)
     }
 
     fn spin(&self, nanoseconds: u64) -> Result<(), Stop> {

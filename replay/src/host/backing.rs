@@ -18,6 +18,7 @@ use rustix::mm::{MapFlags, mmap_anonymous, munmap};
 
 use crate::address::pointer;
 use crate::pattern::PAGE;
+use crate::ranges::Ranges;
 
 /// Memory of this process, mapped for nobody else.
 ///
@@ -51,8 +52,8 @@ struct Held {
     segments: BTreeMap<u64, u64>,
     /// First address and end of ranges without memory of their own.
     reserved: BTreeMap<u64, u64>,
-    /// First address and end of the parts of ranges that have memory; those that touch are joined.
-    pieces: BTreeMap<u64, u64>,
+    /// The parts of ranges that have memory.
+    pieces: Ranges,
     /// Bytes of segments and mapped pieces.
     bytes: u64,
 }
@@ -96,7 +97,7 @@ impl Book {
         let Some(end) = at.checked_add(size) else { return false };
         let held = self.held();
         let segment = held.segments.range(..=at).next_back().map(|(&base, &size)| base + size);
-        let piece = held.pieces.range(..=at).next_back().map(|(_, &stop)| stop);
+        let piece = held.pieces.around(at).map(|(_, stop)| stop);
         segment.max(piece).is_some_and(|stop| end <= stop)
     }
 
@@ -107,34 +108,8 @@ impl Book {
 }
 
 impl Held {
-    /// Joins what touches.
-    fn add(&mut self, start: u64, end: u64) {
-        let (mut start, mut end) = (start, end);
-        if let Some((&low, _)) = self.pieces.range(..start).next_back().filter(|&(_, &stop)| stop == start) {
-            self.pieces.remove(&low);
-            start = low;
-        }
-        if let Some(stop) = self.pieces.remove(&end) {
-            end = stop;
-        }
-        self.pieces.insert(start, end);
-    }
-
-    /// Takes a part out of a piece.
-    fn take(&mut self, start: u64, end: u64) {
-        let found = self.pieces.range(..=start).next_back().map(|(&low, &stop)| (low, stop));
-        let (low, stop) = found.filter(|&(_, stop)| end <= stop).expect("memory that is mapped");
-        self.pieces.remove(&low);
-        let parts = [(low, start), (end, stop)];
-        self.pieces.extend(parts.into_iter().filter(|&(from, to)| from < to));
-    }
-
     fn is_reserved(&self, at: u64, end: u64) -> bool {
         self.reserved.range(..=at).next_back().is_some_and(|(_, &stop)| end <= stop)
-    }
-
-    fn is_bare(&self, at: u64, end: u64) -> bool {
-        self.pieces.range(..end).next_back().is_none_or(|(_, &stop)| stop <= at)
     }
 }
 
@@ -228,7 +203,7 @@ impl Backing for HostBacking {
         let length = pages(size.get())?;
         let mut held = self.book.held();
         assert!(held.is_reserved(at.get(), end), "{at} is not reserved");
-        assert!(held.is_bare(at.get(), end), "{at} is mapped twice");
+        assert!(held.pieces.is_bare(at.get(), end), "{at} is mapped twice");
         assert!(at.get().is_multiple_of(PAGE) && size.get().is_multiple_of(PAGE), "{at} is not whole pages");
         self.count(&mut held, size.get())?;
         // SAFETY: the pages belong to a range of this backing, and nobody uses them yet.
@@ -237,7 +212,7 @@ impl Backing for HostBacking {
             held.bytes -= size.get();
             return Err(Refused);
         }
-        held.add(at.get(), end);
+        held.pieces.add(at.get(), end);
         Ok(())
     }
 
@@ -249,7 +224,7 @@ impl Backing for HostBacking {
         let length = pages(size.get()).expect("it was mapped");
         let mut held = self.book.held();
         assert!(held.is_reserved(start, end), "{at} is not reserved");
-        held.take(start, end);
+        held.pieces.take(start, end);
         held.bytes -= size.get();
         self.book.releases.fetch_add(1, Ordering::Relaxed);
         let part = pointer(start);

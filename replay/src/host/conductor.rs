@@ -3,6 +3,7 @@
 //! ```text
 //!   check: to the peak, the rest   (once or twice, every block checked, untimed)
 //!     -> warm-up, propagation by propagation, until reserved bytes were the same 20 times in a row
+//!        (or, where none is wanted, a new memory)
 //!     -> samples: many propagations each, timed
 //!     -> split: the calls apart
 //! ```
@@ -13,7 +14,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{process, thread};
 
-use planlab_dsa::{AllocError, Usage};
+use planlab_dsa::{AllocError, Planning, Usage};
 
 use super::checker::{Checker, Fault};
 use super::clock::{self, Resident, monotonic_ns};
@@ -22,6 +23,7 @@ use super::memory::Memory;
 use super::player::{Batches, Player, Times};
 use super::report::{CallQuantiles, End, Report, Sample};
 use super::{Contender, Order, Work};
+use crate::sequence::Sequence;
 
 /// Warm-up goes on for so many propagations at least...
 const WARM_UP: u32 = 50;
@@ -46,6 +48,8 @@ const LARGE: u64 = 1 << 30;
 enum Step {
     CheckToPeak,
     CheckRest,
+    /// The memory is made anew.
+    Renew,
     WarmUp,
     Sample(u32),
     Split(u32),
@@ -59,6 +63,7 @@ struct Post {
     fault: Option<Fault>,
     times: Times,
     usage: Usage,
+    planning: Option<Planning>,
     used_peak: u64,
 }
 
@@ -127,16 +132,16 @@ impl<'a> Crew<'a> {
     ) -> [Batches; 2] {
         let _guard = EndOnPanic;
         let mut batches = [Batches::default(), Batches::default()];
-        let mut player = match build() {
-            Ok(memory) => Player::new(self.order.sequence, memory),
-            Err(obstacle) => {
-                self.meet(index, Post { obstacle: Some(obstacle), ..Post::default() });
-                return batches;
-            }
-        };
+        let Some(mut player) = self.player(index, build) else { return batches };
         let mut checker = Checker::new(self.fills);
         let mut step = self.meet(index, Post::default());
         while step != Step::Stop {
+            if step == Step::Renew {
+                // There may be no room for two at once.
+                drop(player);
+                let Some(renewed) = self.player(index, build) else { return batches };
+                player = renewed;
+            }
             let mut post = Post::default();
             let work = self.order.work;
             let played = match step {
@@ -145,14 +150,30 @@ impl<'a> Crew<'a> {
                 Step::WarmUp => player.timed(work, 1).map(|times| post.times = times),
                 Step::Sample(count) => player.timed(work, count).map(|times| post.times = times),
                 Step::Split(count) => player.split(work, count, &mut batches),
-                Step::Stop => Ok(()),
+                Step::Renew | Step::Stop => Ok(()),
             };
             post.fault = played.err();
             post.usage = player.memory().usage();
+            post.planning = player.memory().planning();
             post.used_peak = checker.usable_peak();
             step = self.meet(index, post);
         }
         batches
+    }
+
+    /// A player with a new memory; where that cannot be made, all threads hear of it.
+    fn player<M: Memory>(
+        &self,
+        index: usize,
+        build: &(impl Fn() -> Result<M, Obstacle> + Sync),
+    ) -> Option<Player<'a, M>> {
+        match build() {
+            Ok(memory) => Some(Player::new(self.order.sequences, memory)),
+            Err(obstacle) => {
+                self.meet(index, Post { obstacle: Some(obstacle), ..Post::default() });
+                None
+            }
+        }
     }
 
     /// Waits for all threads; the first says what comes next.
@@ -184,7 +205,8 @@ fn can_be_filled(order: &Order<'_>) -> bool {
     if matches!(order.contender, Contender::EmptyLoop) {
         return false;
     }
-    let most = order.sequence.total().get().min(order.sequence.peak().get().saturating_mul(3));
+    let most = |sequence: &Sequence| sequence.total().get().min(sequence.peak().get().saturating_mul(3));
+    let most = order.sequences.iter().map(most).max().unwrap_or(0);
     let needed = most.saturating_mul(order.threads.get().into());
     clock::available().is_none_or(|available| needed <= available / 2)
 }
@@ -229,13 +251,13 @@ impl<'a> Conductor<'a> {
             lock_wait_ns,
             waited_before: None,
             is_checked,
-            checks: if order.sequence.total().get() < LARGE { CHECKS } else { 1 },
+            checks: checks(order.sequences),
             same: 0,
             reserved: u64::MAX,
             search_steps: 0,
             began_ns: monotonic_ns(),
             per_sample: 1,
-            left: order.effort.iterations,
+            left: order.effort.iterations.or_else(|| is_one_by_one(order).then_some(SAMPLES)),
         }
     }
 
@@ -253,6 +275,7 @@ impl<'a> Conductor<'a> {
             Step::Stop => self.warm_up(),
             Step::CheckToPeak => Step::CheckRest,
             Step::CheckRest => self.checked(posts),
+            Step::Renew => self.begin_samples(posts),
             Step::WarmUp => self.warmed_up(posts, reserved),
             Step::Sample(count) => self.sampled(posts, count, reserved),
             Step::Split(count) => self.split(count),
@@ -271,8 +294,10 @@ impl<'a> Conductor<'a> {
         self.report.reserved_peak = self.report.reserved_peak.max(peak);
         self.report.device_allocations = sum(|usage| usage.device_allocations);
         let steps = sum(|usage| usage.search_steps);
-        if self.step == Step::WarmUp {
-            self.report.search_steps = steps - self.search_steps;
+        match self.step {
+            Step::WarmUp => self.report.search_steps = steps - self.search_steps,
+            Step::Sample(count) => self.report.search_steps = (steps - self.search_steps) / u64::from(count),
+            _ => {}
         }
         self.search_steps = steps;
         reserved
@@ -290,23 +315,37 @@ impl<'a> Conductor<'a> {
 
     fn warm_up(&mut self) -> Step {
         self.began_ns = monotonic_ns();
+        if self.order.effort.warm_up == Some(0) {
+            self.report.warm_up = 0;
+            return Step::Renew;
+        }
         Step::WarmUp
     }
 
     fn warmed_up(&mut self, posts: &[Post], reserved: u64) -> Step {
         self.report.warm_up += 1;
+        self.watch(reserved);
+        let least = self.order.effort.warm_up.unwrap_or(WARM_UP);
+        let is_warm = self.report.warm_up >= least && self.report.is_steady;
+        let limit = self.order.effort.budget.saturating_mul(WARM_UP_BUDGETS);
+        if is_warm || self.report.warm_up >= WARM_UP_LIMIT || self.elapsed() >= limit {
+            return self.begin_samples(posts);
+        }
+        Step::WarmUp
+    }
+
+    /// Notes whether the reserved bytes change.
+    fn watch(&mut self, reserved: u64) {
         self.same = if reserved == self.reserved { self.same + 1 } else { 0 };
         self.reserved = reserved;
         self.report.is_steady = self.same + 1 >= STEADY;
-        let is_warm = self.report.warm_up >= WARM_UP && self.report.is_steady;
-        let limit = self.order.effort.budget.saturating_mul(WARM_UP_BUDGETS);
-        if is_warm || self.report.warm_up >= WARM_UP_LIMIT || self.elapsed() >= limit {
-            self.per_sample = self.propagations_per_sample(span(posts));
-            self.waited_before = (self.lock_wait_ns)();
-            self.began_ns = monotonic_ns();
-            return self.next_sample();
-        }
-        Step::WarmUp
+    }
+
+    fn begin_samples(&mut self, posts: &[Post]) -> Step {
+        self.per_sample = self.propagations_per_sample(span(posts));
+        self.waited_before = (self.lock_wait_ns)();
+        self.began_ns = monotonic_ns();
+        self.next_sample()
     }
 
     fn elapsed(&self) -> Duration {
@@ -315,6 +354,9 @@ impl<'a> Conductor<'a> {
 
     /// How many propagations of so many nanoseconds make a sample.
     fn propagations_per_sample(&self, span_ns: u64) -> u32 {
+        if is_one_by_one(self.order) {
+            return 1;
+        }
         if let Some(all) = self.order.effort.iterations {
             return (all / SAMPLES).max(1);
         }
@@ -337,7 +379,20 @@ impl<'a> Conductor<'a> {
 
     fn sampled(&mut self, posts: &[Post], propagations: u32, reserved: u64) -> Step {
         let cpu_ns = posts.iter().map(|post| post.times.cpu_ns).sum();
-        self.report.samples.push(Sample { propagations, wall_ns: span(posts), cpu_ns, reserved });
+        let all = posts.iter().filter_map(|post| post.planning);
+        let add = |a: Planning, b: Planning| Planning { plans: a.plans + b.plans, time: a.time + b.time };
+        let planning = all.reduce(add);
+        self.report.samples.push(Sample {
+            propagations,
+            wall_ns: span(posts),
+            cpu_ns,
+            reserved,
+            plans: planning.map(|planning| planning.plans),
+            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+        });
+        if self.order.effort.warm_up == Some(0) {
+            self.watch(reserved);
+        }
         self.next_sample()
     }
 
@@ -345,13 +400,30 @@ impl<'a> Conductor<'a> {
         let waited = (self.lock_wait_ns)().zip(self.waited_before);
         self.report.lock_wait_ns = waited.map(|(now, before)| now.saturating_sub(before));
         self.began_ns = monotonic_ns();
-        Step::Split(self.per_sample)
+        let all = u32::try_from(self.order.sequences.len()).unwrap_or(u32::MAX);
+        Step::Split(self.per_sample.max(all))
     }
 
     fn split(&mut self, count: u32) -> Step {
         let is_long = self.elapsed() >= self.order.effort.budget / SPLIT_SHARE;
         if is_long || self.order.effort.iterations.is_some() { Step::Stop } else { Step::Split(count) }
     }
+}
+
+/// Whether each sample is one propagation: they differ.
+fn is_one_by_one(order: &Order<'_>) -> bool {
+    order.sequences.len() > 1 || order.effort.warm_up == Some(0)
+}
+
+/// Propagations to be checked: each sequence as often.
+fn checks(sequences: &[Sequence]) -> u32 {
+    let is_large = sequences.iter().any(|sequence| sequence.total().get() >= LARGE);
+    let all = u32::try_from(sequences.len()).unwrap_or(u32::MAX);
+    all.saturating_mul(if is_large { 1 } else { CHECKS })
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// From when the first began to when the last had done.

@@ -112,8 +112,12 @@ fn unavailable(reason: impl Into<String>) -> Report {
 /// What stands against an order from the beginning.
 fn obstacle(order: &Order<'_>) -> Option<String> {
     let threads = u64::from(order.threads.get());
-    let needed = order.sequence.peak().get().saturating_mul(threads);
+    let most = order.sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0);
+    let needed = most.saturating_mul(threads);
     match (order.contender, order.work) {
+        (Contender::Plan(_), _) if order.sequences.len() > 1 => {
+            Some("it is made for one propagation, and there are several".to_owned())
+        }
         (Contender::EmptyLoop, Work::Pages | Work::Pattern) => {
             Some("the empty loop hands out no memory: --work none".to_owned())
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use planlab_dsa::{
-    Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage, VerifiedPlan,
+    Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Planning, Stream, Usage, VerifiedPlan,
 };
 
 use super::backing::{Book, HostBacking};
@@ -41,6 +41,11 @@ pub(super) unsafe trait Memory: Send {
     /// What it holds itself; nothing where that is known of the process alone.
     fn usage(&self) -> Usage {
         Usage::default()
+    }
+
+    /// The plans that it made so far, where it plans.
+    fn planning(&self) -> Option<Planning> {
+        None
     }
 
     /// What the allocator holds for the whole process, where that is how it counts.
@@ -111,6 +116,10 @@ unsafe impl Memory for Online {
 
     fn usage(&self) -> Usage {
         self.allocator.usage()
+    }
+
+    fn planning(&self) -> Option<Planning> {
+        self.allocator.planning()
     }
 }
 

@@ -19,7 +19,7 @@
 //! let plan = instance.verify(Plan::from_offsets([0, 4096, 0].map(Offset::new)))?;
 //! let report = replay(&Order {
 //!     contender: Contender::Plan(&plan),
-//!     sequence: &Sequence::new(&Requests::new(&instance)),
+//!     sequences: &[Sequence::new(&Requests::new(&instance))],
 //!     work: Work::Pattern,
 //!     threads: NonZeroU32::MIN,
 //!     capacity: None,
@@ -61,11 +61,11 @@ use crate::sequence::Sequence;
 pub struct Order<'a> {
     /// On what.
     pub contender: Contender<'a>,
-    /// The calls of a propagation.
-    pub sequence: &'a Sequence,
+    /// The calls of each propagation; several are played in turn, and again from the first.
+    pub sequences: &'a [Sequence],
     /// What is done with each block.
     pub work: Work,
-    /// Threads, each with the whole sequence, and with a plan or pool of its own.
+    /// Threads, each with all sequences, and with a plan or pool of its own.
     pub threads: NonZeroU32,
     /// The most that each thread's plan or pool may reserve. Default: no limit.
     pub capacity: Option<Bytes>,
@@ -90,13 +90,17 @@ pub enum Work {
 pub struct Effort {
     /// Time for timed propagations; half as much again goes into the times of single calls. Default: 2 s.
     pub budget: Duration,
-    /// Timed propagations, whatever time they take. Default: as many as fit the budget.
+    /// Timed propagations, whatever time they take. Default: as many as fit the budget; 200 of several sequences, or
+    /// without a warm-up.
     pub iterations: Option<u32>,
+    /// Propagations before the timed ones, at least. 0: none; a new memory is made after the check, and each sample is
+    /// one propagation from the first on. What a process's malloc keeps of the check, it keeps. Default: 50.
+    pub warm_up: Option<u32>,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { budget: Duration::from_secs(2), iterations: None }
+        Self { budget: Duration::from_secs(2), iterations: None, warm_up: None }
     }
 }
 
@@ -104,7 +108,7 @@ impl Default for Effort {
 ///
 /// # Panics
 ///
-/// If no thread can be started.
+/// If there are no sequences, or no thread can be started.
 #[must_use]
 pub fn replay(order: &Order<'_>) -> Report {
     contender::play(order)

@@ -1,6 +1,6 @@
 //! Plays propagations on a memory, and times them.
 //!
-//! The address of each block is stored in a table under the eyes of the optimiser (`black_box`), as a caller would
+//! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table under the eyes of the optimiser (`black_box`), as a caller would
 //! keep it. What is timed, in nanoseconds:
 //!
 //! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of so many in a row, all calls and the work
@@ -25,12 +25,18 @@ use crate::sequence::{Kind, Sequence};
 pub(super) const BATCH: u64 = 64;
 
 pub(super) struct Player<'s, M> {
+    /// The propagations in their order.
+    sequences: &'s [Sequence],
+    /// The number of the one that is played, and the same.
+    which: usize,
     sequence: &'s Sequence,
     memory: M,
     /// The address of each live block, by its buffer; 0 if it is not live.
     addresses: Vec<u64>,
     /// For each buffer the address that was last found to be memory, and the memory's releases then.
     admitted: Vec<(u64, u64)>,
+    /// The same of the sequences that are not played now.
+    resting: Vec<Vec<(u64, u64)>>,
     /// Propagations so far.
     number: u64,
 }
@@ -122,10 +128,16 @@ impl Toil for Patterns {
 }
 
 impl<'s, M: Memory> Player<'s, M> {
-    pub(super) fn new(sequence: &'s Sequence, memory: M) -> Self {
-        let buffers = sequence.sizes().len();
-        let nowhere = (u64::MAX, u64::MAX);
-        Self { sequence, memory, addresses: vec![0; buffers], admitted: vec![nowhere; buffers], number: 0 }
+    /// # Panics
+    ///
+    /// If there are no sequences.
+    pub(super) fn new(sequences: &'s [Sequence], memory: M) -> Self {
+        let nowhere = |sequence: &Sequence| vec![(u64::MAX, u64::MAX); sequence.sizes().len()];
+        let mut resting: Vec<_> = sequences.iter().map(nowhere).collect();
+        let most = resting.iter().map(Vec::len).max().unwrap_or(0);
+        let admitted = mem::take(&mut resting[0]);
+        let (sequence, addresses) = (&sequences[0], vec![0; most]);
+        Self { sequences, which: 0, sequence, memory, addresses, admitted, resting, number: 0 }
     }
 
     pub(super) fn memory(&self) -> &M {
@@ -154,7 +166,7 @@ impl<'s, M: Memory> Player<'s, M> {
             }
         }
         if is_rest {
-            self.memory.end_propagation();
+            self.finish();
         }
         Ok(())
     }
@@ -241,6 +253,12 @@ impl<'s, M: Memory> Player<'s, M> {
     fn finish(&mut self) {
         self.memory.end_propagation();
         self.number += 1;
+        if self.sequences.len() > 1 {
+            mem::swap(&mut self.admitted, &mut self.resting[self.which]);
+            self.which = (self.which + 1) % self.sequences.len();
+            mem::swap(&mut self.admitted, &mut self.resting[self.which]);
+            self.sequence = &self.sequences[self.which];
+        }
     }
 
     #[inline]

@@ -30,7 +30,7 @@ pub struct Report {
     pub is_pattern_checked: bool,
     /// Propagations before the timed ones, those that were checked included.
     pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing by then.
+    /// Whether the reserved bytes had stopped changing by then; without a warm-up, by the last sample.
     pub is_steady: bool,
     /// Timed propagations.
     pub samples: Vec<Sample>,
@@ -63,6 +63,10 @@ pub struct Sample {
     pub cpu_ns: u64,
     /// Bytes reserved afterwards.
     pub reserved: u64,
+    /// Plans made so far by all threads, where the contender plans.
+    pub plans: Option<u64>,
+    /// The time that making them took so far; part of the times of the samples in which they were made.
+    pub planning_ns: Option<u64>,
 }
 
 /// Quantiles of the time for one call, from batches of calls, in picoseconds.

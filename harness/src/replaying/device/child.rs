@@ -1,9 +1,10 @@
 //! The child's side of a device's replay: the hidden verb `run-device-replay`.
 
+use std::fs::File;
 use std::io::{self, BufRead};
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
-use planlab_replay::cuda::{Builder, Contender, DriverError, Idle, Score, Strategy, compete};
+use planlab_replay::cuda::{Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell};
 use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
@@ -22,7 +23,7 @@ pub(crate) fn serve() -> Verdict {
     let request: Request = serde_json::from_str(&line)?;
     die_with_parent(request.parent)?;
     leave_no_core()?;
-    let played = traces(&request).and_then(|traces| perform(&request, &traces));
+    let played = traces(&request).and_then(|traces| perform(&request, &traces, &mut channel));
     let (reply, exit) = match played {
         Ok(reply) => (reply, Exit::Complete),
         Err(failure) => (Reply::Unreadable { reason: failure.message() }, failure.exit),
@@ -35,8 +36,8 @@ fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
     request.sources.iter().map(input::open).collect()
 }
 
-/// Plays all contenders in this process.
-fn perform(request: &Request, traces: &[Trace]) -> Result<Reply, Failure> {
+/// Plays all contenders in this process, and tells of their turns.
+fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
     let scores: Vec<Score> = traces.iter().map(|trace| score(trace, request.operation_ns)).collect();
     let plans = plans(request, traces)?;
     let builders: Vec<Box<Builder>> = request.contenders.iter().map(builder).collect();
@@ -56,8 +57,21 @@ fn perform(request: &Request, traces: &[Trace]) -> Result<Reply, Failure> {
         Ok(ballast) => ballast,
         Err(error) => return Ok(unavailable(error)),
     };
-    let performances = compete(&device, &scores, &contenders, &request.protocol);
-    Ok(Reply::Played { device: device.info().clone(), performances })
+    tell(channel, &Reply::Device(device.info().clone()))?;
+    let mut told = Ok(());
+    let _ = compete_and_tell(&device, &scores, &contenders, &request.protocol, &mut |news| {
+        let reply = match news {
+            News::Begins(contender) => Reply::Begins { contender },
+            News::Ended(contender, performance) => {
+                Reply::Ended { contender, performance: Box::new(performance.clone()) }
+            }
+        };
+        if told.is_ok() {
+            told = tell(channel, &reply);
+        }
+    });
+    told?;
+    Ok(Reply::Done)
 }
 
 fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {

@@ -1,31 +1,29 @@
 //! Replays on a device: one child process for each repetition, in which all contenders take turns.
 //!
-//! A device has one memory, so that contenders are played one after another in one process, each from nothing; what
-//! one of them breaks ends the process and costs the rows of its repetition.
+//! A device has one memory, so that contenders are played one after another in one process, each from nothing. What
+//! one of them breaks ends the process and costs its row alone: those that had a turn keep what they came to, the
+//! others are played in a new process.
 
 pub(crate) mod child;
 mod contenders;
 mod protocol;
+mod round;
 mod row;
 mod table;
 
-use planlab_dsa::{Bytes, CancelToken, Digest};
-use planlab_replay::Sequence;
-use planlab_replay::cuda::{self, DeviceInfo, DriverError, End, Performance, Protocol, Work};
-use planlab_results::replay::{ReplayRow, ReplayWork};
-use planlab_workloads::{Trace, expected};
+use planlab_dsa::{Bytes, CancelToken};
+use planlab_replay::cuda::{self, DriverError, Protocol, Work};
+use planlab_results::replay::{ReplayRow, ReplayWork, append_rows};
+use planlab_workloads::Trace;
 
-use self::protocol::{Player, Reply, Request};
-use self::row::{Settings, Subject, row};
-use super::protocol::requests;
-use super::row::{append_rows, died};
-use super::supervisor::{self, Talk};
+use self::round::Round;
+use self::row::{Settings, row};
+use super::subject::Subject;
 use super::{Contender, table as shared};
 use crate::bench::progress;
 use crate::cli::{Device, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::Source;
-use crate::isolation::Death;
 use crate::output::{Output, note};
 use crate::provenance;
 use crate::quantity::nanoseconds;
@@ -74,26 +72,22 @@ pub(crate) fn run(
 ) -> Verdict {
     let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
     let contenders = contenders::contenders(plans, args, first)?;
-    let subject = subject(sources, traces);
+    let subject = Subject::of(sources, traces);
     let settings = settings(args);
     let bar = progress(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
         let (started_ns, provenance) = (now_ns(), provenance::here(1));
-        let request = request(args, sources, &contenders, &settings, repetition);
-        let talk = supervisor::talk("run-device-replay", None, &request, args.time_limit, cancel)?;
-        if cancel.is_cancelled() {
-            break;
-        }
+        let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
+        let Some((device, performances)) = round.play(cancel)? else { break };
         bar.inc(1);
-        let (device, performances) = ending(&talk, args, contenders.len())?;
         let made = contenders.iter().zip(&performances).map(|(contender, played)| {
             let when = (repetition, started_ns);
             row(&subject, contender, &settings, when, &device, played, provenance.clone())
         });
         let made: Vec<ReplayRow> = made.collect();
         if let Some(folder) = &args.out {
-            append_rows(folder, &made)?;
+            append_rows(folder, &made)?.iter().for_each(|notice| note(&notice.to_string()));
         }
         if output.json {
             made.iter().try_for_each(|row| output.value(&shared::object(row, "")))?;
@@ -128,97 +122,6 @@ fn settings(args: &ReplayArgs) -> Settings {
     Settings { protocol, operation_ns, capacity: args.capacity }
 }
 
-/// Each process has an order of its own.
-fn request(
-    args: &ReplayArgs,
-    sources: &[Source],
-    contenders: &[Contender],
-    settings: &Settings,
-    repetition: u32,
-) -> Request {
-    let player = |contender: &Contender| Player { key: contender.key.clone(), plan: contender.plan.clone() };
-    let seed = settings.protocol.seed.wrapping_add(repetition.into());
-    Request {
-        sources: sources.to_vec(),
-        parent: std::process::id(),
-        device: args.device,
-        contenders: contenders.iter().map(player).collect(),
-        protocol: Protocol { seed, ..settings.protocol },
-        operation_ns: settings.operation_ns,
-        capacity: settings.capacity,
-    }
-}
-
-/// What became of a child: the device, and what each contender came to.
-fn ending(
-    talk: &Talk,
-    args: &ReplayArgs,
-    contenders: usize,
-) -> Result<(DeviceInfo, Vec<Performance>), Failure> {
-    let broken = |reason: String| {
-        let one = Performance { end: End::Failed, reason, ..Performance::default() };
-        Ok((unknown(args.device), vec![one; contenders]))
-    };
-    let death = |death: &Death| broken(died(death, &talk.stderr, args.time_limit).1);
-    let answer = match &talk.answer {
-        Ok(answer) => answer,
-        Err(killed) => return death(killed),
-    };
-    match serde_json::from_slice(answer) {
-        Ok(Reply::Played { device, performances }) if performances.len() == contenders => {
-            Ok((device, performances))
-        }
-        Ok(Reply::Unreadable { reason } | Reply::Unavailable { reason }) => Err(Failure::usage(reason)),
-        Ok(Reply::Played { .. }) => broken("the child spoke of other contenders".to_owned()),
-        Err(_) => death(&talk.death()),
-    }
-}
-
-/// A device whose process died before it could name it.
-fn unknown(device: Device) -> DeviceInfo {
-    let (key, is_simulated) = match device {
-        Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
-        Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
-    };
-    DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated }
-}
-
-fn subject(sources: &[Source], traces: &[Trace]) -> Subject {
-    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace))).collect();
-    let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
-    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
-    let instance = match traces {
-        [one] => one.instance.digest(),
-        _ => Digest::of_bytes(digests.join("\n").as_bytes()),
-    };
-    let retained = match names.as_slice() {
-        [one] => expected::expected().propagation(one).map(|known| known.parameters.get()),
-        _ => None,
-    };
-    Subject {
-        name: shared_part(&names),
-        sequence: if names.len() > 1 { names } else { Vec::new() },
-        instance,
-        requests: sequences.iter().map(Sequence::requests).sum(),
-        peak: sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0),
-        retained,
-    }
-}
-
-/// The parts of keys that all have at their begin: `chainer/seq2seq/train/b32`.
-fn shared_part(names: &[String]) -> String {
-    let [first, others @ ..] = names else { return String::new() };
-    let is_shared = |count: &usize| {
-        let parts: Vec<&str> = first.split('/').take(*count).collect();
-        others.iter().all(|other| other.split('/').take(*count).eq(parts.iter().copied()))
-    };
-    let count = (1..=first.split('/').count()).rev().find(is_shared);
-    match count {
-        Some(count) => first.split('/').take(count).collect::<Vec<&str>>().join("/"),
-        None => "sequence".to_owned(),
-    }
-}
-
 fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     let work = match rows.first().map(|row| row.work) {
         Some(ReplayWork::Kernels) => "kernels write and read every buffer",
@@ -233,17 +136,4 @@ fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     }
     let Subject { name, requests, peak, .. } = subject;
     format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n{device}\n\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn several_keys_have_a_name_together() {
-        let of = |names: &[&str]| shared_part(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["a/b/c"]), "a/b/c");
-        assert_eq!(of(&["a/b/c", "a/b/d", "a/b"]), "a/b");
-        assert_eq!(of(&["a/b", "c/b"]), "sequence");
-    }
 }

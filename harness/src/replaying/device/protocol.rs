@@ -1,4 +1,5 @@
-//! What the parent of a device's replay says to its child, and the answer.
+//! What the parent of a device's replay says to its child, and the answer: the device, then a line for each turn before
+//! and after it, so that what was played is known when the child dies.
 
 use planlab_dsa::Plan;
 use planlab_replay::cuda::{DeviceInfo, Performance, Protocol};
@@ -38,6 +39,12 @@ pub(crate) enum Reply {
     Unreadable { reason: String },
     /// The device is not there.
     Unavailable { reason: String },
-    /// What each contender came to, in their order.
-    Played { device: DeviceInfo, performances: Vec<Performance> },
+    /// What is played on.
+    Device(DeviceInfo),
+    /// A contender, by its place in the request, begins a turn.
+    Begins { contender: usize },
+    /// It has ended the turn, and came to this so far.
+    Ended { contender: usize, performance: Box<Performance> },
+    /// There are no more turns.
+    Done,
 }

@@ -9,21 +9,7 @@ use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, 
 
 use crate::quantity::nanoseconds;
 use crate::replaying::Contender;
-
-/// What is played.
-#[derive(Clone, Debug)]
-pub(super) struct Subject {
-    /// The workload's key, or what those of several share.
-    pub(super) name: String,
-    /// The keys of the propagations, where there are several.
-    pub(super) sequence: Vec<String>,
-    pub(super) instance: Digest,
-    pub(super) requests: u64,
-    /// The most bytes of requests live at once.
-    pub(super) peak: u64,
-    /// Bytes of what lives from before the propagation to after it.
-    pub(super) retained: Option<u64>,
-}
+use crate::replaying::subject::Subject;
 
 /// How it is played.
 #[derive(Clone, Copy, Debug)]

@@ -241,6 +241,55 @@ fn memory_of_others_is_not_touched() {
 }
 
 #[test]
+fn a_buffer_without_an_address_is_no_memory() {
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        let base = Liar::new(backing, &[0], 0).base;
+        Box::new(Liar { base: 0, offsets: vec![0], next: 0, honest: 0, end: base })
+    };
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let result = play_one(&device, &score(&instance(&ROWS)), Strategy::Pool(&build), Work::None);
+    assert_eq!(result.end, End::Corrupt, "{}", result.reason);
+    assert!(result.reason.contains("not memory of the contender"), "{}", result.reason);
+}
+
+#[test]
+fn what_the_driver_did_not_do_is_no_success() {
+    /// Gives a segment back twice at the end of each propagation: once behind its backing's back.
+    struct Careless(Plain, Arc<dyn Driver>);
+
+    impl OnlineAllocator for Careless {
+        fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+            self.0.alloc(size, stream)
+        }
+
+        fn free(&mut self, address: Address) -> Result<(), NotLive> {
+            self.0.free(address)
+        }
+
+        fn release_cached(&mut self) {}
+
+        fn end_propagation(&mut self) {
+            let at = self.0.backing.acquire(Bytes::new(512)).expect("room");
+            self.1.free(at).expect("it is there");
+            self.0.backing.release(at);
+        }
+
+        fn usage(&self) -> Usage {
+            self.0.usage()
+        }
+    }
+
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let driver = Arc::clone(device.driver());
+    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        Box::new(Careless(Plain::new(backing), Arc::clone(&driver)))
+    };
+    let result = play_one(&device, &score(&instance(&ROWS)), Strategy::Pool(&build), Work::Kernels);
+    assert_eq!(result.end, End::Failed, "{}", result.reason);
+    assert!(!result.reason.is_empty() && result.samples.is_empty(), "{}", result.reason);
+}
+
+#[test]
 fn no_memory_is_said_and_counted() {
     let instance = instance(&[(3 * MIB, 0, 2), (3 * MIB, 1, 3), (MIB, 2, 3)]);
     let plan = plan_of(&instance);
