@@ -1,16 +1,15 @@
 //! From what became of a child to a row.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use planlab_dsa::Digest;
 use planlab_replay::Sequence;
 use planlab_replay::host::{CallQuantiles, End, Report, Sample};
 use planlab_results::Provenance;
-use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_results::replay::{
+    self, CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,6 +18,7 @@ use super::protocol::Work;
 use super::supervisor::ReplayEnd;
 use crate::exit::Failure;
 use crate::isolation::Death;
+use crate::output::note;
 use crate::quantity;
 
 /// The trace under a row.
@@ -168,19 +168,8 @@ pub(crate) fn name(of: &impl Serialize) -> String {
     serde_json::to_value(of).ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Appends rows to the replays of a folder, which is made where there is none.
+/// Appends rows to the replays of a folder, which is made where there is none, and tells what was noticed there.
 pub(crate) fn append_rows(folder: &Path, rows: &[ReplayRow]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let path = folder.join("replays.jsonl");
-    let mut lines = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut lines, row)?;
-        lines.push(b'\n');
-    }
-    let write = || {
-        let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
-        file.write_all(&lines)?;
-        file.sync_all()
-    };
-    Ok(write().with_context(|| path.display().to_string())?)
+    replay::append_rows(folder, rows)?.iter().for_each(|notice| note(&notice.to_string()));
+    Ok(())
 }
