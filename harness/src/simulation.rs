@@ -25,6 +25,8 @@ pub(crate) struct Stream {
     instance: Digest,
     /// Digest of what is asked for.
     calls: Digest,
+    /// Only what comes before this step is played.
+    until: Option<u32>,
     requests: Vec<Requests>,
 }
 
@@ -73,7 +75,7 @@ impl Stream {
         };
         let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
         let calls = Digest::of_bytes(json!([instance, sizes, until]).to_string().as_bytes());
-        Self { name: shared(&keys), keys, instance, calls, requests }
+        Self { name: shared(&keys), keys, instance, calls, until, requests }
     }
 
     /// Requests of all its propagations together.
@@ -224,6 +226,7 @@ impl Played {
             suite: suite.to_owned(),
             workload: stream.name.clone(),
             sequence: if stream.keys.len() > 1 { stream.keys.clone() } else { Vec::new() },
+            until: stream.until,
             instance: stream.instance.to_string(),
             requests: stream.count(),
             contender: entry.key.to_owned(),

@@ -242,7 +242,21 @@ fn order(row: &ReplayRow) -> Order<'_> {
 type Subject =
     (String, Vec<String>, String, String, Option<String>, (String, String), ReplayWork, u32, Option<u64>);
 
-/// Rows by what they are of, by repetition; of several builds or lengths those of the one that ran last.
+/// So many propagations are enough for what an allocator settles at to show.
+const ENOUGH: u64 = 5;
+
+/// Which of several plays of a subject counts: one that a suite asked for, of whole propagations, of enough of them;
+/// of these the one that ran last.
+fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
+    (
+        rows.iter().any(|row| !row.suite.is_empty()),
+        rows.iter().all(|row| row.until.is_none()),
+        rows.iter().any(|row| row.propagations() + u64::from(row.warm_up) >= ENOUGH),
+        rows.iter().map(|row| row.started_ns).max(),
+    )
+}
+
+/// Rows by what they are of, by repetition; of several builds or lengths those that weigh most.
 fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
     let mut subjects: BTreeMap<Subject, BTreeMap<String, Vec<ReplayRow>>> = BTreeMap::new();
     for row in rows {
@@ -260,8 +274,7 @@ fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
         subjects.entry(subject).or_default().entry(row.cell.clone()).or_default().push(row);
     }
     let latest = |cells: BTreeMap<String, Vec<ReplayRow>>| {
-        let last = |rows: &Vec<ReplayRow>| rows.iter().map(|row| row.started_ns).max();
-        let mut rows = cells.into_values().max_by_key(last)?;
+        let mut rows = cells.into_values().max_by_key(|rows| weight(rows))?;
         rows.sort_by_key(|row| row.repetition);
         Some(rows)
     };

@@ -27,6 +27,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         suite: "test".to_owned(),
         workload: workload.to_owned(),
         sequence: Vec::new(),
+        until: None,
         instance: workload.to_owned(),
         requests: 80,
         contender: contender.to_owned(),
@@ -238,6 +239,22 @@ fn the_summary_tells_of_replays_and_the_latest_build_counts() {
     let page = read(dir.path(), "index.html");
     assert!(page.contains("Beside them 1 rows of 1 online allocators"), "{page}");
     assert!(page.contains("and 1 replays (digest "), "the footer names the rows");
+    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
+}
+
+#[test]
+fn a_part_or_a_shorter_play_replaces_no_figure() {
+    let dir = folder();
+    let part = ReplayRow {
+        cell: "part".to_owned(),
+        suite: String::new(),
+        until: Some(3),
+        started_ns: 9,
+        ..row(ALEXNET, "network-wise", &[7; 5])
+    };
+    let short = ReplayRow { cell: "short".to_owned(), until: None, ..part.clone() };
+    let short = ReplayRow { samples: short.samples[..1].to_vec(), ..short };
+    report(dir.path(), &[memory(), vec![part, short]].concat());
     assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
 }
 

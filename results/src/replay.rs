@@ -99,6 +99,9 @@ pub struct ReplayRow {
     pub workload: String,
     /// The keys of the propagations in their order, where they are not all of `workload`.
     pub sequence: Vec<String>,
+    /// Only what comes before this step was played; `None` for all of the trace.
+    #[serde(default)]
+    pub until: Option<u32>,
     /// Digest of the instance; of the digests, where there are several.
     pub instance: String,
     /// Requests of one propagation; of all in the sequence, where there is one.
@@ -153,6 +156,14 @@ pub struct ReplayRow {
     pub started_ns: u64,
     /// Machine and build.
     pub provenance: Provenance,
+}
+
+impl ReplayRow {
+    /// Propagations that its samples are of, without the warm-up.
+    #[must_use]
+    pub fn propagations(&self) -> u64 {
+        self.samples.iter().map(|sample| u64::from(sample.propagations)).sum()
+    }
 }
 
 impl ReplayStatus {

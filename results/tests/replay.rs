@@ -20,6 +20,7 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         suite: "smoke".to_owned(),
         workload: "chainer/alexnet/infer/b1".to_owned(),
         sequence: vec!["a".to_owned(), "b".to_owned()],
+        until: Some(9),
         instance: "ab".repeat(32),
         requests: 46,
         contender: "cupy2rc1-pool".to_owned(),
@@ -70,6 +71,15 @@ fn rows_come_back_as_they_were_and_the_latest_counts() {
     append(&into, &[first, row("b", 0)]);
     append(&into, &[row("b", 1), row("a", 0)]);
     assert_eq!(read_rows(&into).expect("reads"), [row("a", 0), row("b", 0), row("b", 1)]);
+}
+
+#[test]
+fn a_row_from_before_a_column_was_added_is_whole() {
+    let mut value = serde_json::to_value(row("a", 0)).expect("plain data");
+    value.as_object_mut().expect("an object").remove("until");
+    let read: ReplayRow = serde_json::from_value(value).expect("it may be missing");
+    assert_eq!(read, ReplayRow { until: None, ..row("a", 0) });
+    assert_eq!(read.propagations(), 2);
 }
 
 #[test]

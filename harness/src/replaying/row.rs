@@ -61,6 +61,7 @@ pub(crate) fn row(
         suite: String::new(),
         workload: subject.name.to_owned(),
         sequence: Vec::new(),
+        until: None,
         instance: subject.instance.to_string(),
         requests: subject.sequence.requests(),
         contender: contender.key.clone(),
@@ -168,7 +169,7 @@ pub(crate) fn name(of: &impl Serialize) -> String {
     serde_json::to_value(of).ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Appends rows to the replays of a folder, which is made where there is none, and tells what was noticed there.
+/// Appends rows to the replays of a folder, which is made where there is none. What was noticed is told.
 pub(crate) fn append_rows(folder: &Path, rows: &[ReplayRow]) -> Result<(), Failure> {
     replay::append_rows(folder, rows)?.iter().for_each(|notice| note(&notice.to_string()));
     Ok(())
