@@ -103,7 +103,7 @@ fn what_cannot_be_a_stream_is_refused() {
     let (_, stderr) = run(folder.path(), &[&two[..], &["--until", "3"]].concat(), 2);
     assert!(stderr.contains("--until is a step of one trace"), "{stderr}");
     run(folder.path(), &["simulate", "--allocator", "tlsf"], 2);
-    let part = ["simulate", "chainer/alexnet/infer/b1", "--allocator", "tlsf", "--until", "3", "--out", "rows"];
+    let part = [&two[..2], &["--allocator", "tlsf", "--until", "3", "--out", "rows"]].concat();
     let (_, stderr) = run(folder.path(), &part, 2);
     assert!(stderr.contains("cannot be used with") && !folder.path().join("rows").exists(), "{stderr}");
 }

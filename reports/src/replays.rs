@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use planlab_results::statistics::{bootstrap, median};
 
 use crate::format::real;
@@ -18,6 +18,8 @@ const DRAWS: usize = 1000;
 pub(crate) struct Case {
     /// By repetition; never empty.
     rows: Vec<ReplayRow>,
+    /// What stands for all of them.
+    summary: ReplayRow,
     pub(crate) series: Series,
 }
 
@@ -76,7 +78,7 @@ impl Replays {
         let digest = digest(groups.iter().flatten());
         let case = |rows: Vec<ReplayRow>| {
             let label = label(&rows[0]);
-            Case { series: Series { number: number(&label), label }, rows }
+            Case { series: Series { number: number(&label), label }, summary: summary(&rows), rows }
         };
         let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
         cases.sort_by(|a, b| {
@@ -117,9 +119,19 @@ impl Replays {
 }
 
 impl Case {
-    /// The first row, which stands for it.
+    /// What all processes together came to: the worst status, the greatest memory, medians of the times for calls;
+    /// the samples are those of the first process that was served.
     pub(crate) fn row(&self) -> &ReplayRow {
-        &self.rows[0]
+        &self.summary
+    }
+
+    /// How many processes failed, by reason.
+    pub(crate) fn failures(&self) -> BTreeMap<&str, usize> {
+        let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.status == ReplayStatus::Failed) {
+            *failures.entry(row.reason.as_str()).or_default() += 1;
+        }
+        failures
     }
 
     pub(crate) fn rows(&self) -> &[ReplayRow] {
@@ -209,14 +221,65 @@ impl Case {
         calls.or_else(|| whole().map(|time| time / real(row.requests.max(1))))
     }
 
-    /// Time that a thread waited for locks for one request, nanoseconds, where that is known.
+    /// Time that a thread waited for locks for one request, nanoseconds, where it is known: the processes' median.
     pub(crate) fn lock_wait_ns(&self) -> Option<f64> {
-        let row = self.row();
-        let propagations: u64 = row.samples.iter().map(|sample| u64::from(sample.propagations)).sum();
-        let propagations = propagations + u64::from(row.warm_up);
-        let requests = real(row.requests * propagations * u64::from(row.threads));
-        row.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+        let waits: Vec<f64> = self.rows.iter().filter_map(lock_wait).collect();
+        median(&waits)
     }
+}
+
+/// Time that a thread of a process waited for locks for one request, nanoseconds.
+fn lock_wait(row: &ReplayRow) -> Option<f64> {
+    let propagations = row.propagations() + u64::from(row.warm_up);
+    let requests = real(row.requests * propagations * u64::from(row.threads));
+    row.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+}
+
+/// How bad a status is: what was corrupted in one process is not mended by the others.
+const fn badness(status: ReplayStatus) -> u8 {
+    match status {
+        ReplayStatus::Complete => 0,
+        ReplayStatus::Unavailable => 1,
+        ReplayStatus::OutOfMemory => 2,
+        ReplayStatus::Failed => 3,
+        ReplayStatus::Corrupt => 4,
+    }
+}
+
+/// The row that stands for the processes of a case; there is one at least.
+fn summary(rows: &[ReplayRow]) -> ReplayRow {
+    let served = rows.iter().find(|row| row.status == ReplayStatus::Complete);
+    let worst = rows.iter().rev().max_by_key(|row| badness(row.status)).unwrap_or(&rows[0]);
+    let most = |value: fn(&ReplayRow) -> u64| rows.iter().map(value).max().unwrap_or(0);
+    ReplayRow {
+        status: worst.status,
+        reason: worst.reason.clone(),
+        is_steady: rows.iter().all(|row| row.is_steady),
+        alloc: call_time(rows, |row| row.alloc),
+        free: call_time(rows, |row| row.free),
+        reserved_peak: most(|row| row.reserved_peak),
+        used_peak: rows.iter().filter_map(|row| row.used_peak).max(),
+        physical_peak: rows.iter().filter_map(|row| row.physical_peak).max(),
+        device_allocations: most(|row| row.device_allocations),
+        search_steps: most(|row| row.search_steps),
+        ..served.unwrap_or(&rows[0]).clone()
+    }
+}
+
+/// Medians over the processes in which calls were timed.
+fn call_time(rows: &[ReplayRow], calls: fn(&ReplayRow) -> Option<CallTime>) -> Option<CallTime> {
+    let timed: Vec<CallTime> = rows.iter().filter_map(calls).collect();
+    let middle = |value: fn(&CallTime) -> u64| {
+        let mut values: Vec<u64> = timed.iter().map(value).collect();
+        values.sort_unstable();
+        // The greater of two in the middle.
+        values.get(values.len() / 2).copied()
+    };
+    Some(CallTime {
+        median_ps: middle(|time| time.median_ps)?,
+        p99_ps: middle(|time| time.p99_ps)?,
+        batches: timed.iter().map(|time| time.batches).sum(),
+    })
 }
 
 fn per_propagation(sample: &ReplaySample, time: Option<u64>) -> Option<f64> {

@@ -281,6 +281,28 @@ fn without_rows_there_are_no_such_pages() {
 }
 
 #[test]
+fn all_processes_of_a_contender_count() {
+    let dir = folder();
+    let process = |repetition: u32, ns: u64| ReplayRow { repetition, ..host("glibc", 4, ns) };
+    let crashed = ReplayRow {
+        status: ReplayStatus::Failed,
+        reason: "signal 9".to_owned(),
+        samples: Vec::new(),
+        ..process(3, 0)
+    };
+    let greater = ReplayRow { reserved_peak: 5 << 20, lock_wait_ns: Some(0), ..process(1, 40) };
+    let crashed = ReplayRow { alloc: None, free: None, ..crashed };
+    report(dir.path(), &[process(0, 10), greater, process(2, 30), crashed]);
+    let failures = read(dir.path(), "tables/failures.csv");
+    let line = failures.lines().find(|line| line.contains("glibc on host, pages")).expect("its line");
+    assert!(line.contains("failed,1,") && line.contains("signal 9"), "{line}");
+    let threads = read(dir.path(), "tables/threads.csv");
+    let line = threads.lines().find(|line| line.contains("glibc")).expect("its line");
+    // The median of 20, 60 and 80 ns for a request and its free, and the greatest memory.
+    assert!(line.contains(",60,") && line.contains("5242880"), "{line}");
+}
+
+#[test]
 fn what_was_not_served_is_shown_as_such() {
     let dir = folder();
     let failed = ReplayRow {
