@@ -150,7 +150,7 @@ impl Case {
     pub(crate) fn settled(&self) -> Option<u64> {
         let row = self.row();
         let has_settled = row.warm_up > 0 || row.samples.len() > 1;
-        row.samples.last().filter(|_| has_settled)?.reserved
+        row.samples.iter().rev().find_map(|sample| sample.reserved).filter(|_| has_settled)
     }
 
     /// Samples whose times count: the first propagation from an empty pool is none of them.

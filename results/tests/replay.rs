@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use planlab_results::audit::{Finding, audit_replays};
 use planlab_results::replay::{
-    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, append_rows, read_rows,
+    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, ReplayWriter, append_rows,
+    read_rows,
 };
 use planlab_results::{Provenance, Store, StoreError, merge, read_records};
 
@@ -110,6 +111,20 @@ fn writers_take_turns() {
         }
     });
     assert_eq!(read_rows(dir.path()).expect("reads").len(), 32);
+}
+
+#[test]
+fn a_writer_that_stays_open_sees_what_others_wrote() {
+    let dir = folder();
+    let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
+    assert_eq!(writer.append(&[row("a", 0)]).expect("appends"), []);
+    append(dir.path(), &[row("b", 0)]);
+    assert_eq!(writer.append(&[row("c", 0)]).expect("appends"), []);
+    let bytes = fs::read(file(dir.path())).expect("reads");
+    fs::write(file(dir.path()), &bytes[..bytes.len() - 9]).expect("writes");
+    let notices = writer.append(&[row("d", 0)]).expect("appends");
+    assert!(notices[0].to_string().contains("replays.jsonl:3: dropped"), "{notices:?}");
+    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0), row("b", 0), row("d", 0)]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = matching(&args.allocators)?;
     let traces = traces(args)?;
     let stream = Stream::new(&traces, args.until);
-    let order = Order { rounds: args.iterations, capacity: args.capacity };
+    let order = Order { rounds: args.iterations, timed: 0, capacity: args.capacity };
     let mut table = Table::new(&HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
