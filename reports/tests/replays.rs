@@ -210,6 +210,27 @@ fn iterations_have_curves_and_the_cost_of_plans() {
     assert!(page.contains("Footprint over iterations: chainer/seq2seq/train/b64, simulated"), "{page}");
     assert!(page.contains("2.58 GiB more are kept") && page.contains("x/iteration0, x/iteration1"), "{page}");
     assert!(!dir.path().join("out/memory.html").exists(), "a sequence is no net's propagation");
+    // What is kept is in both: 1 - (2774190592 + 2^29) / (2774190592 + 2^31).
+    assert!(line.contains("3311061504,0.327248"), "{line}");
+    assert!(page.contains("up to 49.5 %") && page.contains("below the published figure"), "{page}");
+}
+
+#[test]
+fn sequences_under_other_conditions_have_figures_of_their_own() {
+    let dir = folder();
+    let pool = stream("cupy2rc1-pool", &[1 << 30, 2 << 30], None);
+    let limited = ReplayRow { cell: "limited".to_owned(), capacity: Some(4 << 30), ..pool.clone() };
+    let sequence = ["x/iteration1", "x/iteration0"].map(str::to_owned).to_vec();
+    let other = ReplayRow { cell: "other".to_owned(), sequence, ..pool.clone() };
+    let planned = stream("profile-guided", &[1 << 30, 1 << 29], Some(2));
+    report(dir.path(), &[pool, limited, other, planned]);
+    let page = read(dir.path(), "iterations.html");
+    let title = "Footprint over iterations: chainer/seq2seq/train/b64, simulated";
+    for suffix in [", capacity 4.00 GiB", ", sequence 2"] {
+        assert!(page.contains(&format!("{title}{suffix}")), "{suffix}: {page}");
+    }
+    let samples = read(dir.path(), "tables/iterations-samples.csv");
+    assert_eq!(samples.lines().filter(|line| line.contains("profile-guided")).count(), 2, "{samples}");
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl Net<'_> {
             Quantity::NetworkWise => self.network_wise_total().map(real),
             Quantity::Pool => self.pool_total().map(real),
             Quantity::Reduction => self.reduction(),
+            Quantity::GreatestReduction => None,
         }
     }
 }
@@ -75,9 +76,10 @@ fn saved(before: u64, after: u64) -> Option<f64> {
 }
 
 /// The pool of the framework that a workload was recorded from.
-fn own_pool(route: &str) -> &'static str {
+pub(super) fn own_pool(route: &str) -> &'static str {
     match route {
-        "chainer" => "cupy2rc1-pool",
+        // A model is Chainer's, by rule.
+        "chainer" | "model" => "cupy2rc1-pool",
         _ => "pytorch-caching",
     }
 }
@@ -271,7 +273,7 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
     let exact = match figure.of {
         Quantity::NetworkWise => net.network_wise_total(),
         Quantity::Pool => net.pool_total(),
-        Quantity::Reduction => None,
+        Quantity::Reduction | Quantity::GreatestReduction => None,
     };
     let shown =
         exact.map_or_else(|| percent(ours), |exact| format!("{:.2} GB ({})", ours / 1e9, bytes(exact)));
