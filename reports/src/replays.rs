@@ -153,6 +153,24 @@ impl Case {
         row.samples.iter().rev().find_map(|sample| sample.reserved).filter(|_| has_settled)
     }
 
+    /// Propagations after which it was looked at what was reserved.
+    pub(crate) fn looked_at(&self) -> usize {
+        self.row().samples.iter().filter(|sample| sample.reserved.is_some()).count()
+    }
+
+    /// What it holds, bytes, each with the name that tables have for it: of a pool the most that it reserved. What is
+    /// profile-guided holds what it settles at, and apart from that what it took with its first propagation, which a
+    /// pool serves.
+    pub(crate) fn held(&self) -> Vec<(String, u64)> {
+        let (row, label) = (self.row(), &self.series.label);
+        match self.settled().filter(|_| row.contender.starts_with("profile-guided")) {
+            Some(settled) => {
+                vec![(label.clone(), settled), (format!("{label} (first propagation)"), row.reserved_peak)]
+            }
+            None => vec![(label.clone(), row.reserved_peak)],
+        }
+    }
+
     /// Samples whose times count: the first propagation from an empty pool is none of them.
     fn timed(row: &ReplayRow) -> &[ReplaySample] {
         match row.samples.as_slice() {

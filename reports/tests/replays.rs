@@ -160,6 +160,20 @@ fn the_memory_page_has_the_papers_figures_from_rows() {
 }
 
 #[test]
+fn profile_guided_is_shown_by_what_it_settles_at_and_its_first_propagation_apart() {
+    let dir = folder();
+    report(dir.path(), &memory()[1..3]);
+    let csv = read(dir.path(), "tables/memory-by-allocator.csv");
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    assert!(head.contains(&"profile-guided") && csv.contains("profile-guided (first propagation)"), "{csv}");
+    // The pool, what the plan settles at, and what was held with the first propagation.
+    let line = lines.find(|line| line.starts_with(ALEXNET)).expect("AlexNet");
+    assert!(line.ends_with(",0.291161323,0,0.291161323"), "{line}");
+    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("5 propagations"));
+}
+
+#[test]
 fn a_figure_that_lies_elsewhere_is_said_to() {
     let dir = folder();
     let mut rows = memory();
