@@ -189,8 +189,8 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
                 color: BLUE,
                 tip: format!("{} {}: {}", key.net, key.batch, nanoseconds(*time)),
                 label: String::new(),
-                interval: None,
             }]],
+            dots: Vec::new(),
             mark: None,
         })
         .collect();

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
 use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
-use planlab_results::statistics::{bootstrap, median};
+use planlab_results::statistics::{Interval, bootstrap, median};
 
 use crate::format::real;
 use crate::model::natural;
 use crate::plots::Series;
 
+/// With fewer samples there is no interval.
+const SAMPLES: usize = 20;
 /// Draws of a bootstrap.
 const DRAWS: usize = 1000;
 
@@ -38,8 +40,8 @@ pub(crate) struct Replays {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+    /// None where there are too few samples to say.
+    pub(crate) interval: Option<Interval>,
 }
 
 /// Where, with what done to the memory.
@@ -216,9 +218,9 @@ impl Case {
     fn measured(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<Measured> {
         let values = self.values(time);
         let center = median(&values)?;
-        let interval = bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
-        let (low, high) = interval.map_or((center, center), |interval| (interval.low, interval.high));
-        Some(Measured { median: center, low, high })
+        let samples = self.times(time).iter().map(Vec::len).sum::<usize>();
+        let interval = || bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
+        Some(Measured { median: center, interval: if samples < SAMPLES { None } else { interval() } })
     }
 
     /// The medians of processes where there are three, else the samples.
@@ -237,6 +239,11 @@ impl Case {
         let calls = row.alloc.zip(row.free).map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3);
         let whole = || median(&self.values(&|sample| per_propagation(sample, Some(sample.wall_ns))));
         calls.or_else(|| whole().map(|time| time / real(row.requests.max(1))))
+    }
+
+    /// CPU time for a request and its free in one thread, nanoseconds, with whatever is done with the memory.
+    pub(crate) fn cpu_request_ns(&self) -> Option<f64> {
+        self.cpu_ns().map(|time| time.median / real(self.row().requests.max(1)))
     }
 
     /// Time that a thread waited for locks for one request, nanoseconds, where it is known: the processes' median.

@@ -380,7 +380,7 @@ fn limited(sources: &Sources<'_>) -> Table {
 fn physical(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "memory-physical",
-        "On real memory: the most that was reserved by the contender's own count, and the most that the process or the \
+        "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most that the process or the \
          device had more than before by theirs. Where no byte is touched, the system gives no pages.",
         &[
             ("workload", "Workload"),
@@ -401,7 +401,7 @@ fn physical(sources: &Sources<'_>) -> Table {
             Value::text(&case.series.label),
             Value::text(case.place().name()),
             Value::Count(u64::from(row.threads)),
-            Value::Bytes(row.requested_peak),
+            Value::Bytes(row.requested_peak * u64::from(row.threads)),
             Value::Bytes(row.reserved_peak),
             Value::or_missing(row.used_peak.map(Value::Bytes)),
             Value::or_missing(row.physical_peak.map(Value::Bytes)),

@@ -118,8 +118,9 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
     let mut table = Table::new(
         format!("{name}-allocators"),
         "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
-         bytes held from the device; settled: what is held when the last propagation is over. The best plan saves its \
-         difference to the most reserved, of profile-guided to what it settles at. Time: for one propagation, of allocators that had served one before.",
+         bytes held from the device; settled: what is held when the last propagation is over. Over requests, and what \
+         the best plan saves, are of the most reserved; of profile-guided, of what it settles at. Time: for one \
+         propagation, of allocators that had served one before.",
         &[
             ("allocator", "Online allocator"),
             ("device", "Device"),
