@@ -254,7 +254,30 @@ fn our_pytorch_pool_stands_beside_pytorch() {
     report(dir.path(), &[ReplayRow { requested_peak: 1500, ..pool }]);
     let csv = read(dir.path(), "tables/pytorch.csv");
     assert!(csv.contains("torch/resnet50/train/b64,1500,1900,2000,-0.05"), "{csv}");
+    assert!(csv.lines().any(|line| line.ends_with(",2100,,,more propagations")), "{csv}");
     assert!(read(dir.path(), "pytorch.html").contains("less on 1 and more on 0"));
+}
+
+#[test]
+fn what_a_difference_to_pytorch_comes_from_is_computed() {
+    let cause = |ours: u64, allocated: u64, at_start: u64| {
+        let dir = folder();
+        let key = "torch/resnet50/train/b64";
+        let pool = ReplayRow { requested_peak: 1500, ..row(key, "pytorch-caching", &[ours; 2]) };
+        append_rows(dir.path().join("store"), &[pool]).expect("appends");
+        let mut options = options();
+        let total = options.totals.entry(key.to_owned()).or_default();
+        (total.torch_allocated, total.torch_at_start) = (Some(allocated), Some(at_start));
+        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+        report.write(dir.path().join("out")).expect("writes");
+        let csv = read(dir.path(), "tables/pytorch.csv");
+        csv.trim_end().rsplit(',').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(cause(2000, 1500, 0), "no difference");
+    assert_eq!(cause(1900, 1600, 0), "more was in use");
+    assert_eq!(cause(1900, 1500, 100), "within what was in use at the start");
+    assert_eq!(cause(1900, 1599, 99), "not explained");
+    assert_eq!(cause(2100, 1500, 900), "not explained");
 }
 
 #[test]
