@@ -1,15 +1,15 @@
 //! The online allocators of a suite: each is played on each workload, and has its row beside those of the planners.
 //!
 //! They are the lab's own and quick, so they are played in this process, over simulated memory, one at a time. A
-//! propagation is played five times from an empty pool; a whole process once, up to the step at which the real pool
-//! was read, where that is known.
+//! propagation is played five times from an empty pool, and for its time alone until twenty propagations were timed
+//! or a second is over; a whole process once, up to the step at which the real pool was read, where that is known.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_dsa::CancelToken;
-use planlab_results::StoreError;
-use planlab_results::replay::{ReplayRow, ReplayStatus, append_rows, read_rows};
+use planlab_results::replay::{ReplayRow, ReplayStatus, ReplayWriter, read_rows};
+use planlab_results::{Notice, StoreError};
 use planlab_solvers::online::Entry;
 use planlab_workloads::expected;
 
@@ -21,8 +21,10 @@ use crate::output::note;
 use crate::provenance;
 use crate::simulation::{Order, Stream, cell, play};
 
-/// Propagations of a workload.
+/// Propagations of a workload that the memory is of.
 const PROPAGATIONS: u32 = 5;
+/// Propagations with those for their time alone: the first one, from an empty pool, is none of those that count.
+const TIMED: u32 = 21;
 
 /// What is asked for.
 pub(crate) struct Baselines<'a> {
@@ -53,8 +55,7 @@ impl Baselines<'_> {
     ///
     /// Where the folder of the results cannot be written, or a row in it is damaged.
     pub(crate) fn run(&self, cancel: &CancelToken, on_row: &dyn Fn(&ReplayRow)) -> Result<Tally, Failure> {
-        let known = self.known()?;
-        let mut tally = Tally::default();
+        let mut playing = Playing { known: self.known()?, writer: None, tally: Tally::default() };
         let bar = progress(self.tasks.iter().map(|(_, entries)| entries.len() as u64).sum(), "allocators");
         for (source, entries) in self.tasks {
             if cancel.is_cancelled() {
@@ -62,15 +63,20 @@ impl Baselines<'_> {
             }
             bar.set_message(source.name.clone());
             match stream(source) {
-                Ok((stream, order)) => self.perform(&stream, order, entries, &known, &mut tally, on_row)?,
+                Ok((stream, order)) => {
+                    for entry in entries.iter().take_while(|_| !cancel.is_cancelled()) {
+                        self.perform(entry, &stream, order, &mut playing, on_row)?;
+                    }
+                }
                 Err(failure) => {
-                    tally.unreadable.push((source.name.clone(), format!("{:#}", failure.error)));
+                    let reason = format!("{:#}", failure.error);
+                    playing.tally.unreadable.push((source.name.clone(), reason));
                 }
             }
             bar.inc(entries.len() as u64);
         }
         bar.finish_and_clear();
-        Ok(tally)
+        Ok(playing.tally)
     }
 
     /// The allocators that are still to be played, each with its workload.
@@ -108,36 +114,53 @@ impl Baselines<'_> {
         !is_retried && row.provenance.flags == provenance::here(1).flags
     }
 
+    /// Plays an allocator, or takes its row, if it is this shard's.
     fn perform(
         &self,
+        entry: &Entry,
         stream: &Stream,
         order: Order,
-        entries: &[Entry],
-        known: &BTreeMap<String, ReplayRow>,
-        tally: &mut Tally,
+        playing: &mut Playing,
         on_row: &dyn Fn(&ReplayRow),
     ) -> Result<(), Failure> {
-        let mut rows = Vec::new();
-        for entry in entries {
-            let key = cell(entry.key, stream, order);
-            match known.get(&key) {
-                _ if self.is_due(&key, known) => {
-                    rows.push(play(entry, stream, order).row(entry, stream, order, self.suite));
-                }
-                Some(row) => {
-                    on_row(row);
-                    tally.rows.push(row.clone());
-                }
-                None => {}
-            }
+        let key = cell(entry.key, stream, order);
+        let is_due = self.is_due(&key, &playing.known);
+        let row = if is_due {
+            let row = play(entry, stream, order).row(entry, stream, order, self.suite);
+            playing.keep(self.out, &row)?;
+            row
+        } else {
+            let Some(row) = playing.known.get(&key) else { return Ok(()) };
+            row.clone()
+        };
+        on_row(&row);
+        playing.tally.ran += usize::from(is_due);
+        playing.tally.rows.push(row);
+        Ok(())
+    }
+}
+
+/// What is known while allocators are played.
+struct Playing {
+    /// The rows of earlier runs, by cell.
+    known: BTreeMap<String, ReplayRow>,
+    /// Opened with the first row.
+    writer: Option<ReplayWriter>,
+    tally: Tally,
+}
+
+impl Playing {
+    /// Writes a row before the next allocator is played.
+    fn keep(&mut self, out: &Path, row: &ReplayRow) -> Result<(), Failure> {
+        let tell = |notices: Vec<Notice>| notices.iter().for_each(|notice| note(&notice.to_string()));
+        if self.writer.is_none() {
+            let (writer, notices) = ReplayWriter::open(out)?;
+            tell(notices);
+            self.writer = Some(writer);
         }
-        if rows.is_empty() {
-            return Ok(());
+        if let Some(writer) = &mut self.writer {
+            tell(writer.append(std::slice::from_ref(row))?);
         }
-        append_rows(self.out, &rows)?.iter().for_each(|notice| note(&notice.to_string()));
-        rows.iter().for_each(on_row);
-        tally.ran += rows.len();
-        tally.rows.extend(rows);
         Ok(())
     }
 }
@@ -148,6 +171,7 @@ fn stream(source: &Source) -> Result<(Stream, Order), Failure> {
     let is_process = source.name.contains("/process/");
     let process = expected::expected().process(&source.name);
     let until = process.and_then(|process| u32::try_from(process.before_step).ok());
-    let rounds = if is_process { 1 } else { PROPAGATIONS };
-    Ok((Stream::new(&[(source.name.clone(), trace)], until), Order { rounds, capacity: None }))
+    let (rounds, timed) = if is_process { (1, 0) } else { (PROPAGATIONS, TIMED) };
+    let order = Order { rounds, timed, capacity: None };
+    Ok((Stream::new(&[(source.name.clone(), trace)], until), order))
 }

@@ -422,8 +422,8 @@ pub(crate) struct SimulateArgs {
     /// Print each propagation too
     #[arg(long)]
     pub(crate) samples: bool,
-    /// Keep a row for each allocator in this folder of results, for `report`
-    #[arg(long, value_name = "DIR")]
+    /// Keep a row for each allocator in this folder of results, for `report`, which is about whole propagations
+    #[arg(long, value_name = "DIR", conflicts_with = "until")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,

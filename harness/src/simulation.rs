@@ -1,6 +1,9 @@
 //! Propagations, one after another, on an online allocator over simulated memory.
 
-use std::time::Instant;
+use std::any::Any;
+use std::cell::OnceCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use planlab_dsa::{AllocError, Backing, Bytes, Digest, OnlineAllocator, Simulated, Step, Usage};
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
@@ -14,6 +17,8 @@ use crate::runner::now_ns;
 
 /// So many rounds are checked for overlaps before any is timed.
 const AUDITED: u32 = 2;
+/// The time for propagations that are played for their times alone.
+const TIMING: Duration = Duration::from_secs(1);
 
 /// Traces that are played in turn, each of them one propagation.
 pub(crate) struct Stream {
@@ -25,14 +30,20 @@ pub(crate) struct Stream {
     instance: Digest,
     /// Digest of what is asked for.
     calls: Digest,
+    /// Only what comes before this step is played.
+    until: Option<u32>,
     requests: Vec<Requests>,
+    /// Bytes that live from before the propagations to after them; looked up when a row wants them.
+    retained: OnceCell<Option<Bytes>>,
 }
 
 /// What is done with a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    /// How often the stream is played.
+    /// How often the stream is played; the memory is that of these rounds.
     pub(crate) rounds: u32,
+    /// Rounds are added for their times until there are so many propagations, or their time is up. Default: none.
+    pub(crate) timed: u32,
     /// Memory of the device, bytes; unlimited, if not said.
     pub(crate) capacity: Option<u64>,
 }
@@ -42,6 +53,8 @@ pub(crate) struct Played {
     pub(crate) usage: Usage,
     /// What it had come to before the last propagation.
     pub(crate) before: Usage,
+    /// The most bytes in use, as the allocator rounds them.
+    used_peak: Bytes,
     /// The propagations that were begun.
     pub(crate) samples: Vec<ReplaySample>,
     pub(crate) status: ReplayStatus,
@@ -73,7 +86,7 @@ impl Stream {
         };
         let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
         let calls = Digest::of_bytes(json!([instance, sizes, until]).to_string().as_bytes());
-        Self { name: shared(&keys), keys, instance, calls, requests }
+        Self { name: shared(&keys), keys, instance, calls, until, requests, retained: OnceCell::new() }
     }
 
     /// Requests of all its propagations together.
@@ -86,6 +99,10 @@ impl Stream {
         let live = || self.requests.iter().map(Requests::live);
         let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
         (peak, live().last().map(|(_, end)| end).unwrap_or_default())
+    }
+
+    fn retained(&self) -> Option<Bytes> {
+        *self.retained.get_or_init(|| self.keys.first().and_then(|key| expected::retained(key)))
     }
 
     /// The propagations of so many rounds.
@@ -118,33 +135,42 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
         "threads": 1,
         "capacity": order.capacity,
         "rounds": order.rounds,
+        "timed": order.timed,
     });
     Digest::of_bytes(parts.to_string().as_bytes()).to_string()
 }
 
-/// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed.
+/// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed. An
+/// allocator that panics has failed.
 pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
-    let mut played = Played {
-        usage: Usage::default(),
-        before: Usage::default(),
-        samples: Vec::new(),
-        status: ReplayStatus::Complete,
-        reason: String::new(),
-        started_ns: now_ns(),
-    };
-    if let Some(error) = audit(entry, stream, order) {
-        played.end(&error);
-        return played;
-    }
-    let mut allocator = build(entry, order.capacity);
-    let total = stream.requests.len() * order.rounds as usize;
-    for (requests, number) in stream.propagations(order.rounds).zip(1..) {
-        if let Err(error) = played.propagate(allocator.as_mut(), requests, number == total) {
-            played.end(&error);
-            break;
+    guarded(|played| {
+        played.used_peak = audit(entry, stream, order)?;
+        let mut allocator = build(entry, order.capacity);
+        for requests in stream.propagations(order.rounds) {
+            played.propagate(allocator.as_mut(), requests)?;
+        }
+        played.time(allocator.as_mut(), stream, order)
+    })
+}
+
+/// What an attempt comes to, however it ends.
+fn guarded(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> Played {
+    let mut played = Played::begun();
+    match catch_unwind(AssertUnwindSafe(|| attempt(&mut played))) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => played.end(&error),
+        Err(panic) => {
+            (played.status, played.reason) = (ReplayStatus::Failed, said(panic.as_ref()));
         }
     }
     played
+}
+
+/// What a panic says, in one line.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    format!("panic: {}", text.lines().next().unwrap_or_default())
 }
 
 fn build(entry: &Entry, capacity: Option<u64>) -> Box<dyn OnlineAllocator> {
@@ -153,45 +179,92 @@ fn build(entry: &Entry, capacity: Option<u64>) -> Box<dyn OnlineAllocator> {
     entry.build(device)
 }
 
-/// The fault of the allocator that some rounds show; that memory ends is none.
-fn audit(entry: &Entry, stream: &Stream, order: Order) -> Option<SimulationError> {
+/// The most bytes in use in some rounds, or the fault of the allocator that they show; that memory ends is none.
+fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, SimulationError> {
     let mut allocator = build(entry, order.capacity);
+    let mut used_peak = Bytes::ZERO;
     for requests in stream.propagations(order.rounds.min(AUDITED)) {
         let mut simulator = Simulator::new(requests, allocator.as_mut()).with_audit();
-        match simulator.run().and_then(|()| simulator.finish()) {
+        let end = simulator.run().and_then(|()| simulator.finish());
+        used_peak = used_peak.max(simulator.used_peak());
+        match end {
             Ok(()) => {}
-            Err(SimulationError::Alloc { .. }) => return None,
-            Err(error) => return Some(error),
+            Err(SimulationError::Alloc { .. }) => break,
+            Err(error) => return Err(error),
         }
     }
-    None
+    Ok(used_peak)
+}
+
+/// What an act gives, with its wall time and the CPU time of this thread, nanoseconds.
+fn timed<T>(act: impl FnOnce() -> T) -> (T, u64, u64) {
+    let (cpu, start) = (cpu_time(), Instant::now());
+    let value = act();
+    let wall = start.elapsed();
+    (value, nanoseconds(wall), nanoseconds(cpu_time().saturating_sub(cpu)))
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
 }
 
 impl Played {
-    /// Plays one propagation more. What it leaves live is freed before the next one, unless it is the last.
+    fn begun() -> Self {
+        Self {
+            usage: Usage::default(),
+            before: Usage::default(),
+            used_peak: Bytes::ZERO,
+            samples: Vec::new(),
+            status: ReplayStatus::Complete,
+            reason: String::new(),
+            started_ns: now_ns(),
+        }
+    }
+
+    /// Plays one propagation more. What it leaves live is freed at its end, which is part of its time; what it holds
+    /// is looked at before.
     fn propagate(
         &mut self,
         allocator: &mut dyn OnlineAllocator,
         requests: &Requests,
-        is_last: bool,
     ) -> Result<(), SimulationError> {
         let mut simulator = Simulator::new(requests, allocator);
-        let start = Instant::now();
-        let end = simulator.run();
+        let (ran, run_ns, run_cpu_ns) = timed(|| simulator.run());
         let usage = simulator.usage();
-        let end = if is_last { end } else { end.and_then(|()| simulator.finish()) };
-        let wall = start.elapsed();
+        let (end, end_ns, end_cpu_ns) = timed(|| ran.and_then(|()| simulator.finish()));
         let planning = allocator.planning();
         self.before = std::mem::replace(&mut self.usage, usage);
         self.samples.push(ReplaySample {
             propagations: 1,
-            wall_ns: nanoseconds(wall),
+            wall_ns: run_ns + end_ns,
+            cpu_ns: Some(run_cpu_ns + end_cpu_ns),
             reserved: Some(usage.reserved.get()),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
             ..ReplaySample::default()
         });
         end
+    }
+
+    /// Plays rounds for their times alone: what they reserve is not looked at, as how many there are depends on the
+    /// machine.
+    fn time(
+        &mut self,
+        allocator: &mut dyn OnlineAllocator,
+        stream: &Stream,
+        order: Order,
+    ) -> Result<(), SimulationError> {
+        let (memory, start) = ((self.usage, self.before), Instant::now());
+        while self.samples.len() < order.timed as usize && start.elapsed() < TIMING {
+            let known = self.samples.len();
+            let end = stream.requests.iter().try_for_each(|requests| self.propagate(allocator, requests));
+            self.samples[known..].iter_mut().for_each(|sample| sample.reserved = None);
+            (self.usage, self.before) = memory;
+            end?;
+        }
+        Ok(())
     }
 
     fn end(&mut self, error: &SimulationError) {
@@ -216,7 +289,7 @@ impl Played {
     /// The row of it.
     pub(crate) fn row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
         let (requested_peak, _) = stream.live();
-        let retained = stream.keys.first().and_then(|key| expected::retained(key));
+        let retained = stream.retained();
         ReplayRow {
             schema: REPLAY_SCHEMA,
             cell: cell(entry.key, stream, order),
@@ -224,6 +297,7 @@ impl Played {
             suite: suite.to_owned(),
             workload: stream.name.clone(),
             sequence: if stream.keys.len() > 1 { stream.keys.clone() } else { Vec::new() },
+            until: stream.until,
             instance: stream.instance.to_string(),
             requests: stream.count(),
             contender: entry.key.to_owned(),
@@ -243,7 +317,7 @@ impl Played {
             requested_peak: requested_peak.get(),
             retained: retained.map(Bytes::get),
             reserved_peak: self.usage.reserved_peak.get(),
-            used_peak: None,
+            used_peak: Some(self.used_peak.get()).filter(|&peak| peak > 0),
             physical_peak: None,
             device_allocations: self.usage.device_allocations,
             search_steps: self.usage.search_steps - self.before.search_steps,
@@ -255,9 +329,10 @@ impl Played {
     }
 }
 
-/// Whether the last two propagations ended with the same bytes reserved.
+/// Whether the last two propagations that were looked at ended with the same bytes reserved.
 fn is_steady(samples: &[ReplaySample]) -> bool {
-    matches!(samples, [.., before, last] if before.reserved == last.reserved)
+    let mut last = samples.iter().rev().filter_map(|sample| sample.reserved);
+    last.next().zip(last.next()).is_some_and(|(last, before)| last == before)
 }
 
 #[cfg(test)]
@@ -289,8 +364,10 @@ mod tests {
     #[test]
     fn a_row_has_each_propagation_and_what_the_net_keeps() {
         let alexnet = stream(&["chainer/alexnet/train/b32"]);
-        let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, capacity: None });
+        let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, timed: 0, capacity: None });
         assert_eq!((row.status, row.samples.len(), row.is_steady), (ReplayStatus::Complete, 5, true));
+        assert!(row.used_peak >= Some(row.requested_peak) && row.used_peak <= Some(row.reserved_peak));
+        assert!(row.samples.iter().all(|sample| sample.cpu_ns.is_some()));
         assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
         assert!(row.sequence.is_empty() && row.samples.iter().all(|sample| sample.plans.is_none()));
@@ -300,7 +377,7 @@ mod tests {
     fn a_stream_of_sentences_is_planned_anew_where_they_differ() {
         let keys = [0, 1, 2, 9].map(|n| format!("chainer/seq2seq/train/b32/iteration{n}"));
         let stream = stream(&keys.each_ref().map(String::as_str));
-        let row = row("profile-guided", &stream, Order { rounds: 2, capacity: None });
+        let row = row("profile-guided", &stream, Order { rounds: 2, timed: 0, capacity: None });
         assert_eq!((row.workload.as_str(), row.sequence.len()), ("chainer/seq2seq/train/b32", 4));
         assert_eq!((row.requests, row.samples.len()), (stream.count(), 8));
         let plans: Vec<u64> = row.samples.iter().filter_map(|sample| sample.plans).collect();
@@ -309,9 +386,33 @@ mod tests {
     }
 
     #[test]
+    fn rounds_for_times_alone_leave_the_memory_as_it_was() {
+        let alexnet = stream(&["chainer/alexnet/infer/b1"]);
+        let few = Order { rounds: 5, timed: 0, capacity: None };
+        let (few, many) = (few, Order { timed: 21, ..few });
+        let (few, many) = (row("profile-guided", &alexnet, few), row("profile-guided", &alexnet, many));
+        assert!(many.samples.len() > 5 && many.samples[5..].iter().all(|sample| sample.reserved.is_none()));
+        let memory = |row: &ReplayRow| {
+            (row.reserved_peak, row.device_allocations, row.search_steps, row.samples[4].reserved)
+        };
+        assert_eq!((memory(&few), few.is_steady), (memory(&many), many.is_steady));
+        assert_ne!(few.cell, many.cell);
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_that_says_what_happened() {
+        let played = guarded(|played| {
+            played.samples.push(ReplaySample::default());
+            panic!("a list\nis broken")
+        });
+        assert_eq!((played.status, played.samples.len()), (ReplayStatus::Failed, 1));
+        assert_eq!(played.reason, "panic: a list");
+    }
+
+    #[test]
     fn the_cell_is_what_is_played_and_memory_may_end() {
         let (one, other) = (stream(&["chainer/alexnet/infer/b1"]), stream(&["chainer/googlenet/infer/b1"]));
-        let order = Order { rounds: 5, capacity: None };
+        let order = Order { rounds: 5, timed: 0, capacity: None };
         let key = cell("cupy1-pool", &one, order);
         let less = Order { capacity: Some(1 << 20), ..order };
         for another in [

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{json, json_lines, run, write};
-use planlab_results::replay::{ReplayStatus, read_rows};
+use planlab_results::replay::{ReplayRow, ReplayStatus, read_rows};
 use tempfile::tempdir;
 
 const SUITE: &str = "name = \"pools\"
@@ -35,7 +35,8 @@ fn bench_plays_the_allocators_of_a_suite_once() {
     assert!(rows.iter().all(|row| row.status == ReplayStatus::Complete && row.device == "simulated"));
     let peak = |workload: &str, contender: &str| {
         let row = rows.iter().find(|row| row.workload == workload && row.contender == contender);
-        row.map(|row| (row.samples.len(), row.reserved_peak))
+        let looked_at = |row: &ReplayRow| row.samples.iter().filter(|one| one.reserved.is_some()).count();
+        row.map(|row| (looked_at(row), row.reserved_peak))
     };
     assert_eq!(peak("chainer/alexnet/train/b32", "cupy2rc1-pool"), Some((5, 459_276_288)));
     assert_eq!(peak("chainer/alexnet/process/b32", "cupy2rc1-pool"), Some((1, 1_207_824_896)));
@@ -103,6 +104,12 @@ fn what_cannot_be_a_stream_is_refused() {
     let (_, stderr) = run(folder.path(), &[&two[..], &["--until", "3"]].concat(), 2);
     assert!(stderr.contains("--until is a step of one trace"), "{stderr}");
     run(folder.path(), &["simulate", "--allocator", "tlsf"], 2);
+    write(folder.path(), "taken", "");
+    let (stdout, _) = run(folder.path(), &[&two[..2], &["--allocator", "tlsf", "--out", "taken"]].concat(), 2);
+    assert!(stdout.is_empty(), "nothing is played for a folder that cannot be: {stdout}");
+    let part = [&two[..2], &["--allocator", "tlsf", "--until", "3", "--out", "rows"]].concat();
+    let (_, stderr) = run(folder.path(), &part, 2);
+    assert!(stderr.contains("cannot be used with") && !folder.path().join("rows").exists(), "{stderr}");
 }
 
 #[cfg(feature = "reports")]

@@ -27,6 +27,10 @@ pub struct PoolTotal {
     pub plan_ns: Option<u64>,
     /// The most that PyTorch itself reserved while the trace was recorded.
     pub torch_reserved: Option<u64>,
+    /// The most that was in use in PyTorch at once while the trace was recorded.
+    pub torch_allocated: Option<u64>,
+    /// What was in use when the recorded part began, of a trace that says where that was.
+    pub torch_at_start: Option<u64>,
 }
 
 /// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.
@@ -189,8 +193,8 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
                 color: BLUE,
                 tip: format!("{} {}: {}", key.net, key.batch, nanoseconds(*time)),
                 label: String::new(),
-                interval: None,
             }]],
+            dots: Vec::new(),
             mark: None,
         })
         .collect();

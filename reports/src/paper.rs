@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
-    /// The workload that is ours of the same net and batch.
+    /// The workload that is ours of the same net and batch; part of its key where the figure is of several.
     pub(crate) workload: String,
     pub(crate) of: Quantity,
     /// As it is written.
@@ -29,6 +29,8 @@ pub(crate) enum Quantity {
     Pool,
     /// The share of the pool's bytes that the plan does without.
     Reduction,
+    /// The greatest of these over several workloads.
+    GreatestReduction,
 }
 
 impl Quantity {
@@ -37,6 +39,7 @@ impl Quantity {
             Self::NetworkWise => "network-wise",
             Self::Pool => "pool",
             Self::Reduction => "reduction by the plan",
+            Self::GreatestReduction => "greatest reduction by the plan",
         }
     }
 }
@@ -80,7 +83,10 @@ mod tests {
         for figure in published() {
             let number: f64 =
                 figure.published.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
-            let unit = if figure.of == Quantity::Reduction { 1e-2 } else { 1e9 };
+            let unit = match figure.of {
+                Quantity::Reduction | Quantity::GreatestReduction => 1e-2,
+                Quantity::NetworkWise | Quantity::Pool => 1e9,
+            };
             assert_eq!(figure.lies(number * unit), "within its rounding", "{figure:?}");
             assert_eq!(figure.lies(figure.low * 0.999), "below");
             assert_eq!(figure.lies(figure.high * 1.001), "above");

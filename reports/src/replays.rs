@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
-use planlab_results::statistics::{bootstrap, median};
+use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_results::statistics::{Interval, bootstrap, median};
 
 use crate::format::real;
 use crate::model::natural;
 use crate::plots::Series;
 
+/// With fewer samples there is no interval.
+const SAMPLES: usize = 20;
 /// Draws of a bootstrap.
 const DRAWS: usize = 1000;
 
@@ -18,6 +20,8 @@ const DRAWS: usize = 1000;
 pub(crate) struct Case {
     /// By repetition; never empty.
     rows: Vec<ReplayRow>,
+    /// What stands for all of them.
+    summary: ReplayRow,
     pub(crate) series: Series,
 }
 
@@ -36,8 +40,8 @@ pub(crate) struct Replays {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+    /// None where there are too few samples to say.
+    pub(crate) interval: Option<Interval>,
 }
 
 /// Where, with what done to the memory.
@@ -76,7 +80,7 @@ impl Replays {
         let digest = digest(groups.iter().flatten());
         let case = |rows: Vec<ReplayRow>| {
             let label = label(&rows[0]);
-            Case { series: Series { number: number(&label), label }, rows }
+            Case { series: Series { number: number(&label), label }, summary: summary(&rows), rows }
         };
         let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
         cases.sort_by(|a, b| {
@@ -117,9 +121,19 @@ impl Replays {
 }
 
 impl Case {
-    /// The first row, which stands for it.
+    /// What all processes together came to: the worst status, the greatest memory, medians of the times for calls;
+    /// the samples are those of the first process that was served.
     pub(crate) fn row(&self) -> &ReplayRow {
-        &self.rows[0]
+        &self.summary
+    }
+
+    /// How many processes failed, by reason.
+    pub(crate) fn failures(&self) -> BTreeMap<&str, usize> {
+        let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.status == ReplayStatus::Failed) {
+            *failures.entry(row.reason.as_str()).or_default() += 1;
+        }
+        failures
     }
 
     pub(crate) fn rows(&self) -> &[ReplayRow] {
@@ -138,7 +152,25 @@ impl Case {
     pub(crate) fn settled(&self) -> Option<u64> {
         let row = self.row();
         let has_settled = row.warm_up > 0 || row.samples.len() > 1;
-        row.samples.last().filter(|_| has_settled)?.reserved
+        row.samples.iter().rev().find_map(|sample| sample.reserved).filter(|_| has_settled)
+    }
+
+    /// Propagations after which it was looked at what was reserved.
+    pub(crate) fn looked_at(&self) -> usize {
+        self.row().samples.iter().filter(|sample| sample.reserved.is_some()).count()
+    }
+
+    /// What it holds, bytes, each with the name that tables have for it: of a pool the most that it reserved. What is
+    /// profile-guided holds what it settles at, and apart from that what it took with its first propagation, which a
+    /// pool serves.
+    pub(crate) fn held(&self) -> Vec<(String, u64)> {
+        let (row, label) = (self.row(), &self.series.label);
+        match self.settled().filter(|_| row.contender.starts_with("profile-guided")) {
+            Some(settled) => {
+                vec![(label.clone(), settled), (format!("{label} (first propagation)"), row.reserved_peak)]
+            }
+            None => vec![(label.clone(), row.reserved_peak)],
+        }
     }
 
     /// Samples whose times count: the first propagation from an empty pool is none of them.
@@ -186,9 +218,9 @@ impl Case {
     fn measured(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<Measured> {
         let values = self.values(time);
         let center = median(&values)?;
-        let interval = bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
-        let (low, high) = interval.map_or((center, center), |interval| (interval.low, interval.high));
-        Some(Measured { median: center, low, high })
+        let samples = self.times(time).iter().map(Vec::len).sum::<usize>();
+        let interval = || bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
+        Some(Measured { median: center, interval: if samples < SAMPLES { None } else { interval() } })
     }
 
     /// The medians of processes where there are three, else the samples.
@@ -209,14 +241,70 @@ impl Case {
         calls.or_else(|| whole().map(|time| time / real(row.requests.max(1))))
     }
 
-    /// Time that a thread waited for locks for one request, nanoseconds, where that is known.
-    pub(crate) fn lock_wait_ns(&self) -> Option<f64> {
-        let row = self.row();
-        let propagations: u64 = row.samples.iter().map(|sample| u64::from(sample.propagations)).sum();
-        let propagations = propagations + u64::from(row.warm_up);
-        let requests = real(row.requests * propagations * u64::from(row.threads));
-        row.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+    /// CPU time for a request and its free in one thread, nanoseconds, with whatever is done with the memory.
+    pub(crate) fn cpu_request_ns(&self) -> Option<f64> {
+        self.cpu_ns().map(|time| time.median / real(self.row().requests.max(1)))
     }
+
+    /// Time that a thread waited for locks for one request, nanoseconds, where it is known: the processes' median.
+    pub(crate) fn lock_wait_ns(&self) -> Option<f64> {
+        let waits: Vec<f64> = self.rows.iter().filter_map(lock_wait).collect();
+        median(&waits)
+    }
+}
+
+/// Time that a thread of a process waited for locks for one request, nanoseconds.
+fn lock_wait(row: &ReplayRow) -> Option<f64> {
+    let propagations = row.propagations() + u64::from(row.warm_up);
+    let requests = real(row.requests * propagations * u64::from(row.threads));
+    row.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+}
+
+/// How bad a status is: what was corrupted in one process is not mended by the others.
+const fn badness(status: ReplayStatus) -> u8 {
+    match status {
+        ReplayStatus::Complete => 0,
+        ReplayStatus::Unavailable => 1,
+        ReplayStatus::OutOfMemory => 2,
+        ReplayStatus::Failed => 3,
+        ReplayStatus::Corrupt => 4,
+    }
+}
+
+/// The row that stands for the processes of a case; there is one at least.
+fn summary(rows: &[ReplayRow]) -> ReplayRow {
+    let served = rows.iter().find(|row| row.status == ReplayStatus::Complete);
+    let worst = rows.iter().rev().max_by_key(|row| badness(row.status)).unwrap_or(&rows[0]);
+    let most = |value: fn(&ReplayRow) -> u64| rows.iter().map(value).max().unwrap_or(0);
+    ReplayRow {
+        status: worst.status,
+        reason: worst.reason.clone(),
+        is_steady: rows.iter().all(|row| row.is_steady),
+        alloc: call_time(rows, |row| row.alloc),
+        free: call_time(rows, |row| row.free),
+        reserved_peak: most(|row| row.reserved_peak),
+        used_peak: rows.iter().filter_map(|row| row.used_peak).max(),
+        physical_peak: rows.iter().filter_map(|row| row.physical_peak).max(),
+        device_allocations: most(|row| row.device_allocations),
+        search_steps: most(|row| row.search_steps),
+        ..served.unwrap_or(&rows[0]).clone()
+    }
+}
+
+/// Medians over the processes in which calls were timed.
+fn call_time(rows: &[ReplayRow], calls: fn(&ReplayRow) -> Option<CallTime>) -> Option<CallTime> {
+    let timed: Vec<CallTime> = rows.iter().filter_map(calls).collect();
+    let middle = |value: fn(&CallTime) -> u64| {
+        let mut values: Vec<u64> = timed.iter().map(value).collect();
+        values.sort_unstable();
+        // The greater of two in the middle.
+        values.get(values.len() / 2).copied()
+    };
+    Some(CallTime {
+        median_ps: middle(|time| time.median_ps)?,
+        p99_ps: middle(|time| time.p99_ps)?,
+        batches: timed.iter().map(|time| time.batches).sum(),
+    })
 }
 
 fn per_propagation(sample: &ReplaySample, time: Option<u64>) -> Option<f64> {
@@ -242,7 +330,21 @@ fn order(row: &ReplayRow) -> Order<'_> {
 type Subject =
     (String, Vec<String>, String, String, Option<String>, (String, String), ReplayWork, u32, Option<u64>);
 
-/// Rows by what they are of, by repetition; of several builds or lengths those of the one that ran last.
+/// So many propagations are enough for what an allocator settles at to show.
+const ENOUGH: u64 = 5;
+
+/// Which of several plays of a subject counts: one that a suite asked for, of whole propagations, of enough of them;
+/// of these the one that ran last.
+fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
+    (
+        rows.iter().any(|row| !row.suite.is_empty()),
+        rows.iter().all(|row| row.until.is_none()),
+        rows.iter().any(|row| row.propagations() + u64::from(row.warm_up) >= ENOUGH),
+        rows.iter().map(|row| row.started_ns).max(),
+    )
+}
+
+/// Rows by what they are of, by repetition; of several builds or lengths those that weigh most.
 fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
     let mut subjects: BTreeMap<Subject, BTreeMap<String, Vec<ReplayRow>>> = BTreeMap::new();
     for row in rows {
@@ -260,8 +362,7 @@ fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
         subjects.entry(subject).or_default().entry(row.cell.clone()).or_default().push(row);
     }
     let latest = |cells: BTreeMap<String, Vec<ReplayRow>>| {
-        let last = |rows: &Vec<ReplayRow>| rows.iter().map(|row| row.started_ns).max();
-        let mut rows = cells.into_values().max_by_key(last)?;
+        let mut rows = cells.into_values().max_by_key(|rows| weight(rows))?;
         rows.sort_by_key(|row| row.repetition);
         Some(rows)
     };

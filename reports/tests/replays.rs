@@ -27,6 +27,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         suite: "test".to_owned(),
         workload: workload.to_owned(),
         sequence: Vec::new(),
+        until: None,
         instance: workload.to_owned(),
         requests: 80,
         contender: contender.to_owned(),
@@ -159,6 +160,20 @@ fn the_memory_page_has_the_papers_figures_from_rows() {
 }
 
 #[test]
+fn profile_guided_is_shown_by_what_it_settles_at_and_its_first_propagation_apart() {
+    let dir = folder();
+    report(dir.path(), &memory()[1..3]);
+    let csv = read(dir.path(), "tables/memory-by-allocator.csv");
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    assert!(head.contains(&"profile-guided") && csv.contains("profile-guided (first propagation)"), "{csv}");
+    // The pool, what the plan settles at, and what was held with the first propagation.
+    let line = lines.find(|line| line.starts_with(ALEXNET)).expect("AlexNet");
+    assert!(line.ends_with(",0.291161323,0,0.291161323"), "{line}");
+    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("5 propagations"));
+}
+
+#[test]
 fn a_figure_that_lies_elsewhere_is_said_to() {
     let dir = folder();
     let mut rows = memory();
@@ -209,6 +224,27 @@ fn iterations_have_curves_and_the_cost_of_plans() {
     assert!(page.contains("Footprint over iterations: chainer/seq2seq/train/b64, simulated"), "{page}");
     assert!(page.contains("2.58 GiB more are kept") && page.contains("x/iteration0, x/iteration1"), "{page}");
     assert!(!dir.path().join("out/memory.html").exists(), "a sequence is no net's propagation");
+    // What is kept is in both: 1 - (2774190592 + 2^29) / (2774190592 + 2^31).
+    assert!(line.contains("3311061504,0.327248"), "{line}");
+    assert!(page.contains("up to 49.5 %") && page.contains("below the published figure"), "{page}");
+}
+
+#[test]
+fn sequences_under_other_conditions_have_figures_of_their_own() {
+    let dir = folder();
+    let pool = stream("cupy2rc1-pool", &[1 << 30, 2 << 30], None);
+    let limited = ReplayRow { cell: "limited".to_owned(), capacity: Some(4 << 30), ..pool.clone() };
+    let sequence = ["x/iteration1", "x/iteration0"].map(str::to_owned).to_vec();
+    let other = ReplayRow { cell: "other".to_owned(), sequence, ..pool.clone() };
+    let planned = stream("profile-guided", &[1 << 30, 1 << 29], Some(2));
+    report(dir.path(), &[pool, limited, other, planned]);
+    let page = read(dir.path(), "iterations.html");
+    let title = "Footprint over iterations: chainer/seq2seq/train/b64, simulated";
+    for suffix in [", capacity 4.00 GiB", ", sequence 2"] {
+        assert!(page.contains(&format!("{title}{suffix}")), "{suffix}: {page}");
+    }
+    let samples = read(dir.path(), "tables/iterations-samples.csv");
+    assert_eq!(samples.lines().filter(|line| line.contains("profile-guided")).count(), 2, "{samples}");
 }
 
 #[test]
@@ -218,7 +254,30 @@ fn our_pytorch_pool_stands_beside_pytorch() {
     report(dir.path(), &[ReplayRow { requested_peak: 1500, ..pool }]);
     let csv = read(dir.path(), "tables/pytorch.csv");
     assert!(csv.contains("torch/resnet50/train/b64,1500,1900,2000,-0.05"), "{csv}");
+    assert!(csv.lines().any(|line| line.ends_with(",2100,,,more propagations")), "{csv}");
     assert!(read(dir.path(), "pytorch.html").contains("less on 1 and more on 0"));
+}
+
+#[test]
+fn what_a_difference_to_pytorch_comes_from_is_computed() {
+    let cause = |ours: u64, allocated: u64, at_start: u64| {
+        let dir = folder();
+        let key = "torch/resnet50/train/b64";
+        let pool = ReplayRow { requested_peak: 1500, ..row(key, "pytorch-caching", &[ours; 2]) };
+        append_rows(dir.path().join("store"), &[pool]).expect("appends");
+        let mut options = options();
+        let total = options.totals.entry(key.to_owned()).or_default();
+        (total.torch_allocated, total.torch_at_start) = (Some(allocated), Some(at_start));
+        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+        report.write(dir.path().join("out")).expect("writes");
+        let csv = read(dir.path(), "tables/pytorch.csv");
+        csv.trim_end().rsplit(',').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(cause(2000, 1500, 0), "no difference");
+    assert_eq!(cause(1900, 1600, 0), "more was in use");
+    assert_eq!(cause(1900, 1500, 100), "within what was in use at the start");
+    assert_eq!(cause(1900, 1599, 99), "not explained");
+    assert_eq!(cause(2100, 1500, 900), "not explained");
 }
 
 #[test]
@@ -242,6 +301,22 @@ fn the_summary_tells_of_replays_and_the_latest_build_counts() {
 }
 
 #[test]
+fn a_part_or_a_shorter_play_replaces_no_figure() {
+    let dir = folder();
+    let part = ReplayRow {
+        cell: "part".to_owned(),
+        suite: String::new(),
+        until: Some(3),
+        started_ns: 9,
+        ..row(ALEXNET, "network-wise", &[7; 5])
+    };
+    let short = ReplayRow { cell: "short".to_owned(), until: None, ..part.clone() };
+    let short = ReplayRow { samples: short.samples[..1].to_vec(), ..short };
+    report(dir.path(), &[memory(), vec![part, short]].concat());
+    assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
+}
+
+#[test]
 fn the_same_rows_in_any_order_give_the_same_pages() {
     let (a, b) = (folder(), folder());
     let mut rows = [memory(), vec![host("plan", 1, 2), host("plan", 4, 2)]].concat();
@@ -261,6 +336,28 @@ fn without_rows_there_are_no_such_pages() {
     for absent in PAGES {
         assert!(!dir.path().join("out").join(absent).exists() && !page.contains(absent), "{absent}");
     }
+}
+
+#[test]
+fn all_processes_of_a_contender_count() {
+    let dir = folder();
+    let process = |repetition: u32, ns: u64| ReplayRow { repetition, ..host("glibc", 4, ns) };
+    let crashed = ReplayRow {
+        status: ReplayStatus::Failed,
+        reason: "signal 9".to_owned(),
+        samples: Vec::new(),
+        ..process(3, 0)
+    };
+    let greater = ReplayRow { reserved_peak: 5 << 20, lock_wait_ns: Some(0), ..process(1, 40) };
+    let crashed = ReplayRow { alloc: None, free: None, ..crashed };
+    report(dir.path(), &[process(0, 10), greater, process(2, 30), crashed]);
+    let failures = read(dir.path(), "tables/failures.csv");
+    let line = failures.lines().find(|line| line.contains("glibc on host, pages")).expect("its line");
+    assert!(line.contains("failed,1,") && line.contains("signal 9"), "{line}");
+    let threads = read(dir.path(), "tables/threads.csv");
+    let line = threads.lines().find(|line| line.contains("glibc")).expect("its line");
+    // The median of 20, 60 and 80 ns for a request and its free, and the greatest memory.
+    assert!(line.contains(",60,") && line.contains("5242880"), "{line}");
 }
 
 #[test]

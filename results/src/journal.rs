@@ -139,6 +139,11 @@ impl<R: Row> Journal<R> {
         Ok(())
     }
 
+    /// Bytes of all that was read and written.
+    pub(crate) const fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Whether there is no row.
     #[cfg(feature = "parquet")]
     pub(crate) const fn is_empty(&self) -> bool {

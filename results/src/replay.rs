@@ -3,8 +3,8 @@
 //!
 //! The rows of a folder are in its file `replays.jsonl`, a line for each with its checksum, as in a store's journal.
 
-use std::fs::OpenOptions;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,9 @@ pub struct ReplayRow {
     pub workload: String,
     /// The keys of the propagations in their order, where they are not all of `workload`.
     pub sequence: Vec<String>,
+    /// Only what comes before this step was played; `None` for all of the trace.
+    #[serde(default)]
+    pub until: Option<u32>,
     /// Digest of the instance; of the digests, where there are several.
     pub instance: String,
     /// Requests of one propagation; of all in the sequence, where there is one.
@@ -155,6 +158,14 @@ pub struct ReplayRow {
     pub provenance: Provenance,
 }
 
+impl ReplayRow {
+    /// Propagations that its samples are of, without the warm-up.
+    #[must_use]
+    pub fn propagations(&self) -> u64 {
+        self.samples.iter().map(|sample| u64::from(sample.propagations)).sum()
+    }
+}
+
 impl ReplayStatus {
     /// The name in files and on screen.
     #[must_use]
@@ -205,16 +216,64 @@ impl Row for ReplayRow {
 /// [`StoreError::Corrupt`] where a row before is damaged, [`StoreError::Schema`] where a newer program
 /// wrote it.
 pub fn append_rows(dir: impl AsRef<Path>, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
-    let dir = dir.as_ref();
-    files::create_folder(dir)?;
-    let path = dir.join(FILE);
-    let file = OpenOptions::new().append(true).create(true).open(&path);
-    let turn = file.map_err(StoreError::io("open for writing", &path))?;
-    turn.lock().map_err(StoreError::io("lock", &path))?;
-    let (mut journal, content) = Journal::<ReplayRow>::open(&path)?;
-    files::sync_folder(dir)?;
-    journal.append(rows)?;
-    Ok(torn(&path, content.torn))
+    let (mut writer, mut notices) = ReplayWriter::open(dir)?;
+    notices.extend(writer.append(rows)?);
+    Ok(notices)
+}
+
+/// Appends rows to the replays of a folder again and again: what is there is read when it is opened, and after that
+/// only where another writer was there meanwhile.
+#[derive(Debug)]
+pub struct ReplayWriter {
+    path: PathBuf,
+    /// Who holds its lock may write.
+    turn: File,
+    journal: Journal<ReplayRow>,
+}
+
+impl ReplayWriter {
+    /// Opens the replays of a folder, which is made where there is none. Gives what was noticed of the rows before.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_rows`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<(Self, Vec<Notice>), StoreError> {
+        let dir = dir.as_ref();
+        files::create_folder(dir)?;
+        let path = dir.join(FILE);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let turn = file.map_err(StoreError::io("open for writing", &path))?;
+        turn.lock().map_err(StoreError::io("lock", &path))?;
+        let (journal, content) = Journal::<ReplayRow>::open(&path)?;
+        turn.unlock().map_err(StoreError::io("unlock", &path))?;
+        files::sync_folder(dir)?;
+        let notices = torn(&path, content.torn);
+        Ok((Self { path, turn, journal }, notices))
+    }
+
+    /// Appends rows; when it returns, they are on the disk. A row of the same cell and repetition is replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_rows`].
+    pub fn append(&mut self, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
+        self.turn.lock().map_err(StoreError::io("lock", &self.path))?;
+        let appended = self.append_alone(rows);
+        self.turn.unlock().map_err(StoreError::io("unlock", &self.path))?;
+        appended
+    }
+
+    fn append_alone(&mut self, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
+        let there = fs::metadata(&self.path).map_err(StoreError::io("read", &self.path))?.len();
+        let mut notices = Vec::new();
+        if there != self.journal.length() {
+            let (journal, content) = Journal::open(&self.path)?;
+            self.journal = journal;
+            notices = torn(&self.path, content.torn);
+        }
+        self.journal.append(rows)?;
+        Ok(notices)
+    }
 }
 
 /// The replays of a folder, the latest row of each cell and repetition in the order in which they first
@@ -226,7 +285,7 @@ pub fn append_rows(dir: impl AsRef<Path>, rows: &[ReplayRow]) -> Result<Vec<Noti
 /// [`StoreError::Schema`] where a newer program wrote it.
 pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     let dir = dir.as_ref();
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     Ok(Latest::of(journal::read(&dir.join(FILE))?.rows).into_rows())
 }
 

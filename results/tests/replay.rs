@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use planlab_results::audit::{Finding, audit_replays};
 use planlab_results::replay::{
-    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, append_rows, read_rows,
+    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, ReplayWriter, append_rows,
+    read_rows,
 };
 use planlab_results::{Provenance, Store, StoreError, merge, read_records};
 
@@ -20,6 +21,7 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         suite: "smoke".to_owned(),
         workload: "chainer/alexnet/infer/b1".to_owned(),
         sequence: vec!["a".to_owned(), "b".to_owned()],
+        until: Some(9),
         instance: "ab".repeat(32),
         requests: 46,
         contender: "cupy2rc1-pool".to_owned(),
@@ -73,6 +75,15 @@ fn rows_come_back_as_they_were_and_the_latest_counts() {
 }
 
 #[test]
+fn a_row_from_before_a_column_was_added_is_whole() {
+    let mut value = serde_json::to_value(row("a", 0)).expect("plain data");
+    value.as_object_mut().expect("an object").remove("until");
+    let read: ReplayRow = serde_json::from_value(value).expect("it may be missing");
+    assert_eq!(read, ReplayRow { until: None, ..row("a", 0) });
+    assert_eq!(read.propagations(), 2);
+}
+
+#[test]
 fn a_folder_of_replays_alone_is_a_store_without_records() {
     let dir = folder();
     assert!(matches!(read_records(dir.path()), Err(StoreError::NoResults { .. })));
@@ -100,6 +111,20 @@ fn writers_take_turns() {
         }
     });
     assert_eq!(read_rows(dir.path()).expect("reads").len(), 32);
+}
+
+#[test]
+fn a_writer_that_stays_open_sees_what_others_wrote() {
+    let dir = folder();
+    let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
+    assert_eq!(writer.append(&[row("a", 0)]).expect("appends"), []);
+    append(dir.path(), &[row("b", 0)]);
+    assert_eq!(writer.append(&[row("c", 0)]).expect("appends"), []);
+    let bytes = fs::read(file(dir.path())).expect("reads");
+    fs::write(file(dir.path()), &bytes[..bytes.len() - 9]).expect("writes");
+    let notices = writer.append(&[row("d", 0)]).expect("appends");
+    assert!(notices[0].to_string().contains("replays.jsonl:3: dropped"), "{notices:?}");
+    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0), row("b", 0), row("d", 0)]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `show` and `report`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use planlab_dsa::VerifiedPlan;
+use planlab_dsa::{Buffer, Label, VerifiedPlan};
 use planlab_reports::{
     Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
     show_page,
@@ -111,21 +111,30 @@ fn totals(replays: &[ReplayRow]) -> PoolTotals {
         let total = totals.entry(cost.key.clone()).or_default();
         (total.pool_ns, total.plan_ns) = (nanoseconds(cost.pool_ms), nanoseconds(cost.plan_ms));
     }
-    for (key, reserved) in torch_reserved(replays) {
-        totals.entry(key).or_default().torch_reserved = Some(reserved);
+    let played = replays.iter().filter(|row| row.contender == "pytorch-caching");
+    let keys: BTreeSet<&str> = played.map(|row| row.workload.as_str()).collect();
+    for key in keys {
+        let Some(trace) = recorded::recorded(key).and_then(|trace| trace.trace().ok()) else { continue };
+        let total = totals.entry(key.to_owned()).or_default();
+        let bytes = |name: &str| trace.labels.meta(name).and_then(|value| value.parse().ok());
+        total.torch_reserved = bytes("torch-reserved-peak-bytes");
+        total.torch_allocated = bytes("torch-alloc-peak-bytes");
+        total.torch_at_start = at_start(&trace);
     }
     totals
 }
 
-/// What PyTorch reserved while the traces were recorded that its pool was played on.
-fn torch_reserved(replays: &[ReplayRow]) -> BTreeMap<String, u64> {
-    let played = replays.iter().filter(|row| row.contender == "pytorch-caching");
-    let keys: BTreeSet<&str> = played.map(|row| row.workload.as_str()).collect();
-    let reserved = |key: &str| {
-        let trace = recorded::recorded(key)?.trace().ok()?;
-        trace.labels.meta("torch-reserved-peak-bytes")?.parse().ok()
+/// Bytes of the buffers that live when the recorded part begins: `# marks: window@481 ...`.
+fn at_start(trace: &Trace) -> Option<u64> {
+    let marks = trace.labels.meta("marks")?;
+    let window: u64 = marks.split(' ').find_map(|mark| mark.strip_prefix("window@"))?.parse().ok()?;
+    let lives = |buffer: &Buffer, label: &Label| {
+        let ranked = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
+        let (start, end) = label.original_steps.unwrap_or(ranked);
+        start < window && window < end
     };
-    keys.into_iter().filter_map(|key| Some((key.to_owned(), reserved(key)?))).collect()
+    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    Some(buffers.filter(|(buffer, label)| lives(buffer, label)).map(|(buffer, _)| buffer.size.get()).sum())
 }
 
 /// Of milliseconds with two decimals; `None` where nothing is left of it.

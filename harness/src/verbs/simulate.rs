@@ -1,6 +1,9 @@
 //! `simulate`: online allocators over a trace, or over several in turn.
 
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, append_rows};
+use std::path::Path;
+
+use planlab_results::Notice;
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, ReplayWriter};
 use planlab_solvers::online::{self, Entry};
 use planlab_workloads::{Trace, glob, nearest};
 use serde_json::{Value, json};
@@ -19,7 +22,9 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = matching(&args.allocators)?;
     let traces = traces(args)?;
     let stream = Stream::new(&traces, args.until);
-    let order = Order { rounds: args.iterations, capacity: args.capacity };
+    let order = Order { rounds: args.iterations, timed: 0, capacity: args.capacity };
+    // Before anything is played: a folder that cannot be written costs no time.
+    let mut writer = args.out.as_deref().map(writer).transpose()?;
     let mut table = Table::new(&HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
@@ -31,16 +36,27 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
             output.value(&object(&played, &entry, &stream, args))?;
         }
         table.row(line(&played, &entry, &stream));
-        rows.push(played.row(&entry, &stream, order, ""));
+        let row = played.row(&entry, &stream, order, "");
+        if let Some(writer) = &mut writer {
+            tell(&writer.append(std::slice::from_ref(&row))?);
+        }
+        rows.push(row);
     }
     if !output.json {
         let samples = if args.samples { propagations(&rows) } else { String::new() };
         output.text(&(head(&traces, &stream) + &table.render() + &samples))?;
     }
-    if let Some(folder) = &args.out {
-        append_rows(folder, &rows)?.iter().for_each(|notice| note(&notice.to_string()));
-    }
     Ok(exit_of(&rows))
+}
+
+fn writer(folder: &Path) -> Result<ReplayWriter, Failure> {
+    let (writer, notices) = ReplayWriter::open(folder)?;
+    tell(&notices);
+    Ok(writer)
+}
+
+fn tell(notices: &[Notice]) {
+    notices.iter().for_each(|notice| note(&notice.to_string()));
 }
 
 /// Memory that was handed out twice is worse than memory that ended.
@@ -133,7 +149,7 @@ const HEAD: [&str; 8] = [
     "device calls",
     "search steps",
     "time",
-    "per iteration",
+    "last propagation",
 ];
 
 fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use planlab_results::audit::Finding;
-use planlab_results::replay::ReplayStatus;
 use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
 use planlab_results::{Record, Status};
 
@@ -64,16 +63,18 @@ pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -
             Value::text(last_line),
         ]);
     }
-    for case in replays.cases.iter().filter(|case| case.row().status == ReplayStatus::Failed) {
-        table.push(vec![
-            Value::text(format!("{} on {}", case.series.label, case.place().name())),
-            Value::text(case.row().status.name()),
-            Value::count(case.rows().len()),
-            Value::text(case.workload()),
-            Value::text(&case.row().reason),
-            Value::Missing,
-            Value::Missing,
-        ]);
+    for case in &replays.cases {
+        for (reason, rows) in case.failures() {
+            table.push(vec![
+                Value::text(format!("{} on {}", case.series.label, case.place().name())),
+                Value::text("failed"),
+                Value::count(rows),
+                Value::text(case.workload()),
+                Value::text(reason),
+                Value::Missing,
+                Value::Missing,
+            ]);
+        }
     }
     table
 }

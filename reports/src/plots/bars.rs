@@ -1,8 +1,9 @@
-//! Groups of bars: nets across, batches within a net, one bar or several for each.
+//! Groups of bars or dots: nets across, batches within a net, one or several for each.
 
+use super::Series;
 use crate::drawing::axis::{Frame, text_width};
 use crate::drawing::palette::{Ink, Rgb};
-use crate::drawing::{Anchor, Drawing};
+use crate::drawing::{Anchor, Drawing, Mark};
 use crate::format::count_real;
 
 /// A bar: from one value up to another.
@@ -14,19 +15,28 @@ pub(crate) struct Part {
     pub(crate) tip: String,
     /// Written above the bar where the bar leaves the frame.
     pub(crate) label: String,
-    /// The interval of its end, where that is measured.
+}
+
+/// A value that is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Dot {
+    pub(crate) series: Series,
+    pub(crate) value: f64,
+    /// Where it lies with some confidence.
     pub(crate) interval: Option<(f64, f64)>,
+    pub(crate) tip: String,
 }
 
 /// What stands over one batch: bars beside each other, each of parts one above the other, and a tick across
-/// them.
-#[derive(Clone, Debug, PartialEq)]
+/// them; behind the bars dots beside each other.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Slot {
     /// The net.
     pub(crate) group: String,
     /// The batch.
     pub(crate) name: String,
     pub(crate) bars: Vec<Vec<Part>>,
+    pub(crate) dots: Vec<Dot>,
     /// A value that is marked across all bars.
     pub(crate) mark: Option<f64>,
 }
@@ -35,6 +45,11 @@ const LEAST: f64 = 30.0;
 const BAR: f64 = 9.0;
 const MOST: f64 = 110.0;
 const BETWEEN: f64 = 16.0;
+
+/// So many bars are as wide as so many dots.
+pub(crate) const fn narrow(dots: usize) -> usize {
+    (dots * 2).div_ceil(3)
+}
 
 /// The width that a net's batches need, in pixels: for so many bars each and for all names.
 pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars: usize) -> f64 {
@@ -50,7 +65,8 @@ pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars
 /// Draws the slots side by side, with room between groups, and names them below the frame.
 pub(crate) fn draw(drawing: &mut Drawing, frame: &Frame, slots: &[Slot]) {
     let groups: Vec<&[Slot]> = slots.chunk_by(|a, b| a.group == b.group).collect();
-    let bars = slots.iter().map(|slot| slot.bars.len()).max().unwrap_or(0);
+    let bars = slots.iter().map(|slot| slot.bars.len() + narrow(slot.dots.len())).max().unwrap_or(0);
+    let most = MOST.max(BAR * count_real(bars));
     let widths: Vec<f64> = groups
         .iter()
         .map(|group| needed(&group[0].group, group.iter().map(|slot| slot.name.as_str()), bars))
@@ -59,7 +75,7 @@ pub(crate) fn draw(drawing: &mut Drawing, frame: &Frame, slots: &[Slot]) {
     let mut left = frame.left;
     for (group, width) in groups.into_iter().zip(widths) {
         let width = width * stretch;
-        let unit = ((width - BETWEEN) / count_real(group.len())).min(MOST);
+        let unit = ((width - BETWEEN) / count_real(group.len())).min(most);
         let mut x = left + (width - unit * count_real(group.len())) / 2.0;
         for slot in group {
             draw_slot(drawing, frame, slot, (x, unit));
@@ -71,13 +87,16 @@ pub(crate) fn draw(drawing: &mut Drawing, frame: &Frame, slots: &[Slot]) {
 }
 
 fn draw_slot(drawing: &mut Drawing, frame: &Frame, slot: &Slot, (x, unit): (f64, f64)) {
-    let width = unit * 0.84 / count_real(slot.bars.len()).max(1.0);
+    let width = unit * 0.84 / count_real(slot.bars.len() + slot.dots.len()).max(1.0);
     let mut left = x + unit * 0.08;
     for bar in &slot.bars {
         for part in bar.iter().filter(|part| part.to > part.from) {
             draw_part(drawing, frame, part, (left, width));
-            draw_interval(drawing, frame, part, left + (width - 1.0) / 2.0);
         }
+        left += width;
+    }
+    for dot in &slot.dots {
+        draw_dot(drawing, frame, dot, left + width / 2.0);
         left += width;
     }
     if let Some(mark) = slot.mark {
@@ -91,14 +110,18 @@ fn draw_slot(drawing: &mut Drawing, frame: &Frame, slot: &Slot, (x, unit): (f64,
     }
 }
 
-/// The interval of a bar's end: a line with a cap at each end.
-fn draw_interval(drawing: &mut Drawing, frame: &Frame, part: &Part, x: f64) {
-    let Some((low, high)) = part.interval else { return };
-    let (bottom, top) = (frame.up(low).min(frame.bottom), frame.up(high).max(frame.top));
-    drawing.line([(x, bottom), (x, top)], Ink::Text, 1.0);
-    for y in [bottom, top] {
-        drawing.line([(x - 2.5, y), (x + 2.5, y)], Ink::Text, 1.0);
+/// A dot, with its interval as a line behind it that has a cap at each end.
+fn draw_dot(drawing: &mut Drawing, frame: &Frame, dot: &Dot, x: f64) {
+    let ink = Ink::Color(dot.series.color());
+    if let Some((low, high)) = dot.interval {
+        let (bottom, top) = (frame.up(low).min(frame.bottom), frame.up(high).max(frame.top));
+        drawing.line([(x, bottom), (x, top)], ink, 1.0);
+        for y in [bottom, top] {
+            drawing.line([(x - 2.5, y), (x + 2.5, y)], ink, 1.0);
+        }
     }
+    let (at, shape, tip) = ((x, frame.up(dot.value)), dot.series.shape(), dot.tip.clone());
+    drawing.push(Mark::Dot { at, ink, shape, radius: 3.0, tip });
 }
 
 /// A bar that leaves the frame is cut off, with a gap near its end and its value above.

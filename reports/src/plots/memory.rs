@@ -80,12 +80,11 @@ fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
                 color,
                 tip: format!("{name}: {what}: {}", bytes(value)),
                 label: bytes(kept + value),
-                interval: None,
             }];
             if kept > 0 {
                 let tip = format!("{name}: kept over all iterations: {}", bytes(kept));
                 let (to, label) = (real(kept), String::new());
-                parts.insert(0, Part { from: 0.0, to, color: PARAMETERS, tip, label, interval: None });
+                parts.insert(0, Part { from: 0.0, to, color: PARAMETERS, tip, label });
             }
             parts
         })
@@ -99,6 +98,7 @@ fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
         group: net.net.clone(),
         name: net.batch.clone(),
         bars: bars.into_iter().flatten().collect(),
+        dots: Vec::new(),
         mark: Some(real(kept + net.load)),
     }
 }

@@ -17,6 +17,8 @@ pub struct Simulator<'a> {
     /// Where each buffer lies; nowhere if it is not live.
     addresses: Vec<Address>,
     audit: Option<Audit>,
+    /// The most bytes in use, as the allocator rounds them, seen so far by the audit.
+    used_peak: Bytes,
     /// Whether an iteration was played and not finished.
     is_open: bool,
 }
@@ -56,7 +58,7 @@ impl<'a> Simulator<'a> {
     #[must_use]
     pub fn new(requests: &'a Requests, allocator: &'a mut dyn OnlineAllocator) -> Self {
         let addresses = vec![Address::NULL; requests.sizes().len()];
-        Self { requests, allocator, addresses, audit: None, is_open: false }
+        Self { requests, allocator, addresses, audit: None, used_peak: Bytes::ZERO, is_open: false }
     }
 
     /// The same, checking every answer, which takes longer than the answers. Default: not.
@@ -90,8 +92,10 @@ impl<'a> Simulator<'a> {
     /// [`SimulationError`] if the allocator does not know its own blocks.
     pub fn finish(&mut self) -> Result<(), SimulationError> {
         self.is_open = false;
-        for buffer in (0..self.addresses.len()).map(BufferId::from_index) {
-            self.free(buffer)?;
+        for index in 0..self.addresses.len() {
+            if self.addresses[index] != Address::NULL {
+                self.free(BufferId::from_index(index))?;
+            }
         }
         self.allocator.end_propagation();
         Ok(())
@@ -102,6 +106,9 @@ impl<'a> Simulator<'a> {
         let served = self.allocator.alloc(size, Stream::default());
         let address = served.map_err(|error| SimulationError::Alloc { buffer, error })?;
         self.addresses[buffer.index()] = address;
+        if self.audit.is_some() {
+            self.used_peak = self.used_peak.max(self.allocator.usage().used);
+        }
         match self.audit.as_mut().filter(|_| size > Bytes::ZERO) {
             Some(audit) => {
                 audit.handed_out(address, size).map_err(|error| SimulationError::Unsound { buffer, error })
@@ -122,6 +129,13 @@ impl<'a> Simulator<'a> {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.allocator.usage()
+    }
+
+    /// The most bytes in use at once, with what was added to the requests; 0 bytes without an audit, which is what
+    /// looks at it.
+    #[must_use]
+    pub const fn used_peak(&self) -> Bytes {
+        self.used_peak
     }
 }
 
@@ -160,6 +174,9 @@ mod tests {
         let usage = simulator.usage();
         assert_eq!((usage.reserved_peak, usage.reserved), (Bytes::new(70), Bytes::new(70)));
         assert_eq!((usage.device_allocations, usage.device_releases), (12, 10));
+        assert_eq!(simulator.used_peak(), Bytes::new(70));
+        simulator.finish().expect("its own blocks");
+        assert_eq!((simulator.usage().reserved, simulator.usage().device_releases), (Bytes::ZERO, 12));
     }
 
     #[test]

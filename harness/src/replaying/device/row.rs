@@ -39,6 +39,7 @@ pub(super) fn row(
         suite: String::new(),
         workload: subject.name.clone(),
         sequence: subject.sequence.clone(),
+        until: None,
         instance: subject.instance.to_string(),
         requests: subject.requests,
         contender: contender.key.clone(),

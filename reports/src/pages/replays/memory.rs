@@ -24,6 +24,8 @@ struct Net<'a> {
     network_wise: Option<u64>,
     /// What the framework's own pool reserves over propagations.
     pool: Option<u64>,
+    /// Over how many.
+    propagations: usize,
     /// What it holds in the end of a whole process, with what is kept.
     process: Option<u64>,
     planned: Option<u64>,
@@ -49,6 +51,16 @@ impl Net<'_> {
         Some(self.kept() + self.network_wise?)
     }
 
+    /// After what the pool was looked at.
+    fn pool_from(&self) -> String {
+        match (self.process, self.pool) {
+            (Some(_), _) => "a process".to_owned(),
+            (None, Some(_)) if self.propagations == 1 => "1 propagation".to_owned(),
+            (None, Some(_)) => format!("{} propagations", self.propagations),
+            (None, None) => String::new(),
+        }
+    }
+
     /// The share of the pool's bytes that the plan does without.
     fn reduction(&self) -> Option<f64> {
         saved(self.pool_total()?, self.planned_total()?)
@@ -66,6 +78,7 @@ impl Net<'_> {
             Quantity::NetworkWise => self.network_wise_total().map(real),
             Quantity::Pool => self.pool_total().map(real),
             Quantity::Reduction => self.reduction(),
+            Quantity::GreatestReduction => None,
         }
     }
 }
@@ -75,9 +88,10 @@ fn saved(before: u64, after: u64) -> Option<f64> {
 }
 
 /// The pool of the framework that a workload was recorded from.
-fn own_pool(route: &str) -> &'static str {
+pub(super) fn own_pool(route: &str) -> &'static str {
     match route {
-        "chainer" => "cupy2rc1-pool",
+        // A model is Chainer's, by rule.
+        "chainer" | "model" => "cupy2rc1-pool",
         _ => "pytorch-caching",
     }
 }
@@ -133,6 +147,7 @@ fn net<'a>(sources: &Sources<'a>, workload: &'a str) -> Option<Net<'a>> {
         kept: totals.parameters.or(any.retained),
         network_wise: served("network-wise").map(|case| case.row().reserved_peak),
         pool: served(pool).map(|case| case.row().reserved_peak),
+        propagations: served(pool).map_or(0, Case::looked_at),
         process: process_of(sources, &key, pool),
         planned: planned(sources, workload),
         requested: any.requested_peak,
@@ -170,7 +185,7 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
         let names = Names { title: &title, pool, planner: "planned" };
         let caption = format!(
             "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
-             else after five propagations. Blue: planned by best fit. The black tick is the most that is requested at \
+             else after the propagations that the table names. Blue: planned by best fit. The black tick is the most that is requested at \
              once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
              leave the frame are cut off and have their value above them."
         );
@@ -195,8 +210,8 @@ fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
     let mut table = Table::new(
         "memory-by-net",
         "Bytes, with what is kept over all iterations in each of the totals. Pool: that of the net's own framework; \
-         after a whole process where one was recorded and played, else what is kept and what it reserves over five \
-         propagations. Real pool: what the framework's own code held for the same requests. Reduction: by planning, \
+         after a whole process where one was recorded and played, else what is kept and what it reserves over \
+         propagations of the net. Real pool: what the framework's own code held for the same requests. Reduction: by planning, \
          against the pool; of the propagation: without what is kept in either.",
         &[
             ("workload", "Workload"),
@@ -224,7 +239,7 @@ fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
             total(net.kept),
             total(net.network_wise_total()),
             Value::text(own_pool(&net.key.route)),
-            Value::text(if net.process.is_some() { "a process" } else { "propagations" }),
+            Value::text(net.pool_from()),
             total(net.pool_total()),
             total(real_pool),
             total(net.planned_total()),
@@ -271,7 +286,7 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
     let exact = match figure.of {
         Quantity::NetworkWise => net.network_wise_total(),
         Quantity::Pool => net.pool_total(),
-        Quantity::Reduction => None,
+        Quantity::Reduction | Quantity::GreatestReduction => None,
     };
     let shown =
         exact.map_or_else(|| percent(ours), |exact| format!("{:.2} GB ({})", ours / 1e9, bytes(exact)));
@@ -287,8 +302,8 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
 
 /// What every allocator reserves over what is requested at once.
 fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
-    let mut contenders: Vec<&str> =
-        sources.replays.simulated().map(|case| case.series.label.as_str()).collect();
+    let held = |case: &Case| case.held().into_iter().map(|(label, _)| label);
+    let mut contenders: Vec<String> = sources.replays.simulated().flat_map(held).collect();
     contenders.sort_unstable();
     contenders.dedup();
     let mut workloads: Vec<&str> = sources.replays.simulated().map(Case::workload).collect();
@@ -296,19 +311,21 @@ fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
     let mut table = Table::new(
         "memory-by-allocator",
         "The most that each allocator reserved over the most that was requested at once, less 1; bytes in the remark of \
-         each field. A cross: it did not serve all requests.",
+         each field. Of profile-guided: what it settles at, and apart what it took with its first propagation, which a \
+         pool serves. A cross: it did not serve all requests.",
         &[("workload", "Workload")],
     );
     table.turned = true;
     table
         .columns
-        .extend(contenders.iter().map(|key| Column { key: (*key).to_owned(), title: (*key).to_owned() }));
+        .extend(contenders.iter().map(|key| Column { key: key.clone(), title: key.clone() }));
     for workload in workloads {
-        let of = |contender: &&str| {
-            let mut cases = sources.replays.simulated();
-            Value::or_missing(
-                cases.find(|case| case.workload() == workload && case.series.label == *contender).map(over),
-            )
+        let of = |contender: &String| {
+            let mut cases = sources.replays.simulated().filter(|case| case.workload() == workload);
+            Value::or_missing(cases.find_map(|case| {
+                let (_, held) = case.held().into_iter().find(|(label, _)| label == contender)?;
+                Some(over(case, held))
+            }))
         };
         let mut row = vec![link(sources, pages, workload)];
         row.extend(contenders.iter().map(of));
@@ -317,13 +334,13 @@ fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
     if table.rows.is_empty() { None } else { Some(table) }
 }
 
-fn over(case: &Case) -> Value {
+fn over(case: &Case, held: u64) -> Value {
     let row = case.row();
     if row.status != ReplayStatus::Complete || row.requested_peak == 0 {
         return Value::text("\u{2717}");
     }
-    let share = real(row.reserved_peak) / real(row.requested_peak) - 1.0;
-    Value::Heat(share.max(0.0), format!("{} bytes", crate::format::count(row.reserved_peak)))
+    let share = real(held) / real(row.requested_peak) - 1.0;
+    Value::Heat(share.max(0.0), format!("{} bytes", crate::format::count(held)))
 }
 
 /// What was played with a limit on the memory.
@@ -363,7 +380,7 @@ fn limited(sources: &Sources<'_>) -> Table {
 fn physical(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "memory-physical",
-        "On real memory: the most that was reserved by the contender's own count, and the most that the process or the \
+        "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most that the process or the \
          device had more than before by theirs. Where no byte is touched, the system gives no pages.",
         &[
             ("workload", "Workload"),
@@ -384,7 +401,7 @@ fn physical(sources: &Sources<'_>) -> Table {
             Value::text(&case.series.label),
             Value::text(case.place().name()),
             Value::Count(u64::from(row.threads)),
-            Value::Bytes(row.requested_peak),
+            Value::Bytes(row.requested_peak * u64::from(row.threads)),
             Value::Bytes(row.reserved_peak),
             Value::or_missing(row.used_peak.map(Value::Bytes)),
             Value::or_missing(row.physical_peak.map(Value::Bytes)),

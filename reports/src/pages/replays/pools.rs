@@ -14,19 +14,21 @@ use crate::table::{Table, Value};
 /// What an allocator reserves on a workload, beside the best plan of it.
 struct Pair<'c> {
     case: &'c Case,
+    /// The name that tables have for what is held.
+    label: String,
+    held: u64,
     best: u64,
 }
 
 impl Pair<'_> {
     fn over_requests(&self) -> Option<f64> {
         let row = self.case.row();
-        (row.requested_peak > 0).then(|| real(row.reserved_peak) / real(row.requested_peak) - 1.0)
+        (row.requested_peak > 0).then(|| real(self.held) / real(row.requested_peak) - 1.0)
     }
 
     /// The share of the reserved bytes that the plan does without.
     fn saving(&self) -> Option<f64> {
-        let reserved = self.case.row().reserved_peak;
-        (reserved > 0).then(|| 1.0 - real(self.best) / real(reserved))
+        (self.held > 0).then(|| 1.0 - real(self.best) / real(self.held))
     }
 }
 
@@ -52,7 +54,8 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
          they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, \
          simulated memory; its mean over the most bytes requested at once is geometric, shifted by 1 %. Saves: how much \
          less the best plan of the workload needs; the mean is that of the ratios. profile-guided is served by a pool \
-         in its first propagation, and by its plan from then on: the Iterations and Memory pages have what it settles at.",
+         in its first propagation, and by its plan from then on: its line is what it settles at, and the most that it \
+         held with its first propagation has a line of its own.",
         &[
             ("allocator", "Online allocator"),
             ("workloads", "Workloads"),
@@ -64,7 +67,7 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
         ],
     );
     let pairs = pairs(model, replays);
-    let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.case.series.label.as_str()).collect();
+    let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();
     let mut rows: Vec<(f64, Vec<Value>)> =
@@ -74,19 +77,23 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
     if table.rows.is_empty() { None } else { Some(table) }
 }
 
+/// A pair for each that tables show of a case; one at least.
+fn held(case: &Case, best: u64) -> Vec<Pair<'_>> {
+    case.held().into_iter().map(|(label, held)| Pair { case, label, held, best }).collect()
+}
+
 fn pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
     let pair = |case: &'c Case| {
         let workload = model.workloads.iter().position(|workload| workload.key == case.workload())?;
         let best = model.best_cell(workload).and_then(|cell| model.row(cell).height)?;
-        let has_served = case.row().status == ReplayStatus::Complete;
-        has_served.then_some(Pair { case, best })
+        (case.row().status == ReplayStatus::Complete).then(|| held(case, best))
     };
-    replays.simulated().filter_map(pair).collect()
+    replays.simulated().filter_map(pair).flatten().collect()
 }
 
 /// An allocator's line, with its mean saving.
 fn line(label: &str, pairs: &[Pair<'_>]) -> Option<(f64, Vec<Value>)> {
-    let own: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.case.series.label == label).collect();
+    let own: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.label == label).collect();
     let over = shifted_geometric_mean(own.iter().map(|pair| pair.over_requests()), GAP_SHIFT).mean;
     let savings: Vec<(f64, &str)> =
         own.iter().filter_map(|pair| Some((pair.saving()?, pair.case.workload()))).collect();
@@ -111,8 +118,9 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
     let mut table = Table::new(
         format!("{name}-allocators"),
         "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
-         bytes held from the device; settled: what is held when the last propagation is over. The best plan saves its \
-         difference to the most reserved. Time: for one propagation, of allocators that had served one before.",
+         bytes held from the device; settled: what is held when the last propagation is over. Over requests, and what \
+         the best plan saves, are of the most reserved; of profile-guided, of what it settles at. Time: for one \
+         propagation, of allocators that had served one before.",
         &[
             ("allocator", "Online allocator"),
             ("device", "Device"),
@@ -128,11 +136,13 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
     );
     let subject = &model.workloads[workload];
     let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
-    let mut cases: Vec<&Case> = replays.plain().filter(|case| case.workload() == subject.key).collect();
-    cases.sort_by_key(|case| case.row().reserved_peak);
-    for case in cases {
+    let cases = replays.plain().filter(|case| case.workload() == subject.key);
+    let mut pairs: Vec<Pair<'_>> =
+        cases.filter_map(|case| held(case, best.unwrap_or(0)).into_iter().next()).collect();
+    pairs.sort_by_key(|pair| pair.held);
+    for pair in pairs {
+        let case = pair.case;
         let row = case.row();
-        let pair = Pair { case, best: best.unwrap_or(0) };
         table.push(vec![
             Value::text(&case.series.label),
             Value::text(case.place().name()),

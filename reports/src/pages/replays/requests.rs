@@ -77,7 +77,8 @@ fn table(sources: &Sources<'_>) -> Table {
         "requests",
         "Time of a request and of a free, of batches of calls: the median, and what 99 of 100 batches stay below. \
          Both: a request and its free; where the calls were not timed by themselves, the propagation's time over its \
-         requests. Search steps: entries of free lists that were looked at in one propagation.",
+         requests. CPU: time on a core for both, of the whole propagation. Search steps: entries of free lists that were \
+         looked at in one propagation.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -89,6 +90,7 @@ fn table(sources: &Sources<'_>) -> Table {
             ("free_ns", "Free"),
             ("free_p99_ns", "p99"),
             ("both_ns", "Both"),
+            ("cpu_request_ns", "CPU"),
             ("search_steps", "Search steps"),
         ],
     );
@@ -108,6 +110,7 @@ fn table(sources: &Sources<'_>) -> Table {
             part(row.free, |call| call.median_ps),
             part(row.free, |call| call.p99_ps),
             Value::Nanoseconds(both),
+            Value::or_missing(case.cpu_request_ns().map(Value::Nanoseconds)),
             Value::Count(row.search_steps),
         ]);
     }

@@ -118,7 +118,7 @@ fn table(cases: &[&Case]) -> Table {
         "threads",
         "Latency: of a request and its free in one thread. Propagation: until the last thread was done with it. CPU: of \
          one thread for its propagation. Lock wait: time that a thread waited for locks for one request, where the \
-         contender says so.",
+         contender says so. Requested and reserved: of all threads together.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -129,7 +129,9 @@ fn table(cases: &[&Case]) -> Table {
             ("alloc_p99_ns", "p99 of requests"),
             ("time_ns", "Propagation"),
             ("cpu_ns", "CPU"),
+            ("cpu_request_ns", "for a request"),
             ("lock_wait_ns", "Lock wait"),
+            ("requested_bytes", "Requested at once"),
             ("reserved_bytes", "Reserved"),
         ],
     );
@@ -146,7 +148,9 @@ fn table(cases: &[&Case]) -> Table {
             time(row.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
             time(case.propagation_ns().map(|time| time.median)),
             time(case.cpu_ns().map(|time| time.median)),
+            time(case.cpu_request_ns()),
             time(case.lock_wait_ns()),
+            Value::Bytes(row.requested_peak * u64::from(row.threads)),
             Value::Bytes(row.reserved_peak),
         ]);
     }

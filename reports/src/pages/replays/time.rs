@@ -1,29 +1,20 @@
 //! Time of a propagation by net, batch and contender.
 
+use planlab_results::statistics::Interval;
+
 use super::{Piece, Section, Sources};
-use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend};
+use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend, make_room};
 use crate::drawing::{Anchor, Drawing};
 use crate::format::nanoseconds;
 use crate::model::NetKey;
 use crate::nets::{NetPart, parts};
-use crate::plots::bars::{Part, Slot, draw};
+use crate::plots::bars::{Dot, Slot, draw, narrow};
 use crate::plots::memory::WIDTH;
 use crate::replays::{Case, Measured, Place, Replays};
 use crate::table::{Table, Value};
 
-/// Contenders that have bars where they ran; all are in the table.
-const DRAWN: [&str; 10] = [
-    "plan",
-    "profile-guided",
-    "cupy2rc1-pool",
-    "cupy4-pool",
-    "pytorch-caching",
-    "jemalloc",
-    "glibc",
-    "cuda-malloc-async/keep",
-    "cuda-graph/plan",
-    "cuda-malloc",
-];
+/// The height of a line of the legend, pixels.
+const LINE: u32 = 18;
 
 /// The page; `None` without a time.
 pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
@@ -47,27 +38,39 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     Some(Section { file: "time.html", name: "Time", title, pieces })
 }
 
-/// A bar of a figure.
-struct Bar<'c> {
+/// A dot of a figure.
+struct Timed<'c> {
     case: &'c Case,
     time: Measured,
 }
 
+impl Timed<'_> {
+    /// The least and the greatest that is drawn of it.
+    fn ends(&self) -> (f64, f64) {
+        let ends = self.time.interval.map(|interval| (interval.low, interval.high));
+        let (low, high) = ends.unwrap_or((self.time.median, self.time.median));
+        (low.max(1.0), high.max(1.0))
+    }
+}
+
+/// Every contender of a place, in as many figures as its nets need.
 fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
-    let drawn = cases.iter().filter(|case| DRAWN.contains(&case.row().contender.as_str()));
-    let bars: Vec<Bar<'_>> =
-        drawn.filter_map(|&case| Some(Bar { case, time: case.propagation_ns()? })).collect();
+    let timed: Vec<Timed<'_>> =
+        cases.iter().filter_map(|&case| Some(Timed { case, time: case.propagation_ns()? })).collect();
     // Cases are sorted by workload.
-    let workloads: Vec<&[Bar<'_>]> = bars.chunk_by(|a, b| a.case.workload() == b.case.workload()).collect();
-    let most = workloads.iter().map(|bars| bars.len()).max().unwrap_or(0);
+    let workloads: Vec<&[Timed<'_>]> =
+        timed.chunk_by(|a, b| a.case.workload() == b.case.workload()).collect();
+    let most = workloads.iter().map(|timed| timed.len()).max().unwrap_or(0);
     let mut pieces = Vec::new();
-    for NetPart { title, nets, .. } in parts(workloads.iter().map(|bars| bars[0].case.workload()), most) {
-        let slots: Vec<(NetKey, &[Bar<'_>])> =
+    let keys = workloads.iter().map(|timed| timed[0].case.workload());
+    for NetPart { title, nets, .. } in parts(keys, narrow(most)) {
+        let slots: Vec<(NetKey, &[Timed<'_>])> =
             nets.into_iter().map(|(key, at)| (key, workloads[at])).collect();
         let title = format!("Time of a propagation, {}: {title}", place.name());
         let caption = format!(
-            "Median wall time; the line at the end of a bar is its 95 % interval, over processes where there are three, \
-             else over samples. What is done with the memory: {}. The axis is logarithmic.",
+            "A dot for each contender: its median wall time. The line is its 95 % interval, over processes where there \
+             are three, else over samples; none where there are fewer than 20. What is done with the memory: {}. The \
+             axis is logarithmic.",
             place.meaning()
         );
         pieces.extend(plot(&title, &slots).map(|drawing| Piece::Figure((drawing, caption))));
@@ -75,36 +78,35 @@ fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
     pieces
 }
 
-fn plot(title: &str, slots: &[(NetKey, &[Bar<'_>])]) -> Option<Drawing> {
-    let bars = || slots.iter().flat_map(|(_, bars)| bars.iter());
-    let least = bars().map(|bar| bar.time.low).min_by(f64::total_cmp)?.max(1.0);
-    let most = bars().map(|bar| bar.time.high).max_by(f64::total_cmp)?.max(1.0);
-    // A bar of the least would have no height.
-    let y = Axis::times("time of a propagation", least / 2.0, most);
-    let Scale::Log { low, .. } = y.scale else { return None };
+fn plot(title: &str, slots: &[(NetKey, &[Timed<'_>])]) -> Option<Drawing> {
+    let timed = || slots.iter().flat_map(|(_, timed)| timed.iter());
+    let least = timed().map(|timed| timed.ends().0).min_by(f64::total_cmp)?;
+    let most = timed().map(|timed| timed.ends().1).max_by(f64::total_cmp)?;
+    let y = Axis::times("time of a propagation", least / 1.5, most);
     let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
-    let mut drawing = Drawing::new(title, 1060, 380);
-    let frame = Frame { left: 92.0, top: 24.0, right: WIDTH + 92.0, bottom: 326.0, x, y };
+    let entries = entries(timed().map(|timed| timed.case));
+    let height = (LINE * u32::try_from(entries.len()).unwrap_or(u32::MAX).min(60)).max(300);
+    let mut drawing = Drawing::new(title, 1060, height + 80);
+    let frame = Frame { left: 92.0, top: 24.0, right: WIDTH + 92.0, bottom: 24.0 + f64::from(height), x, y };
     frame.draw(&mut drawing);
-    let drawn: Vec<Slot> = slots.iter().map(|(key, bars)| slot(key, bars, low)).collect();
+    let drawn: Vec<Slot> = slots.iter().map(|(key, timed)| slot(key, timed)).collect();
     draw(&mut drawing, &frame, &drawn);
-    legend(&mut drawing, (frame.right + 16.0, frame.top), 300.0, &entries(bars().map(|bar| bar.case)));
+    make_room(&mut drawing, frame.right + 16.0, 1240, &entries);
+    legend(&mut drawing, (frame.right + 16.0, frame.top), f64::from(height + 50), &entries);
     let range = format!("{} to {}", nanoseconds(least), nanoseconds(most));
     drawing.text(((frame.left + frame.right) / 2.0, 10.0), range, Anchor::Middle);
     Some(drawing)
 }
 
-fn slot(key: &NetKey, bars: &[Bar<'_>], low: f64) -> Slot {
-    let part = |bar: &Bar<'_>| Part {
-        from: low,
-        to: bar.time.median.max(1.0),
-        color: bar.case.series.color(),
-        tip: format!("{} {}: {}: {}", key.net, key.batch, bar.case.series.label, shown(&bar.time)),
-        label: String::new(),
-        interval: Some((bar.time.low.max(1.0), bar.time.high.max(1.0))),
+fn slot(key: &NetKey, timed: &[Timed<'_>]) -> Slot {
+    let dot = |timed: &Timed<'_>| Dot {
+        series: timed.case.series.clone(),
+        value: timed.time.median.max(1.0),
+        interval: timed.time.interval.map(|_| timed.ends()),
+        tip: format!("{} {}: {}: {}", key.net, key.batch, timed.case.series.label, shown(&timed.time)),
     };
-    let bars = bars.iter().map(|bar| vec![part(bar)]).collect();
-    Slot { group: key.net.clone(), name: key.batch.clone(), bars, mark: None }
+    let dots = timed.iter().map(dot).collect();
+    Slot { group: key.net.clone(), name: key.batch.clone(), dots, ..Slot::default() }
 }
 
 fn entries<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<Entry> {
@@ -113,19 +115,26 @@ fn entries<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<Entry> {
     series.dedup();
     series
         .into_iter()
-        .map(|series| Entry { key: Key::Box, color: series.color(), text: series.label.clone() })
+        .map(|series| Entry {
+            key: Key::Dot(series.shape()),
+            color: series.color(),
+            text: series.label.clone(),
+        })
         .collect()
 }
 
 fn shown(time: &Measured) -> String {
-    format!("{} ({} to {})", nanoseconds(time.median), nanoseconds(time.low), nanoseconds(time.high))
+    let interval = time.interval.map(|interval| {
+        format!(" ({} to {})", nanoseconds(interval.low), nanoseconds(interval.high))
+    });
+    nanoseconds(time.median) + &interval.unwrap_or_default()
 }
 
 fn table(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "times",
         "Wall time of a propagation, by one thread: the median of all samples with its 95 % interval, over processes \
-         where there are three, else over samples; the first propagation from an empty pool does not count. Enqueued: \
+         where there are three, else over samples, none of fewer than 20 samples; the first propagation from an empty pool does not count. Enqueued: \
          the host's time until all of it was enqueued on the device; busy: from the first to the last of the device's \
          work.",
         &[
@@ -148,6 +157,9 @@ fn table(sources: &Sources<'_>) -> Table {
         let Some(time) = case.propagation_ns() else { continue };
         let middle =
             |time: Option<Measured>| Value::or_missing(time.map(|time| Value::Nanoseconds(time.median)));
+        let end = |end: fn(Interval) -> f64| {
+            Value::or_missing(time.interval.map(|interval| Value::Nanoseconds(end(interval))))
+        };
         let row = case.row();
         table.push(vec![
             Value::text(case.workload()),
@@ -158,8 +170,8 @@ fn table(sources: &Sources<'_>) -> Table {
             Value::count(case.samples()),
             Value::Count(u64::from(row.warm_up)),
             Value::Nanoseconds(time.median),
-            Value::Nanoseconds(time.low),
-            Value::Nanoseconds(time.high),
+            end(|interval| interval.low),
+            end(|interval| interval.high),
             middle(case.enqueue_ns()),
             middle(case.device_ns()),
             middle(case.cpu_ns()),
