@@ -105,7 +105,8 @@ fn what_cannot_be_a_stream_is_refused() {
     assert!(stderr.contains("--until is a step of one trace"), "{stderr}");
     run(folder.path(), &["simulate", "--allocator", "tlsf"], 2);
     write(folder.path(), "taken", "");
-    let (stdout, _) = run(folder.path(), &[&two[..2], &["--allocator", "tlsf", "--out", "taken"]].concat(), 2);
+    let (stdout, _) =
+        run(folder.path(), &[&two[..2], &["--allocator", "tlsf", "--out", "taken"]].concat(), 2);
     assert!(stdout.is_empty(), "nothing is played for a folder that cannot be: {stdout}");
     let part = [&two[..2], &["--allocator", "tlsf", "--until", "3", "--out", "rows"]].concat();
     let (_, stderr) = run(folder.path(), &part, 2);

@@ -280,9 +280,8 @@ fn several_sequences_are_played_cold_and_in_turn() {
     let nets = [net(), Instance::from_buffers(net().buffers()[..7].to_vec()).expect("valid")];
     let sequences = nets.each_ref().map(|net| Sequence::new(&Requests::new(net)));
     let stacked = stacked(0, 0);
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-        Box::new(Planner(stacked(backing), 0))
-    };
+    let build =
+        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Planner(stacked(backing), 0)) };
     let play = |contender: Contender<'_>, work: Work, threads: u32| {
         let effort = Effort { budget: Duration::from_millis(20), iterations: Some(6), warm_up: Some(0) };
         let threads = NonZeroU32::new(threads).expect("some");

@@ -54,15 +54,18 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
     all.push(Box::new(SharedObjectsByBreadth));
     all.push(Box::new(SharedObjectsInOrder));
     all.push(Box::new(SharedObjectsSizeDistance));
-    all.extend([false, true].map(|published| {
-        Box::new(MxnetSharing::default().with_whole_bytes(published)) as Box<dyn Planner>
-    }));
+    all.extend(
+        [false, true].map(|published| {
+            Box::new(MxnetSharing::default().with_whole_bytes(published)) as Box<dyn Planner>
+        }),
+    );
     all.push(Box::new(PatentFreeList));
     all.push(Box::new(MincostFlow));
     all.extend([false, true].map(|yes| Box::new(Gergov::default().with_squeeze(yes)) as Box<dyn Planner>));
-    all.extend([Shelves::Rows, Shelves::Classes].map(|shelves| {
-        Box::new(Boxing::default().with_shelves(shelves)) as Box<dyn Planner>
-    }));
+    all.extend(
+        [Shelves::Rows, Shelves::Classes]
+            .map(|shelves| Box::new(Boxing::default().with_shelves(shelves)) as Box<dyn Planner>),
+    );
     all.push(Box::new(HillClimbTvm));
     all.push(Box::new(HillClimbVela::default()));
     all.push(Box::new(Annealing::default()));

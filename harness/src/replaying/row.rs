@@ -5,9 +5,7 @@ use std::time::Duration;
 use planlab_dsa::Digest;
 use planlab_replay::host::{CallQuantiles, End, Report, Sample};
 use planlab_results::Provenance;
-use planlab_results::replay::{
-    self, CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork,
-};
+use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,7 +14,6 @@ use super::protocol::Work;
 use super::subject::Subject;
 use super::supervisor::ReplayEnd;
 use crate::isolation::Death;
-use crate::output::note;
 use crate::quantity;
 
 /// How a contender is played.

@@ -316,9 +316,7 @@ fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
         &[("workload", "Workload")],
     );
     table.turned = true;
-    table
-        .columns
-        .extend(contenders.iter().map(|key| Column { key: key.clone(), title: key.clone() }));
+    table.columns.extend(contenders.iter().map(|key| Column { key: key.clone(), title: key.clone() }));
     for workload in workloads {
         let of = |contender: &String| {
             let mut cases = sources.replays.simulated().filter(|case| case.workload() == workload);

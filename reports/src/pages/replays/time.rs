@@ -124,9 +124,9 @@ fn entries<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<Entry> {
 }
 
 fn shown(time: &Measured) -> String {
-    let interval = time.interval.map(|interval| {
-        format!(" ({} to {})", nanoseconds(interval.low), nanoseconds(interval.high))
-    });
+    let interval = time
+        .interval
+        .map(|interval| format!(" ({} to {})", nanoseconds(interval.low), nanoseconds(interval.high)));
     nanoseconds(time.median) + &interval.unwrap_or_default()
 }
 
