@@ -96,7 +96,9 @@ fn a_late_free_is_not_taken_for_that_of_the_new_propagation() {
     let late = ask(&mut memory, 50).expect("as planned");
     memory.end_propagation();
     memory.free(late).expect("live");
-    [50, 100].map(|size| ask(&mut memory, size).expect("as planned"));
+    for size in [50, 100] {
+        ask(&mut memory, size).expect("as planned");
+    }
     assert_eq!(reason(&mut memory, 70), "a block that was planned to be free is in use");
 }
 
