@@ -325,6 +325,7 @@ fn a_part_or_a_shorter_play_replaces_no_figure() {
         cell: "part".to_owned(),
         suite: String::new(),
         until: Some(3),
+        requested_peak: 7,
         started_ns: 9,
         ..row(ALEXNET, "network-wise", &[7; 5])
     };
