@@ -191,8 +191,8 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
         let names = Names { title: &title, pool, planner: "planned" };
         let caption = format!(
             "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
-             else after the propagations that the table names. Blue: planned by best fit. The black tick is the most that is requested at \
-             once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
+             else after the propagations that the table names. Blue: planned by best fit. The black tick is the most \
+             that is requested at once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
              leave the frame are cut off and have their value above them."
         );
         pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::Figure((drawing, caption))));
@@ -217,8 +217,8 @@ fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
         "memory-by-net",
         "Bytes, with what is kept over all iterations in each of the totals. Pool: that of the net's own framework; \
          after a whole process where one was recorded and played, else what is kept and what it reserves over \
-         propagations of the net. Real pool: what the framework's own code held for the same requests. Reduction: by planning, \
-         against the pool; of the propagation: without what is kept in either.",
+         propagations of the net. Real pool: what the framework's own code held for the same requests. Reduction: by \
+         planning, against the pool; of the propagation: without what is kept in either.",
         &[
             ("workload", "Workload"),
             ("kept_bytes", "Kept"),
@@ -390,8 +390,8 @@ fn limited(sources: &Sources<'_>) -> Table {
 fn physical(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "memory-physical",
-        "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most that the process or the \
-         device had more than before by theirs. Where no byte is touched, the system gives no pages.",
+        "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most \
+         that the process or the device had more than before by theirs. Where no byte is touched, the system gives no pages.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
