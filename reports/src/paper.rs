@@ -31,6 +31,10 @@ pub(crate) enum Quantity {
     Reduction,
     /// The greatest of these over several workloads.
     GreatestReduction,
+    /// How many times the pool's bytes for `AlexNet` in the same mode with the same batch.
+    PoolOverAlexnet,
+    /// How many times as fast a propagation with its kernels is by the plan as with the pool.
+    SpeedUp,
 }
 
 impl Quantity {
@@ -40,6 +44,8 @@ impl Quantity {
             Self::Pool => "pool",
             Self::Reduction => "reduction by the plan",
             Self::GreatestReduction => "greatest reduction by the plan",
+            Self::PoolOverAlexnet => "pool over AlexNet's",
+            Self::SpeedUp => "speed-up by the plan",
         }
     }
 }
@@ -86,6 +92,7 @@ mod tests {
             let unit = match figure.of {
                 Quantity::Reduction | Quantity::GreatestReduction => 1e-2,
                 Quantity::NetworkWise | Quantity::Pool => 1e9,
+                Quantity::PoolOverAlexnet | Quantity::SpeedUp => 1.0,
             };
             assert_eq!(figure.lies(number * unit), "within its rounding", "{figure:?}");
             assert_eq!(figure.lies(figure.low * 0.999), "below");

@@ -174,6 +174,24 @@ fn profile_guided_is_shown_by_what_it_settles_at_and_its_first_propagation_apart
 }
 
 #[test]
+fn the_papers_ratios_stand_beside_ours() {
+    let dir = folder();
+    let key = "chainer/inception-resnet-v2/train/b32";
+    let large = ReplayRow { retained: Some(0), ..row(key, "cupy2rc1-pool", &[7_209_764_864; 5]) };
+    append_rows(dir.path().join("store"), &[memory(), vec![large]].concat()).expect("appends");
+    let mut options = options();
+    options.totals.entry(key.to_owned()).or_default().pool_ns = Some(296_000_000);
+    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let published = read(dir.path(), "tables/memory-published.csv");
+    let line = published.lines().find(|line| line.contains("12.5 x")).expect("the ratio");
+    // 7209764864 over 1207824896.
+    assert!(line.contains(",5.97 x,5.969213") && line.ends_with("below"), "{line}");
+    let page = read(dir.path(), "requests.html");
+    assert!(page.contains("gives 2.19 x for the speed of") && page.contains("took 296 ms on the CPU"), "{page}");
+}
+
+#[test]
 fn a_figure_that_lies_elsewhere_is_said_to() {
     let dir = folder();
     let mut rows = memory();
@@ -307,6 +325,7 @@ fn a_part_or_a_shorter_play_replaces_no_figure() {
         cell: "part".to_owned(),
         suite: String::new(),
         until: Some(3),
+        requested_peak: 7,
         started_ns: 9,
         ..row(ALEXNET, "network-wise", &[7; 5])
     };

@@ -92,7 +92,7 @@ fn groups<'c>(sources: &Sources<'c>) -> Vec<Group<'c>> {
         subjects.entry(subject).or_default().push(case);
     }
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    let mut named = |cases: Vec<&'c Case>| {
+    let named = |cases: Vec<&'c Case>| {
         let name = conditions(cases[0]);
         let alike = known.entry(name.clone()).or_default();
         *alike += 1;
@@ -100,7 +100,7 @@ fn groups<'c>(sources: &Sources<'c>) -> Vec<Group<'c>> {
         let name = if *alike > 1 { format!("{name}, sequence {alike}") } else { name };
         Group { name, cases }
     };
-    subjects.into_values().map(&mut named).collect()
+    subjects.into_values().map(named).collect()
 }
 
 /// The workload, the place, and what is not usual.

@@ -72,13 +72,19 @@ impl Net<'_> {
     }
 
     /// A figure that the paper gives; its figures have what is kept in them.
-    fn figure(&self, quantity: Quantity) -> Option<f64> {
+    fn figure(&self, quantity: Quantity, nets: &[Net<'_>]) -> Option<f64> {
         self.kept?;
         match quantity {
             Quantity::NetworkWise => self.network_wise_total().map(real),
             Quantity::Pool => self.pool_total().map(real),
             Quantity::Reduction => self.reduction(),
-            Quantity::GreatestReduction => None,
+            Quantity::PoolOverAlexnet => {
+                let alexnet = NetKey { net: "alexnet".to_owned(), ..self.key.clone() };
+                let alexnet = nets.iter().find(|net| net.key == alexnet && net.kept.is_some())?;
+                Some(real(self.pool_total()?) / real(alexnet.pool_total()?.max(1)))
+            }
+            // Of several nets, and of times: other pages have them.
+            Quantity::GreatestReduction | Quantity::SpeedUp => None,
         }
     }
 }
@@ -185,8 +191,8 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
         let names = Names { title: &title, pool, planner: "planned" };
         let caption = format!(
             "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
-             else after the propagations that the table names. Blue: planned by best fit. The black tick is the most that is requested at \
-             once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
+             else after the propagations that the table names. Blue: planned by best fit. The black tick is the most \
+             that is requested at once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
              leave the frame are cut off and have their value above them."
         );
         pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::Figure((drawing, caption))));
@@ -211,8 +217,8 @@ fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
         "memory-by-net",
         "Bytes, with what is kept over all iterations in each of the totals. Pool: that of the net's own framework; \
          after a whole process where one was recorded and played, else what is kept and what it reserves over \
-         propagations of the net. Real pool: what the framework's own code held for the same requests. Reduction: by planning, \
-         against the pool; of the propagation: without what is kept in either.",
+         propagations of the net. Real pool: what the framework's own code held for the same requests. Reduction: by \
+         planning, against the pool; of the propagation: without what is kept in either.",
         &[
             ("workload", "Workload"),
             ("kept_bytes", "Kept"),
@@ -263,7 +269,8 @@ fn beside_published(nets: &[Net<'_>]) -> Table {
     let mut table = Table::new(
         "memory-published",
         "Figures of the profile-guided paper (arXiv:1804.10001), parameters included, beside ours from the rows of this \
-         report. The paper's inference and seq2seq rest on sizes of workspaces and sentences that are not known here \
+         report. The paper's inference and seq2seq rest on sizes of workspaces and sentences that are not known here, and its \
+         Inception-ResNet is a network of its own: how many times AlexNet's memory it takes is not said of which batch \
          (docs/claims.md).",
         &[
             ("workload", "Workload"),
@@ -276,7 +283,7 @@ fn beside_published(nets: &[Net<'_>]) -> Table {
     );
     for figure in published() {
         let net = nets.iter().find(|net| net.workload == figure.workload);
-        let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of)?))) else { continue };
+        let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of, nets)?))) else { continue };
         table.push(comparison(figure, net, ours));
     }
     table
@@ -286,16 +293,19 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
     let exact = match figure.of {
         Quantity::NetworkWise => net.network_wise_total(),
         Quantity::Pool => net.pool_total(),
-        Quantity::Reduction | Quantity::GreatestReduction => None,
+        _ => None,
     };
-    let shown =
-        exact.map_or_else(|| percent(ours), |exact| format!("{:.2} GB ({})", ours / 1e9, bytes(exact)));
+    let (shown, exactly) = match (exact, figure.of) {
+        (Some(exact), _) => (format!("{:.2} GB ({})", ours / 1e9, bytes(exact)), Value::Count(exact)),
+        (None, Quantity::PoolOverAlexnet) => (format!("{ours:.2} x"), Value::Number(ours)),
+        (None, _) => (percent(ours), Value::Share(ours)),
+    };
     vec![
         Value::text(net.workload),
         Value::text(figure.of.name()),
         Value::text(&figure.published),
         Value::text(shown),
-        exact.map_or(Value::Share(ours), Value::Count),
+        exactly,
         Value::text(figure.lies(ours)),
     ]
 }
@@ -378,8 +388,8 @@ fn limited(sources: &Sources<'_>) -> Table {
 fn physical(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "memory-physical",
-        "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most that the process or the \
-         device had more than before by theirs. Where no byte is touched, the system gives no pages.",
+        "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most \
+         that the process or the device had more than before by theirs. Where no byte is touched, the system gives no pages.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
