@@ -100,14 +100,15 @@ fn calls_alone_are_timed_by_the_call() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
     let rows =
-        rows(folder.path(), &["--planner", "best-fit", "--allocator", "cuda-malloc", "--reps", "2"], 0);
+        rows(folder.path(), &["--allocator", "empty-loop", "--allocator", "cuda-malloc", "--reps", "2"], 0);
     assert_eq!(rows.len(), 4);
     assert_eq!(rows[0]["cell"], rows[2]["cell"]);
     for row in rows {
-        assert!(
-            row["alloc"]["batches"].as_u64() >= Some(3) && row["free"]["median_ps"].as_u64() > Some(0),
-            "{row}"
-        );
+        // Other calls may take less than the clock, and have no times of their own then.
+        if row["contender"] == "cuda-malloc" {
+            let (alloc, free) = (&row["alloc"]["batches"], &row["free"]["median_ps"]);
+            assert!(alloc.as_u64() >= Some(3) && free.as_u64() > Some(0), "{row}");
+        }
         assert!(
             row["samples"][0]["device_ns"].is_null() && row["samples"][0]["enqueue_ns"].is_null(),
             "{row}"

@@ -21,10 +21,22 @@ pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
     })
 }
 
+/// Requests of one propagation; of several that differ, their mean.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn requests(row: &ReplayRow) -> f64 {
+    row.requests as f64 / row.sequence.len().max(1) as f64
+}
+
+/// Wall time of a request with its free and with what was done with the memory, in nanoseconds. Of several threads,
+/// each has as many requests in that time.
+pub(super) fn wall_per_request(row: &ReplayRow) -> Option<f64> {
+    median(&wall_ns(row)).map(|ns| ns / requests(row)).filter(|time| time.is_finite())
+}
+
 /// CPU time of each request with its free, sample by sample, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
-    let requests = row.requests as f64 * f64::from(row.threads) / row.sequence.len().max(1) as f64;
+    let requests = requests(row) * f64::from(row.threads);
     let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
     if !row.sequence.is_empty() {
         // Propagations differ in their requests: all of them together have a time for each.
@@ -51,6 +63,7 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "threads",
         "CPU/request",
         "range",
+        "wall/request",
         "alloc",
         "free",
         "propagation",
@@ -91,6 +104,7 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         row.threads.to_string(),
         time(&|row| median(&cpu_ns(row))),
         range(&over_processes(&|row| median(&cpu_ns(row)))),
+        time(&wall_per_request),
         time(&|row| row.alloc.map(per_call)),
         time(&|row| row.free.map(per_call)),
         time(&|row| median(&wall_ns(row))),

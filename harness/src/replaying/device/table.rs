@@ -4,7 +4,7 @@ use planlab_dsa::{Bytes, fragmentation};
 use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 use planlab_results::statistics::median;
 
-use crate::replaying::table::{contender, nanoseconds, per_call, told};
+use crate::replaying::table::{contender, nanoseconds, per_call, told, wall_per_request};
 use crate::table::Table;
 use crate::view::percent;
 
@@ -12,6 +12,7 @@ use crate::view::percent;
 pub(super) fn table(rows: &[ReplayRow]) -> String {
     let mut table = Table::new(&[
         "contender",
+        "wall/request",
         "wall",
         "enqueue",
         "device",
@@ -47,11 +48,13 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
-    let reserved = complete.map(|row| row.reserved_peak).max();
+    // The empty loop has none.
+    let reserved = complete.map(|row| row.reserved_peak).max().filter(|&peak| peak > 0);
     let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
     let last = row.samples.last();
     vec![
         contender(row),
+        over_processes(&wall_per_request),
         time(|sample| Some(sample.wall_ns)),
         time(|sample| sample.enqueue_ns),
         time(|sample| sample.device_ns),
