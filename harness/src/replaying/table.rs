@@ -33,6 +33,14 @@ pub(super) fn wall_per_request(row: &ReplayRow) -> Option<f64> {
     median(&wall_ns(row)).map(|ns| ns / requests(row)).filter(|time| time.is_finite())
 }
 
+/// Time that threads waited for locks, for each timed request, in nanoseconds; nothing where that is not counted.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn lock_wait(row: &ReplayRow) -> Option<f64> {
+    let propagations: u32 = row.samples.iter().map(|sample| sample.propagations).sum();
+    let timed = requests(row) * f64::from(row.threads) * f64::from(propagations);
+    row.lock_wait_ns.map(|ns| ns as f64 / timed).filter(|time| time.is_finite())
+}
+
 /// CPU time of each request with its free, sample by sample, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
@@ -70,6 +78,7 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "reserved peak",
         "over requests",
         "resident",
+        "lock wait",
         "warm-up",
         "status",
     ]);
@@ -111,6 +120,7 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         number(reserved),
         percent(reserved.map(|peak| planlab_dsa::fragmentation(Bytes::new(peak), requested))),
         number(highest(&|row| row.physical_peak)),
+        median(&over_processes(&lock_wait)).map_or_else(|| "n/a".to_owned(), nanoseconds),
         row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
         told(row),
     ]
@@ -129,7 +139,7 @@ pub(super) fn per_call(time: CallTime) -> f64 {
 }
 
 /// From the fastest to the slowest process.
-fn range(values: &[f64]) -> String {
+pub(super) fn range(values: &[f64]) -> String {
     let low = values.iter().copied().reduce(f64::min);
     let high = values.iter().copied().reduce(f64::max);
     match low.zip(high).filter(|_| values.len() > 1) {
