@@ -7,6 +7,7 @@ use planlab_workloads::{Trace, glob, nearest};
 
 use crate::cli::{ReplayArgs, WorkArg};
 use crate::exit::Failure;
+use crate::output::note;
 use crate::planners::suggestion;
 use crate::replaying::contender::{EMPTY_LOOP, PLAN};
 use crate::replaying::{Contender, saboteur};
@@ -63,7 +64,13 @@ pub(super) fn contenders(
         if plans.is_empty() && is_named {
             return Err(Failure::usage(format!("`{key}` needs a plan: --plan or --planner")));
         }
-        contenders.extend(plans.iter().filter_map(|plan| derived(key, plan, trace, args.seed)));
+        for plan in plans {
+            match derived(key, plan, trace, args.seed) {
+                Some(made) => contenders.push(made),
+                None if is_named => return Err(Failure::usage(without(key, plan))),
+                None => note(&without(key, plan)),
+            }
+        }
     }
     Ok(contenders)
 }
@@ -74,6 +81,10 @@ fn has_graphs(args: &ReplayArgs) -> bool {
 
 const fn has_kernels(args: &ReplayArgs) -> bool {
     matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+}
+
+fn without(key: &str, plan: &Contender) -> String {
+    format!("no `{key}` of {}: its buffers are not free to move", plan.name())
 }
 
 /// What a key makes of a plan; a plan that cannot be shuffled has no shuffled twin.
