@@ -1,7 +1,7 @@
 //! Plays propagations on a memory, and times them.
 //!
-//! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table under the eyes of the optimiser (`black_box`), as a caller would
-//! keep it. What is timed, in nanoseconds:
+//! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table
+//! under the eyes of the optimiser (`black_box`), as a caller would keep it. What is timed, in nanoseconds:
 //!
 //! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of so many in a row, all calls and the work
 //!   on the blocks, the loop over the runs included.
