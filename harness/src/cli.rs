@@ -445,7 +445,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) planners: Vec<String>,
     /// Play these (globs): online allocators (`planlab list allocators`), and on the host glibc, jemalloc,
     /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which is what the loop itself takes; on
-    /// a device cuda-malloc, cuda-malloc-async/keep, cuda-malloc-async/release, cuda-graph/async, and of each plan
+    /// a device empty-loop too, cuda-malloc, cuda-malloc-async/keep, cuda-malloc-async/release, cuda-graph/async, and of each plan
     /// cuda-graph/plan and plan/shuffled
     #[arg(long = "allocator", value_name = "GLOB")]
     pub(crate) allocators: Vec<String>,

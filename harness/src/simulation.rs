@@ -322,6 +322,8 @@ impl Played {
             device_allocations: self.usage.device_allocations,
             search_steps: self.usage.search_steps - self.before.search_steps,
             lock_wait_ns: None,
+            refusals: None,
+            touched_bytes: None,
             started_ns: self.started_ns,
             provenance: provenance::here(1),
             samples: self.samples,

@@ -100,14 +100,15 @@ fn calls_alone_are_timed_by_the_call() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
     let rows =
-        rows(folder.path(), &["--planner", "best-fit", "--allocator", "cuda-malloc", "--reps", "2"], 0);
+        rows(folder.path(), &["--allocator", "empty-loop", "--allocator", "cuda-malloc", "--reps", "2"], 0);
     assert_eq!(rows.len(), 4);
     assert_eq!(rows[0]["cell"], rows[2]["cell"]);
     for row in rows {
-        assert!(
-            row["alloc"]["batches"].as_u64() >= Some(3) && row["free"]["median_ps"].as_u64() > Some(0),
-            "{row}"
-        );
+        // Other calls may take less than the clock, and have no times of their own then.
+        if row["contender"] == "cuda-malloc" {
+            let (alloc, free) = (&row["alloc"]["batches"], &row["free"]["median_ps"]);
+            assert!(alloc.as_u64() >= Some(3) && free.as_u64() > Some(0), "{row}");
+        }
         assert!(
             row["samples"][0]["device_ns"].is_null() && row["samples"][0]["enqueue_ns"].is_null(),
             "{row}"
@@ -214,6 +215,10 @@ fn what_cannot_be_played_is_refused_before_anything_runs() {
         let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], arguments, &device].concat(), 2);
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
     }
+    run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "plan.csv"], 0);
+    let twice = ["replay", "trace.csv", "--plan", "plan.csv", "--plan", "plan.csv"];
+    let (_, stderr) = run(folder.path(), &twice, 2);
+    assert!(stderr.contains("given before"), "{stderr}");
     let host = ["replay", "trace.csv", "--allocator", "tlsf", "--work", "kernels"];
     let (_, stderr) = run(folder.path(), &host, 2);
     assert!(stderr.contains("for devices"), "{stderr}");

@@ -10,6 +10,7 @@
 mod address;
 pub mod cuda;
 pub mod host;
+mod looks;
 mod pattern;
 mod planned;
 mod ranges;

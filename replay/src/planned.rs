@@ -1,9 +1,10 @@
 //! A plan as an allocator: request k lies at base + offset\[k\].
 //!
-//! One segment of the plan's height is taken when the allocator is made; where an alignment is above the 512 bytes
-//! that a backing promises, it is larger by that alignment less 1, and its begin is rounded up. Requests are numbered in the order in
-//! which [`Requests`] makes them (that of the steps, not that of the ids); the k-th of a propagation is served
-//! from the table, without any search, by adding two numbers. A free takes a mark away.
+//! One segment of the plan's height is taken when the allocator is made; where an alignment is above the 512
+//! bytes that a backing promises, it is larger by that alignment less 1, and its begin is rounded up.
+//! Requests are numbered in the order in which [`Requests`] makes them (that of the steps, not that of the
+//! ids); the k-th of a propagation is served from the table, without any search, by adding two numbers. A
+//! free takes a mark away.
 //!
 //! ```text
 //!   k          0      1      2      3        end of the propagation: k = 0

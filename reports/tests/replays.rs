@@ -53,6 +53,8 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         device_allocations: 3,
         search_steps: 1200,
         lock_wait_ns: None,
+        refusals: None,
+        touched_bytes: None,
         started_ns: 1,
         provenance: Provenance::default(),
     }

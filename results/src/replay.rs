@@ -152,6 +152,12 @@ pub struct ReplayRow {
     pub search_steps: u64,
     /// Time that threads waited for locks, nanoseconds, where the contender says so.
     pub lock_wait_ns: Option<u64>,
+    /// How often the device had no room, of contenders that then gave something back and asked again, or failed.
+    #[serde(default)]
+    pub refusals: Option<u64>,
+    /// Bytes that kernels wrote and read in one propagation, of all in the sequence, where there is one.
+    #[serde(default)]
+    pub touched_bytes: Option<u64>,
     /// When it started, nanoseconds since 1970.
     pub started_ns: u64,
     /// Machine and build.

@@ -47,6 +47,8 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         device_allocations: 3,
         search_steps: 12,
         lock_wait_ns: None,
+        refusals: None,
+        touched_bytes: None,
         started_ns: 1,
         provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
     }

@@ -76,6 +76,8 @@ pub(crate) fn row(
         device_allocations: report.device_allocations,
         search_steps: report.search_steps,
         lock_wait_ns: report.lock_wait_ns,
+        refusals: None,
+        touched_bytes: None,
         started_ns,
         provenance,
     }

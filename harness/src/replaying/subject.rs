@@ -19,6 +19,8 @@ pub(crate) struct Subject {
     pub(crate) requests: u64,
     /// The most bytes of requests live at once.
     pub(crate) peak: u64,
+    /// Bytes of all requests of all propagations together.
+    pub(crate) total: u64,
     /// Bytes of what lives from before the propagation to after it.
     pub(crate) retained: Option<u64>,
 }
@@ -43,6 +45,7 @@ impl Subject {
             instance,
             requests: sequences.iter().map(Sequence::requests).sum(),
             peak: sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0),
+            total: sequences.iter().map(|sequence| sequence.total().get()).sum(),
             retained,
         }
     }

@@ -17,8 +17,9 @@ use super::protocol::{Reply, Request};
 use crate::isolation::Death;
 use crate::isolation::supervisor::{cause, read_tail, reap, send, signal};
 
-/// Variables that change what allocators do begin so; children have none but what their contender stands for.
-const ALLOCATOR_VARIABLES: [&str; 4] = ["_RJEM_MALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES"];
+/// Variables that change what allocators do, or put another in their place, begin so; children have none but what their contender stands for.
+const ALLOCATOR_VARIABLES: [&str; 5] =
+    ["_RJEM_MALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"];
 /// How often the parent looks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The longest that a killed child takes to close its stdout.

@@ -21,10 +21,30 @@ pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
     })
 }
 
+/// Requests of one propagation; of several that differ, their mean.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn requests(row: &ReplayRow) -> f64 {
+    row.requests as f64 / row.sequence.len().max(1) as f64
+}
+
+/// Wall time of a request with its free and with what was done with the memory, in nanoseconds. Of several threads,
+/// each has as many requests in that time.
+pub(super) fn wall_per_request(row: &ReplayRow) -> Option<f64> {
+    median(&wall_ns(row)).map(|ns| ns / requests(row)).filter(|time| time.is_finite())
+}
+
+/// Time that threads waited for locks, for each timed request, in nanoseconds; nothing where that is not counted.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn lock_wait(row: &ReplayRow) -> Option<f64> {
+    let propagations: u32 = row.samples.iter().map(|sample| sample.propagations).sum();
+    let timed = requests(row) * f64::from(row.threads) * f64::from(propagations);
+    row.lock_wait_ns.map(|ns| ns as f64 / timed).filter(|time| time.is_finite())
+}
+
 /// CPU time of each request with its free, sample by sample, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
-    let requests = row.requests as f64 * f64::from(row.threads) / row.sequence.len().max(1) as f64;
+    let requests = requests(row) * f64::from(row.threads);
     let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
     if !row.sequence.is_empty() {
         // Propagations differ in their requests: all of them together have a time for each.
@@ -51,12 +71,14 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "threads",
         "CPU/request",
         "range",
+        "wall/request",
         "alloc",
         "free",
         "propagation",
         "reserved peak",
         "over requests",
         "resident",
+        "lock wait",
         "warm-up",
         "status",
     ]);
@@ -91,12 +113,14 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         row.threads.to_string(),
         time(&|row| median(&cpu_ns(row))),
         range(&over_processes(&|row| median(&cpu_ns(row)))),
+        time(&wall_per_request),
         time(&|row| row.alloc.map(per_call)),
         time(&|row| row.free.map(per_call)),
         time(&|row| median(&wall_ns(row))),
         number(reserved),
         percent(reserved.map(|peak| planlab_dsa::fragmentation(Bytes::new(peak), requested))),
         number(highest(&|row| row.physical_peak)),
+        median(&over_processes(&lock_wait)).map_or_else(|| "n/a".to_owned(), nanoseconds),
         row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
         told(row),
     ]
@@ -115,7 +139,7 @@ pub(super) fn per_call(time: CallTime) -> f64 {
 }
 
 /// From the fastest to the slowest process.
-fn range(values: &[f64]) -> String {
+pub(super) fn range(values: &[f64]) -> String {
     let low = values.iter().copied().reduce(f64::min);
     let high = values.iter().copied().reduce(f64::max);
     match low.zip(high).filter(|_| values.len() > 1) {

@@ -82,7 +82,11 @@ fn plans(
         let verified = trace.instance.verify(plan).map_err(|violation| {
             Failure::new(Exit::Invalid, format!("{file}: not a valid plan: {violation}"))
         })?;
-        plans.push(Contender::plan(None, verified.into_plan()));
+        let contender = Contender::plan(None, verified.into_plan());
+        if plans.contains(&contender) {
+            return Err(Failure::usage(format!("{file}: this plan was given before")));
+        }
+        plans.push(contender);
     }
     for planner in &args.planners {
         plans.push(planned(planner, args.seed, source, trace, cancel)?);

@@ -36,6 +36,7 @@ use super::contenders::{BuildError, Contender, Memory, Strategy};
 use super::driver::{Driver, DriverError, Graph, Mark, SLOTS};
 use super::player::{Peaks, Player, Score, Stop, Touch};
 use crate::Kind;
+use crate::looks::are_mostly_clock;
 
 /// Runs of so many calls are long.
 const LONG_RUN: usize = 4;
@@ -130,6 +131,10 @@ pub struct Performance {
     pub alloc: Vec<u64>,
     /// Picoseconds for a free, a batch each.
     pub free: Vec<u64>,
+    /// Runs of requests and of frees in these, each between two looks at the clock, and the nanoseconds of all.
+    pub timed_runs: [(u64, u64); 2],
+    /// Whether more than half of the time of requests, and of frees, is the clock's.
+    pub is_mostly_clock: [bool; 2],
     /// The most bytes that were reserved.
     pub reserved_peak: u64,
     /// The most bytes handed out at once, as the contender rounds them.
@@ -235,7 +240,7 @@ impl<'a> Turn<'a> {
     fn take(&self, is_first: bool, result: &mut Performance) -> Result<(), Broken> {
         self.refuse()?;
         let free = self.driver.memory().map_err(broken_device)?.free.get();
-        if is_first {
+        if is_first && !matches!(self.strategy, Strategy::EmptyLoop) {
             self.check(free, result)?;
         }
         let mut act = Act::new(self, self.protocol.work.touch())?;
@@ -257,6 +262,9 @@ impl<'a> Turn<'a> {
         let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
         if self.protocol.work == Work::Operations && !self.scores.iter().all(Score::has_operations) {
             return unavailable("it is not known how long operations take");
+        }
+        if matches!(self.strategy, Strategy::EmptyLoop) && self.protocol.work != Work::None {
+            return unavailable("the empty loop hands out no memory: --work none");
         }
         if self.strategy.is_graph() && self.protocol.work == Work::None {
             return unavailable("a graph without kernels does nothing");
@@ -321,6 +329,7 @@ impl<'a> Turn<'a> {
                 }
                 act.time_calls(result)?;
             }
+            result.is_mostly_clock = result.timed_runs.map(|(runs, all_ns)| are_mostly_clock(runs, all_ns));
         }
         Ok(())
     }
@@ -515,6 +524,9 @@ impl<'a> Act<'a> {
                 if ids.len() >= least[kind as usize] {
                     let picoseconds = time.as_nanos() * 1000 / ids.len() as u128;
                     batches.push(u64::try_from(picoseconds).unwrap_or(u64::MAX));
+                    let (runs, all_ns) = &mut result.timed_runs[kind as usize];
+                    *runs += 1;
+                    *all_ns += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
                 }
             }
             allocator.end_propagation();

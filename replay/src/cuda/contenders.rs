@@ -9,6 +9,7 @@
 //! | `cuda-malloc-async/release` | the same, which gives back what is idle at each synchronisation: the default |
 //! | `cuda-graph/plan` | the kernels at planned addresses, captured as a graph |
 //! | `cuda-graph/async` | the same with the driver's own requests in the graph: it plans itself |
+//! | `empty-loop` | nobody: what the loop and the clock take, without kernels |
 //!
 //! All others are online allocators over segments that `cudaMalloc` gives; whoever calls brings them.
 
@@ -50,6 +51,8 @@ pub enum Strategy<'a> {
     GraphPlan(&'a VerifiedPlan<'a>),
     /// A graph in which the driver allocates.
     GraphAsync,
+    /// Nobody: the time of the loop and of the clock alone, which is in every other contender's times too.
+    EmptyLoop,
 }
 
 /// What the pool of the driver does with idle memory at a synchronisation.
@@ -111,6 +114,7 @@ impl Memory {
             }
             Strategy::MallocAsync(idle) => Self::stream_ordered(driver, *idle),
             Strategy::GraphAsync => Self::stream_ordered(driver, Idle::Release),
+            Strategy::EmptyLoop => Ok(Self::guarded(Box::new(EmptyLoop::default()), Arc::default())),
         }
     }
 
@@ -195,6 +199,29 @@ impl BuildError {
 fn whole_words(size: Bytes) -> Result<Bytes, DriverError> {
     let bytes = size.get().checked_next_multiple_of(WORD);
     bytes.map(Bytes::new).ok_or(DriverError::OutOfMemory { size })
+}
+
+/// Hands out numbers that are no memory; key `empty-loop`.
+#[derive(Debug, Default)]
+struct EmptyLoop {
+    next: u64,
+}
+
+impl OnlineAllocator for EmptyLoop {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        self.next = self.next.wrapping_add(size.get());
+        Ok(Address::new(self.next))
+    }
+
+    fn free(&mut self, _: Address) -> Result<(), NotLive> {
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
 }
 
 /// A call of the device for each request; key `cuda-malloc`.

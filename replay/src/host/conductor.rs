@@ -23,6 +23,7 @@ use super::memory::Memory;
 use super::player::{Batches, Player, Times};
 use super::report::{CallQuantiles, End, Report, Sample};
 use super::{Contender, Order, Work};
+use crate::looks::are_mostly_clock;
 use crate::sequence::Sequence;
 
 /// Warm-up goes on for so many propagations at least...
@@ -93,7 +94,12 @@ pub(super) fn conduct<M: Memory>(
     report
 }
 
+/// Quantiles of all threads' batches; none where the clock takes more time than the calls.
 fn quantiles(batches: Vec<Batches>) -> Option<CallQuantiles> {
+    let runs = batches.iter().map(|batches| batches.runs).sum();
+    if are_mostly_clock(runs, batches.iter().map(|batches| batches.all_ns).sum()) {
+        return None;
+    }
     CallQuantiles::of(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
 }
 

@@ -1,7 +1,7 @@
 //! Plays propagations on a memory, and times them.
 //!
-//! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table under the eyes of the optimiser (`black_box`), as a caller would
-//! keep it. What is timed, in nanoseconds:
+//! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table
+//! under the eyes of the optimiser (`black_box`), as a caller would keep it. What is timed, in nanoseconds:
 //!
 //! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of so many in a row, all calls and the work
 //!   on the blocks, the loop over the runs included.
@@ -54,6 +54,9 @@ pub(super) struct Times {
 pub(super) struct Batches {
     calls: u64,
     ns: u64,
+    /// Runs so far, each between two looks at the clock, and the time of all.
+    pub(super) runs: u64,
+    pub(super) all_ns: u64,
     /// Picoseconds for a call, batch by batch.
     pub(super) per_call_ps: Vec<u64>,
 }
@@ -62,6 +65,8 @@ impl Batches {
     fn add(&mut self, calls: usize, ns: u64) {
         self.calls += calls as u64;
         self.ns += ns;
+        self.runs += 1;
+        self.all_ns += ns;
         if self.calls >= BATCH {
             self.per_call_ps.push(self.ns.saturating_mul(1000) / self.calls);
             (self.calls, self.ns) = (0, 0);
@@ -335,5 +340,6 @@ mod tests {
         batches.add(40, 140);
         batches.add(64, 640);
         assert_eq!(batches.per_call_ps, [2000, 10_000]);
+        assert_eq!((batches.runs, batches.all_ns), (3, 840));
     }
 }

@@ -34,9 +34,9 @@ pub struct Report {
     pub is_steady: bool,
     /// Timed propagations.
     pub samples: Vec<Sample>,
-    /// Time for a request.
+    /// Time for a request; none where more than half of it would be the clock's.
     pub alloc: Option<CallQuantiles>,
-    /// Time for a free.
+    /// Time for a free, likewise.
     pub free: Option<CallQuantiles>,
     /// The most bytes ever reserved; of several threads with a plan or pool each, the sum.
     pub reserved_peak: u64,

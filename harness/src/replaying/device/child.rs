@@ -13,6 +13,7 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
 use crate::isolation::child::{die_with_parent, leave_no_core, private_stdout, tell};
 use crate::replaying::child::build;
+use crate::replaying::contender::EMPTY_LOOP;
 use crate::replaying::protocol::requests;
 
 /// Reads a request from stdin and plays it.
@@ -96,6 +97,7 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
         ("cuda-malloc-async/keep", _) => Strategy::MallocAsync(Idle::Keep),
         ("cuda-malloc-async/release", _) => Strategy::MallocAsync(Idle::Release),
         ("cuda-graph/async", _) => Strategy::GraphAsync,
+        (EMPTY_LOOP, _) => Strategy::EmptyLoop,
         _ => Strategy::Pool(builder),
     }
 }

@@ -7,8 +7,9 @@ use planlab_workloads::{Trace, glob, nearest};
 
 use crate::cli::{ReplayArgs, WorkArg};
 use crate::exit::Failure;
+use crate::output::note;
 use crate::planners::suggestion;
-use crate::replaying::contender::PLAN;
+use crate::replaying::contender::{EMPTY_LOOP, PLAN};
 use crate::replaying::{Contender, saboteur};
 
 /// The plan with its buffers moved.
@@ -23,6 +24,7 @@ pub(super) const DRIVER: [&str; 4] =
 fn keys() -> Vec<&'static str> {
     let mut keys = vec![SHUFFLED, GRAPH_PLAN];
     keys.extend(DRIVER);
+    keys.push(EMPTY_LOOP);
     keys.extend(online::keys());
     keys.extend(saboteur::keys());
     keys
@@ -42,7 +44,7 @@ fn wanted(globs: &[String]) -> Result<Vec<&'static str>, Failure> {
 }
 
 /// The plans, what is made of them, and the allocators that the globs match. What a glob matches by the way and cannot
-/// be played so (a graph without kernels, or of several traces) is left out; what is named is not.
+/// be played so (a graph without kernels or of several traces, the empty loop with them) is left out; what is named is not.
 pub(super) fn contenders(
     plans: &[Contender],
     args: &ReplayArgs,
@@ -51,7 +53,8 @@ pub(super) fn contenders(
     let mut contenders = plans.to_vec();
     for key in wanted(&args.allocators)? {
         let is_named = args.allocators.iter().any(|wanted| wanted == key);
-        if !is_named && key.starts_with("cuda-graph/") && !has_graphs(args) {
+        let is_out_of_place = key.starts_with("cuda-graph/") && !has_graphs(args);
+        if !is_named && (is_out_of_place || key == EMPTY_LOOP && has_kernels(args)) {
             continue;
         }
         if key != SHUFFLED && key != GRAPH_PLAN {
@@ -61,13 +64,27 @@ pub(super) fn contenders(
         if plans.is_empty() && is_named {
             return Err(Failure::usage(format!("`{key}` needs a plan: --plan or --planner")));
         }
-        contenders.extend(plans.iter().filter_map(|plan| derived(key, plan, trace, args.seed)));
+        for plan in plans {
+            match derived(key, plan, trace, args.seed) {
+                Some(made) => contenders.push(made),
+                None if is_named => return Err(Failure::usage(without(key, plan))),
+                None => note(&without(key, plan)),
+            }
+        }
     }
     Ok(contenders)
 }
 
 fn has_graphs(args: &ReplayArgs) -> bool {
-    args.more.is_empty() && matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+    args.more.is_empty() && has_kernels(args)
+}
+
+const fn has_kernels(args: &ReplayArgs) -> bool {
+    matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+}
+
+fn without(key: &str, plan: &Contender) -> String {
+    format!("no `{key}` of {}: its buffers are not free to move", plan.name())
 }
 
 /// What a key makes of a plan; a plan that cannot be shuffled has no shuffled twin.

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn answer(replies: &[Reply]) -> Vec<u8> {
-        let line = |reply| serde_json::to_string(reply).expect("plain data") + "\n";
+        let line = |reply: &Reply| serde_json::to_string(reply).expect("plain data") + "\n";
         replies.iter().map(line).collect::<String>().into_bytes()
     }
 

@@ -51,12 +51,12 @@ pub(super) fn row(
         threads: 1,
         capacity: settings.capacity,
         status: status(played.end),
-        reason: reason(played),
+        reason: played.reason.clone(),
         warm_up: played.warm_up,
         is_steady: played.is_steady && is_complete,
         samples: played.samples.iter().map(|one| sample(one, has_kernels)).collect(),
-        alloc: call_time(&played.alloc),
-        free: call_time(&played.free),
+        alloc: call_time(&played.alloc).filter(|_| !played.is_mostly_clock[0]),
+        free: call_time(&played.free).filter(|_| !played.is_mostly_clock[1]),
         requested_peak: subject.peak,
         retained: subject.retained,
         reserved_peak: played.reserved_peak,
@@ -65,19 +65,11 @@ pub(super) fn row(
         device_allocations: played.device_allocations,
         search_steps: steps / propagations.max(1),
         lock_wait_ns: None,
+        refusals: Some(played.refusals),
+        // Each buffer is written once and read once.
+        touched_bytes: has_kernels.then(|| 2 * subject.total),
         started_ns,
         provenance,
-    }
-}
-
-/// What went wrong; a contender that was served after the device had no room is complete, and says so.
-fn reason(played: &Performance) -> String {
-    match played.refusals {
-        0 => played.reason.clone(),
-        count if played.reason.is_empty() => {
-            format!("the device had no room {count} times; then it was served")
-        }
-        count => format!("{} (the device had no room {count} times)", played.reason),
     }
 }
 
@@ -149,14 +141,5 @@ mod tests {
         let of = |batches: &[u64]| call_time(batches).map(|time| (time.median_ps, time.p99_ps, time.batches));
         assert_eq!(of(&[7]), Some((7, 7, 1)));
         assert_eq!(of(&(1..=200).rev().collect::<Vec<u64>>()), Some((100, 199, 200)));
-    }
-
-    #[test]
-    fn refusals_are_told_and_no_failure() {
-        let played = Performance { refusals: 2, ..Performance::default() };
-        assert_eq!(reason(&played), "the device had no room 2 times; then it was served");
-        let failed = Performance { reason: "full".to_owned(), ..played };
-        assert_eq!(reason(&failed), "full (the device had no room 2 times)");
-        assert_eq!(reason(&Performance::default()), "");
     }
 }

@@ -4,7 +4,7 @@ use planlab_dsa::{Bytes, fragmentation};
 use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 use planlab_results::statistics::median;
 
-use crate::replaying::table::{contender, nanoseconds, per_call, told};
+use crate::replaying::table::{contender, nanoseconds, per_call, range, told, wall_per_request};
 use crate::table::Table;
 use crate::view::percent;
 
@@ -12,9 +12,12 @@ use crate::view::percent;
 pub(super) fn table(rows: &[ReplayRow]) -> String {
     let mut table = Table::new(&[
         "contender",
+        "wall/request",
         "wall",
+        "range",
         "enqueue",
         "device",
+        "GB/s",
         "alloc",
         "free",
         "reserved peak",
@@ -39,22 +42,28 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
 /// The line of a contender's processes.
 fn line(rows: &[&ReplayRow]) -> Vec<String> {
     let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let each = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
+        rows.iter().filter_map(|row| of(row)).collect()
+    };
     let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| {
-        let each: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
-        median(&each).map_or_else(String::new, nanoseconds)
+        median(&each(of)).map_or_else(String::new, nanoseconds)
     };
     let time =
         |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
-    let reserved = complete.map(|row| row.reserved_peak).max();
+    // The empty loop has none.
+    let reserved = complete.map(|row| row.reserved_peak).max().filter(|&peak| peak > 0);
     let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
     let last = row.samples.last();
     vec![
         contender(row),
+        over_processes(&wall_per_request),
         time(|sample| Some(sample.wall_ns)),
+        range(&each(&|row| median(&per_propagation(row, |sample| Some(sample.wall_ns))))),
         time(|sample| sample.enqueue_ns),
         time(|sample| sample.device_ns),
+        median(&each(&throughput)).map_or_else(String::new, |rate| format!("{rate:.0}")),
         over_processes(&|row| row.alloc.map(per_call)),
         over_processes(&|row| row.free.map(per_call)),
         number(reserved),
@@ -63,8 +72,24 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         number(last.and_then(|sample| sample.reserved)),
         number(last.and_then(|sample| sample.plans)),
         row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
-        told(row),
+        told(row) + &refused(row),
     ]
+}
+
+/// A contender that was served after the device had no room is complete all the same.
+fn refused(row: &ReplayRow) -> String {
+    match row.refusals {
+        None | Some(0) => String::new(),
+        Some(count) => format!(" (the device had no room {count} times)"),
+    }
+}
+
+/// Gigabytes that kernels wrote and read in a second of the device's time.
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn throughput(row: &ReplayRow) -> Option<f64> {
+    let bytes = row.touched_bytes? as f64 / row.sequence.len().max(1) as f64;
+    let device_ns = median(&per_propagation(row, |sample| sample.device_ns))?;
+    Some(bytes / device_ns).filter(|rate| rate.is_finite())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]

@@ -241,6 +241,16 @@ fn memory_of_others_is_not_touched() {
 }
 
 #[test]
+fn the_empty_loop_has_times_and_no_memory() {
+    let (instance, device) = (instance(&ROWS), Device::simulated(Bytes::new(64 * MIB)));
+    let result = play_one(&device, &score(&instance), Strategy::EmptyLoop, Work::None);
+    assert_eq!((result.end, result.samples.len(), result.reserved_peak), (End::Complete, 10, 0));
+    assert!(result.timed_runs.iter().all(|&(runs, all_ns)| runs >= 10 && all_ns > 0), "{result:?}");
+    let refused = play_one(&device, &score(&instance), Strategy::EmptyLoop, Work::Kernels);
+    assert_eq!(refused.end, End::Unavailable);
+}
+
+#[test]
 fn a_buffer_without_an_address_is_no_memory() {
     let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
         let base = Liar::new(backing, &[0], 0).base;

@@ -1,0 +1,40 @@
+//! How much of the time of single calls is the clock's.
+
+use std::time::Instant;
+
+/// So many looks are compared.
+const LOOKS: usize = 101;
+
+/// Whether more than half of the nanoseconds of so many runs of calls, each between two looks at the clock, went into
+/// looking.
+pub(crate) fn are_mostly_clock(runs: u64, all_ns: u64) -> bool {
+    is_over_half(runs, between_looks_ns(), all_ns)
+}
+
+fn is_over_half(runs: u64, look_ns: u64, all_ns: u64) -> bool {
+    runs.saturating_mul(look_ns).saturating_mul(2) > all_ns
+}
+
+/// The median time from one look at the clock to the next, in nanoseconds.
+fn between_looks_ns() -> u64 {
+    let look = |_| u64::try_from(Instant::now().elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut times: Vec<u64> = (0..LOOKS).map(look).collect();
+    times.sort_unstable();
+    times[LOOKS / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_time_is_not_too_much() {
+        assert!(!is_over_half(10, 25, 500) && is_over_half(10, 25, 499));
+        assert!(!is_over_half(0, 25, 0) && is_over_half(u64::MAX, u64::MAX, 1));
+    }
+
+    #[test]
+    fn a_second_is_no_look() {
+        assert!(!are_mostly_clock(1, 1_000_000_000));
+    }
+}
