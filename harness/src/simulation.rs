@@ -98,7 +98,7 @@ impl Stream {
     pub(crate) fn live(&self) -> (Bytes, Bytes) {
         let live = || self.requests.iter().map(Requests::live);
         let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
-        (peak, live().last().map(|(_, end)| end).unwrap_or_default())
+        (peak, live().next_back().map(|(_, end)| end).unwrap_or_default())
     }
 
     fn retained(&self) -> Option<Bytes> {

@@ -190,7 +190,10 @@ fn the_papers_ratios_stand_beside_ours() {
     // 7209764864 over 1207824896.
     assert!(line.contains(",5.97 x,5.969213") && line.ends_with("below"), "{line}");
     let page = read(dir.path(), "requests.html");
-    assert!(page.contains("gives 2.19 x for the speed of") && page.contains("took 296 ms on the CPU"), "{page}");
+    assert!(
+        page.contains("gives 2.19 x for the speed of") && page.contains("took 296 ms on the CPU"),
+        "{page}"
+    );
 }
 
 #[test]

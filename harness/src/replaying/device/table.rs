@@ -45,9 +45,8 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     let each = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
         rows.iter().filter_map(|row| of(row)).collect()
     };
-    let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| {
-        median(&each(of)).map_or_else(String::new, nanoseconds)
-    };
+    let over_processes =
+        |of: &dyn Fn(&ReplayRow) -> Option<f64>| median(&each(of)).map_or_else(String::new, nanoseconds);
     let time =
         |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());

@@ -283,7 +283,9 @@ fn beside_published(nets: &[Net<'_>]) -> Table {
     );
     for figure in published() {
         let net = nets.iter().find(|net| net.workload == figure.workload);
-        let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of, nets)?))) else { continue };
+        let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of, nets)?))) else {
+            continue;
+        };
         table.push(comparison(figure, net, ours));
     }
     table
