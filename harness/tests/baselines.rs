@@ -120,7 +120,7 @@ fn a_report_of_simulated_pools_has_the_papers_totals() {
     write(
         folder.path(),
         "pools.toml",
-        &SUITE.replace("\"profile-guided\"", "\"profile-guided\", \"network-wise\""),
+        SUITE.replace("\"profile-guided\"", "\"profile-guided\", \"network-wise\""),
     );
     run(folder.path(), &["bench", "--suite", "./pools.toml", "--out", "store"], 0);
     run(folder.path(), &["report", "store", "-o", "out"], 0);
