@@ -11,11 +11,12 @@ use planlab_solvers::online;
 use planlab_workloads::Trace;
 
 use super::contender::{EMPTY_LOOP, PLAN, malloc};
-use super::protocol::{Reply, Request, Work, requests};
+use super::protocol::{Reply, Request, Work};
 use super::saboteur;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
 use crate::isolation::child::{die_with_parent, leave_no_core, private_stdout, tell};
+use crate::simulation::requests;
 
 /// Reads a request from stdin and plays it.
 pub(crate) fn serve() -> Verdict {
@@ -41,7 +42,7 @@ pub(crate) fn serve() -> Verdict {
 /// Plays a request in this process.
 fn perform(request: &Request, traces: &[Trace]) -> Result<Report, Failure> {
     let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
-    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace))).collect();
+    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace, None))).collect();
     let plan = match &request.plan {
         Some(plan) => Some(first.instance.verify(plan.clone())?),
         None => None,

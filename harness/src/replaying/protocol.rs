@@ -1,8 +1,7 @@
 //! What the parent of a replay says to its child. The child answers with a [`Report`] on one line.
 
-use planlab_dsa::{Plan, Requests};
+use planlab_dsa::Plan;
 use planlab_replay::host::Report;
-use planlab_workloads::Trace;
 use serde::{Deserialize, Serialize};
 
 use crate::input::Source;
@@ -44,11 +43,4 @@ pub(crate) enum Reply {
         reason: String,
     },
     Played(Box<Report>),
-}
-
-/// The requests of a trace, for what was asked for before sizes were rounded up.
-pub(crate) fn requests(trace: &Trace) -> Requests {
-    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
-    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
-    Requests::new(&trace.instance).with_sizes(sizes)
 }

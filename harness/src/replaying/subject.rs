@@ -4,8 +4,8 @@ use planlab_dsa::Digest;
 use planlab_replay::Sequence;
 use planlab_workloads::{Trace, expected};
 
-use super::protocol::requests;
 use crate::input::Source;
+use crate::simulation::requests;
 
 /// What the rows of a replay say of the workload.
 #[derive(Clone, Debug)]
@@ -28,7 +28,8 @@ pub(crate) struct Subject {
 impl Subject {
     /// The traces, each one propagation, in their order.
     pub(crate) fn of(sources: &[Source], traces: &[Trace]) -> Self {
-        let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace))).collect();
+        let sequences: Vec<Sequence> =
+            traces.iter().map(|trace| Sequence::new(&requests(trace, None))).collect();
         let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
         let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
         let instance = match traces {

@@ -82,15 +82,20 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "warm-up",
         "status",
     ]);
-    let mut seen: Vec<&str> = Vec::new();
+    processes(rows).iter().for_each(|same| table.row(line(same)));
+    table.render()
+}
+
+/// The rows of each cell, one for a process; cells in the order of their first rows.
+pub(crate) fn processes(rows: &[ReplayRow]) -> Vec<Vec<&ReplayRow>> {
+    let mut cells: Vec<Vec<&ReplayRow>> = Vec::new();
     for row in rows {
-        if !seen.contains(&row.cell.as_str()) {
-            seen.push(&row.cell);
-            let same: Vec<&ReplayRow> = rows.iter().filter(|other| other.cell == row.cell).collect();
-            table.row(line(&same));
+        match cells.iter_mut().find(|same| same[0].cell == row.cell) {
+            Some(same) => same.push(row),
+            None => cells.push(vec![row]),
         }
     }
-    table.render()
+    cells
 }
 
 /// The line of a contender's processes: medians over them of each one's median.

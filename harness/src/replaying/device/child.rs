@@ -14,7 +14,7 @@ use crate::input;
 use crate::isolation::child::{die_with_parent, leave_no_core, private_stdout, tell};
 use crate::replaying::child::build;
 use crate::replaying::contender::EMPTY_LOOP;
-use crate::replaying::protocol::requests;
+use crate::simulation::requests;
 
 /// Reads a request from stdin and plays it.
 pub(crate) fn serve() -> Verdict {
@@ -104,7 +104,7 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
 
 /// The requests of a trace, and how long its operations take: all the same, or as it was recorded.
 fn score(trace: &Trace, operation_ns: Option<u64>) -> Score {
-    let score = Score::new(&requests(trace));
+    let score = Score::new(&requests(trace, None));
     let same = operation_ns.map(|nanoseconds| vec![nanoseconds; trace.instance.len()]);
     match same.or_else(|| recorded(trace)) {
         Some(times) => score.with_operations(times),

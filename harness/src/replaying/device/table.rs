@@ -4,7 +4,7 @@ use planlab_dsa::{Bytes, fragmentation};
 use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 use planlab_results::statistics::median;
 
-use crate::replaying::table::{contender, nanoseconds, per_call, range, told, wall_per_request};
+use crate::replaying::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
 use crate::table::Table;
 use crate::view::percent;
 
@@ -28,14 +28,7 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
         "warm-up",
         "status",
     ]);
-    let mut seen: Vec<&str> = Vec::new();
-    for row in rows {
-        if !seen.contains(&row.cell.as_str()) {
-            seen.push(&row.cell);
-            let same: Vec<&ReplayRow> = rows.iter().filter(|other| other.cell == row.cell).collect();
-            table.row(line(&same));
-        }
-    }
+    processes(rows).iter().for_each(|same| table.row(line(same)));
     table.render()
 }
 

@@ -24,8 +24,9 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     }
     let mut pieces = vec![Piece::Text(
         "Every thread has the whole sequence of requests; pools and plans have an arena for each thread, system \
-         allocators are shared. The latency is a thread's: of a request and its free where the calls were timed, else \
-         the propagation's wall time over its requests."
+         allocators are shared. The latency is a thread's CPU time for a request and its free, with the loop over them; \
+         where it is not known, that of the calls. Wall time is in the table: with more threads than cores it is that of \
+         waiting for a core."
             .to_owned(),
     )];
     for (place, cases) in Replays::by_place(cases.iter().copied()) {
@@ -97,7 +98,7 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
     let point = |case: &&Case| {
-        let ((x, name), y) = (x(case)?, case.request_ns()?.max(0.1));
+        let ((x, name), y) = (x(case)?, latency_ns(case)?.max(0.1));
         Some(Point { x, y, tip: format!("{name}: {}", nanoseconds(y)) })
     };
     let curve = |own: &[&Case]| {
@@ -108,6 +109,12 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
     cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
 }
 
+/// One measure for all contenders of a figure: the times of calls exist for some alone, and wall time counts the
+/// threads that share a core.
+fn latency_ns(case: &Case) -> Option<f64> {
+    case.cpu_request_ns().or_else(|| case.request_ns())
+}
+
 fn latency(curves: &[Curve]) -> Option<Axis> {
     let (low, high) = lines::range(curves, |point| point.y)?;
     Some(Axis::times("time of a request and its free", low, high))
@@ -116,8 +123,8 @@ fn latency(curves: &[Curve]) -> Option<Axis> {
 fn table(cases: &[&Case]) -> Table {
     let mut table = Table::new(
         "threads",
-        "Latency: of a request and its free in one thread. Propagation: until the last thread was done with it. CPU: of \
-         one thread for its propagation. Lock wait: time that a thread waited for locks for one request, where the \
+        "Latency: CPU time of a request and its free in one thread. Propagation: until the last thread was done with \
+         it. CPU: of one thread for its propagation. Lock wait: time that a thread waited for locks for one request, where the \
          contender says so. Requested and reserved: of all threads together.",
         &[
             ("workload", "Workload"),
@@ -129,7 +136,6 @@ fn table(cases: &[&Case]) -> Table {
             ("alloc_p99_ns", "p99 of requests"),
             ("time_ns", "Propagation"),
             ("cpu_ns", "CPU"),
-            ("cpu_request_ns", "for a request"),
             ("lock_wait_ns", "Lock wait"),
             ("requested_bytes", "Requested at once"),
             ("reserved_bytes", "Reserved"),
@@ -144,11 +150,10 @@ fn table(cases: &[&Case]) -> Table {
             Value::text(device(case)),
             Value::text(if row.work == ReplayWork::None { "not touched" } else { row.work.name() }),
             Value::Count(u64::from(row.threads)),
-            time(case.request_ns()),
+            time(latency_ns(case)),
             time(row.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
             time(case.propagation_ns().map(|time| time.median)),
             time(case.cpu_ns().map(|time| time.median)),
-            time(case.cpu_request_ns()),
             time(case.lock_wait_ns()),
             Value::Bytes(row.requested_peak * u64::from(row.threads)),
             Value::Bytes(row.reserved_peak),

@@ -1,0 +1,225 @@
+use super::*;
+use crate::expected::expected;
+
+fn planners() -> Vec<String> {
+    ["bump", "best-fit", "best-fit/reference", "first-fit/size", "mip/highs"].map(str::to_owned).to_vec()
+}
+
+const fn all_quick(_planner: &str, _buffers: usize) -> bool {
+    true
+}
+
+#[test]
+fn every_embedded_suite_selects_something() {
+    let catalog = Catalog::new(None);
+    for suite in builtin() {
+        let selection = suite.select(&catalog, &planners(), all_quick).expect(&suite.name);
+        assert_eq!(selection.picks.is_empty(), suite.name == "public", "{}", suite.name);
+        assert!(suite.analysis.len() > 40, "{}", suite.name);
+    }
+}
+
+#[test]
+fn all_is_seeds_recorded_and_synthetic() {
+    let catalog = Catalog::new(None);
+    let picks = |name: &str| {
+        Suite::find(name).expect(name).select(&catalog, &planners(), all_quick).expect(name).picks
+    };
+    let all = picks("all");
+    for name in ["seeds", "recorded", "synthetic"] {
+        assert!(picks(name).iter().all(|pick| all.contains(pick)), "{name}");
+    }
+}
+
+#[test]
+fn the_seeds_expect_what_was_measured() {
+    let suite = Suite::find("seeds").expect("embedded");
+    for propagation in &expected().propagation {
+        for planner in ["best-fit", "best-fit/reference"] {
+            let known = suite.expect.iter().find(|e| e.workload == propagation.key && e.planner == planner);
+            assert_eq!(
+                known.map(|e| e.height),
+                Some(propagation.best_fit_height.get()),
+                "{}",
+                propagation.key
+            );
+        }
+    }
+}
+
+#[test]
+fn the_published_optima_need_no_model() {
+    let catalog = Catalog::new(None);
+    let picks = Suite::find("seeds")
+        .expect("embedded")
+        .select(&catalog, &planners(), all_quick)
+        .expect("valid")
+        .picks;
+    for key in ["chainer/alexnet/infer/b1", "chainer/googlenet/infer/b1"] {
+        assert!(picks.iter().any(|pick| pick.workload == key && pick.planner == "mip/highs"), "{key}");
+        let known = expected().propagation(key).expect("measured");
+        assert_eq!(known.best_fit_height, known.load, "{key}");
+    }
+}
+
+#[test]
+fn mips_run_on_small_workloads_only() {
+    let catalog = Catalog::new(None);
+    for pick in
+        Suite::find("all").expect("embedded").select(&catalog, &planners(), all_quick).expect("valid").picks
+    {
+        let buffers = catalog.buffers(&pick.workload).expect("known");
+        assert!(!pick.planner.starts_with("mip/") || buffers <= 300, "{}", pick.workload);
+    }
+}
+
+#[test]
+fn errors_name_file_and_line() {
+    let catalog = Catalog::new(None);
+    let group = "[[group]]\nworkloads = [\"WHAT\"]\nplanners = [\"*\"]\n";
+    for (text, place) in [
+        ("name = \"x\"", "bad.toml:1: missing field `analysis`"),
+        ("name = \"x\"\nanalysis = \"\"\ncolour = 1", "bad.toml:3: unknown field `colour`"),
+        ("name = \"x\"\nanalysis = \"\"\n", "bad.toml:1: the suite has no [[group]]"),
+        (
+            "name = \"x\"\nanalysis = \"\"\ninclude = [\"smok\"]\n",
+            "bad.toml:3: there is no suite `smok`; did",
+        ),
+    ] {
+        let error = parse("bad.toml", text, builtin()).expect_err(text);
+        assert!(error.to_string().starts_with(place), "{error}");
+    }
+    let head = "name = \"x\"\nanalysis = \"\"\n";
+    for (key, place) in [
+        ("chainer/alexnet/infer/b2", "bad.toml:4: there is no workload `chainer/alexnet/infer/b2`; did you"),
+        ("nothing/*", "bad.toml:4: there is no workload `nothing/*`"),
+    ] {
+        let suite = parse("bad.toml", &format!("{head}{}", group.replace("WHAT", key)), builtin());
+        let error = suite.expect("well formed").select(&catalog, &planners(), all_quick).expect_err(key);
+        assert!(error.to_string().starts_with(place), "{error}");
+    }
+}
+
+#[test]
+fn lists_of_limits_make_cells() {
+    let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
+                planners = [\"bump\", \"external/peer\"]\ntime_limits = [1.0, 2.0]\n\
+                capacities = [10, 20, 30]\nthreads = [1, 2]\nrepetitions = 5\n";
+    let suite = parse("x.toml", text, builtin()).expect("well formed");
+    let selection = suite.select(&Catalog::new(None), &planners(), all_quick).expect("valid");
+    assert_eq!(selection.picks.len(), 12);
+    let last = selection.picks.last().expect("twelve");
+    assert_eq!(last.time_limit, Some(Duration::from_secs(2)));
+    assert_eq!((last.capacity, last.threads), (Some(30), NonZeroUsize::new(2)));
+    assert!(selection.picks.iter().all(|pick| pick.repetitions == NonZeroU32::new(5)));
+    assert!(selection.notices[0].contains("external/peer"), "{:?}", selection.notices);
+    assert!(selection.notices[0].ends_with("not run"), "{:?}", selection.notices);
+    let both = text.replace("repetitions", "time_limit = 3.0\nrepetitions");
+    let error = parse("x.toml", &both, builtin()).expect_err("two ways to say it");
+    assert!(error.to_string().starts_with("x.toml:6: time_limit and time_limits"), "{error}");
+}
+
+#[test]
+fn what_a_group_for_quick_planners_leaves_out_another_group_may_have() {
+    let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
+                planners = [\"*\"]\nexcept = [\"mip/*\"]\nquick = true\n[[group]]\n\
+                workloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"b*\"]\ntime_limit = 3.0\n";
+    let suite = parse("x.toml", text, builtin()).expect("well formed");
+    let is_quick = |planner: &str, buffers: usize| planner == "bump" && buffers == 39;
+    let picks = suite.select(&Catalog::new(None), &planners(), is_quick).expect("valid").picks;
+    let chosen: Vec<(&str, Option<Duration>)> =
+        picks.iter().map(|pick| (pick.planner.as_str(), pick.time_limit)).collect();
+    let limit = Some(Duration::from_secs(3));
+    assert_eq!(chosen, [("bump", None), ("best-fit", limit), ("best-fit/reference", limit)]);
+}
+
+#[test]
+fn allocators_are_played_on_the_workloads_of_their_groups() {
+    let catalog = Catalog::new(None);
+    let keys = ["network-wise", "cupy1-pool", "cupy2rc1-pool"];
+    let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/*/infer/b1\"]\n\
+                allocators = [\"cupy*\"]\nmax_buffers = 250\n[[group]]\n\
+                workloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"bump\"]\nallocators = [\"*\"]\n";
+    let suite = parse("x.toml", text, builtin()).expect("well formed");
+    let baselines = suite.baselines(&catalog, &keys).expect("valid");
+    let of = |workload: &str| -> Vec<&str> {
+        let own = baselines.iter().filter(|baseline| baseline.workload == workload);
+        own.map(|baseline| baseline.allocator.as_str()).collect()
+    };
+    assert_eq!(of("chainer/googlenet/infer/b1"), ["cupy1-pool", "cupy2rc1-pool"]);
+    assert_eq!(of("chainer/alexnet/infer/b1"), ["cupy1-pool", "cupy2rc1-pool", "network-wise"]);
+    assert!(of("chainer/inception-resnet-v2/infer/b1").is_empty(), "too many buffers");
+    assert_eq!(suite.select(&catalog, &planners(), all_quick).expect("valid").picks.len(), 1);
+    let wrong = parse("x.toml", &text.replace("cupy*", "cupi1-pool"), builtin()).expect("well formed");
+    let error = wrong.baselines(&catalog, &keys).expect_err("no such allocator");
+    let start = "x.toml:5: there is no allocator `cupi1-pool`; did you mean `cupy1-pool`";
+    assert!(error.to_string().starts_with(start), "{error}");
+    let none = text.replace("planners = [\"bump\"]\nallocators = [\"*\"]\n", "");
+    let error = parse("x.toml", &none, builtin()).expect_err("nothing to run");
+    assert!(error.to_string().contains("neither planners nor allocators"), "{error}");
+}
+
+#[test]
+fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
+    let catalog = Catalog::new(None);
+    // All that the harness has, as every pattern has to fit one.
+    let keys = [
+        "network-wise",
+        "device",
+        "cupy1-pool",
+        "cupy2rc1-pool",
+        "cupy4-pool",
+        "pytorch-caching",
+        "pytorch-caching/expandable",
+        "tensorflow-bfc",
+        "tensorflow-bfc/one-region",
+        "mxnet-naive",
+        "mxnet-rounded",
+        "tlsf",
+        "profile-guided",
+    ];
+    let count = |name: &str, allocator: &str| {
+        let suite = Suite::find(name).expect(name);
+        let baselines = suite.baselines(&catalog, &keys).expect(name);
+        baselines.iter().filter(|baseline| baseline.allocator == allocator).count()
+    };
+    let nets = catalog.keys().iter().filter(|key| key.starts_with("chainer/")).count();
+    assert_eq!(count("seeds", "cupy2rc1-pool"), nets);
+    assert!(count("smoke", "cupy2rc1-pool") >= 3 && count("smoke", "profile-guided") >= 3);
+    assert!(count("recorded", "pytorch-caching") > 50);
+}
+
+#[test]
+fn missing_public_instances_are_a_notice() {
+    let suite = Suite::find("public").expect("embedded");
+    let selection = suite.select(&Catalog::new(None), &planners(), all_quick).expect("a notice, no error");
+    assert!(selection.notices.iter().any(|notice| notice.contains("idealloc")), "{:?}", selection.notices);
+}
+
+#[test]
+fn mips_run_on_small_public_instances() {
+    let corpus = tempfile::tempdir().expect("a temporary folder");
+    for (name, buffers) in
+        [("minimalloc/S.100.csv", 300), ("minimalloc/L.100.csv", 301), ("idealloc/I.csv", 9)]
+    {
+        let path = corpus.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        let rows: String = (0..buffers).map(|id| format!("{id},0,3,4\n")).collect();
+        fs::write(path, format!("id,lower,upper,size\n{rows}")).expect("writable");
+    }
+    let suite = Suite::find("public").expect("embedded");
+    let catalog = Catalog::new(Some(corpus.path().to_owned()));
+    let picks = suite.select(&catalog, &planners(), all_quick).expect("all there").picks;
+    let with_mip = picks.iter().filter(|pick| pick.planner == "mip/highs");
+    assert_eq!(
+        with_mip.map(|pick| pick.workload.as_str()).collect::<Vec<_>>(),
+        ["minimalloc/s", "idealloc/i"]
+    );
+}
+
+#[test]
+fn an_unknown_suite_has_near_ones() {
+    let error = Suite::find("smokes").expect_err("unknown");
+    assert_eq!(error.to_string(), "there is no suite `smokes`; did you mean `smoke`?");
+    assert!(matches!(Suite::find("missing.toml"), Err(SuiteError::Io { .. })));
+}
