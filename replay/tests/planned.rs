@@ -245,4 +245,53 @@ proptest! {
         };
         abuse(build, Capacity::Unlimited, &calls)?;
     }
+
+    /// Whoever frees a stranger before each call leaves the planned order, and the ledger serves; who does not is
+    /// served from the table as long as the calls are as planned.
+    #[test]
+    fn the_table_and_the_ledger_give_the_same_answers(
+        instance in instances(Shape::plain().with_max_buffers(20).with_max_steps(12).with_max_size(1 << 12)),
+        bends in proptest::collection::vec(proptest::option::weighted(0.1, (0..5_u8, any::<u64>())), 1..120),
+    ) {
+        let plan = plan(&instance);
+        let [mut table, mut ledger] = [planned(&plan), planned(&plan)];
+        let sequence = Sequence::new(&Requests::new(&instance));
+        let calls: Vec<(Kind, u32)> =
+            sequence.runs().flat_map(|(kind, all)| all.iter().map(move |&one| (kind, one))).collect();
+        let mut addresses = vec![Address::NULL; instance.len()];
+        let mut bends = bends.iter().copied();
+        let stranger = Address::new(u64::MAX);
+        for _ in 0..4 {
+            for &(kind, buffer) in &calls {
+                prop_assert_eq!(ledger.free(stranger), Err(NotLive { address: stranger }));
+                let bend = bends.next().flatten();
+                let size = sequence.sizes()[buffer as usize];
+                let (size, address) = match bend {
+                    Some((0, raw)) => (raw % (size + 2), Address::new(raw)),
+                    Some((1, raw)) => (size, addresses[raw.trailing_zeros() as usize % addresses.len()]),
+                    _ => (size, addresses[buffer as usize]),
+                };
+                for memory in [&mut table, &mut ledger] {
+                    match bend {
+                        Some((3, _)) => memory.end_propagation(),
+                        Some((4, _)) => memory.release_cached(),
+                        _ => {}
+                    }
+                }
+                if matches!(bend, Some((2, _))) {
+                    continue;
+                }
+                if kind == Kind::Alloc {
+                    let answer = ask(&mut table, size);
+                    prop_assert_eq!(answer, ask(&mut ledger, size));
+                    addresses[buffer as usize] = answer.unwrap_or_default();
+                } else {
+                    prop_assert_eq!(table.free(address), ledger.free(address));
+                }
+                prop_assert_eq!(table.usage(), ledger.usage());
+            }
+            table.end_propagation();
+            ledger.end_propagation();
+        }
+    }
 }

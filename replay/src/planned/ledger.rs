@@ -1,0 +1,250 @@
+//! What is live of a plan when the caller does not keep to its order.
+
+use planlab_dsa::{AllocError, Bytes, Call, Requests, VerifiedPlan};
+use rustc_hash::FxHashMap;
+
+use crate::sequence::Kind;
+
+/// Which requests of a propagation were made, and which of their blocks are in use.
+pub(super) struct Ledger {
+    /// The requests in the order in which they come.
+    slots: Box<[Slot]>,
+    /// Requests in the order in which they are to be freed.
+    freed: Box<[u32]>,
+    /// The number of each offset that the plan uses.
+    places: FxHashMap<u64, u32>,
+    /// The request that was last served at each such offset.
+    occupants: Box<[u32]>,
+    /// The request that comes.
+    next: usize,
+    /// So many of `freed` were found free.
+    due: usize,
+    /// The one of `freed` that comes, if all is as planned.
+    expected: usize,
+    /// The number of the propagation, from 1.
+    propagation: u32,
+    /// Blocks in use that an earlier propagation asked for.
+    late: u32,
+    /// Blocks in use.
+    live: u32,
+    /// Bytes of the blocks in use.
+    used: u64,
+}
+
+/// A planned request.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    offset: u64,
+    /// Bytes.
+    size: u64,
+    /// So many of the planned frees come before it.
+    frees_before: u32,
+    /// Its own place among the planned frees.
+    order: u32,
+    /// The number of its offset.
+    place: u32,
+    /// The propagation whose block is in use; 0 if none is.
+    propagation: u32,
+}
+
+/// The ledger of a plan with nothing in it, and the calls of a propagation in their order, each on a buffer.
+pub(super) fn write(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize)>) {
+    let script = script(plan);
+    let (order, freed) = orders(&script, plan.instance().len());
+    let (places, numbers) = places(plan, &order);
+    let ledger = Ledger {
+        slots: slots(plan, &order, &freed, &numbers),
+        freed: freed.into(),
+        occupants: vec![0; places.len()].into(),
+        places,
+        next: 0,
+        due: 0,
+        expected: 0,
+        propagation: 1,
+        late: 0,
+        live: 0,
+        used: 0,
+    };
+    (ledger, script)
+}
+
+impl Ledger {
+    /// The number of requests in one propagation.
+    pub(super) fn requests(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Blocks in use.
+    pub(super) fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// Bytes of the blocks in use.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Whether nothing is in use and nothing of this propagation was asked for.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.live == 0 && self.next == 0
+    }
+
+    /// Enters the first calls of a propagation, all of them as planned. The ledger must be fresh.
+    pub(super) fn follow(&mut self, calls: impl Iterator<Item = Kind>) {
+        debug_assert!(self.is_fresh(), "planned calls come first in a propagation");
+        // A free of a late block may have moved them.
+        (self.due, self.expected) = (0, 0);
+        for kind in calls {
+            match kind {
+                Kind::Alloc => drop(self.serve(Bytes::new(self.slots[self.next].size))),
+                Kind::Free => self.vacate(self.freed[self.expected] as usize),
+            }
+        }
+    }
+
+    /// Whether the next request may be for so many bytes.
+    pub(super) fn check(&mut self, size: Bytes) -> Result<(), AllocError> {
+        let reason = match self.slots.get(self.next).copied() {
+            None => "the plan has no more requests",
+            Some(slot) if size.get() > slot.size => "it is larger than planned",
+            Some(_) if self.late > 0 => "a block of an earlier propagation is in use",
+            Some(slot) if !self.is_cleared(slot.frees_before) => {
+                "a block that was planned to be free is in use"
+            }
+            Some(_) => return Ok(()),
+        };
+        Err(AllocError::NotPlanned { request: self.next as u64, size, reason })
+    }
+
+    /// Whether everything is free that was planned to be free when a request comes.
+    fn is_cleared(&mut self, frees_before: u32) -> bool {
+        while self.due < frees_before as usize {
+            if self.slots[self.freed[self.due] as usize].propagation != 0 {
+                return false;
+            }
+            self.due += 1;
+        }
+        true
+    }
+
+    /// Enters the next request, which was checked, and tells its offset; none for no bytes.
+    pub(super) fn serve(&mut self, size: Bytes) -> Option<u64> {
+        let request = self.next;
+        self.next += 1;
+        if size == Bytes::ZERO {
+            return None;
+        }
+        let slot = &mut self.slots[request];
+        slot.propagation = self.propagation;
+        #[expect(clippy::cast_possible_truncation, reason = "an instance holds at most 2^32 - 1 buffers")]
+        let occupant = request as u32;
+        self.occupants[slot.place as usize] = occupant;
+        self.live += 1;
+        self.used += slot.size;
+        Some(slot.offset)
+    }
+
+    /// Frees the block at an offset, if there is one.
+    pub(super) fn free(&mut self, offset: u64) -> bool {
+        let planned = self.freed.get(self.expected).map(|&request| request as usize);
+        let is_live_there = |&request: &usize| {
+            let slot = &self.slots[request];
+            slot.propagation != 0 && slot.offset == offset
+        };
+        let request = planned.filter(is_live_there).or_else(|| self.occupant(offset).filter(is_live_there));
+        request.map(|request| self.vacate(request)).is_some()
+    }
+
+    /// The request that was last served at an offset.
+    fn occupant(&self, offset: u64) -> Option<usize> {
+        self.places.get(&offset).map(|&place| self.occupants[place as usize] as usize)
+    }
+
+    fn vacate(&mut self, request: usize) {
+        let slot = &mut self.slots[request];
+        let is_late = slot.propagation != self.propagation;
+        self.late -= u32::from(is_late);
+        // One of an earlier propagation may come again in this one, and is not free for good.
+        self.due += usize::from(slot.order as usize == self.due && !is_late);
+        slot.propagation = 0;
+        self.live -= 1;
+        self.used -= slot.size;
+        self.expected = slot.order as usize + 1;
+    }
+
+    /// What is in use now is late.
+    pub(super) fn end_propagation(&mut self) {
+        // 0 marks what is free; a number that comes again after 2^32 propagations meets no older block, as
+        // nothing is served while one is in use.
+        self.propagation = self.propagation.checked_add(1).unwrap_or(1);
+        self.late = self.live;
+        (self.next, self.due, self.expected) = (0, 0, 0);
+    }
+}
+
+/// The calls of a propagation; what lives to the end is freed there, by the buffers' ids.
+fn script(plan: &VerifiedPlan<'_>) -> Vec<(Kind, usize)> {
+    let requests = Requests::new(plan.instance());
+    let mut is_live = vec![false; plan.instance().len()];
+    let mut script = Vec::with_capacity(2 * is_live.len());
+    for call in requests.events() {
+        let (kind, id) = match call {
+            Call::Alloc(id) => (Kind::Alloc, id.index()),
+            Call::Free(id) => (Kind::Free, id.index()),
+        };
+        is_live[id] = kind == Kind::Alloc;
+        script.push((kind, id));
+    }
+    let left = (0..is_live.len()).filter(|&buffer| is_live[buffer]);
+    script.extend(left.map(|buffer| (Kind::Free, buffer)));
+    script
+}
+
+/// The buffers in the order in which they are asked for, and the requests in the order in which they are freed.
+fn orders(script: &[(Kind, usize)], buffers: usize) -> (Vec<usize>, Vec<u32>) {
+    let (mut order, mut freed) = (Vec::with_capacity(buffers), Vec::with_capacity(buffers));
+    let mut number_of = vec![0; buffers];
+    for &(kind, buffer) in script {
+        if kind == Kind::Alloc {
+            number_of[buffer] =
+                u32::try_from(order.len()).expect("an instance holds at most 2^32 - 1 buffers");
+            order.push(buffer);
+        } else {
+            freed.push(number_of[buffer]);
+        }
+    }
+    (order, freed)
+}
+
+/// A number for each offset in use, and that of each request.
+fn places(plan: &VerifiedPlan<'_>, order: &[usize]) -> (FxHashMap<u64, u32>, Vec<u32>) {
+    let mut places = FxHashMap::default();
+    let mut number = |&buffer: &usize| {
+        let new = u32::try_from(places.len()).expect("an instance holds at most 2^32 - 1 buffers");
+        *places.entry(plan.offsets()[buffer].get()).or_insert(new)
+    };
+    let numbers = order.iter().map(&mut number).collect();
+    (places, numbers)
+}
+
+fn slots(plan: &VerifiedPlan<'_>, order: &[usize], freed: &[u32], places: &[u32]) -> Box<[Slot]> {
+    let mut place_freed = vec![0; order.len()];
+    for (place, &request) in (0_u32..).zip(freed) {
+        place_freed[request as usize] = place;
+    }
+    let buffers = plan.instance().buffers();
+    let frees_before = |request: usize| {
+        let start = buffers[order[request]].live.start();
+        let count = freed.partition_point(|&other| buffers[order[other as usize]].live.end() <= start);
+        u32::try_from(count).expect("an instance holds at most 2^32 - 1 buffers")
+    };
+    let slot = |(request, &buffer): (usize, &usize)| Slot {
+        offset: plan.offsets()[buffer].get(),
+        size: buffers[buffer].size.get(),
+        frees_before: frees_before(request),
+        order: place_freed[request],
+        place: places[request],
+        propagation: 0,
+    };
+    order.iter().enumerate().map(slot).collect()
+}
