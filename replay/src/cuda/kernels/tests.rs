@@ -224,6 +224,7 @@ fn run(name: &str, arguments: &[u64], memory: Vec<u64>) -> Vec<u64> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "an interpreter in an interpreter, that touches no memory, takes too long")]
 fn the_ptx_writes_adds_and_checks_as_the_pattern_says() {
     for words in [0, 1, 31, 32, 33, 100] {
         let (seed, slot) = (pattern::seed(5, 1), 16 * words);
