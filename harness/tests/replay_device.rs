@@ -168,6 +168,28 @@ fn a_planted_overlap_is_found_on_the_device() {
 }
 
 #[test]
+fn operations_take_their_time_where_the_trace_says_what_a_step_is() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let arguments = ["--allocator", "cuda-malloc", "--work", "operations"];
+    let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], &arguments[..], &QUICK].concat(), 2);
+    assert!(stderr.contains("trace.csv: no time of its operations"), "{stderr}");
+    assert!(stderr.contains("# step-unit: ns") && stderr.contains("--operation-time"), "{stderr}");
+    let same = rows(folder.path(), &[&arguments[..], &["--operation-time", "1us"]].concat(), 0);
+    let of_unit = |unit: &str| {
+        write(folder.path(), "trace.csv", format!("# step-unit: {unit}\n{TRACE}"));
+        rows(folder.path(), &arguments, 0)
+    };
+    let told = [of_unit("us"), of_unit("ms")];
+    let busy = |rows: &[Value]| row(rows, "cuda-malloc")["samples"][0]["device_ns"].as_u64().expect("a time");
+    assert!(busy(&same) >= 6_000, "six operations of a microsecond");
+    assert_eq!(busy(&told[1]) - busy(&told[0]), 6_000_000 - 6_000, "from step 0 to step 6");
+    let cell = |rows: &[Value]| row(rows, "cuda-malloc")["cell"].clone();
+    let cells = [cell(&same), cell(&told[0]), cell(&told[1])];
+    assert!(cells[0] != cells[1] && cells[1] != cells[2], "other times are another cell: {cells:?}");
+}
+
+#[test]
 fn a_process_that_dies_costs_its_rows_alone() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);

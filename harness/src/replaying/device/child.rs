@@ -8,6 +8,7 @@ use planlab_replay::cuda::{Builder, Contender, DriverError, Idle, News, Score, S
 use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
+use super::durations;
 use super::protocol::{Player, Reply, Request};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
@@ -102,52 +103,12 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
     }
 }
 
-/// The requests of a trace, and how long its operations take: all the same, or as it was recorded.
+/// The requests of a trace, and how long its operations take, where that is known: whoever asks for operations has
+/// looked.
 fn score(trace: &Trace, operation_ns: Option<u64>) -> Score {
     let score = Score::new(&requests(trace, None));
-    let same = operation_ns.map(|nanoseconds| vec![nanoseconds; trace.instance.len()]);
-    match same.or_else(|| recorded(trace)) {
-        Some(times) => score.with_operations(times),
-        None => score,
-    }
-}
-
-/// Nanoseconds from each request to the next, of a trace whose steps are nanoseconds.
-fn recorded(trace: &Trace) -> Option<Vec<u64>> {
-    let steps: Option<Vec<(u64, u64)>> =
-        trace.labels.buffers.iter().map(|label| label.original_steps).collect();
-    let steps = steps?;
-    let last = steps.iter().map(|&(_, end)| end).max()?;
-    let mut order: Vec<usize> = (0..steps.len()).collect();
-    order.sort_by_key(|&buffer| (steps[buffer].0, buffer));
-    let nexts = order.iter().skip(1).map(|&buffer| steps[buffer].0).chain([last]);
-    let mut times = vec![0; steps.len()];
-    for (&buffer, next) in order.iter().zip(nexts) {
-        times[buffer] = next.saturating_sub(steps[buffer].0);
-    }
-    Some(times)
-}
-
-#[cfg(test)]
-mod tests {
-    use planlab_workloads::ReadOptions;
-    use planlab_workloads::formats::read_trace;
-
-    use super::*;
-
-    #[test]
-    fn an_operation_lasts_until_the_next_request() {
-        let text = "# rank-steps: yes\nid,lower,upper,size\na,1000,9000,8\nb,4000,5000,8\nc,4000,7000,8\n";
-        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
-        assert_eq!(recorded(&trace), Some(vec![3000, 0, 5000]));
-        assert!(score(&trace, None).has_operations());
-    }
-
-    #[test]
-    fn steps_that_are_no_times_say_nothing() {
-        let text = "id,lower,upper,size\na,0,2,8\nb,1,3,8\n";
-        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
-        assert_eq!(recorded(&trace), None);
-        assert!(!score(&trace, None).has_operations() && score(&trace, Some(5)).has_operations());
+    match durations::of(trace, operation_ns) {
+        Ok(times) => score.with_operations(times),
+        Err(_) => score,
     }
 }
