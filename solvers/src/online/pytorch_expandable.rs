@@ -140,7 +140,7 @@ impl PytorchExpandable {
             total.saturating_add(total / 8)
         });
         let size = usual.max(rounded).checked_next_multiple_of(page(pool)).ok_or(Refused)?;
-        let base = self.heap.device.reserve(size)?;
+        let base = self.heap.device.reserve_pages(size, page(pool))?;
         let id = self.heap.adopt(base, size, pool, State::Unmapped);
         self.unmapped.insert((pool, base), id);
         self.ranges.insert((pool, base));
