@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead};
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
-use planlab_replay::cuda::{Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell};
+use planlab_replay::cuda::{
+    Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
+};
 use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
@@ -55,7 +57,7 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
         Err(error) => return Ok(unavailable(error)),
     };
     let ballast = request.capacity.map(|bytes| device.leave(Bytes::new(bytes))).transpose();
-    let _ballast = match ballast {
+    let ballast = match ballast {
         Ok(ballast) => ballast,
         Err(error) => return Ok(unavailable(error)),
     };
@@ -73,6 +75,10 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
         }
     });
     told?;
+    let given_back = ballast.map_or(Ok(()), Ballast::give_back);
+    if let Err(error) = given_back.and(device.close()) {
+        tell(channel, &Reply::Lost { reason: error.to_string() })?;
+    }
     Ok(Reply::Done)
 }
 
