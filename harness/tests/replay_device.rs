@@ -222,6 +222,26 @@ fn too_little_memory_is_said() {
 }
 
 #[test]
+fn a_page_amid_a_growth_goes_back_when_memory_is_short() {
+    let folder = tempdir().expect("a folder");
+    // Pages of 20 MiB: `y` grows its range by two at once, and leaves a hole between `k` and `z` of which the page from
+    // 20 MiB on is whole. It must go for the second page of 2 MiB, which `d` needs: 62 MiB are all.
+    let small = ["b", "c", "d"].map(|id| (id, 2, 4, 1));
+    let large = [("k", 0, 8, 15), ("y", 0, 2, 30), ("z", 1, 8, 12)];
+    let mut text = "id,lower,upper,size\n".to_owned();
+    for (id, lower, upper, mebibytes) in large.into_iter().chain(small) {
+        text += &format!("{id},{lower},{upper},{}\n", mebibytes << 20);
+    }
+    write(folder.path(), "trace.csv", text);
+    let arguments = ["--allocator", "pytorch-caching/expandable", "--work", "kernels", "--capacity", "62MiB"];
+    let rows = rows(folder.path(), &arguments, 0);
+    let row = row(&rows, "pytorch-caching/expandable");
+    assert_eq!((&row["status"], &row["reason"]), (&"complete".into(), &"".into()), "{row}");
+    assert!(row["refusals"].as_u64() >= Some(1), "{row}");
+    assert_eq!(row["reserved_peak"], 62 << 20);
+}
+
+#[test]
 fn what_cannot_be_played_is_refused_before_anything_runs() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);

@@ -29,10 +29,7 @@ impl Binding {
 
     /// Makes the context current with `set`, where it is not.
     #[inline]
-    pub(super) fn ensure(
-        &self,
-        set: impl FnOnce() -> Result<(), DriverError>,
-    ) -> Result<(), DriverError> {
+    pub(super) fn ensure(&self, set: impl FnOnce() -> Result<(), DriverError>) -> Result<(), DriverError> {
         if IN_FORCE.get() != self.0 {
             set()?;
             IN_FORCE.set(self.0);

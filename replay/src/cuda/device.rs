@@ -337,8 +337,8 @@ impl CudaDriver {
 
     /// Takes a piece away that nothing which runs uses.
     fn unmap_piece(&self, at: u64) -> Result<(), DriverError> {
-        let piece = self.pieces().remove(&at);
-        let piece = piece.ok_or_else(|| DriverError::failed("cuMemUnmap", format!("no piece begins at {at}")))?;
+        let stranger = || DriverError::failed("cuMemUnmap", format!("no piece begins at {at}"));
+        let piece = self.pieces().remove(&at).ok_or_else(stranger)?;
         // SAFETY: the range is one piece as it was mapped, and nothing that runs uses it.
         let unmapped = check("cuMemUnmap", unsafe { sys::cuMemUnmap(at, piece.bytes) });
         // SAFETY: the piece was made by `map_piece` and is not named any more; the driver keeps it while it is mapped.

@@ -16,12 +16,7 @@ pub(super) trait Growth {
 
 /// Puts memory under `count` pieces of `bytes` bytes, from the first on. Where one has none, or where kernels may not
 /// reach them, those before it go back, and what failed first is said.
-pub(super) fn grow(
-    growth: &mut impl Growth,
-    first: u64,
-    bytes: u64,
-    count: u64,
-) -> Result<(), DriverError> {
+pub(super) fn grow(growth: &mut impl Growth, first: u64, bytes: u64, count: u64) -> Result<(), DriverError> {
     let mut done = 0;
     let mut end = Ok(());
     while done < count && end.is_ok() {

@@ -261,7 +261,8 @@ mod tests {
         let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 << 20)));
         let mut segments = Segments::new(Arc::clone(&driver) as Arc<dyn Driver>);
         let book = segments.book();
-        let base = segments.reserve_pages(Bytes::new(50 << 20), Bytes::new(5 * PAGE)).expect("addresses").get();
+        let page = Bytes::new(5 * PAGE);
+        let base = segments.reserve_pages(Bytes::new(50 << 20), page).expect("addresses").get();
         let at = |pages: u64| Address::new(base + pages * PAGE);
         for (from, pages) in [(0, 4), (1, 5), (5, 6), (0, 0), (0, 30)] {
             assert_eq!(segments.map(at(from), Bytes::new(pages * PAGE)), Err(Refused), "{from} {pages}");

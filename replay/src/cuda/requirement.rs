@@ -77,12 +77,12 @@ pub(super) fn lacking(version: Option<i32>, has: impl Fn(&str) -> bool) -> Optio
     if let Some(old) = version.filter(|&version| version < OLDEST) {
         return Some(format!("the driver supports CUDA {}, {needed} is needed", version_text(old)));
     }
-    let missing = FUNCTIONS.into_iter().find(|name| !has(name))?;
+    let missing = FUNCTIONS.into_iter().find(|&name| !has(name))?;
     let supports = match version {
         Some(known) => format!("CUDA {}", version_text(known)),
         None => "an unknown CUDA".to_owned(),
     };
-    Some(format!("the driver supports {supports} but has no {missing}; one for CUDA {needed} or later has it"))
+    Some(format!("the driver supports {supports} but has no {missing}; CUDA {needed} or later is needed"))
 }
 
 #[cfg(test)]
