@@ -4,7 +4,7 @@
 //! device finds: what is launched waits in a queue until something waits for it, so that memory which was given away
 //! too early is overwritten before it is read. Its capacity is a limit, in granules of 2 MiB. Its pool takes
 //! segments of 32 MiB, answers by best fit, and gives idle segments back at a synchronisation, down to the threshold.
-//! An access outside memory makes every later call fail, as on a device.
+//! What is mapped is unmapped in the same pieces. An access outside memory makes every later call fail, as on a device.
 //!
 //! Its clock counts what kernels would take at a fixed bandwidth. That is no measurement: it lets the tests see that
 //! times arrive where they should, and no more.
