@@ -475,7 +475,8 @@ pub(crate) struct ReplayArgs {
     /// Propagations before the timed ones, at least; 0 for none at all [default: 50]
     #[arg(long, value_name = "N")]
     pub(crate) warm_up: Option<u32>,
-    /// With --work operations: how long each takes [default: as recorded, where steps are nanoseconds]
+    /// With --work operations: how long each takes [default: as recorded, where the trace says what a step is in time:
+    /// `# step-unit: ns`]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) operation_time: Option<Duration>,
     /// The most that a plan or a pool may reserve, for each thread; on a device, the memory that is left to each

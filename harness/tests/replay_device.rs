@@ -168,6 +168,28 @@ fn a_planted_overlap_is_found_on_the_device() {
 }
 
 #[test]
+fn operations_take_their_time_where_the_trace_says_what_a_step_is() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    let arguments = ["--allocator", "cuda-malloc", "--work", "operations"];
+    let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], &arguments[..], &QUICK].concat(), 2);
+    assert!(stderr.contains("trace.csv: no time of its operations"), "{stderr}");
+    assert!(stderr.contains("# step-unit: ns") && stderr.contains("--operation-time"), "{stderr}");
+    let same = rows(folder.path(), &[&arguments[..], &["--operation-time", "1us"]].concat(), 0);
+    let of_unit = |unit: &str| {
+        write(folder.path(), "trace.csv", format!("# step-unit: {unit}\n{TRACE}"));
+        rows(folder.path(), &arguments, 0)
+    };
+    let told = [of_unit("us"), of_unit("ms")];
+    let busy = |rows: &[Value]| row(rows, "cuda-malloc")["samples"][0]["device_ns"].as_u64().expect("a time");
+    assert!(busy(&same) >= 6_000, "six operations of a microsecond");
+    assert_eq!(busy(&told[1]) - busy(&told[0]), 6_000_000 - 6_000, "from step 0 to step 6");
+    let cell = |rows: &[Value]| row(rows, "cuda-malloc")["cell"].clone();
+    let cells = [cell(&same), cell(&told[0]), cell(&told[1])];
+    assert!(cells[0] != cells[1] && cells[1] != cells[2], "other times are another cell: {cells:?}");
+}
+
+#[test]
 fn a_process_that_dies_costs_its_rows_alone() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
@@ -197,6 +219,26 @@ fn too_little_memory_is_said() {
         assert_eq!(row["status"], "out-of-memory", "{row}");
         assert_eq!(row["capacity"], 4 << 20);
     }
+}
+
+#[test]
+fn a_page_amid_a_growth_goes_back_when_memory_is_short() {
+    let folder = tempdir().expect("a folder");
+    // Pages of 20 MiB: `y` grows its range by two at once, and leaves a hole between `k` and `z` of which the page from
+    // 20 MiB on is whole. It must go for the second page of 2 MiB, which `d` needs: 62 MiB are all.
+    let small = ["b", "c", "d"].map(|id| (id, 2, 4, 1));
+    let large = [("k", 0, 8, 15), ("y", 0, 2, 30), ("z", 1, 8, 12)];
+    let mut text = "id,lower,upper,size\n".to_owned();
+    for (id, lower, upper, mebibytes) in large.into_iter().chain(small) {
+        text += &format!("{id},{lower},{upper},{}\n", mebibytes << 20);
+    }
+    write(folder.path(), "trace.csv", text);
+    let arguments = ["--allocator", "pytorch-caching/expandable", "--work", "kernels", "--capacity", "62MiB"];
+    let rows = rows(folder.path(), &arguments, 0);
+    let row = row(&rows, "pytorch-caching/expandable");
+    assert_eq!((&row["status"], &row["reason"]), (&"complete".into(), &"".into()), "{row}");
+    assert!(row["refusals"].as_u64() >= Some(1), "{row}");
+    assert_eq!(row["reserved_peak"], 62 << 20);
 }
 
 #[test]

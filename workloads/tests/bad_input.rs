@@ -173,6 +173,7 @@ fn misspelt_directives_are_noticed() {
         ("arena sram unlimited", "# arena NAME: BYTES"),
         ("areena sram: 100", "# arena NAME: BYTES"),
         ("rank_steps: yes", "# rank-steps: yes"),
+        ("step_unit: ns", "# step-unit: ns"),
     ] {
         let trace = read(format!("id,lower,upper,size\n# {comment}\na,0,2,4\n")).expect(comment);
         assert_eq!(trace.instance, read(rows("a,0,2,4\n")).expect("plain").instance, "{comment}");
@@ -261,6 +262,26 @@ fn nanoseconds_are_ranked_and_kept() {
     let asked = ReadOptions::default().with_rank_steps(true);
     let ranked = read_trace("t.csv", rows("a,5,9,4\n").as_bytes(), &asked).expect("valid");
     assert_eq!(ranked.instance.horizon(), Step::new(1));
+}
+
+#[test]
+fn steps_are_times_where_the_file_says_so() {
+    let of = |head: &str| read(format!("{head}{}", rows("a,5,9,4\n"))).map(|trace| trace.step_nanoseconds());
+    assert_eq!([of(""), of("# rank-steps: yes\n")], [Ok(None), Ok(None)]);
+    let units = ["ns", "us", "ms", "s"].map(|unit| of(&format!("# Step-Unit: {unit}\n")));
+    assert_eq!(units, [1, 1000, 1_000_000, 1_000_000_000].map(|nanoseconds| Ok(Some(nanoseconds))));
+    refused("# step-unit: ops\n", "t.csv:1: the step unit `ops` is none of ns, us, ms, s");
+}
+
+#[test]
+fn the_unit_of_steps_is_written_where_the_steps_are() {
+    let text = format!("# rank-steps: yes\n# step-unit: ns\n{}", rows("a,5,9,4\nb,7,9,4\n"));
+    let mut trace = read(text).expect("valid");
+    let written = String::from_utf8(write_trace(&trace)).expect("text");
+    assert!(written.contains("# step-unit: ns\n") && written.contains("\nb,7,9,4\n"), "{written}");
+    trace.labels.buffers[1].original_steps = None;
+    let written = String::from_utf8(write_trace(&trace)).expect("text");
+    assert!(!written.contains("step-unit") && written.contains("\nb,1,2,4\n"), "{written}");
 }
 
 #[test]

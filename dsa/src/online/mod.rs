@@ -172,6 +172,17 @@ pub trait Backing: Send {
         Err(Refused)
     }
 
+    /// As [`reserve`](Self::reserve), of a range of which only multiples of `page` from its base will be mapped and
+    /// unmapped: the backing may take memory in pieces that large. Default: `page` means nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`reserve`](Self::reserve).
+    fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
+        let _ = page;
+        self.reserve(size)
+    }
+
     /// Puts memory under part of a reserved range; no byte of it has memory yet.
     ///
     /// # Errors
@@ -233,6 +244,10 @@ impl<B: Backing> Backing for Arc<Mutex<B>> {
         locked(self, |backing| backing.reserve(size))
     }
 
+    fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
+        locked(self, |backing| backing.reserve_pages(size, page))
+    }
+
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         locked(self, |backing| backing.map(at, size))
     }
@@ -265,6 +280,10 @@ impl<B: Backing + ?Sized> Backing for Box<B> {
 
     fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
         (**self).reserve(size)
+    }
+
+    fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
+        (**self).reserve_pages(size, page)
     }
 
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {

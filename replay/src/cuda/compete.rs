@@ -16,6 +16,9 @@
 //! short, and only contenders whose calls are the driver's own are waited for. What the kernels added up over all
 //! propagations must be what was written.
 //!
+//! *Given back.* Calls that give memory or graphs back have no answer; those of them that fail are counted. A turn in
+//! which one did is no success, also where that is at its very end.
+//!
 //! *Time.* Each phase has a limit, for contenders that take long: their rows have fewer samples.
 //!
 //! *Calls.* Without kernels as many propagations follow in which each run of requests or of frees is timed by itself;
@@ -241,10 +244,18 @@ impl<'a> Turn<'a> {
         self.refuse()?;
         let free = self.driver.memory().map_err(broken_device)?.free.get();
         if is_first && !matches!(self.strategy, Strategy::EmptyLoop) {
-            self.check(free, result)?;
+            let mut act = Act::new(self, Touch::Check(0))?;
+            let checked = self.check(&mut act, free, result);
+            act.end(checked)?;
         }
         let mut act = Act::new(self, self.protocol.work.touch())?;
-        let end = self.measure(&mut act, result);
+        let played = self.play(&mut act, free, result);
+        act.end(played)
+    }
+
+    /// The warm-up, what is timed, and what is held by then.
+    fn play(&self, act: &mut Act<'a>, free: u64, result: &mut Performance) -> Result<(), Broken> {
+        let end = self.measure(act, result);
         result.refusals += act.memory.refusals();
         let usage = act.memory.allocator.usage();
         result.device_allocations = result.device_allocations.max(usage.device_allocations);
@@ -277,9 +288,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Lets the device verify every buffer before it is freed.
-    fn check(&self, free: u64, result: &mut Performance) -> Result<(), Broken> {
+    fn check(&self, act: &mut Act<'a>, free: u64, result: &mut Performance) -> Result<(), Broken> {
         self.driver.clear_slots().map_err(broken_device)?;
-        let mut act = Act::new(self, Touch::Check(0))?;
         let end = act.play_all(free);
         let peaks = act.peaks();
         result.used_peak = peaks.used;
@@ -409,10 +419,36 @@ impl<'a> Act<'a> {
             touch,
             played: 0,
         };
-        if act.is_graph {
-            act.capture().map_err(|stop| broken(&stop, &act.memory))?;
+        let captured = if act.is_graph { act.capture() } else { Ok(()) };
+        match captured {
+            Ok(()) => Ok(act),
+            Err(stop) => {
+                let broken = broken(&stop, &act.memory);
+                Err(with_lost(broken, act.give_back()))
+            }
         }
-        Ok(act)
+    }
+
+    /// Ends the turn. What is not given back then is no success either, or stands behind why there was none.
+    fn end(mut self, played: Result<(), Broken>) -> Result<(), Broken> {
+        match (played, self.give_back()) {
+            (played, None) => played,
+            (Ok(()), Some(lost)) => Err((End::Failed, lost)),
+            (Err(broken), lost) => Err(with_lost(broken, lost)),
+        }
+    }
+
+    /// Gives all back; what of it failed.
+    fn give_back(&mut self) -> Option<String> {
+        // What went wrong before was told by now.
+        drop(self.memory.take_fault());
+        // What was launched may still use the memory.
+        self.memory.note(self.driver.synchronise());
+        let dropped = self.drop_graph();
+        self.memory.note(dropped);
+        self.memory.give_back();
+        let fault = self.memory.take_fault()?;
+        Some(format!("not all was given back at the end: {fault}"))
     }
 
     fn capture(&mut self) -> Result<(), Stop> {
@@ -567,9 +603,16 @@ impl<'a> Act<'a> {
 
 impl Drop for Act<'_> {
     fn drop(&mut self) {
-        // What was launched may still use the memory. What fails here fails because the device is lost.
-        drop(self.driver.synchronise());
-        drop(self.drop_graph());
+        // Turns end by name; here comes what a panic leaves.
+        drop(self.give_back());
+    }
+}
+
+/// Why a turn failed, and what was not given back at its end.
+fn with_lost((end, reason): Broken, lost: Option<String>) -> Broken {
+    match lost {
+        Some(lost) => (end, format!("{reason}; {lost}")),
+        None => (end, reason),
     }
 }
 

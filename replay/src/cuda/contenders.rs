@@ -169,6 +169,21 @@ impl Memory {
     pub(super) fn fault(&self) -> Option<DriverError> {
         self.book().fault()
     }
+
+    /// The same, which is forgotten.
+    pub(super) fn take_fault(&self) -> Option<DriverError> {
+        self.book().take_fault()
+    }
+
+    /// Notes how a call ended that has no answer.
+    pub(super) fn note(&self, end: Result<(), DriverError>) {
+        self.book().note(end);
+    }
+
+    /// Gives all back that it holds; what fails then is a fault as any other.
+    pub(super) fn give_back(&mut self) {
+        self.allocator = Box::new(EmptyLoop::default());
+    }
 }
 
 /// Why a contender cannot begin.
@@ -284,8 +299,7 @@ impl OnlineAllocator for Direct {
 
 impl Drop for Direct {
     fn drop(&mut self) {
-        // What fails here fails because the device is lost.
-        self.live.keys().for_each(|&at| drop(self.driver.free(Address::new(at))));
+        self.live.keys().for_each(|&at| self.book.note(self.driver.free(Address::new(at))));
     }
 }
 
@@ -353,9 +367,8 @@ impl OnlineAllocator for StreamOrdered {
 
 impl Drop for StreamOrdered {
     fn drop(&mut self) {
-        // What fails here fails because the device is lost.
-        drop(self.driver.keep_in_pool(Bytes::ZERO));
-        drop(self.driver.reset_pool());
+        self.book.note(self.driver.keep_in_pool(Bytes::ZERO));
+        self.book.note(self.driver.reset_pool());
     }
 }
 
@@ -413,6 +426,22 @@ mod tests {
         }
         assert_eq!(memory.allocator.usage().reserved_peak, Bytes::new(15 * MIB));
         drop(memory);
+        assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+    }
+
+    #[test]
+    fn what_cannot_be_given_back_is_a_fault() {
+        let driver = device();
+        let mut memory = memory(&Strategy::Malloc, &driver);
+        let blocks = [0; 3].map(|_| alloc(&mut memory, MIB).expect("room"));
+        for at in &blocks[1..] {
+            driver.free(*at).expect("behind its back");
+        }
+        assert_eq!(memory.fault(), None);
+        memory.give_back();
+        let says = memory.take_fault().map(|fault| fault.to_string()).unwrap_or_default();
+        assert!(says.starts_with("free: ") && says.contains("the first of 2 calls"), "{says}");
+        assert_eq!(memory.fault(), None, "it was told");
         assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
     }
 

@@ -1,21 +1,26 @@
 //! A real device, through cudarc, which loads the driver's library when the program runs.
 //!
 //! Raw calls of the driver's interface: the replay must decide itself what synchronises, and every call between two
-//! launches counts. All handles belong to one [`CudaDriver`], which ends them together.
+//! launches counts. All handles belong to one [`CudaDriver`], which ends them together. Each call first sees to it that
+//! the driver's context is current on the thread that calls.
 
 #![allow(unsafe_code, reason = "calls of the driver's library")]
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUgraphMem_attribute, CUmemPool_attribute, CUresult};
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
-use super::driver::{DeviceInfo, Driver, DriverError, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
+use super::binding::Binding;
+use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
+use super::growth::{Growth, grow};
 use super::kernels;
+use super::requirement::{self, version_text};
 
 /// Bytes of a page where the driver does not say.
 const PAGE: u64 = 2 << 20;
@@ -27,8 +32,11 @@ const NON_BLOCKING: u32 = 1;
 pub(super) struct CudaDriver {
     info: DeviceInfo,
     device: sys::CUdevice,
+    /// Makes the context current on a thread.
+    binding: Binding,
     /// The rest are addresses in the driver's library. They name things that the driver keeps for the context, from
     /// whatever thread they are used; kept as numbers, they may move between threads.
+    context: usize,
     stream: usize,
     events: [usize; 2],
     module: usize,
@@ -38,8 +46,16 @@ pub(super) struct CudaDriver {
     multiprocessors: u64,
     page: u64,
     graphs: Mutex<Graphs>,
-    /// The physical pieces that are mapped: address, handle.
-    pieces: Mutex<Vec<(u64, u64)>>,
+    /// What is mapped, by the first address.
+    pieces: Mutex<BTreeMap<u64, Piece>>,
+    is_closed: bool,
+}
+
+/// Memory that is mapped and unmapped as a whole.
+#[derive(Clone, Copy)]
+struct Piece {
+    bytes: usize,
+    handle: sys::CUmemGenericAllocationHandle,
 }
 
 #[derive(Default)]
@@ -52,26 +68,27 @@ struct Graphs {
 /// Whether there is a driver, and what it says of itself; no device is touched.
 pub(super) fn probe() -> Result<String, DriverError> {
     load()?;
-    let mut version = 0;
-    // SAFETY: the library is loaded and initialised; the pointer is to a local number.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
+    let version = version_text(version()?);
     let mut devices = 0;
-    // SAFETY: as above.
+    // SAFETY: the library is loaded and initialised; the pointer is to a local number.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut devices) })?;
-    let version = version_text(version);
     if devices == 0 {
         return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
     }
     Ok(format!("{devices} GPU(s), driver for CUDA {version}"))
 }
 
-/// Loads and initialises the driver's library.
+/// Loads and initialises the driver's library, if it has all that is called here.
 fn load() -> Result<(), DriverError> {
     // SAFETY: the library is the driver's own; its initialisers may run in any process.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)"));
     }
-    // SAFETY: the library is there; the flags must be 0 and are.
+    let version = if has(requirement::VERSION) { version().ok() } else { None };
+    if let Some(reason) = requirement::lacking(version, has) {
+        return Err(DriverError::unavailable(reason));
+    }
+    // SAFETY: the library is there and has the function; the flags must be 0 and are.
     let code = unsafe { sys::cuInit(0) };
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -79,8 +96,20 @@ fn load() -> Result<(), DriverError> {
     Err(DriverError::unavailable(format!("the NVIDIA driver does not start: {}", text(code))))
 }
 
-fn version_text(version: i32) -> String {
-    format!("{}.{}", version / 1000, version % 1000 / 10)
+/// Whether the library has a function: cudarc panics at the first call of one that is not there. The library is.
+fn has(function: &str) -> bool {
+    // SAFETY: the function is looked for and not called, so that its type does not matter.
+    unsafe { sys::culib().get::<unsafe extern "C" fn()>(function.as_bytes()) }.is_ok()
+}
+
+/// The latest CUDA that the driver supports.
+fn version() -> Result<i32, DriverError> {
+    let mut version = 0;
+    // SAFETY: the library is loaded and has the function; the pointer is to a local number.
+    match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
+        CUresult::CUDA_SUCCESS => Ok(version),
+        code => Err(DriverError::failed("cuDriverGetVersion", format!("error {code:?}"))),
+    }
 }
 
 /// What the driver calls an error.
@@ -138,12 +167,14 @@ impl CudaDriver {
         check("cuDevicePrimaryCtxRetain", unsafe {
             sys::cuDevicePrimaryCtxRetain(&raw mut context, device)
         })?;
-        // SAFETY: the context was just had.
-        check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })?;
+        let binding = Binding::new();
+        binding.ensure(|| set_current(context))?;
         let (module, compiled) = load_module()?;
         let mut driver = Self {
             info: describe(device, ordinal, compiled)?,
             device,
+            binding,
+            context: context as usize,
             stream: stream()?,
             events: [event()?, event()?],
             module,
@@ -155,6 +186,7 @@ impl CudaDriver {
             page: granularity(device).unwrap_or(PAGE),
             graphs: Mutex::default(),
             pieces: Mutex::default(),
+            is_closed: false,
         };
         driver.slots = driver.malloc(Bytes::new(8 * SLOTS as u64))?.get();
         driver.load_kernels()?;
@@ -177,6 +209,12 @@ impl CudaDriver {
         self.synchronise()
     }
 
+    /// Makes the context current on the thread that calls.
+    #[inline]
+    fn bind(&self) -> Result<(), DriverError> {
+        self.binding.ensure(|| set_current(self.context as sys::CUcontext))
+    }
+
     fn stream(&self) -> sys::CUstream {
         self.stream as sys::CUstream
     }
@@ -186,6 +224,7 @@ impl CudaDriver {
     }
 
     fn pool_figure(&self, attribute: CUmemPool_attribute) -> Result<u64, DriverError> {
+        self.bind()?;
         let mut value = 0_u64;
         // SAFETY: the pool is the device's own; these attributes are numbers of 64 bits.
         let code =
@@ -195,6 +234,7 @@ impl CudaDriver {
     }
 
     fn set_pool(&self, attribute: CUmemPool_attribute, mut value: u64) -> Result<(), DriverError> {
+        self.bind()?;
         // SAFETY: as above.
         let code =
             unsafe { sys::cuMemPoolSetAttribute(self.pool_handle(), attribute, (&raw mut value).cast()) };
@@ -229,6 +269,7 @@ impl CudaDriver {
         threads: u32,
         numbers: &mut [u64],
     ) -> Result<(), DriverError> {
+        self.bind()?;
         let mut parameters = [ptr::null_mut::<c_void>(); 4];
         for (parameter, number) in parameters.iter_mut().zip(numbers) {
             *parameter = ptr::from_mut(number).cast();
@@ -257,9 +298,107 @@ impl CudaDriver {
         self.slots + 8 * (u64::from(slot) % SLOTS as u64)
     }
 
-    fn graphs(&self) -> std::sync::MutexGuard<'_, Graphs> {
+    fn graphs(&self) -> MutexGuard<'_, Graphs> {
         self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn pieces(&self) -> MutexGuard<'_, BTreeMap<u64, Piece>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a new piece of memory under a range; where that fails, there is none.
+    fn map_piece(&self, at: u64, bytes: usize) -> Result<(), DriverError> {
+        let mut handle = 0;
+        let properties = properties(self.device);
+        // SAFETY: both pointers are to locals; the piece is given back below, or when it is unmapped.
+        let code = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const properties, 0) };
+        check_memory("cuMemCreate", Bytes::new(bytes as u64), code)?;
+        // SAFETY: the piece is new; the driver refuses addresses that are not reserved or have memory.
+        let mapped = check("cuMemMap", unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) });
+        if let Err(error) = mapped {
+            // SAFETY: the piece is new and mapped nowhere.
+            check("cuMemRelease", unsafe { sys::cuMemRelease(handle) })?;
+            return Err(error);
+        }
+        self.pieces().insert(at, Piece { bytes, handle });
+        Ok(())
+    }
+
+    /// Lets kernels read and write mapped memory.
+    fn allow(&self, at: u64, bytes: usize) -> Result<(), DriverError> {
+        let access = sys::CUmemAccessDesc {
+            location: location(self.device),
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the range was just mapped; the pointer is to one local description.
+        let code = unsafe { sys::cuMemSetAccess(at, bytes, &raw const access, 1) };
+        check_memory("cuMemSetAccess", Bytes::new(bytes as u64), code)
+    }
+
+    /// Takes a piece away that nothing which runs uses.
+    fn unmap_piece(&self, at: u64) -> Result<(), DriverError> {
+        let stranger = || DriverError::failed("cuMemUnmap", format!("no piece begins at {at}"));
+        let piece = self.pieces().remove(&at).ok_or_else(stranger)?;
+        // SAFETY: the range is one piece as it was mapped, and nothing that runs uses it.
+        let unmapped = check("cuMemUnmap", unsafe { sys::cuMemUnmap(at, piece.bytes) });
+        // SAFETY: the piece was made by `map_piece` and is not named any more; the driver keeps it while it is mapped.
+        unmapped.and(check("cuMemRelease", unsafe { sys::cuMemRelease(piece.handle) }))
+    }
+
+    /// Ends all handles; nothing may be called afterwards.
+    fn end(&mut self) -> Result<(), DriverError> {
+        let mut faults = Faults::default();
+        faults.note(self.bind());
+        // SAFETY: the handles are this driver's, whom nobody else uses now, and are not used afterwards.
+        unsafe {
+            faults.note(check("cuStreamSynchronize", sys::cuStreamSynchronize(self.stream())));
+            if self.slots != 0 {
+                faults.note(check("cuMemFree", sys::cuMemFree_v2(self.slots)));
+            }
+            for &(_, ready) in &self.graphs().ready {
+                let ended = sys::cuGraphExecDestroy(ready as sys::CUgraphExec);
+                faults.note(check("cuGraphExecDestroy", ended));
+            }
+            for event in self.events {
+                faults.note(check("cuEventDestroy", sys::cuEventDestroy_v2(event as sys::CUevent)));
+            }
+            faults.note(check("cuModuleUnload", sys::cuModuleUnload(self.module as sys::CUmodule)));
+            faults.note(check("cuStreamDestroy", sys::cuStreamDestroy_v2(self.stream())));
+            let released = sys::cuDevicePrimaryCtxRelease_v2(self.device);
+            faults.note(check("cuDevicePrimaryCtxRelease", released));
+        }
+        faults.end()
+    }
+}
+
+/// A range that is filled with pieces.
+struct Filling<'d> {
+    driver: &'d CudaDriver,
+    at: u64,
+    bytes: usize,
+    piece: usize,
+    /// What could not be undone.
+    faults: Faults,
+}
+
+impl Growth for Filling<'_> {
+    fn put(&mut self, at: u64) -> Result<(), DriverError> {
+        self.driver.map_piece(at, self.piece)
+    }
+
+    fn allow(&mut self) -> Result<(), DriverError> {
+        self.driver.allow(self.at, self.bytes)
+    }
+
+    fn take(&mut self, at: u64) {
+        self.faults.note(self.driver.unmap_piece(at));
+    }
+}
+
+/// Makes a context current on the thread that calls.
+fn set_current(context: sys::CUcontext) -> Result<(), DriverError> {
+    // SAFETY: the context was had from the driver, and is held until the one who binds it has ended.
+    check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })
 }
 
 fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
@@ -279,9 +418,7 @@ fn describe(device: sys::CUdevice, ordinal: u32, compiled: &str) -> Result<Devic
     check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
     // SAFETY: the driver ends the name with 0, within the array.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
-    let mut version = 0;
-    // SAFETY: the pointer is to a local number.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut version) })?;
+    let version = version()?;
     let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
@@ -393,6 +530,7 @@ impl Driver for CudaDriver {
     }
 
     fn memory(&self) -> Result<DeviceMemory, DriverError> {
+        self.bind()?;
         let (mut free, mut total) = (0_usize, 0_usize);
         // SAFETY: a context is current; the pointers are to locals.
         check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
@@ -400,6 +538,7 @@ impl Driver for CudaDriver {
     }
 
     fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
+        self.bind()?;
         let mut at = 0;
         let bytes = length(size)?;
         // SAFETY: a context is current; the pointer is to a local.
@@ -408,11 +547,13 @@ impl Driver for CudaDriver {
     }
 
     fn free(&self, at: Address) -> Result<(), DriverError> {
+        self.bind()?;
         // SAFETY: the driver refuses what is not the begin of memory that it gave; it waits for what runs.
         check("cuMemFree", unsafe { sys::cuMemFree_v2(at.get()) })
     }
 
     fn malloc_async(&self, size: Bytes) -> Result<Address, DriverError> {
+        self.bind()?;
         let mut at = 0;
         let bytes = length(size)?;
         // SAFETY: the stream is this driver's; the pointer is to a local.
@@ -422,6 +563,7 @@ impl Driver for CudaDriver {
     }
 
     fn free_async(&self, at: Address) -> Result<(), DriverError> {
+        self.bind()?;
         // SAFETY: the driver refuses what is not the begin of memory that it gave; the stream is this driver's.
         check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(at.get(), self.stream()) })
     }
@@ -448,6 +590,7 @@ impl Driver for CudaDriver {
     }
 
     fn reserve(&self, size: Bytes) -> Result<Address, DriverError> {
+        self.bind()?;
         let mut at = 0;
         let bytes = length(size)?;
         // SAFETY: the pointer is to a local; no address is asked for.
@@ -457,44 +600,27 @@ impl Driver for CudaDriver {
     }
 
     fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+        self.bind()?;
         let bytes = length(size)?;
         // SAFETY: the driver refuses what is not reserved.
         check("cuMemAddressFree", unsafe { sys::cuMemAddressFree(at.get(), bytes) })
     }
 
-    fn map(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
-        let bytes = length(size)?;
-        let mut handle = 0;
-        let properties = properties(self.device);
-        // SAFETY: both pointers are to locals; the piece is given back in `unmap`, or below.
-        let code = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const properties, 0) };
-        check_memory("cuMemCreate", size, code)?;
-        // SAFETY: the piece is new; the driver refuses addresses that are not reserved or have memory.
-        let mapped = check("cuMemMap", unsafe { sys::cuMemMap(at.get(), bytes, 0, handle, 0) });
-        if let Err(error) = mapped {
-            // SAFETY: the piece is new and mapped nowhere.
-            check("cuMemRelease", unsafe { sys::cuMemRelease(handle) })?;
-            return Err(error);
-        }
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner).push((at.get(), handle));
-        let access = sys::CUmemAccessDesc {
-            location: location(self.device),
-            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-        };
-        // SAFETY: the range was just mapped; the pointer is to one local description.
-        check("cuMemSetAccess", unsafe { sys::cuMemSetAccess(at.get(), bytes, &raw const access, 1) })
+    fn map(&self, at: Address, size: Bytes, piece: Bytes) -> Result<(), DriverError> {
+        self.bind()?;
+        let (bytes, count) = (length(size)?, size.get() / piece.get().max(1));
+        let (at, piece) = (at.get(), length(piece)?);
+        let mut filling = Filling { driver: self, at, bytes, piece, faults: Faults::default() };
+        let end = grow(&mut filling, at, piece as u64, count);
+        // Memory that is lost is worse than memory that is not to be had.
+        filling.faults.end().and(end)
     }
 
-    fn unmap(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+    fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError> {
         self.synchronise()?;
-        let bytes = length(size)?;
-        // SAFETY: all that ran is done; the driver refuses what is not one mapped range.
-        check("cuMemUnmap", unsafe { sys::cuMemUnmap(at.get(), bytes) })?;
-        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(found) = pieces.iter().position(|&(base, _)| base == at.get()) else { return Ok(()) };
-        let (_, handle) = pieces.swap_remove(found);
-        // SAFETY: the piece was made by `map` and is mapped nowhere any more.
-        check("cuMemRelease", unsafe { sys::cuMemRelease(handle) })
+        let mut faults = Faults::default();
+        pieces.iter().for_each(|at| faults.note(self.unmap_piece(at.get())));
+        faults.end()
     }
 
     fn page(&self) -> Bytes {
@@ -523,6 +649,7 @@ impl Driver for CudaDriver {
     }
 
     fn clear_slots(&self) -> Result<(), DriverError> {
+        self.bind()?;
         // SAFETY: the counters are so many bytes of this driver's memory.
         check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(self.slots, 0, 8 * SLOTS, self.stream()) })
     }
@@ -537,12 +664,14 @@ impl Driver for CudaDriver {
     }
 
     fn record(&self, mark: Mark) -> Result<(), DriverError> {
+        self.bind()?;
         let event = self.events[mark as usize] as sys::CUevent;
         // SAFETY: event and stream are this driver's.
         check("cuEventRecord", unsafe { sys::cuEventRecord(event, self.stream()) })
     }
 
     fn between_marks(&self) -> Result<Duration, DriverError> {
+        self.bind()?;
         let [begin, end] = self.events.map(|event| event as sys::CUevent);
         let mut milliseconds = 0_f32;
         // SAFETY: the events are this driver's; the pointer is to a local.
@@ -552,17 +681,20 @@ impl Driver for CudaDriver {
     }
 
     fn synchronise(&self) -> Result<(), DriverError> {
+        self.bind()?;
         // SAFETY: the stream is this driver's.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.stream()) })
     }
 
     fn begin_capture(&self) -> Result<(), DriverError> {
+        self.bind()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is this driver's.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(self.stream(), mode) })
     }
 
     fn end_capture(&self) -> Result<Graph, DriverError> {
+        self.bind()?;
         let mut graph = ptr::null_mut();
         // SAFETY: the stream is this driver's; the pointer is to a local.
         check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.stream(), &raw mut graph) })?;
@@ -581,6 +713,7 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
+        self.bind()?;
         let found =
             self.graphs().ready.iter().find(|(number, _)| *number == graph.0).map(|(_, ready)| *ready);
         let ready = found.ok_or_else(|| DriverError::failed("cuGraphLaunch", "no such graph"))?;
@@ -611,24 +744,15 @@ impl Driver for CudaDriver {
             used_peak: self.graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)?,
         })
     }
+
+    fn close(&mut self) -> Result<(), DriverError> {
+        if std::mem::replace(&mut self.is_closed, true) { Ok(()) } else { self.end() }
+    }
 }
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // What fails here fails because the context is lost, and with it all that would be given back.
-        // SAFETY: every handle is this driver's and is not used afterwards.
-        unsafe {
-            let _ = sys::cuStreamSynchronize(self.stream());
-            let _ = sys::cuMemFree_v2(self.slots);
-            for &(_, ready) in &self.graphs().ready {
-                let _ = sys::cuGraphExecDestroy(ready as sys::CUgraphExec);
-            }
-            for event in self.events {
-                let _ = sys::cuEventDestroy_v2(event as sys::CUevent);
-            }
-            let _ = sys::cuModuleUnload(self.module as sys::CUmodule);
-            let _ = sys::cuStreamDestroy_v2(self.stream());
-            let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
-        }
+        // Who wants to know what failed has closed it.
+        drop(self.close());
     }
 }

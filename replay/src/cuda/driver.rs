@@ -54,11 +54,13 @@ pub(super) trait Driver: Send + Sync {
     /// Gives addresses back; none of them has memory.
     fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError>;
 
-    /// Puts memory under one range of reserved addresses, a multiple of pages.
-    fn map(&self, at: Address, size: Bytes) -> Result<(), DriverError>;
+    /// Puts memory under one range of reserved addresses, in pieces of so many bytes, which are multiples of
+    /// [`page`](Self::page); all of it, or nothing.
+    fn map(&self, at: Address, size: Bytes, piece: Bytes) -> Result<(), DriverError>;
 
-    /// Takes the memory of one [`map`](Self::map) away: the same range.
-    fn unmap(&self, at: Address, size: Bytes) -> Result<(), DriverError>;
+    /// Takes whole pieces of [`map`](Self::map) away, after what runs is done, by their first addresses. What fails
+    /// keeps none of the others from going.
+    fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError>;
 
     /// What mapped memory is a multiple of, in bytes.
     fn page(&self) -> Bytes;
@@ -104,6 +106,9 @@ pub(super) trait Driver: Send + Sync {
 
     /// The most bytes that graphs held since [`drop_graph`](Self::drop_graph).
     fn graph_memory(&self) -> Result<PoolMemory, DriverError>;
+
+    /// Gives back all that it holds itself; says what was not taken back. Nothing can be done afterwards.
+    fn close(&mut self) -> Result<(), DriverError>;
 }
 
 /// A device and its driver.
@@ -166,6 +171,14 @@ pub enum DriverError {
         /// What was asked for.
         size: Bytes,
     },
+    /// Several calls failed of which nobody waits for the answer: those that give something back.
+    #[error("{first} (the first of {count} calls that failed)")]
+    Several {
+        /// The first.
+        first: Box<DriverError>,
+        /// How many; 2 at least.
+        count: u64,
+    },
     /// A call failed.
     #[error("{call}: {reason}")]
     Failed {
@@ -183,5 +196,53 @@ impl DriverError {
 
     pub(super) fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
+    }
+}
+
+/// Calls that failed of which nobody waits for the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Faults {
+    first: Option<DriverError>,
+    count: u64,
+}
+
+impl Faults {
+    /// Counts a call that failed.
+    pub(super) fn note(&mut self, end: Result<(), DriverError>) {
+        if let Err(error) = end {
+            self.count += 1;
+            self.first.get_or_insert(error);
+        }
+    }
+
+    /// All of them as one.
+    pub(super) fn error(&self) -> Option<DriverError> {
+        let first = self.first.clone()?;
+        Some(match self.count {
+            1 => first,
+            count => DriverError::Several { first: Box::new(first), count },
+        })
+    }
+
+    /// The same where none is a success.
+    pub(super) fn end(&self) -> Result<(), DriverError> {
+        self.error().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_several_faults_is_named_and_all_are_counted() {
+        let mut faults = Faults::default();
+        faults.note(Ok(()));
+        assert_eq!((faults.error(), faults.end()), (None, Ok(())));
+        faults.note(Err(DriverError::failed("cuMemFree", "lost")));
+        assert_eq!(faults.error(), Some(DriverError::failed("cuMemFree", "lost")));
+        faults.note(Err(DriverError::failed("cuMemUnmap", "gone")));
+        let says = faults.end().map_err(|error| error.to_string());
+        assert_eq!(says, Err("cuMemFree: lost (the first of 2 calls that failed)".to_owned()));
     }
 }

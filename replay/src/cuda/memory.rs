@@ -1,8 +1,14 @@
 //! The device's memory as a backing: each segment a call of `cudaMalloc`, ranges by the virtual memory calls.
 //!
 //! Beside it a book is kept of what is held, so that no kernel gets an address that is not the contender's. Segments
-//! are rounded up to 512 bytes, as addresses are; a piece of a range is mapped page by page, so that any part of it
-//! can be taken away.
+//! are rounded up to 512 bytes, as addresses are.
+//!
+//! What a device maps it can only unmap as a whole. Ranges are therefore filled in pieces: the least that the allocator
+//! will ever take away, which it says when it reserves the range. `pytorch-caching/expandable` grows by pages of 2 or
+//! 20 MiB, often several at once, but when memory is short it gives back whatever single pages lie free amid what is
+//! in use: one piece for a growth of several pages could not go then. So a growth of one page is one piece, one of n
+//! pages n pieces that are made accessible by one call, as the original does it. The allocators of one region cut their
+//! memory anywhere, and have the device's own pages for pieces. Whatever is given back together is waited for once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
 
-use super::driver::{Driver, DriverError};
+use super::driver::{Driver, DriverError, Faults};
 use crate::ranges::Ranges;
 
 /// Segments are multiples of it, in bytes.
@@ -20,8 +26,16 @@ const UNIT: u64 = 512;
 pub(super) struct Segments {
     driver: Arc<dyn Driver>,
     book: Arc<Book>,
-    /// First address and end of reserved ranges.
-    reserved: BTreeMap<u64, u64>,
+    /// Reserved ranges by their first addresses.
+    reserved: BTreeMap<u64, Reserved>,
+}
+
+/// Addresses that may be mapped.
+#[derive(Clone, Copy)]
+struct Reserved {
+    end: u64,
+    /// Bytes that are mapped and unmapped as a whole.
+    piece: u64,
 }
 
 /// What a contender holds of the device.
@@ -35,14 +49,14 @@ pub(super) struct Book {
 struct Held {
     /// First address and end of segments.
     segments: BTreeMap<u64, u64>,
-    /// The same of pages that are mapped.
-    pages: BTreeMap<u64, u64>,
-    /// What pages that touch are together.
-    pieces: Ranges,
+    /// The same of pieces that are mapped.
+    pieces: BTreeMap<u64, u64>,
+    /// What pieces that touch are together.
+    joined: Ranges,
     /// How often the device had no room.
     refusals: u64,
-    /// The first thing that went wrong otherwise.
-    fault: Option<DriverError>,
+    /// What went wrong otherwise.
+    faults: Faults,
 }
 
 impl Book {
@@ -57,15 +71,28 @@ impl Book {
         if let Some((&start, &end)) = segment {
             return (start, end);
         }
-        held.pieces.around(at).unwrap_or((at, at))
+        held.joined.around(at).unwrap_or((at, at))
     }
 
-    /// Takes a page out; gives its end.
-    fn forget_page(&self, at: u64) -> Option<u64> {
+    /// Takes all pieces out that lie within a range, and gives their first addresses. One that lies there only in
+    /// part stays: it goes as a whole or not at all.
+    fn forget_pieces(&self, at: u64, end: u64) -> Vec<Address> {
         let mut held = self.held();
-        let end = held.pages.remove(&at)?;
-        held.pieces.take(at, end);
-        Some(end)
+        let within = held.pieces.range(at..end).filter(|&(_, &stop)| stop <= end);
+        let gone: Vec<(u64, u64)> = within.map(|(&start, &stop)| (start, stop)).collect();
+        for &(start, stop) in &gone {
+            held.pieces.remove(&start);
+            held.joined.take(start, stop);
+        }
+        gone.into_iter().map(|(start, _)| Address::new(start)).collect()
+    }
+
+    /// Takes pieces of so many bytes in, from `at` to `end`.
+    fn note_pieces(&self, at: u64, end: u64, piece: u64) {
+        let mut held = self.held();
+        let starts = (0..(end - at) / piece).map(|index| at + index * piece);
+        held.pieces.extend(starts.map(|start| (start, start + piece)));
+        held.joined.add(at, end);
     }
 
     /// How often memory went back: what was held is so while this does not change.
@@ -80,7 +107,12 @@ impl Book {
 
     /// What else went wrong.
     pub(super) fn fault(&self) -> Option<DriverError> {
-        self.held().fault.clone()
+        self.held().faults.error()
+    }
+
+    /// The same, which is forgotten.
+    pub(super) fn take_fault(&self) -> Option<DriverError> {
+        std::mem::take(&mut self.held().faults).error()
     }
 
     /// Notes why a call failed.
@@ -88,12 +120,13 @@ impl Book {
         let mut held = self.held();
         match error {
             DriverError::OutOfMemory { .. } => held.refusals += 1,
-            other => held.fault = held.fault.take().or(Some(other)),
+            other => held.faults.note(Err(other)),
         }
         Refused
     }
 
-    fn note(&self, end: Result<(), DriverError>) {
+    /// Notes how a call ended that has no answer.
+    pub(super) fn note(&self, end: Result<(), DriverError>) {
         if let Err(error) = end {
             self.refuse(error);
         }
@@ -109,21 +142,6 @@ impl Segments {
     /// Says what is held.
     pub(super) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book)
-    }
-
-    fn map_page(&self, at: u64, page: u64) -> Result<(), Refused> {
-        let mapped = self.driver.map(Address::new(at), Bytes::new(page));
-        mapped.map_err(|error| self.book.refuse(error))?;
-        let mut held = self.book.held();
-        held.pages.insert(at, at + page);
-        held.pieces.add(at, at + page);
-        Ok(())
-    }
-
-    fn unmap_page(&self, at: u64) {
-        let Some(end) = self.book.forget_page(at) else { return };
-        self.book.releases.fetch_add(1, Ordering::Relaxed);
-        self.book.note(self.driver.unmap(Address::new(at), Bytes::new(end - at)));
     }
 }
 
@@ -145,36 +163,40 @@ impl Backing for Segments {
     }
 
     fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
-        let rounded = size.get().checked_next_multiple_of(self.page().get()).ok_or(Refused)?;
+        self.reserve_pages(size, self.page())
+    }
+
+    fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
+        let granule = self.page().get();
+        // Of an allocator that wants other pages, what does not fit is refused when it is mapped.
+        let is_whole = page > Bytes::ZERO && page.get().is_multiple_of(granule);
+        let piece = if is_whole { page.get() } else { granule };
+        let rounded = size.get().checked_next_multiple_of(piece).ok_or(Refused)?;
         let at = self.driver.reserve(Bytes::new(rounded)).map_err(|error| self.book.refuse(error))?;
-        self.reserved.insert(at.get(), at.get() + rounded);
+        self.reserved.insert(at.get(), Reserved { end: at.get() + rounded, piece });
         Ok(at)
     }
 
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
-        let page = self.page().get();
-        let end = at.get().checked_add(size.get()).ok_or(Refused)?;
-        let range = self.reserved.range(..=at.get()).next_back();
-        let fits = range.is_some_and(|(start, &stop)| end <= stop && (at.get() - start).is_multiple_of(page));
-        let is_bare = self.book.held().pages.range(at.get()..end).next().is_none();
-        if !fits || !is_bare || !size.get().is_multiple_of(page) {
+        let end = at.get().checked_add(size.get()).filter(|&end| end > at.get()).ok_or(Refused)?;
+        let (start, range) = self.reserved.range(..=at.get()).next_back().ok_or(Refused)?;
+        let piece = range.piece;
+        let is_whole = (at.get() - start).is_multiple_of(piece) && size.get().is_multiple_of(piece);
+        if end > range.end || !is_whole || !self.book.held().joined.is_bare(at.get(), end) {
             return Err(Refused);
         }
-        let mut next = at.get();
-        while next < end {
-            if self.map_page(next, page).is_err() {
-                self.unmap(at, Bytes::new(next - at.get()));
-                return Err(Refused);
-            }
-            next += page;
-        }
+        self.driver.map(at, size, Bytes::new(piece)).map_err(|error| self.book.refuse(error))?;
+        self.book.note_pieces(at.get(), end, piece);
         Ok(())
     }
 
     fn unmap(&mut self, at: Address, size: Bytes) {
         let Some(end) = at.get().checked_add(size.get()) else { return };
-        let pages: Vec<u64> = self.book.held().pages.range(at.get()..end).map(|(&page, _)| page).collect();
-        pages.into_iter().for_each(|page| self.unmap_page(page));
+        let gone = self.book.forget_pieces(at.get(), end);
+        if !gone.is_empty() {
+            self.book.releases.fetch_add(1, Ordering::Relaxed);
+            self.book.note(self.driver.unmap(&gone));
+        }
     }
 
     fn page(&self) -> Bytes {
@@ -190,7 +212,7 @@ impl Drop for Segments {
     fn drop(&mut self) {
         let segments: Vec<u64> = self.book.held().segments.keys().copied().collect();
         segments.into_iter().for_each(|base| self.release(Address::new(base)));
-        for (start, end) in std::mem::take(&mut self.reserved) {
+        for (start, Reserved { end, .. }) in std::mem::take(&mut self.reserved) {
             self.unmap(Address::new(start), Bytes::new(end - start));
             self.book.note(self.driver.unreserve(Address::new(start), Bytes::new(end - start)));
         }
@@ -232,6 +254,50 @@ mod tests {
         segments.acquire(Bytes::new(5)).expect("room");
         drop(segments);
         assert_eq!((free(&driver), book.fault()), (64 << 20, None));
+    }
+
+    #[test]
+    fn a_growth_has_pieces_of_the_allocators_pages_and_a_release_waits_once() {
+        let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 << 20)));
+        let mut segments = Segments::new(Arc::clone(&driver) as Arc<dyn Driver>);
+        let book = segments.book();
+        let page = Bytes::new(5 * PAGE);
+        let base = segments.reserve_pages(Bytes::new(50 << 20), page).expect("addresses").get();
+        let at = |pages: u64| Address::new(base + pages * PAGE);
+        for (from, pages) in [(0, 4), (1, 5), (5, 6), (0, 0), (0, 30)] {
+            assert_eq!(segments.map(at(from), Bytes::new(pages * PAGE)), Err(Refused), "{from} {pages}");
+        }
+        segments.map(at(0), Bytes::new(15 * PAGE)).expect("room");
+        assert_eq!(driver.pieces(), [0, 5, 10].map(|page| (base + page * PAGE, 5 * PAGE)));
+        // Only the middle piece lies there as a whole.
+        let before = driver.waits();
+        segments.unmap(at(4), Bytes::new(7 * PAGE));
+        assert_eq!(book.around(base), (base, base + 5 * PAGE));
+        assert_eq!(book.around(base + 10 * PAGE), (base + 10 * PAGE, base + 15 * PAGE));
+        assert_eq!((driver.pieces().len(), driver.waits() - before), (2, 1));
+        segments.map(at(5), Bytes::new(5 * PAGE)).expect("the hole is filled again");
+        let (before, releases) = (driver.waits(), book.releases());
+        segments.unmap(at(0), Bytes::new(15 * PAGE));
+        assert_eq!((driver.pieces().len(), driver.waits() - before), (0, 1), "all of it at once");
+        assert_eq!(book.releases() - releases, 1);
+        segments.unmap(at(0), Bytes::new(15 * PAGE));
+        assert_eq!(driver.waits() - before, 1, "nothing is there");
+        drop(segments);
+        assert_eq!((driver.memory().expect("no fault").free.get(), book.fault()), (64 << 20, None));
+    }
+
+    #[test]
+    fn what_fails_when_all_is_given_back_is_counted() {
+        let (driver, mut segments) = device(16 << 20);
+        let book = segments.book();
+        let held = [1, 2, 3].map(|_| segments.acquire(Bytes::new(PAGE)).expect("room"));
+        for at in &held[..2] {
+            driver.free(*at).expect("behind the back of the segments");
+        }
+        drop(segments);
+        let says = book.fault().map(|fault| fault.to_string()).unwrap_or_default();
+        assert!(says.starts_with("free: ") && says.ends_with("(the first of 2 calls that failed)"), "{says}");
+        assert!(book.take_fault().is_some() && book.take_fault().is_none());
     }
 
     #[test]

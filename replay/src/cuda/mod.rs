@@ -10,15 +10,20 @@
 //! read every byte of every buffer, so that a contender which hands live memory out is found on the device itself.
 //! A [`Device`] stands for a GPU or for a simulated device; figures of the latter are no measurements.
 
+#[cfg(any(feature = "cuda", test))]
+mod binding;
 mod compete;
 mod contenders;
 #[cfg(feature = "cuda")]
 mod device;
 mod driver;
+mod growth;
 mod kernels;
 mod memory;
 mod pattern;
 mod player;
+#[cfg(any(feature = "cuda", test))]
+mod requirement;
 mod shuffled;
 mod simulated;
 
@@ -35,7 +40,7 @@ pub use driver::{DeviceInfo, DriverError};
 pub use player::Score;
 pub use shuffled::shuffled;
 
-/// A device that is open: a GPU, or what stands for one.
+/// A device that is open: a GPU, or what stands for one. It may be used from any thread; a graph is captured by one.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -45,8 +50,9 @@ pub use shuffled::shuffled;
 /// assert!(device.info().is_simulated);
 /// let ballast = device.leave(Bytes::new(3 << 20))?;
 /// assert_eq!(device.memory()?.free, Bytes::new(2 << 20));
-/// drop(ballast);
+/// ballast.give_back()?;
 /// assert_eq!(device.memory()?.free, Bytes::new(1 << 30));
+/// device.close()?;
 /// # Ok::<(), planlab_replay::cuda::DriverError>(())
 /// ```
 #[derive(Clone)]
@@ -125,6 +131,18 @@ impl Device {
         Ok(Ballast { driver: Arc::clone(&self.0), at })
     }
 
+    /// Gives back what it holds itself: stream, events, kernels. Without this call that happens when the last use of it
+    /// is dropped, and nobody learns what failed.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError`] where it is still in use elsewhere, and is then left as it is; where a call fails, and of a
+    /// simulated device where memory was not given back.
+    pub fn close(mut self) -> Result<(), DriverError> {
+        let in_use = || DriverError::failed("close", "the device is still in use");
+        Arc::get_mut(&mut self.0).ok_or_else(in_use)?.close()
+    }
+
     fn driver(&self) -> &Arc<dyn Driver> {
         &self.0
     }
@@ -139,7 +157,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// Memory that nobody else gets until it is dropped.
+/// Memory that nobody else gets until it is given back, or dropped.
 pub struct Ballast {
     driver: Arc<dyn Driver>,
     at: Address,
@@ -151,11 +169,63 @@ impl fmt::Debug for Ballast {
     }
 }
 
+impl Ballast {
+    /// Gives it back.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError::Failed`] where the device does not take it.
+    pub fn give_back(mut self) -> Result<(), DriverError> {
+        self.release()
+    }
+
+    fn release(&mut self) -> Result<(), DriverError> {
+        match std::mem::replace(&mut self.at, Address::NULL) {
+            Address::NULL => Ok(()),
+            at => self.driver.free(at),
+        }
+    }
+}
+
 impl Drop for Ballast {
     fn drop(&mut self) {
-        if self.at != Address::NULL {
-            // What fails here fails because the device is lost.
-            drop(self.driver.free(self.at));
-        }
+        // Who wants to know gives it back by name.
+        drop(self.release());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_closed_by_its_last_user() {
+        let device = Device::simulated(Bytes::new(8 << 20));
+        let other = device.clone();
+        assert!(device.close().is_err(), "in use");
+        let ballast = other.leave(Bytes::new(2 << 20)).expect("room");
+        assert_eq!(ballast.give_back(), Ok(()));
+        assert_eq!(other.close(), Ok(()));
+    }
+
+    #[test]
+    fn a_ballast_that_is_gone_already_is_told() {
+        let device = Device::simulated(Bytes::new(8 << 20));
+        let ballast = device.leave(Bytes::new(2 << 20)).expect("room");
+        device.driver().free(ballast.at).expect("behind its back");
+        assert!(ballast.give_back().is_err());
+        assert_eq!(device.close(), Ok(()));
+    }
+
+    #[test]
+    fn a_device_is_used_from_other_threads() {
+        let device = Device::simulated(Bytes::new(8 << 20));
+        let ballast = std::thread::scope(|scope| {
+            let taken = scope.spawn(|| device.leave(Bytes::new(4 << 20)));
+            taken.join().expect("no panic").expect("room")
+        });
+        assert_eq!(device.memory().map(|memory| memory.free), Ok(Bytes::new(4 << 20)));
+        let given = std::thread::spawn(move || ballast.give_back()).join().expect("no panic");
+        assert_eq!((given, device.close()), (Ok(()), Ok(())));
     }
 }

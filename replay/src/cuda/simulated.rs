@@ -4,7 +4,7 @@
 //! device finds: what is launched waits in a queue until something waits for it, so that memory which was given away
 //! too early is overwritten before it is read. Its capacity is a limit, in granules of 2 MiB. Its pool takes
 //! segments of 32 MiB, answers by best fit, and gives idle segments back at a synchronisation, down to the threshold.
-//! An access outside memory makes every later call fail, as on a device.
+//! What is mapped is unmapped in the same pieces. An access outside memory makes every later call fail, as on a device.
 //!
 //! Its clock counts what kernels would take at a fixed bandwidth. That is no measurement: it lets the tests see that
 //! times arrive where they should, and no more.
@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
-use super::driver::{DeviceInfo, Driver, DriverError, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
+use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark, PoolMemory, SLOTS, WORD};
+use super::growth::{Growth, grow};
 use super::pattern;
 
 /// Memory is had in multiples of it, in bytes.
@@ -43,6 +44,9 @@ const BANDWIDTH: u64 = 1000;
 pub(super) struct SimulatedDriver {
     info: DeviceInfo,
     state: Mutex<State>,
+    /// How often all that waited was done.
+    #[cfg(test)]
+    waits: std::sync::atomic::AtomicU64,
 }
 
 struct State {
@@ -326,7 +330,12 @@ impl SimulatedDriver {
         };
         let name = format!("simulated device of {capacity} bytes, no GPU");
         let info = DeviceInfo { key: "simulated-cuda".to_owned(), name, is_simulated: true };
-        Self { info, state: Mutex::new(state) }
+        Self {
+            info,
+            state: Mutex::new(state),
+            #[cfg(test)]
+            waits: std::sync::atomic::AtomicU64::default(),
+        }
     }
 
     /// The state, if nothing went wrong so far.
@@ -342,8 +351,26 @@ impl SimulatedDriver {
         if state.capture.is_some() {
             return Err(DriverError::failed(call, "not while a graph is captured"));
         }
+        #[cfg(test)]
+        self.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         state.drain()?;
         Ok(state)
+    }
+
+    /// How often all that waited was done.
+    #[cfg(test)]
+    pub(super) fn waits(&self) -> u64 {
+        self.waits.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// First addresses and bytes of what is mapped.
+    #[cfg(test)]
+    pub(super) fn pieces(&self) -> Vec<(u64, u64)> {
+        let state = self.state().expect("no fault");
+        let Memory { blocks, reserved, .. } = &state.memory;
+        let is_reserved = |at: u64| reserved.range(..=at).next_back().is_some_and(|(_, &end)| at < end);
+        let mapped = blocks.iter().filter(|(at, _)| is_reserved(**at));
+        mapped.map(|(&at, words)| (at, words.len() as u64 * WORD)).collect()
     }
 }
 
@@ -428,26 +455,34 @@ impl Driver for SimulatedDriver {
         Ok(())
     }
 
-    fn map(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+    fn map(&self, at: Address, size: Bytes, piece: Bytes) -> Result<(), DriverError> {
         let mut state = self.state()?;
-        let (base, end) = (at.get(), at.get() + size.get());
+        let (base, end, piece) = (at.get(), at.get() + size.get(), piece.get());
         let range = state.memory.reserved.range(..=base).next_back();
         let is_reserved = range.is_some_and(|(_, &stop)| end <= stop);
         let before = state.memory.blocks.range(..end).next_back();
         let is_bare = before.is_none_or(|(start, words)| start + words.len() as u64 * WORD <= base);
-        if !is_reserved || !is_bare || !base.is_multiple_of(GRANULE) || !size.get().is_multiple_of(GRANULE) {
+        let is_whole = piece > 0 && piece.is_multiple_of(GRANULE) && size.get().is_multiple_of(piece);
+        if !is_reserved || !is_bare || !base.is_multiple_of(GRANULE) || !is_whole {
             return Err(DriverError::failed("map", format!("{at} cannot be mapped")));
         }
-        state.memory.take(base, size.get())
+        let count = size.get() / piece;
+        grow(&mut Pieces { memory: &mut state.memory, bytes: piece }, base, piece, count)
     }
 
-    fn unmap(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
+    fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError> {
         let mut state = self.settled("unmap")?;
-        let words = state.memory.blocks.get(&at.get()).map_or(0, Vec::len) as u64;
-        if words * WORD != size.get() {
-            return Err(DriverError::failed("unmap", format!("{at} was not mapped so")));
+        let mut faults = Faults::default();
+        for at in pieces {
+            let range = state.memory.reserved.range(..=at.get()).next_back();
+            let end = if range.is_some_and(|(_, &stop)| at.get() < stop) {
+                state.memory.release(at.get(), "unmap")
+            } else {
+                Err(DriverError::failed("unmap", format!("{at} is not reserved")))
+            };
+            faults.note(end);
         }
-        state.memory.release(at.get(), "unmap")
+        faults.end()
     }
 
     fn page(&self) -> Bytes {
@@ -531,6 +566,34 @@ impl Driver for SimulatedDriver {
         let (reserved, used) = state.count_graphs();
         let (reserved_peak, used_peak) = state.graph_peak;
         Ok(PoolMemory { reserved, reserved_peak, used, used_peak })
+    }
+
+    fn close(&mut self) -> Result<(), DriverError> {
+        match self.settled("close")?.memory.held {
+            0 => Ok(()),
+            held => Err(DriverError::failed("close", format!("{held} bytes were not given back"))),
+        }
+    }
+}
+
+/// Puts memory under pieces of a range.
+struct Pieces<'m> {
+    memory: &'m mut Memory,
+    bytes: u64,
+}
+
+impl Growth for Pieces<'_> {
+    fn put(&mut self, at: u64) -> Result<(), DriverError> {
+        self.memory.take(at, self.bytes)
+    }
+
+    fn allow(&mut self) -> Result<(), DriverError> {
+        Ok(())
+    }
+
+    fn take(&mut self, at: u64) {
+        // It was put there just now.
+        drop(self.memory.release(at, "map"));
     }
 }
 

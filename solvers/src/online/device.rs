@@ -33,6 +33,11 @@ impl Device {
         Ok(self.backing.reserve(Bytes::new(size))?.get())
     }
 
+    /// The same, of which only multiples of `page` from the first are mapped and unmapped.
+    pub(super) fn reserve_pages(&mut self, size: u64, page: u64) -> Result<u64, Refused> {
+        Ok(self.backing.reserve_pages(Bytes::new(size), Bytes::new(page))?.get())
+    }
+
     pub(super) fn map(&mut self, at: u64, size: u64) -> Result<(), Refused> {
         self.backing.map(Address::new(at), Bytes::new(size))?;
         self.took(size);

@@ -140,7 +140,7 @@ impl PytorchExpandable {
             total.saturating_add(total / 8)
         });
         let size = usual.max(rounded).checked_next_multiple_of(page(pool)).ok_or(Refused)?;
-        let base = self.heap.device.reserve(size)?;
+        let base = self.heap.device.reserve_pages(size, page(pool))?;
         let id = self.heap.adopt(base, size, pool, State::Unmapped);
         self.unmapped.insert((pool, base), id);
         self.ranges.insert((pool, base));
@@ -265,6 +265,8 @@ impl OnlineAllocator for PytorchExpandable {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use planlab_dsa::Simulated;
 
     use super::*;
@@ -311,5 +313,65 @@ mod tests {
         assert_eq!(alloc(&mut pool, 8 * MIB), hole);
         pool.free(wall).expect("live");
         assert_eq!(reserved(&pool), 40);
+    }
+
+    /// Maps and unmaps only what its caller promised: whole pages from the base of the range on.
+    struct Strict {
+        memory: Simulated,
+        /// Base and page of each range.
+        ranges: BTreeMap<u64, u64>,
+        /// Pages of what was mapped, and of what was unmapped.
+        seen: Arc<Mutex<[Vec<u64>; 2]>>,
+    }
+
+    impl Strict {
+        fn pages(&self, at: Address, size: Bytes) -> u64 {
+            let (base, page) = self.ranges.range(..=at.get()).next_back().expect("a range");
+            let is_whole = |bytes: u64| bytes.is_multiple_of(*page);
+            assert!(is_whole(at.get() - base) && is_whole(size.get()), "{at} {size}");
+            size.get() / page
+        }
+    }
+
+    impl Backing for Strict {
+        fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
+            self.memory.acquire(size)
+        }
+
+        fn release(&mut self, base: Address) {
+            self.memory.release(base);
+        }
+
+        fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
+            let base = self.memory.reserve(size)?;
+            self.ranges.insert(base.get(), page.get());
+            Ok(base)
+        }
+
+        fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
+            self.memory.map(at, size)?;
+            let pages = self.pages(at, size);
+            self.seen.lock().expect("nobody panics")[0].push(pages);
+            Ok(())
+        }
+
+        fn unmap(&mut self, at: Address, size: Bytes) {
+            let pages = self.pages(at, size);
+            self.seen.lock().expect("nobody panics")[1].push(pages);
+            self.memory.unmap(at, size);
+        }
+    }
+
+    #[test]
+    fn a_backing_is_told_the_pages_and_may_take_memory_by_them() {
+        let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
+        let strict = Strict { memory: Simulated::new(), ranges: BTreeMap::new(), seen: Arc::clone(&seen) };
+        let mut pool = PytorchExpandable::new(Box::new(strict));
+        alloc(&mut pool, 1);
+        let blocks = [10, 60, 10].map(|size| alloc(&mut pool, size * MIB));
+        pool.free(blocks[1]).expect("live");
+        pool.release_cached();
+        // [20, 80) MiB were mapped at once; of it the pages [20, 60) go.
+        assert_eq!(*seen.lock().expect("nobody panics"), [vec![1, 1, 3], vec![2]]);
     }
 }

@@ -9,13 +9,24 @@ pub(super) const ALIGNMENT_KEY: &str = "alignment";
 pub(super) const ARENA_KEY: &str = "arena";
 /// Metadata that asks for ranked steps.
 pub(super) const RANK_KEY: &str = "rank-steps";
+/// Metadata that says that steps are times, and of which unit.
+pub(super) const UNIT_KEY: &str = "step-unit";
+
+/// Units of steps, and their nanoseconds.
+const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
 /// Each directive with how it is written.
-const DIRECTIVES: [(&str, &str); 3] = [
+const DIRECTIVES: [(&str, &str); 4] = [
     (ALIGNMENT_KEY, "# alignment: BYTES"),
     (ARENA_KEY, "# arena NAME: BYTES"),
     (RANK_KEY, "# rank-steps: yes"),
+    (UNIT_KEY, "# step-unit: ns"),
 ];
+
+/// Nanoseconds of a step in such a unit.
+pub(super) fn nanoseconds(unit: &str) -> Option<u64> {
+    UNITS.into_iter().find(|(name, _)| *name == unit).map(|(_, nanoseconds)| nanoseconds)
+}
 
 /// The directive that a metadata key is, in capitals or not; an arena's key has its name as well.
 pub(super) fn of(key: &str) -> Option<&'static str> {

@@ -8,7 +8,7 @@ use planlab_dsa::{
 };
 use rustc_hash::FxHashMap;
 
-use super::directive::{self, ALIGNMENT_KEY, ARENA_KEY, RANK_KEY};
+use super::directive::{self, ALIGNMENT_KEY, ARENA_KEY, RANK_KEY, UNIT_KEY};
 use super::error::excerpt;
 use super::{FormatError, ReadOptions, Trace, text};
 
@@ -111,6 +111,9 @@ impl<'f> Draft<'f> {
                 let bytes = text::whole("the alignment", value)?;
                 self.default_align = Some(Alignment::new(bytes).ok_or("the alignment is 0")?);
                 self.metadata.push((ALIGNMENT_KEY.to_owned(), value.to_owned()));
+            }
+            Some(UNIT_KEY) if directive::nanoseconds(value).is_none() => {
+                return Err(format!("the step unit `{}` is none of ns, us, ms, s", excerpt(value)));
             }
             Some(known) => self.metadata.push((known.to_owned(), value.to_owned())),
             None => {

@@ -3,8 +3,8 @@
 //! `#` lines carry `key: value` metadata; then a header, then a row for each buffer, or for each event
 //! where the header has a column `event` (see `events`). `# alignment: N` aligns every buffer that has no
 //! `alignment` of its own and rounds all sizes up; `# arena NAME: capacity` declares an arena;
-//! `# rank-steps: yes` ranks the steps. Capitals do not matter in these three words; a line that looks like
-//! one of them misspelt is a notice.
+//! `# rank-steps: yes` ranks the steps; `# step-unit: ns` (or `us`, `ms`, `s`) says that they are times. Capitals do
+//! not matter in these four words; a line that looks like one of them misspelt is a notice.
 
 use std::borrow::Cow;
 

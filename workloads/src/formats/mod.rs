@@ -64,6 +64,21 @@ impl Trace {
         self.labels.metadata.insert(0, ("workload".to_owned(), key.to_owned()));
     }
 
+    /// Nanoseconds of a step as the file has it, where the file says that steps are times (`# step-unit: us`).
+    ///
+    /// ```
+    /// use planlab_workloads::formats::{read_trace, ReadOptions};
+    ///
+    /// let text = "# step-unit: us\nid,lower,upper,size\na,0,7,64\n";
+    /// let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default())?;
+    /// assert_eq!(trace.step_nanoseconds(), Some(1000));
+    /// # Ok::<(), planlab_workloads::FormatError>(())
+    /// ```
+    #[must_use]
+    pub fn step_nanoseconds(&self) -> Option<u64> {
+        directive::nanoseconds(self.labels.meta(directive::UNIT_KEY)?)
+    }
+
     /// The optimal height in bytes, where the workload was built around one (metadata `optimum`).
     #[must_use]
     pub fn optimum(&self) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use planlab_dsa::{Alignment, Arena, Buffer, BufferId, Plan};
 use rustc_hash::FxHashMap;
 
-use super::directive::{ALIGNMENT_KEY, RANK_KEY};
+use super::directive::{ALIGNMENT_KEY, RANK_KEY, UNIT_KEY};
 use super::draft::{PLAN_MARK, escape};
 use super::{ExportError, Trace};
 
@@ -216,6 +216,8 @@ impl<'t> Writer<'t> {
             let kept = match key.as_str() {
                 ALIGNMENT_KEY => self.rounds_to.is_some(),
                 RANK_KEY => self.steps.is_some(),
+                // Ranks are no times.
+                UNIT_KEY => self.steps.is_some() || !self.is_ranked(),
                 _ => true,
             };
             if kept {
@@ -230,6 +232,10 @@ impl<'t> Writer<'t> {
                 None => line(out, format_args!("# arena {name}: unlimited")),
             }
         }
+    }
+
+    fn is_ranked(&self) -> bool {
+        self.trace.labels.buffers.iter().any(|label| label.original_steps.is_some())
     }
 
     fn header(&self, out: &mut String, plan: bool) {

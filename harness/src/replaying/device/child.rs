@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{self, BufRead};
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
-use planlab_replay::cuda::{Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell};
+use planlab_replay::cuda::{
+    Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
+};
 use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
+use super::durations;
 use super::protocol::{Player, Reply, Request};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
@@ -54,7 +57,7 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
         Err(error) => return Ok(unavailable(error)),
     };
     let ballast = request.capacity.map(|bytes| device.leave(Bytes::new(bytes))).transpose();
-    let _ballast = match ballast {
+    let ballast = match ballast {
         Ok(ballast) => ballast,
         Err(error) => return Ok(unavailable(error)),
     };
@@ -72,6 +75,10 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
         }
     });
     told?;
+    let given_back = ballast.map_or(Ok(()), Ballast::give_back);
+    if let Err(error) = given_back.and(device.close()) {
+        tell(channel, &Reply::Lost { reason: error.to_string() })?;
+    }
     Ok(Reply::Done)
 }
 
@@ -102,52 +109,12 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
     }
 }
 
-/// The requests of a trace, and how long its operations take: all the same, or as it was recorded.
+/// The requests of a trace, and how long its operations take, where that is known: whoever asks for operations has
+/// looked.
 fn score(trace: &Trace, operation_ns: Option<u64>) -> Score {
     let score = Score::new(&requests(trace, None));
-    let same = operation_ns.map(|nanoseconds| vec![nanoseconds; trace.instance.len()]);
-    match same.or_else(|| recorded(trace)) {
-        Some(times) => score.with_operations(times),
-        None => score,
-    }
-}
-
-/// Nanoseconds from each request to the next, of a trace whose steps are nanoseconds.
-fn recorded(trace: &Trace) -> Option<Vec<u64>> {
-    let steps: Option<Vec<(u64, u64)>> =
-        trace.labels.buffers.iter().map(|label| label.original_steps).collect();
-    let steps = steps?;
-    let last = steps.iter().map(|&(_, end)| end).max()?;
-    let mut order: Vec<usize> = (0..steps.len()).collect();
-    order.sort_by_key(|&buffer| (steps[buffer].0, buffer));
-    let nexts = order.iter().skip(1).map(|&buffer| steps[buffer].0).chain([last]);
-    let mut times = vec![0; steps.len()];
-    for (&buffer, next) in order.iter().zip(nexts) {
-        times[buffer] = next.saturating_sub(steps[buffer].0);
-    }
-    Some(times)
-}
-
-#[cfg(test)]
-mod tests {
-    use planlab_workloads::ReadOptions;
-    use planlab_workloads::formats::read_trace;
-
-    use super::*;
-
-    #[test]
-    fn an_operation_lasts_until_the_next_request() {
-        let text = "# rank-steps: yes\nid,lower,upper,size\na,1000,9000,8\nb,4000,5000,8\nc,4000,7000,8\n";
-        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
-        assert_eq!(recorded(&trace), Some(vec![3000, 0, 5000]));
-        assert!(score(&trace, None).has_operations());
-    }
-
-    #[test]
-    fn steps_that_are_no_times_say_nothing() {
-        let text = "id,lower,upper,size\na,0,2,8\nb,1,3,8\n";
-        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
-        assert_eq!(recorded(&trace), None);
-        assert!(!score(&trace, None).has_operations() && score(&trace, Some(5)).has_operations());
+    match durations::of(trace, operation_ns) {
+        Ok(times) => score.with_operations(times),
+        Err(_) => score,
     }
 }

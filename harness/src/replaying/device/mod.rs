@@ -6,6 +6,7 @@
 
 pub(crate) mod child;
 mod contenders;
+mod durations;
 mod protocol;
 mod round;
 mod row;
@@ -73,7 +74,7 @@ pub(crate) fn run(
     let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
     let contenders = contenders::contenders(plans, args, first)?;
     let subject = Subject::of(sources, traces);
-    let settings = settings(args);
+    let settings = settings(args, sources, traces)?;
     let bar = progress(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
@@ -101,7 +102,7 @@ pub(crate) fn run(
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
-fn settings(args: &ReplayArgs) -> Settings {
+fn settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<Settings, Failure> {
     let work = match args.work {
         WorkArg::Kernels => Work::Kernels,
         WorkArg::Operations => Work::Operations,
@@ -119,7 +120,11 @@ fn settings(args: &ReplayArgs) -> Settings {
         seed: args.seed,
     };
     let operation_ns = args.operation_time.map(nanoseconds);
-    Settings { protocol, operation_ns, capacity: args.capacity }
+    let recorded = match work {
+        Work::Operations => durations::require(sources, traces, operation_ns)?,
+        Work::None | Work::Kernels => None,
+    };
+    Ok(Settings { protocol, operation_ns, recorded, capacity: args.capacity })
 }
 
 fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {

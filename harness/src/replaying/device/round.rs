@@ -51,8 +51,11 @@ impl Round<'_> {
                 return Err(Failure::usage(reason));
             }
             device = heard.device.take().unwrap_or(device);
+            let lost = heard.lost.take();
             let ended = heard.settle(talk.killed.as_ref() == Some(&Death::Timeout), || self.failed(&talk));
-            left.into_iter().zip(ended).for_each(|(index, one)| all[index] = one);
+            for (index, one) in left.into_iter().zip(ended) {
+                all[index] = one.map(|performance| with_lost(performance, lost.as_deref()));
+            }
         }
     }
 
@@ -87,6 +90,8 @@ struct Heard {
     /// Why nothing can be played.
     refusal: Option<String>,
     device: Option<DeviceInfo>,
+    /// What the device did not take back when all was over.
+    lost: Option<String>,
     /// What those came to that had a turn, by their places in the request.
     ended: Vec<Option<Performance>>,
     /// Who was in a turn.
@@ -110,6 +115,7 @@ impl Heard {
                         *one = Some(*performance);
                     }
                 }
+                Reply::Lost { reason } => heard.lost = Some(reason),
                 Reply::Done => heard.is_done = true,
             }
         }
@@ -133,6 +139,16 @@ impl Heard {
         }
         self.ended
     }
+}
+
+/// The device did not take everything back when all turns were over: that spoils no figure, and stands in the reason of
+/// every row of the process.
+fn with_lost(mut performance: Performance, lost: Option<&str>) -> Performance {
+    if let Some(lost) = lost {
+        let before = if performance.reason.is_empty() { "" } else { "; " };
+        performance.reason += &format!("{before}the device did not take all back in the end: {lost}");
+    }
+    performance
 }
 
 /// A device whose process died before it could name it.
@@ -177,6 +193,23 @@ mod tests {
         assert_eq!(ends(&[begins(1), ended(1), Reply::Done], false), [failed, complete, failed]);
         assert_eq!(ends(&[], false), [failed; 3]);
         assert_eq!(ends(&[ended(1), begins(1)], false), [None, failed, None], "not its earlier round");
+    }
+
+    #[test]
+    fn what_is_lost_in_the_end_stands_in_every_row() {
+        let lost = Reply::Lost { reason: "cuStreamDestroy: lost".to_owned() };
+        let heard = Heard::of(&answer(&[ended(0), lost, Reply::Done]), 1);
+        assert!(heard.is_done);
+        let says = "the device did not take all back in the end: cuStreamDestroy: lost";
+        let of = |end, reason: &str| {
+            let played = Performance { end, reason: reason.to_owned(), ..Performance::default() };
+            let told = with_lost(played, heard.lost.as_deref());
+            (told.end, told.reason)
+        };
+        assert_eq!(of(End::Complete, ""), (End::Complete, says.to_owned()));
+        assert_eq!(of(End::OutOfMemory, "no room"), (End::OutOfMemory, format!("no room; {says}")));
+        let complete = Performance::default();
+        assert_eq!(with_lost(complete, None).reason, "");
     }
 
     #[test]

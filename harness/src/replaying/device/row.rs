@@ -15,7 +15,10 @@ use crate::replaying::subject::Subject;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) protocol: Protocol,
+    /// Nanoseconds of every operation, if all take the same.
     pub(super) operation_ns: Option<u64>,
+    /// Digest of the times that the traces give their operations, if these are played.
+    pub(super) recorded: Option<Digest>,
     pub(super) capacity: Option<u64>,
 }
 
@@ -76,6 +79,7 @@ pub(super) fn row(
 /// Digest of what makes the row but for the repetition. A device and its driver are part of it.
 fn cell(subject: &Subject, contender: &Contender, settings: &Settings, device: &DeviceInfo) -> String {
     let plan = contender.digest().map(|digest| digest.to_string());
+    let recorded = settings.recorded.map(|digest| digest.to_string()).unwrap_or_default();
     let parts = serde_json::json!([
         "device replay 1",
         subject.instance.to_string(),
@@ -87,7 +91,7 @@ fn cell(subject: &Subject, contender: &Contender, settings: &Settings, device: &
         settings.operation_ns,
         settings.capacity,
     ]);
-    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+    Digest::of_bytes((parts.to_string() + &recorded).as_bytes()).to_string()
 }
 
 const fn status(end: End) -> ReplayStatus {

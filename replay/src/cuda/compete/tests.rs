@@ -300,6 +300,33 @@ fn what_the_driver_did_not_do_is_no_success() {
 }
 
 #[test]
+fn what_is_not_given_back_at_the_end_is_told() {
+    /// Holds two segments more, which somebody else has given back.
+    fn robbed(mut backing: Box<dyn Backing>, driver: &Arc<dyn Driver>) -> Plain {
+        for _ in 0..2 {
+            let at = backing.acquire(Bytes::new(512)).expect("room");
+            driver.free(at).expect("it is there");
+        }
+        Plain::new(backing)
+    }
+
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let driver = Arc::clone(device.driver());
+    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        Box::new(robbed(backing, &driver))
+    };
+    let lost = "not all was given back at the end: free: ";
+    let result = play_one(&device, &score(&instance(&ROWS)), Strategy::Pool(&build), Work::Kernels);
+    assert_eq!(result.end, End::Failed);
+    assert!(result.reason.starts_with(lost), "{}", result.reason);
+    assert!(result.reason.ends_with("(the first of 2 calls that failed)"), "{}", result.reason);
+    let large = instance(&[(80 * MIB, 0, 1)]);
+    let result = play_one(&device, &score(&large), Strategy::Pool(&build), Work::Kernels);
+    assert_eq!(result.end, End::OutOfMemory, "the first reason stays: {}", result.reason);
+    assert!(result.reason.contains("out of memory") && result.reason.contains(lost), "{}", result.reason);
+}
+
+#[test]
 fn no_memory_is_said_and_counted() {
     let instance = instance(&[(3 * MIB, 0, 2), (3 * MIB, 1, 3), (MIB, 2, 3)]);
     let plan = plan_of(&instance);

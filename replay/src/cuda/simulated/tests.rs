@@ -137,18 +137,44 @@ fn mapped_pages_are_one_memory() {
     let page = device.page();
     let next = Address::new(base.get() + page.get());
     for at in [base, next] {
-        device.map(at, page).expect("room");
+        device.map(at, page, page).expect("room");
     }
-    assert!(device.map(next, page).is_err(), "mapped twice");
+    assert!(device.map(next, page, page).is_err(), "mapped twice");
     let across = Address::new(next.get() - 32);
     launch(&device, fill(across, 4, 7));
     launch(&device, verify(across, 4, 7, 0));
     assert_eq!(device.slots().expect("no fault")[0], 0);
     assert!(device.unreserve(base, Bytes::new(1 << 30)).is_err(), "still mapped");
-    for at in [base, next] {
-        device.unmap(at, page).expect("mapped");
-    }
+    device.unmap(&[base, next]).expect("mapped");
     device.unreserve(base, Bytes::new(1 << 30)).expect("bare");
     launch(&device, fill(base, 1, 1));
     assert!(device.synchronise().is_err());
+}
+
+#[test]
+fn a_piece_is_mapped_and_unmapped_whole() {
+    let device = device(8);
+    let page = device.page().get();
+    let base = device.reserve(Bytes::new(1 << 30)).expect("addresses");
+    let at = |pages: u64| Address::new(base.get() + pages * page);
+    device.map(at(0), Bytes::new(2 * page), Bytes::new(2 * page)).expect("room");
+    // Two more pieces would be 12 MiB of 8: the one that could be had goes back.
+    let refused = device.map(at(2), Bytes::new(4 * page), Bytes::new(2 * page));
+    assert!(matches!(refused, Err(DriverError::OutOfMemory { .. })));
+    assert_eq!(device.pieces(), [(base.get(), 2 * page)]);
+    assert!(device.unmap(&[at(1)]).is_err(), "amid a piece");
+    assert!(device.unmap(&[at(1), at(0), at(0)]).is_err(), "what fails keeps no other from going");
+    assert!(device.pieces().is_empty());
+    let held = device.malloc(Bytes::new(1)).expect("room");
+    assert!(device.unmap(&[held]).is_err(), "it was not mapped");
+    assert_eq!(device.memory().expect("no fault").free, Bytes::new(6 * MIB));
+}
+
+#[test]
+fn what_was_not_given_back_is_told_at_the_end() {
+    let mut device = device(8);
+    assert_eq!(device.close(), Ok(()));
+    device.malloc(Bytes::new(5)).expect("room");
+    let says = device.close().map_err(|error| error.to_string());
+    assert_eq!(says, Err(format!("close: {} bytes were not given back", 2 * MIB)));
 }

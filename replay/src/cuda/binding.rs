@@ -1,0 +1,78 @@
+//! Which driver's context is current on a thread.
+//!
+//! The driver's library keeps a current context for each thread, and most calls are for that one. A [`Device`] may be
+//! used from any thread, as allocators and their backings may: every call first sees to it that the context of its
+//! own driver is current. The library is only asked where this thread called for another driver before, or for none;
+//! else that is one comparison.
+//!
+//! [`Device`]: super::Device
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::driver::DriverError;
+
+thread_local! {
+    /// The number of the binding that is in force.
+    static IN_FORCE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A driver's context, by a number that no other ever has: an address may come again for another context.
+#[derive(Debug)]
+pub(super) struct Binding(u64);
+
+impl Binding {
+    pub(super) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Makes the context current with `set`, where it is not.
+    #[inline]
+    pub(super) fn ensure(&self, set: impl FnOnce() -> Result<(), DriverError>) -> Result<(), DriverError> {
+        if IN_FORCE.get() != self.0 {
+            set()?;
+            IN_FORCE.set(self.0);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_asked_once_for_each_thread_and_change() {
+        let asked = AtomicU64::new(0);
+        let set = || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let count = || asked.load(Ordering::Relaxed);
+        let [first, second] = [Binding::new(), Binding::new()];
+        (0..3).for_each(|_| first.ensure(set).expect("set"));
+        assert_eq!(count(), 1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..3).for_each(|_| first.ensure(set).expect("set")));
+        });
+        assert_eq!(count(), 2, "a thread of its own");
+        first.ensure(set).expect("set");
+        assert_eq!(count(), 2, "what other threads do does not matter");
+        [&second, &second, &first].into_iter().for_each(|binding| binding.ensure(set).expect("set"));
+        assert_eq!(count(), 4);
+    }
+
+    #[test]
+    fn a_refusal_is_no_binding() {
+        let binding = Binding::new();
+        let refused = Err(DriverError::failed("cuCtxSetCurrent", "lost"));
+        assert_eq!(binding.ensure(|| refused.clone()), refused);
+        let mut is_asked = false;
+        let again = binding.ensure(|| {
+            is_asked = true;
+            Ok(())
+        });
+        assert_eq!((again, is_asked), (Ok(()), true));
+    }
+}
