@@ -148,6 +148,7 @@ fn sample(sample: &Sample) -> ReplaySample {
         wall_ns: sample.wall_ns,
         cpu_ns: Some(sample.cpu_ns),
         reserved: Some(sample.reserved),
+        reserved_peak: sample.reserved_peak,
         plans: sample.plans,
         planning_ns: sample.planning_ns,
         ..ReplaySample::default()

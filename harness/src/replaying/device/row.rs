@@ -117,6 +117,7 @@ fn sample(sample: &Sample, has_kernels: bool) -> ReplaySample {
         enqueue_ns: has_kernels.then(|| time(sample.enqueue)),
         device_ns: sample.device.map(time),
         reserved: Some(sample.reserved),
+        reserved_peak: sample.reserved_peak,
         plans: sample.planning.map(|(plans, _)| plans),
         planning_ns: sample.planning.map(|(_, spent)| time(spent)),
     }
