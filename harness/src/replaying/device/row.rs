@@ -34,7 +34,7 @@ pub(super) fn row(
     let has_kernels = settings.protocol.work != Work::None;
     ReplayRow {
         schema: REPLAY_SCHEMA,
-        cell: cell(subject, contender, settings, device),
+        cell: cell(subject, contender, settings, device, &provenance.host),
         repetition,
         suite: String::new(),
         workload: subject.name.clone(),
@@ -42,7 +42,7 @@ pub(super) fn row(
         until: None,
         instance: subject.instance.to_string(),
         requests: subject.requests,
-        contender: contender.key.clone(),
+        contender: contender.row_key(),
         planner: contender.planner.clone(),
         plan: contender.digest().map(|digest| digest.to_string()),
         device: device.key.clone(),
@@ -73,11 +73,18 @@ pub(super) fn row(
     }
 }
 
-/// Digest of what makes the row but for the repetition. A device and its driver are part of it.
-fn cell(subject: &Subject, contender: &Contender, settings: &Settings, device: &DeviceInfo) -> String {
+/// Digest of what makes the row but for the repetition. A device, its driver and its machine are part of it.
+fn cell(
+    subject: &Subject,
+    contender: &Contender,
+    settings: &Settings,
+    device: &DeviceInfo,
+    host: &str,
+) -> String {
     let plan = contender.digest().map(|digest| digest.to_string());
     let parts = serde_json::json!([
-        "device replay 1",
+        "device replay 2",
+        host,
         subject.instance.to_string(),
         contender.key,
         contender.planner,
