@@ -332,7 +332,7 @@ fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
         provenance: Provenance { host: host.to_owned(), cpu: "Same".to_owned(), ..Provenance::default() },
         ..row
     };
-    let pool = || row(ALEXNET, "cupy4-pool", &[1 << 20; 5]);
+    let pool = || row(ALEXNET, "cupy4-pool", &[459_276_288; 5]);
     report(
         dir.path(),
         &[
