@@ -72,7 +72,7 @@ struct Machine {
 
 impl Machine {
     fn of(row: &ReplayRow) -> Self {
-        let Provenance { host, cpu, .. } = row.provenance.clone();
+        let (cpu, host) = (row.provenance.cpu.clone(), row.provenance.host.clone());
         Self { device_name: row.device_name.clone(), cpu, host }
     }
 
@@ -346,7 +346,7 @@ impl Case {
             let of = other.row();
             let is_same_work = (&of.workload, &of.sequence, &of.instance, of.threads)
                 == (&row.workload, &row.sequence, &row.instance, row.threads);
-            is_same_work && other.place.is_beside(&self.place) && is_same_run(of, row)
+            is_same_work && other.place.is_beside(&self.place) && run_of(of) == run_of(row)
         };
         let mut loops = replays.cases.iter().filter(|case| case.row().contender == EMPTY_LOOP);
         let empty_loop = loops.find(is_own).filter(|_| row.contender != EMPTY_LOOP)?;
@@ -360,13 +360,10 @@ impl Case {
     }
 }
 
-/// Whether two rows are of one run, as far as rows tell: the same suite and the same build on the same machine.
-fn is_same_run(a: &ReplayRow, b: &ReplayRow) -> bool {
-    let of = |row: &ReplayRow| {
-        let Provenance { host, git_commit, git_dirty, rustc, flags, .. } = row.provenance.clone();
-        (row.suite.clone(), host, git_commit, git_dirty, rustc, flags)
-    };
-    of(a) == of(b)
+/// What rows of one run have in common, as far as rows tell, beside the machine: the suite and the build.
+fn run_of(row: &ReplayRow) -> (&str, &str, bool, &str, &str) {
+    let Provenance { git_commit, git_dirty, rustc, flags, .. } = &row.provenance;
+    (&row.suite, git_commit, *git_dirty, rustc, flags)
 }
 
 /// Time that a thread of a process waited for locks for one request, nanoseconds.
