@@ -197,21 +197,33 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     fn propagate<T: Toil>(&mut self) -> Result<(), Fault> {
-        let sequence = self.sequence;
-        for (kind, buffers) in sequence.runs() {
-            let mut all = buffers.iter().copied();
-            match kind {
-                Kind::Alloc => all.try_for_each(|buffer| {
-                    self.request(buffer)?;
-                    self.begin::<T>(buffer)
-                }),
-                Kind::Free => all.try_for_each(|buffer| {
-                    self.end::<T>(buffer)?;
-                    self.release(buffer)
-                }),
-            }?;
-        }
+        // A local of the loop: where it lies need not be looked up again at every call.
+        let mut addresses = mem::take(&mut self.addresses);
+        let played = self.play_runs::<T>(&mut addresses);
+        self.addresses = addresses;
         self.finish();
+        played
+    }
+
+    fn play_runs<T: Toil>(&mut self, addresses: &mut [u64]) -> Result<(), Fault> {
+        let sequence = self.sequence;
+        let sizes = sequence.sizes();
+        for (kind, buffers) in sequence.runs() {
+            match kind {
+                Kind::Alloc => {
+                    for &buffer in buffers {
+                        request(&mut self.memory, addresses, sizes, buffer)?;
+                        self.begin::<T>(buffer, addresses)?;
+                    }
+                }
+                Kind::Free => {
+                    for &buffer in buffers {
+                        self.end::<T>(buffer, addresses)?;
+                        release(&mut self.memory, addresses, buffer)?;
+                    }
+                }
+            }
+        }
         Ok(())
     }
 
@@ -232,26 +244,38 @@ impl<'s, M: Memory> Player<'s, M> {
         Ok(())
     }
 
-    fn propagate_apart<T: Toil>(&mut self, [requests, frees]: &mut [Batches; 2]) -> Result<(), Fault> {
+    fn propagate_apart<T: Toil>(&mut self, batches: &mut [Batches; 2]) -> Result<(), Fault> {
+        let mut addresses = mem::take(&mut self.addresses);
+        let played = self.play_runs_apart::<T>(batches, &mut addresses);
+        self.addresses = addresses;
+        self.finish();
+        played
+    }
+
+    fn play_runs_apart<T: Toil>(
+        &mut self,
+        [requests, frees]: &mut [Batches; 2],
+        addresses: &mut [u64],
+    ) -> Result<(), Fault> {
         let sequence = self.sequence;
+        let sizes = sequence.sizes();
         for (kind, buffers) in sequence.runs() {
             let mut all = buffers.iter().copied();
             match kind {
                 Kind::Alloc => {
                     let start = monotonic_ns();
-                    all.try_for_each(|buffer| self.request(buffer))?;
+                    all.try_for_each(|buffer| request(&mut self.memory, addresses, sizes, buffer))?;
                     requests.add(buffers.len(), monotonic_ns() - start);
-                    buffers.iter().try_for_each(|&buffer| self.begin::<T>(buffer))?;
+                    buffers.iter().try_for_each(|&buffer| self.begin::<T>(buffer, addresses))?;
                 }
                 Kind::Free => {
-                    buffers.iter().try_for_each(|&buffer| self.end::<T>(buffer))?;
+                    buffers.iter().try_for_each(|&buffer| self.end::<T>(buffer, addresses))?;
                     let start = monotonic_ns();
-                    all.try_for_each(|buffer| self.release(buffer))?;
+                    all.try_for_each(|buffer| release(&mut self.memory, addresses, buffer))?;
                     frees.add(buffers.len(), monotonic_ns() - start);
                 }
             }
         }
-        self.finish();
         Ok(())
     }
 
@@ -267,24 +291,9 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     #[inline]
-    fn request(&mut self, buffer: u32) -> Result<(), Fault> {
-        let at = buffer as usize;
-        let answer = self.memory.alloc(self.sequence.sizes()[at]);
-        self.addresses[at] = black_box(answer.map_err(|error| Fault::Alloc { buffer, error })?);
-        Ok(())
-    }
-
-    #[inline]
-    fn release(&mut self, buffer: u32) -> Result<(), Fault> {
-        let address = mem::take(&mut self.addresses[buffer as usize]);
-        // SAFETY: it came out of `addresses`, where only what this memory handed out lies, once.
-        unsafe { self.memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
-    }
-
-    #[inline]
-    fn begin<T: Toil>(&mut self, buffer: u32) -> Result<(), Fault> {
+    fn begin<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
         if T::TOUCHES {
-            let (address, size) = self.admit(buffer)?;
+            let (address, size) = self.admit(buffer, addresses[buffer as usize])?;
             // SAFETY: the block is live, and the memory backs it.
             unsafe { T::begin(address, size, self.key(buffer)) };
         }
@@ -292,9 +301,9 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     #[inline]
-    fn end<T: Toil>(&mut self, buffer: u32) -> Result<(), Fault> {
+    fn end<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
         if T::TOUCHES {
-            let (address, size) = self.admit(buffer)?;
+            let (address, size) = self.admit(buffer, addresses[buffer as usize])?;
             // SAFETY: the block is live, the memory backs it, and `begin` had it when it was handed out.
             if let Some(at) = unsafe { T::end(address, size, self.key(buffer)) } {
                 return Err(Fault::Changed { buffer, at });
@@ -305,9 +314,9 @@ impl<'s, M: Memory> Player<'s, M> {
 
     /// The block of a buffer, if it is memory. An address that was so before is, as long as nothing went back.
     #[inline]
-    fn admit(&mut self, buffer: u32) -> Result<(u64, u64), Fault> {
+    fn admit(&mut self, buffer: u32, address: u64) -> Result<(u64, u64), Fault> {
         let at = buffer as usize;
-        let (address, size) = (self.addresses[at], self.sequence.sizes()[at]);
+        let size = self.sequence.sizes()[at];
         let as_of = (address, self.memory.releases());
         if self.admitted[at] != as_of && size > 0 {
             if !self.memory.backs(address, size) {
@@ -326,6 +335,26 @@ impl<'s, M: Memory> Player<'s, M> {
     fn key(&self, buffer: u32) -> u64 {
         pattern::key((self.number << 32) ^ u64::from(buffer))
     }
+}
+
+#[inline]
+fn request<M: Memory>(
+    memory: &mut M,
+    addresses: &mut [u64],
+    sizes: &[u64],
+    buffer: u32,
+) -> Result<(), Fault> {
+    let at = buffer as usize;
+    let answer = memory.alloc(sizes[at]);
+    addresses[at] = black_box(answer.map_err(|error| Fault::Alloc { buffer, error })?);
+    Ok(())
+}
+
+#[inline]
+fn release<M: Memory>(memory: &mut M, addresses: &mut [u64], buffer: u32) -> Result<(), Fault> {
+    let address = mem::take(&mut addresses[buffer as usize]);
+    // SAFETY: it came out of `addresses`, where only what this memory handed out lies, once.
+    unsafe { memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@
 //! goes to the pool, and after the propagation there is a new plan from what was recorded meanwhile: where
 //! nothing but sizes changed, for the larger of the old and the new size of each request.
 //!
+//! As long as all calls of a propagation come in their planned order, nothing but the number of the next one is
+//! kept; at the first that differs, what was served so far is entered in the books.
+//!
 //! Requests are numbered. Where the caller names its operations ([`enter`](ProfileGuided::enter)), each
 //! operation numbers its own: one that is left out, or has a request more, does not shift those after it.
 //! Where propagations come in several kinds (sentence lengths, say), each can have a plan of its own
@@ -29,8 +32,10 @@
 //!
 //! # Complexity
 //!
-//! O(1) for a request and for a free, amortised over a propagation, as long as nothing lives longer than
-//! planned; with l such buffers, O(l) for a request. A plan costs what the planner costs.
+//! O(1) for a planned call: one look into a table. At the first other call of a propagation O(1) for each call
+//! before it. From there on O(1) for a request and for a free, with look-ups in hash tables, amortised over the
+//! propagation, as long as nothing lives longer than planned; with l such buffers, O(l) for a request. A plan costs
+//! what the planner costs.
 //!
 //! # Deviations from the paper
 //!
@@ -39,6 +44,7 @@
 //! - Names of operations and plans by kind are additions.
 
 mod recorder;
+mod script;
 mod table;
 
 use std::collections::BTreeMap;
@@ -55,6 +61,7 @@ use super::device::Device;
 use super::{Cupy4Pool, UNIT};
 use crate::placement::skyline::BestFit;
 use recorder::{Recorder, RequestKey};
+use script::{Call, CallKind, Script};
 use table::Table;
 
 /// Serves requests from the plan of an earlier propagation; key `profile-guided`.
@@ -91,6 +98,8 @@ pub struct ProfileGuided {
     /// The plan of each kind of propagation.
     tables: BTreeMap<u64, Table>,
     kind: u64,
+    /// What was served of this propagation, as long as it goes as planned; then the books below are empty.
+    script: Script,
     propagation: Propagation,
     /// Blocks in use that lie in segments of plans, by address.
     live: FxHashMap<u64, Placed>,
@@ -123,6 +132,8 @@ struct Arena {
 /// A block in use that a plan placed.
 struct Placed {
     end: u64,
+    /// Bytes of its place.
+    size: u64,
     arena: u64,
     index: usize,
     /// The number of the propagation that asked for it.
@@ -168,6 +179,7 @@ impl ProfileGuided {
             is_refused: false,
             tables: BTreeMap::new(),
             kind: 0,
+            script: Script::default(),
             propagation: Propagation::default(),
             live: FxHashMap::default(),
             is_interrupted: false,
@@ -188,11 +200,13 @@ impl ProfileGuided {
     /// Leaves the requests that follow to the pool and does not record them, until [`resume`](Self::resume).
     pub fn interrupt(&mut self) {
         self.is_interrupted = true;
+        self.script.interrupt();
     }
 
     /// Ends an interruption.
     pub fn resume(&mut self) {
         self.is_interrupted = false;
+        self.script.resume();
     }
 
     /// Says that the requests that follow are those of an operation: they are numbered within it. Default: all
@@ -212,7 +226,12 @@ impl ProfileGuided {
     /// How often plans served, and what they cost.
     #[must_use]
     pub fn replay(&self) -> Replay {
-        self.replay
+        Replay { planned: self.planned(), ..self.replay }
+    }
+
+    /// Requests that a plan served.
+    fn planned(&self) -> u64 {
+        self.replay.planned + self.script.served().requests
     }
 
     /// The place of the next request in the plan, if it has one that is free.
@@ -243,13 +262,109 @@ impl ProfileGuided {
             propagation.has_changed = true;
             return None;
         }
-        propagation.is_live[index] = true;
         let propagation = propagation.number;
-        self.arenas.get_mut(&arena)?.live += 1;
-        self.live.insert(start, Placed { end, arena, index, propagation });
-        self.used += size;
-        self.replay.planned += 1;
+        self.occupy(start, Placed { end, size: slot.size, arena, index, propagation });
         Some(Address::new(start))
+    }
+
+    /// Enters a block that a plan placed.
+    fn occupy(&mut self, start: u64, placed: Placed) {
+        self.propagation.is_live[placed.index] = true;
+        if let Some(arena) = self.arenas.get_mut(&placed.arena) {
+            arena.live += 1;
+        }
+        self.used += placed.size;
+        self.replay.planned += 1;
+        self.live.insert(start, placed);
+    }
+
+    /// Enters what was served of a propagation that went as planned until now.
+    fn leave_script(&mut self) {
+        let operation = self.propagation.recorder.operation();
+        for (call, address) in self.script.leave() {
+            self.enter_call(call, address);
+        }
+        self.propagation.recorder.enter(operation);
+    }
+
+    fn enter_call(&mut self, call: Call, address: Address) {
+        let index = match call.kind {
+            CallKind::Free(_) => {
+                if let Some(placed) = self.live.remove(&address.get()) {
+                    self.vacate(address.get(), &placed);
+                }
+                return self.propagation.recorder.free(address);
+            }
+            CallKind::Planned(index) | CallKind::Outliving(index) => index,
+        };
+        let size = call.asked.next_multiple_of(UNIT);
+        let recorder = &mut self.propagation.recorder;
+        recorder.enter(call.operation);
+        let key = recorder.next_key();
+        recorder.alloc(key, size, address);
+        self.propagation.cursor = index + 1;
+        if let (CallKind::Planned(_), Some(arena)) = (call.kind, self.current) {
+            let (end, propagation) = (address.get() + size, self.propagation.number);
+            let placed = Placed { end, size: call.limit, arena, index, propagation };
+            self.occupy(address.get(), placed);
+        }
+    }
+
+    /// The calls of the plan come next, if there is one with a segment and nothing lives from before.
+    fn follow_script(&mut self) {
+        let (Some(table), Some(base)) = (self.tables.get(&self.kind), self.current) else { return };
+        let Some(arena) = self.arenas.get(&base).filter(|_| self.live.is_empty()) else { return };
+        let of = (self.kind, table.number());
+        if !self.script.is_of(of, base) {
+            self.script = Script::new(table, of, (base, base + arena.size));
+        }
+        self.script.begin(self.is_interrupted);
+    }
+
+    /// Serves a request that is not the one of the script that comes.
+    #[cold]
+    fn alloc_astray(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
+        if size == Bytes::ZERO {
+            return Ok(Address::NULL);
+        }
+        if self.is_interrupted {
+            let served = self.pool.alloc(size, stream);
+            return self.pooled(served, size, stream);
+        }
+        let rounded = size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.out_of_memory(size))?;
+        let is_outliving = self.script.is_outliving(self.propagation.recorder.operation());
+        let outliving = is_outliving.then(|| self.pool.alloc(size, stream));
+        if let Some(Ok(address)) = outliving {
+            self.took_from_pool();
+            self.script.outlives(address, size.get());
+            return Ok(address);
+        }
+        self.leave_script();
+        let key = self.propagation.recorder.next_key();
+        let address = match self.place(key, rounded) {
+            Some(address) => address,
+            None => {
+                let served = outliving.unwrap_or_else(|| self.pool.alloc(size, stream));
+                self.pooled(served, size, stream)?
+            }
+        };
+        self.propagation.recorder.alloc(key, rounded, address);
+        Ok(address)
+    }
+
+    /// Frees a block that is not the one of the script that comes.
+    #[cold]
+    fn free_astray(&mut self, address: Address) -> Result<(), NotLive> {
+        if self.script.position().is_some() && self.script.is_foreign(address) {
+            return self.pool.free(address);
+        }
+        self.leave_script();
+        match self.live.remove(&address.get()) {
+            Some(placed) => self.vacate(address.get(), &placed),
+            None => self.pool.free(address)?,
+        }
+        self.propagation.recorder.free(address);
+        Ok(())
     }
 
     /// The base of the segment that serves the plans; taken from the device when it is first needed.
@@ -264,15 +379,25 @@ impl ProfileGuided {
         self.current
     }
 
-    /// Serves a request from the pool; an idle segment goes back where the device has no memory.
-    fn pooled(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        let served = self.pool.alloc(size, stream).or_else(|_| {
+    /// What the pool answers to a request; an idle segment goes back and it is asked again where the device has no
+    /// memory.
+    fn pooled(
+        &mut self,
+        served: Result<Address, AllocError>,
+        size: Bytes,
+        stream: Stream,
+    ) -> Result<Address, AllocError> {
+        let served = served.or_else(|_| {
             self.release_idle();
             self.pool.alloc(size, stream)
         });
+        self.took_from_pool();
+        served.map_err(|_| self.out_of_memory(size))
+    }
+
+    fn took_from_pool(&mut self) {
         self.replay.pooled += 1;
         self.peak = self.peak.max(self.reserved());
-        served.map_err(|_| self.out_of_memory(size))
     }
 
     fn out_of_memory(&self, size: Bytes) -> AllocError {
@@ -281,6 +406,7 @@ impl ProfileGuided {
 
     /// Gives back the segments of plans that hold nothing.
     fn release_idle(&mut self) {
+        self.leave_script();
         self.arenas.retain(|&base, arena| {
             if arena.live == 0 {
                 self.device.release(base, arena.size);
@@ -292,7 +418,7 @@ impl ProfileGuided {
 
     /// Frees a block that a plan placed.
     fn vacate(&mut self, address: u64, placed: &Placed) {
-        self.used -= placed.end - address;
+        self.used -= placed.size;
         self.propagation.late.retain(|&(start, _)| start != address);
         if placed.propagation == self.propagation.number {
             self.propagation.is_live[placed.index] = false;
@@ -314,7 +440,7 @@ impl ProfileGuided {
         self.replay.plans += 1;
         self.replay.planning += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
-        let table = Table::new(profile, &plan);
+        let table = Table::new(profile, &plan, self.replay.plans);
         let is_larger = self
             .current
             .and_then(|base| self.arenas.get(&base))
@@ -330,6 +456,7 @@ impl ProfileGuided {
 
     /// Begins a propagation: blocks that still live count as late.
     fn rewind(&mut self) {
+        self.leave_script();
         let requests = self.tables.get(&self.kind).map_or(0, Table::len);
         let propagation = &mut self.propagation;
         propagation.number += 1;
@@ -341,6 +468,7 @@ impl ProfileGuided {
         propagation.late.extend(self.live.iter().map(|(&start, placed)| (start, placed.end)));
         propagation.has_changed = false;
         self.is_refused = false;
+        self.follow_script();
     }
 
     fn reserved(&self) -> u64 {
@@ -349,33 +477,21 @@ impl ProfileGuided {
 }
 
 impl OnlineAllocator for ProfileGuided {
+    #[inline]
     fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        if size == Bytes::ZERO {
-            return Ok(Address::NULL);
+        let operation = self.propagation.recorder.operation();
+        match self.script.alloc(size.get(), operation) {
+            Some(address) => Ok(address),
+            None => self.alloc_astray(size, stream),
         }
-        if self.is_interrupted {
-            return self.pooled(size, stream);
-        }
-        let rounded = size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.out_of_memory(size))?;
-        let key = self.propagation.recorder.next_key();
-        let address = match self.place(key, rounded) {
-            Some(address) => address,
-            None => self.pooled(size, stream)?,
-        };
-        self.propagation.recorder.alloc(key, rounded, address);
-        Ok(address)
     }
 
+    #[inline]
     fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        if address == Address::NULL {
+        if address == Address::NULL || self.script.free(address) {
             return Ok(());
         }
-        match self.live.remove(&address.get()) {
-            Some(placed) => self.vacate(address.get(), &placed),
-            None => self.pool.free(address)?,
-        }
-        self.propagation.recorder.free(address);
-        Ok(())
+        self.free_astray(address)
     }
 
     fn release_cached(&mut self) {
@@ -384,17 +500,24 @@ impl OnlineAllocator for ProfileGuided {
     }
 
     fn end_propagation(&mut self) {
+        self.pool.end_propagation();
+        if self.script.is_over() {
+            self.replay.planned = self.planned();
+            self.propagation.recorder.enter(0);
+            self.script.begin(self.is_interrupted);
+            return;
+        }
+        self.leave_script();
         let is_new = !self.tables.contains_key(&self.kind);
         if is_new || self.propagation.has_changed {
             self.renew();
         }
         self.rewind();
-        self.pool.end_propagation();
     }
 
     fn usage(&self) -> Usage {
         let pool = self.pool.usage();
-        let plan = self.device.usage(self.used, self.replay.planned);
+        let plan = self.device.usage(self.used + self.script.served().used, self.planned());
         Usage {
             reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
             reserved_peak: Bytes::new(self.peak),

@@ -8,8 +8,8 @@ use super::UNIT;
 /// The number of a request within its operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct RequestKey {
-    operation: u64,
-    number: u32,
+    pub(super) operation: u64,
+    pub(super) number: u32,
 }
 
 /// A request, and when it was freed.
@@ -70,6 +70,11 @@ impl Recorder {
     /// The requests that follow are those of an operation.
     pub(super) fn enter(&mut self, operation: u64) {
         self.operation = operation;
+    }
+
+    /// The operation that the requests are of.
+    pub(super) fn operation(&self) -> u64 {
+        self.operation
     }
 
     /// The key of the request that comes; each call is a request.

@@ -24,6 +24,8 @@ impl Slot {
 }
 
 pub(super) struct Table {
+    /// Of the plan; no two plans have the same.
+    number: u64,
     profile: Profile,
     /// The place of each request that is freed within the propagation.
     slots: Vec<Option<Slot>>,
@@ -36,8 +38,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of a plan for the [instance](Profile::instance) of a profile.
-    pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>) -> Self {
+    /// The table of a plan, the so manieth, for the [instance](Profile::instance) of a profile.
+    pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>, number: u64) -> Self {
         let mut offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
         let mut slot = |request: &Request| {
             request.live()?;
@@ -53,7 +55,12 @@ impl Table {
         let frees_before = requests.iter().map(frees_before).collect();
         let indices = requests.iter().enumerate().map(|(index, request)| (request.key, index)).collect();
         let height = plan.height().get() * UNIT;
-        Self { slots, freed, frees_before, indices, height, profile }
+        Self { number, slots, freed, frees_before, indices, height, profile }
+    }
+
+    /// The number of the plan.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The number of requests.

@@ -1,6 +1,8 @@
 //! How plans are made, kept and left.
 
-use planlab_dsa::Simulated;
+use planlab_dsa::testing::{Shape, instances};
+use planlab_dsa::{Call as Event, Requests, Simulated};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -174,4 +176,105 @@ fn without_memory_for_the_plan_the_pool_goes_on() {
     net.free([wall, weight]);
     net.memory.release_cached();
     assert_eq!(net.memory.usage().reserved, Bytes::ZERO);
+}
+
+#[test]
+fn what_goes_as_planned_is_served_without_books() {
+    let mut net = Net::new();
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        kept.push(net.alloc(3));
+        net.propagate(&[4, 2, 4]);
+    }
+    // The segment is there now. A request that outlives the propagation and an interruption do not end it.
+    let weight = net.alloc(3);
+    net.memory.interrupt();
+    let other = net.alloc(9);
+    net.free(kept);
+    net.memory.resume();
+    let first = net.alloc(4);
+    net.free([other]);
+    assert_eq!((net.memory.script.position(), net.memory.live.len()), (Some(2), 0));
+    assert_eq!(net.memory.usage().used, Bytes::new((3 + 4) * UNIT));
+    // The second is freed before the first, which was not planned.
+    let second = net.alloc(2);
+    net.free([second]);
+    assert_eq!((net.memory.script.position(), net.memory.live.len()), (None, 1));
+    assert_eq!(net.memory.usage().used, Bytes::new((3 + 4) * UNIT));
+    net.free([first, weight]);
+    assert_eq!(net.memory.free(first), Err(NotLive { address: first }));
+}
+
+/// How a call is bent, and by how much.
+type Bend = (u8, u64);
+
+/// Makes a call on a memory as it is bent, and tells all that is seen of it.
+fn call(
+    memory: &mut ProfileGuided,
+    event: Event,
+    sizes: &[Bytes],
+    blocks: &mut [Address],
+    (kind, by): Bend,
+) -> (Result<Address, bool>, Usage, Replay) {
+    let any = usize::try_from(by % blocks.len() as u64).expect("an index");
+    match kind {
+        0 => memory.interrupt(),
+        1 => memory.resume(),
+        2 => memory.enter(by % 3),
+        3 => memory.end_propagation(),
+        4 => memory.choose(by % 2),
+        5 => memory.release_cached(),
+        _ => {}
+    }
+    let answer = match (event, kind) {
+        (_, 6) => Ok(Address::NULL),
+        (_, 7) => memory.free(blocks[any]).map(|()| blocks[any]).map_err(|_| false),
+        (Event::Alloc(id), _) => {
+            let size = sizes[id.index()].get() * UNIT + if kind == 8 { by % 2000 } else { 0 };
+            let answer = memory.alloc(Bytes::new(size), Stream::default());
+            blocks[id.index()] = answer.unwrap_or_default();
+            answer.map_err(|_| true)
+        }
+        (Event::Free(id), _) => {
+            let block = blocks[id.index()];
+            memory.free(block).map(|()| block).map_err(|_| false)
+        }
+    };
+    // The time of planning differs.
+    let replay = Replay { planning: Duration::ZERO, ..memory.replay() };
+    (answer, memory.usage(), replay)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
+
+    /// Planned calls are served by the script or, where it is left before each call, by the books.
+    #[test]
+    fn the_script_and_the_books_give_the_same_answers(
+        instance in instances(Shape::plain().with_max_buffers(12).with_max_steps(8).with_max_size(6)),
+        bends in proptest::collection::vec(proptest::option::weighted(0.08, (0..9_u8, any::<u64>())), 1..150),
+        capacity in proptest::option::of(1..80_u64),
+    ) {
+        let build = || {
+            let device = capacity.map_or_else(Simulated::new, |units| {
+                Simulated::with_capacity(Bytes::new(units * UNIT))
+            });
+            ProfileGuided::new(Box::new(device))
+        };
+        let [mut script, mut books] = [build(), build()];
+        let requests = Requests::new(&instance);
+        let [mut of_script, mut of_books] = [(); 2].map(|()| vec![Address::NULL; instance.len()]);
+        let mut bends = bends.into_iter().map(|bend| bend.unwrap_or((u8::MAX, 0)));
+        for _ in 0..6 {
+            for event in requests.events() {
+                let bend = bends.next().unwrap_or((u8::MAX, 0));
+                books.leave_script();
+                let seen = call(&mut script, event, requests.sizes(), &mut of_script, bend);
+                prop_assert_eq!(seen, call(&mut books, event, requests.sizes(), &mut of_books, bend));
+            }
+            script.end_propagation();
+            books.leave_script();
+            books.end_propagation();
+        }
+    }
 }
