@@ -383,7 +383,8 @@ mod tests {
         assert!(row.samples.iter().all(|sample| sample.cpu_ns.is_some()));
         assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
-        assert!(row.samples.iter().all(|sample| sample.reserved_peak == sample.reserved), "it gives nothing back");
+        // It gives nothing back.
+        assert!(row.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
         assert!(row.sequence.is_empty() && row.samples.iter().all(|sample| sample.plans.is_none()));
     }
 

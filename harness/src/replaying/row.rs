@@ -117,7 +117,8 @@ fn verdict(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> (Repl
 
 /// Why there is no room for a range of addresses: memory may be there all the same.
 fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
-    let asked = format!("no addresses for `{}`: each thread asks for a range of {bytes} bytes", contender.key);
+    let key = &contender.key;
+    let asked = format!("no addresses for `{key}`: each thread asks for a range of {bytes} bytes");
     match threads {
         1 => format!("{asked}, more than this process may have"),
         _ => format!("{asked}, and {threads} threads are more than fit into one process: fewer threads help"),

@@ -18,7 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use planlab_dsa::{
-    Address, AllocError, Backing, Bytes, Meter, Metered, NotLive, OnlineAllocator, Stream, Usage, VerifiedPlan,
+    Address, AllocError, Backing, Bytes, Meter, Metered, NotLive, OnlineAllocator, Stream, Usage,
+    VerifiedPlan,
 };
 
 use super::driver::{Driver, DriverError, PoolMemory, WORD};

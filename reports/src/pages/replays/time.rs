@@ -21,8 +21,8 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     let mut pieces = vec![Piece::Text(
         "Wall time of one propagation: all requests and frees of it, and what is done with the memory between them. \
          Each place is a question of its own, and each machine has figures of its own; simulated memory has no cost, so \
-         that its times are those of the allocators' bookkeeping alone. The time of making a plan is no part of these times, save where profile-guided \
-         plans between propagations."
+         that its times are those of the allocators' bookkeeping alone. The time of making a plan is no part of these \
+         times, save where profile-guided plans between propagations."
             .to_owned(),
     )];
     for (place, cases) in Replays::by_place(sources.replays.plain()) {
