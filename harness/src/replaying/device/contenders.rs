@@ -94,7 +94,7 @@ fn derived(key: &str, contender: &Contender, trace: &Trace, seed: u64) -> Option
         SHUFFLED => shuffled(&trace.instance.verify(plan).ok()?, seed).map(VerifiedPlan::into_plan)?,
         _ => plan,
     };
-    let Contender { planner, file, .. } = contender.clone();
+    let (planner, file) = (contender.planner.clone(), contender.file.clone());
     Some(Contender { key: key.to_owned(), planner, file, plan: Some(plan) })
 }
 
