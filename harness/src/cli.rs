@@ -437,7 +437,7 @@ pub(crate) struct ReplayArgs {
     /// Traces that follow, each one propagation, in turn
     #[arg(value_name = "TRACE")]
     pub(crate) more: Vec<String>,
-    /// Play this plan of the trace
+    /// Play this plan of the trace: rows call it `plan:NAME` by the stem of its file
     #[arg(long = "plan", value_name = "PLAN")]
     pub(crate) plans: Vec<String>,
     /// Play the plan that this planner makes

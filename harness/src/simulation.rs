@@ -3,9 +3,10 @@
 use std::any::Any;
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use planlab_dsa::{AllocError, Backing, Bytes, Digest, OnlineAllocator, Simulated, Step, Usage};
+use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Simulated, Step, Usage};
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use planlab_solvers::online::{Entry, Requests, SimulationError, Simulator};
 use planlab_workloads::{Trace, expected};
@@ -145,11 +146,11 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
 pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
     guarded(|played| {
         played.used_peak = audit(entry, stream, order)?;
-        let mut allocator = build(entry, order.capacity);
+        let mut memory = Memory::new(entry, order.capacity);
         for requests in stream.propagations(order.rounds) {
-            played.propagate(allocator.as_mut(), requests)?;
+            played.propagate(&mut memory, requests)?;
         }
-        played.time(allocator.as_mut(), stream, order)
+        played.time(&mut memory, stream, order)
     })
 }
 
@@ -173,18 +174,27 @@ fn said(panic: &(dyn Any + Send)) -> String {
     format!("panic: {}", text.lines().next().unwrap_or_default())
 }
 
-fn build(entry: &Entry, capacity: Option<u64>) -> Box<dyn OnlineAllocator> {
-    let device = capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
-    let device: Box<dyn Backing> = Box::new(device);
-    entry.build(device)
+/// An allocator over simulated memory of which is known what is held.
+struct Memory {
+    allocator: Box<dyn OnlineAllocator>,
+    meter: Arc<Meter>,
+}
+
+impl Memory {
+    fn new(entry: &Entry, capacity: Option<u64>) -> Self {
+        let device =
+            capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
+        let (device, meter) = Metered::new(device);
+        Self { allocator: entry.build(Box::new(device)), meter }
+    }
 }
 
 /// The most bytes in use in some rounds, or the fault of the allocator that they show; that memory ends is none.
 fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, SimulationError> {
-    let mut allocator = build(entry, order.capacity);
+    let mut memory = Memory::new(entry, order.capacity);
     let mut used_peak = Bytes::ZERO;
     for requests in stream.propagations(order.rounds.min(AUDITED)) {
-        let mut simulator = Simulator::new(requests, allocator.as_mut()).with_audit();
+        let mut simulator = Simulator::new(requests, memory.allocator.as_mut()).with_audit();
         let end = simulator.run().and_then(|()| simulator.finish());
         used_peak = used_peak.max(simulator.used_peak());
         match end {
@@ -224,23 +234,22 @@ impl Played {
     }
 
     /// Plays one propagation more. What it leaves live is freed at its end, which is part of its time; what it holds
-    /// is looked at before.
-    fn propagate(
-        &mut self,
-        allocator: &mut dyn OnlineAllocator,
-        requests: &Requests,
-    ) -> Result<(), SimulationError> {
-        let mut simulator = Simulator::new(requests, allocator);
+    /// is looked at before; the most that it held is that until its end.
+    fn propagate(&mut self, memory: &mut Memory, requests: &Requests) -> Result<(), SimulationError> {
+        // What was held before it counts no more.
+        let _ = memory.meter.take_most();
+        let mut simulator = Simulator::new(requests, memory.allocator.as_mut());
         let (ran, run_ns, run_cpu_ns) = timed(|| simulator.run());
         let usage = simulator.usage();
         let (end, end_ns, end_cpu_ns) = timed(|| ran.and_then(|()| simulator.finish()));
-        let planning = allocator.planning();
+        let planning = memory.allocator.planning();
         self.before = std::mem::replace(&mut self.usage, usage);
         self.samples.push(ReplaySample {
             propagations: 1,
             wall_ns: run_ns + end_ns,
             cpu_ns: Some(run_cpu_ns + end_cpu_ns),
             reserved: Some(usage.reserved.get()),
+            reserved_peak: Some(memory.meter.take_most().get()),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
             ..ReplaySample::default()
@@ -252,16 +261,18 @@ impl Played {
     /// machine.
     fn time(
         &mut self,
-        allocator: &mut dyn OnlineAllocator,
+        memory: &mut Memory,
         stream: &Stream,
         order: Order,
     ) -> Result<(), SimulationError> {
-        let (memory, start) = ((self.usage, self.before), Instant::now());
+        let (usage, start) = ((self.usage, self.before), Instant::now());
         while self.samples.len() < order.timed as usize && start.elapsed() < TIMING {
             let known = self.samples.len();
-            let end = stream.requests.iter().try_for_each(|requests| self.propagate(allocator, requests));
-            self.samples[known..].iter_mut().for_each(|sample| sample.reserved = None);
-            (self.usage, self.before) = memory;
+            let end = stream.requests.iter().try_for_each(|requests| self.propagate(memory, requests));
+            for sample in &mut self.samples[known..] {
+                (sample.reserved, sample.reserved_peak) = (None, None);
+            }
+            (self.usage, self.before) = usage;
             end?;
         }
         Ok(())
@@ -372,6 +383,8 @@ mod tests {
         assert!(row.samples.iter().all(|sample| sample.cpu_ns.is_some()));
         assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
+        // It gives nothing back.
+        assert!(row.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
         assert!(row.sequence.is_empty() && row.samples.iter().all(|sample| sample.plans.is_none()));
     }
 
@@ -385,6 +398,9 @@ mod tests {
         let plans: Vec<u64> = row.samples.iter().filter_map(|sample| sample.plans).collect();
         assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
         assert!(row.samples[7].planning_ns > row.samples[0].planning_ns);
+        let is_honest =
+            |sample: &ReplaySample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
+        assert!(row.samples.iter().all(is_honest), "{:?}", row.samples);
     }
 
     #[test]
@@ -393,7 +409,9 @@ mod tests {
         let few = Order { rounds: 5, timed: 0, capacity: None };
         let (few, many) = (few, Order { timed: 21, ..few });
         let (few, many) = (row("profile-guided", &alexnet, few), row("profile-guided", &alexnet, many));
-        assert!(many.samples.len() > 5 && many.samples[5..].iter().all(|sample| sample.reserved.is_none()));
+        let is_not_looked_at =
+            |sample: &ReplaySample| sample.reserved.is_none() && sample.reserved_peak.is_none();
+        assert!(many.samples.len() > 5 && many.samples[5..].iter().all(is_not_looked_at));
         let memory = |row: &ReplayRow| {
             (row.reserved_peak, row.device_allocations, row.search_steps, row.samples[4].reserved)
         };

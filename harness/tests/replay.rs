@@ -135,9 +135,65 @@ fn a_table_has_a_line_for_each_contender() {
     let arguments = ["replay", "t.csv", "--planner", "best-fit", "--allocator", "glibc", "--reps", "2"];
     let (text, _) = run(folder.path(), &[&arguments[..], &QUICK].concat(), 0);
     assert!(text.contains("4 requests, at most 104096 bytes at once"), "{text}");
-    for word in ["plan (best-fit)", "glibc", "complete", "CPU/request"] {
+    for word in ["plan (best-fit)", "glibc", "complete", "CPU/request", "above the loop"] {
         assert_eq!(text.matches(word).count(), if word == "complete" { 2 } else { 1 }, "{word}: {text}");
     }
+}
+
+#[test]
+fn plans_from_files_are_told_apart() {
+    let folder = folder();
+    for (name, offset) in [("tight.csv", 9216), ("loose.csv", 20_000)] {
+        let rows = ["x,0,3,4096,0", "y,1,2,1024,4096", "z,2,5,4096,5120"].join("\n");
+        let plan = format!("# planlab: plan\nid,lower,upper,size,offset\n{rows}\nw,3,6,100000,{offset}\n");
+        write(folder.path(), name, plan);
+    }
+    let files = ["--plan", "tight.csv", "--plan", "loose.csv"];
+    let (rows, _) = replay(folder.path(), &[&files[..], &["--planner", "best-fit"]].concat(), 0);
+    let peaks = ["plan:tight", "plan:loose"].map(|key| row_of(&rows, key)["reserved_peak"].as_u64());
+    assert_eq!(peaks, [Some(109_216), Some(120_000)]);
+    assert_eq!(row_of(&rows, "plan")["planner"], "best-fit");
+    let (text, _) = run(folder.path(), &[&["replay", "t.csv"][..], &files, &QUICK].concat(), 0);
+    assert!(text.contains("plan:tight") && text.contains("plan:loose"), "{text}");
+}
+
+#[test]
+fn what_is_held_during_a_propagation_is_read_of_pools_and_plans_alike() {
+    let folder = folder();
+    let arguments = ["--allocator", "profile-guided", "--allocator", "cupy4-pool", "--planner", "best-fit"];
+    let (rows, _) = replay(folder.path(), &[&arguments[..], &["--warm-up", "0"]].concat(), 0);
+    for key in ["profile-guided", "cupy4-pool", "plan"] {
+        for sample in row_of(&rows, key)["samples"].as_array().expect("samples") {
+            assert!(sample["reserved_peak"].as_u64() >= Some(104_096), "{key}: {sample}");
+        }
+    }
+    let plan = row_of(&rows, "plan");
+    assert_eq!(plan["samples"][0]["reserved_peak"], plan["reserved_peak"]);
+}
+
+#[test]
+fn threads_that_no_range_of_addresses_is_left_for_are_told_so() {
+    let folder = folder();
+    let (rows, _) = replay(folder.path(), &["--allocator", "tlsf", "--threads", "64"], 3);
+    let row = row_of(&rows, "tlsf");
+    assert_eq!(row["status"], "out-of-memory", "{row}");
+    let reason = row["reason"].as_str().expect("a text");
+    for words in ["`tlsf`", "4398046511104 bytes", "64 threads", "fewer threads help"] {
+        assert!(reason.contains(words), "{words}: {reason}");
+    }
+}
+
+#[test]
+fn the_loop_is_taken_off_where_it_was_played() {
+    let folder = folder();
+    let arguments = ["replay", "t.csv", "--allocator", "tlsf", "--allocator", "empty-loop"];
+    let (text, _) = run(folder.path(), &[&arguments[..], &QUICK].concat(), 0);
+    let head = text.lines().find(|line| line.contains("above the loop")).expect("a head");
+    let line = |key: &str| text.lines().find(|line| line.starts_with(key)).expect("a line").to_owned();
+    let (from, to) =
+        (head.find("above the loop").expect("a column"), head.find("range").expect("the next"));
+    let field = |key: &str| line(key).chars().skip(from).take(to - from).collect::<String>();
+    assert!(field("tlsf").trim().ends_with('s') && field("empty-loop").trim().is_empty(), "{text}");
 }
 
 #[test]

@@ -136,6 +136,19 @@ fn a_sequence_is_played_cold_and_its_plans_are_counted() {
         .collect();
     assert_eq!((plans.len(), plans[0], row["warm_up"].as_u64()), (6, 1, Some(0)));
     assert!(plans[1] > plans[0], "another propagation needs another plan: {plans:?}");
+    // Whatever is left at their ends: no propagation was served from nothing.
+    let is_held = |sample: &Value| sample["reserved_peak"].as_u64() >= Some(8192);
+    assert!(row["samples"].as_array().expect("samples").iter().all(is_held), "{row}");
+}
+
+#[test]
+fn what_is_made_of_a_plan_from_a_file_has_its_name() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "mine.csv"], 0);
+    let rows = rows(folder.path(), &["--plan", "mine.csv", "--allocator", "plan/shuffled"], 0);
+    let keys: Vec<&str> = rows.iter().map(|row| row["contender"].as_str().expect("a key")).collect();
+    assert_eq!(keys, ["plan:mine", "plan/shuffled:mine"]);
 }
 
 #[test]

@@ -113,6 +113,7 @@ fn a_plan_is_played_with_every_work_and_on_threads() {
             assert_complete("plan", &report);
             let all = plan.height().get() * u64::from(threads);
             assert_eq!(report.reserved_peak, all, "{work:?} {threads}");
+            assert!(report.samples.iter().all(|sample| sample.reserved_peak == Some(all)), "{report:?}");
             assert_eq!((report.device_allocations, report.search_steps), (u64::from(threads), 0));
             assert_eq!(report.lock_wait_ns, None);
         }
@@ -127,6 +128,8 @@ fn an_online_allocator_is_played_with_every_work_and_on_threads() {
             let report = play(Contender::Online(&build), work, threads);
             assert_complete("stacked", &report);
             assert_eq!(report.reserved_peak, SEGMENT * u64::from(threads));
+            let most = Some(SEGMENT * u64::from(threads));
+            assert!(report.samples.iter().all(|sample| sample.reserved_peak == most), "{report:?}");
         }
     }
 }
@@ -143,6 +146,7 @@ fn every_malloc_of_the_build_is_played_on_threads() {
             }
             assert_complete(malloc.key(), &report);
             assert!(!report.options.is_empty(), "{}", malloc.key());
+            assert!(report.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.key());
             let counts_locks = malloc.key().starts_with("jemalloc");
             assert_eq!(report.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
         }
@@ -220,6 +224,41 @@ fn memory_that_goes_back_at_once_is_looked_for_each_time() {
     let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
     let report = play(Contender::Online(&build), Work::Pages, 1);
     assert_complete("spacious", &report);
+    // At the end of a propagation it holds nothing; in the meantime it does.
+    let is_seen = |most: Option<u64>| most.is_some_and(|most| most > 0 && most.is_multiple_of(1 << 30));
+    assert!(report.samples.iter().all(|sample| sample.reserved == 0 && is_seen(sample.reserved_peak)));
+}
+
+/// Wants more addresses than a process has.
+struct Endless(Box<dyn Backing>);
+
+impl OnlineAllocator for Endless {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        let refused = |Refused| AllocError::OutOfMemory { size, reserved: Bytes::ZERO };
+        self.0.reserve(Bytes::new(1 << 60)).map_err(refused)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), NotLive> {
+        Err(NotLive { address })
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+}
+
+#[test]
+fn addresses_that_are_not_to_be_had_are_in_the_report() {
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Endless(backing)) };
+    for threads in [1, 2] {
+        let report = play(Contender::Online(&build), Work::None, threads);
+        assert_eq!((report.end, report.refused_range), (End::OutOfMemory, Some(1 << 60)));
+    }
+    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
+    let report = play_in(Contender::Online(&build), Some(1), Work::None, 1);
+    assert_eq!((report.end, report.refused_range), (End::OutOfMemory, None), "memory ended, not addresses");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
+use planlab_results::Provenance;
 use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use planlab_results::statistics::{Interval, bootstrap, median};
 
@@ -14,6 +15,10 @@ use crate::plots::Series;
 const SAMPLES: usize = 20;
 /// Draws of a bootstrap.
 const DRAWS: usize = 1000;
+/// So many digits of a machine's digest are shown.
+const DIGITS: usize = 8;
+/// The contender that hands out nothing.
+const EMPTY_LOOP: &str = "empty-loop";
 
 /// A contender under one set of conditions on one workload: its rows, a process each.
 #[derive(Clone, Debug)]
@@ -22,13 +27,14 @@ pub(crate) struct Case {
     rows: Vec<ReplayRow>,
     /// What stands for all of them.
     summary: ReplayRow,
+    place: Place,
     pub(crate) series: Series,
 }
 
 /// All cases; the same rows in any order give the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replays {
-    /// By workload, contender, device, work, threads and capacity.
+    /// By workload, contender, device, machine, work, threads and capacity.
     pub(crate) cases: Vec<Case>,
     /// Rows of the latest builds.
     pub(crate) rows: usize,
@@ -44,20 +50,91 @@ pub(crate) struct Measured {
     pub(crate) interval: Option<Interval>,
 }
 
-/// Where, with what done to the memory.
+/// Where, with what done to the memory: what stands in one figure is of one place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) device: String,
+    machine: Machine,
+    /// What tells the machine from others that have such a device; empty where there are none.
+    among: String,
     pub(crate) work: ReplayWork,
+}
+
+/// Whose device it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Machine {
+    /// What the device calls itself.
+    device_name: String,
+    cpu: String,
+    /// The digest of the machine.
+    host: String,
+}
+
+impl Machine {
+    fn of(row: &ReplayRow) -> Self {
+        let (cpu, host) = (row.provenance.cpu.clone(), row.provenance.host.clone());
+        Self { device_name: row.device_name.clone(), cpu, host }
+    }
+
+    /// What people know it by: the device's own name, or on the host the CPU.
+    fn name(&self) -> &str {
+        if self.device_name.is_empty() { &self.cpu } else { &self.device_name }
+    }
+
+    /// What tells it from others: its name, with its digest where another has the same name or it has none.
+    fn among(&self, others: &BTreeSet<Self>) -> String {
+        let digest = self.host.get(..DIGITS).unwrap_or(&self.host);
+        let alike = others.iter().filter(|other| other.name() == self.name()).count();
+        match (self.name(), alike) {
+            _ if others.len() < 2 => String::new(),
+            ("", _) => format!("machine {digest}"),
+            (name, 1) => name.to_owned(),
+            (name, _) => format!("{name}, machine {digest}"),
+        }
+    }
+}
+
+/// The machines that rows are of, by device.
+struct Machines(BTreeMap<String, BTreeSet<Machine>>);
+
+impl Machines {
+    fn of<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> Self {
+        let mut machines: BTreeMap<String, BTreeSet<Machine>> = BTreeMap::new();
+        for row in rows {
+            machines.entry(row.device.clone()).or_default().insert(Machine::of(row));
+        }
+        Self(machines)
+    }
+
+    fn place(&self, row: &ReplayRow) -> Place {
+        let machine = Machine::of(row);
+        let among = self.0.get(&row.device).map(|others| machine.among(others)).unwrap_or_default();
+        Place { device: row.device.clone(), machine, among, work: row.work }
+    }
 }
 
 impl Place {
     /// In a few words.
     pub(crate) fn name(&self) -> String {
-        match (self.device.as_str(), self.work) {
-            (device, ReplayWork::None) => device.to_owned(),
-            (device, work) => format!("{device}, {}", work.name()),
+        let device = match self.among.as_str() {
+            "" => self.device.clone(),
+            among => format!("{} ({among})", self.device),
+        };
+        match self.work {
+            ReplayWork::None => device,
+            work => format!("{device}, {}", work.name()),
         }
+    }
+
+    /// The device with what it calls itself, and with what tells its machine from others.
+    pub(crate) fn device_in_full(&self) -> String {
+        let told = if self.among.is_empty() { &self.machine.device_name } else { &self.among };
+        if told.is_empty() { self.device.clone() } else { format!("{} ({told})", self.device) }
+    }
+
+    /// Whether both are the same device of the same machine, whatever is done with the memory.
+    fn is_beside(&self, other: &Self) -> bool {
+        (&self.device, &self.machine) == (&other.device, &other.machine)
     }
 
     /// What a time there is of.
@@ -78,13 +155,17 @@ impl Replays {
         let labels: BTreeSet<String> = groups.iter().map(|rows| label(&rows[0])).collect();
         let number = |label: &str| labels.iter().position(|known| known == label).unwrap_or(0);
         let digest = digest(groups.iter().flatten());
+        let machines = Machines::of(groups.iter().flatten());
         let case = |rows: Vec<ReplayRow>| {
             let label = label(&rows[0]);
-            Case { series: Series { number: number(&label), label }, summary: summary(&rows), rows }
+            let place = machines.place(&rows[0]);
+            Case { series: Series { number: number(&label), label }, summary: summary(&rows), place, rows }
         };
         let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
         cases.sort_by(|a, b| {
-            natural(a.workload(), b.workload()).then_with(|| order(a.row()).cmp(&order(b.row())))
+            natural(a.workload(), b.workload())
+                .then_with(|| order(a.row()).cmp(&order(b.row())))
+                .then_with(|| a.place.cmp(&b.place))
         });
         Self { rows: cases.iter().map(|case| case.rows.len()).sum(), cases, digest }
     }
@@ -114,7 +195,7 @@ impl Replays {
     pub(crate) fn by_place<'c>(cases: impl Iterator<Item = &'c Case>) -> BTreeMap<Place, Vec<&'c Case>> {
         let mut places: BTreeMap<Place, Vec<&Case>> = BTreeMap::new();
         for case in cases {
-            places.entry(case.place()).or_default().push(case);
+            places.entry(case.place().clone()).or_default().push(case);
         }
         places
     }
@@ -144,15 +225,17 @@ impl Case {
         &self.row().workload
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place { device: self.row().device.clone(), work: self.row().work }
+    pub(crate) const fn place(&self) -> &Place {
+        &self.place
     }
 
-    /// What was reserved when the last propagation was over, bytes; where nothing was still warming up.
+    /// The most that was held in the last propagation that was looked at, bytes; where nothing was still warming up.
+    /// Where that was not watched, what was reserved at its end.
     pub(crate) fn settled(&self) -> Option<u64> {
         let row = self.row();
         let has_settled = row.warm_up > 0 || row.samples.len() > 1;
-        row.samples.iter().rev().find_map(|sample| sample.reserved).filter(|_| has_settled)
+        let held = |sample: &ReplaySample| sample.reserved_peak.or(sample.reserved);
+        row.samples.iter().rev().find_map(held).filter(|_| has_settled)
     }
 
     /// Propagations after which it was looked at what was reserved.
@@ -211,8 +294,12 @@ impl Case {
 
     /// CPU time of all threads for one propagation of one of them, nanoseconds.
     pub(crate) fn cpu_ns(&self) -> Option<Measured> {
+        self.measured(&|sample| self.cpu_of_thread(sample))
+    }
+
+    fn cpu_of_thread(&self, sample: &ReplaySample) -> Option<f64> {
         let threads = f64::from(self.row().threads.max(1));
-        self.measured(&|sample| per_propagation(sample, sample.cpu_ns).map(|time| time / threads))
+        per_propagation(sample, sample.cpu_ns).map(|time| time / threads)
     }
 
     fn measured(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<Measured> {
@@ -232,18 +319,38 @@ impl Case {
         processes.iter().filter_map(|times| median(times)).collect()
     }
 
-    /// Time for a request and its free, nanoseconds: of the calls themselves where they were timed, else of the whole
-    /// propagation.
-    pub(crate) fn request_ns(&self) -> Option<f64> {
+    /// Time of the calls for a request and its free, nanoseconds, where calls were timed apart.
+    pub(crate) fn calls_ns(&self) -> Option<f64> {
         let row = self.row();
-        let calls = row.alloc.zip(row.free).map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3);
-        let whole = || median(&self.values(&|sample| per_propagation(sample, Some(sample.wall_ns))));
-        calls.or_else(|| whole().map(|time| time / real(row.requests.max(1))))
+        row.alloc.zip(row.free).map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3)
+    }
+
+    /// Wall time of a propagation over its requests, nanoseconds.
+    pub(crate) fn wall_request_ns(&self) -> Option<f64> {
+        self.per_request(&|sample| per_propagation(sample, Some(sample.wall_ns)))
     }
 
     /// CPU time for a request and its free in one thread, nanoseconds, with whatever is done with the memory.
     pub(crate) fn cpu_request_ns(&self) -> Option<f64> {
-        self.cpu_ns().map(|time| time.median / real(self.row().requests.max(1)))
+        self.per_request(&|sample| self.cpu_of_thread(sample))
+    }
+
+    fn per_request(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<f64> {
+        median(&self.values(time)).map(|time| time / real(self.row().requests.max(1)))
+    }
+
+    /// The same above that of the empty loop of the same run, which is in it.
+    pub(crate) fn cpu_above_loop_ns(&self, replays: &Replays) -> Option<f64> {
+        let row = self.row();
+        let is_own = |other: &&Case| {
+            let of = other.row();
+            let is_same_work = (&of.workload, &of.sequence, &of.instance, of.threads)
+                == (&row.workload, &row.sequence, &row.instance, row.threads);
+            is_same_work && other.place.is_beside(&self.place) && run_of(of) == run_of(row)
+        };
+        let mut loops = replays.cases.iter().filter(|case| case.row().contender == EMPTY_LOOP);
+        let empty_loop = loops.find(is_own).filter(|_| row.contender != EMPTY_LOOP)?;
+        Some(self.cpu_request_ns()? - empty_loop.cpu_request_ns()?)
     }
 
     /// Time that a thread waited for locks for one request, nanoseconds, where it is known: the processes' median.
@@ -251,6 +358,12 @@ impl Case {
         let waits: Vec<f64> = self.rows.iter().filter_map(lock_wait).collect();
         median(&waits)
     }
+}
+
+/// What rows of one run have in common, as far as rows tell, beside the machine: the suite and the build.
+fn run_of(row: &ReplayRow) -> (&str, &str, bool, &str, &str) {
+    let Provenance { git_commit, git_dirty, rustc, flags, .. } = &row.provenance;
+    (&row.suite, git_commit, *git_dirty, rustc, flags)
 }
 
 /// Time that a thread of a process waited for locks for one request, nanoseconds.
@@ -328,7 +441,7 @@ fn order(row: &ReplayRow) -> Order<'_> {
 
 /// What makes a case.
 type Subject =
-    (String, Vec<String>, String, String, Option<String>, (String, String), ReplayWork, u32, Option<u64>);
+    (String, Vec<String>, String, String, Option<String>, [String; 3], ReplayWork, u32, Option<u64>);
 
 /// So many propagations are enough for what an allocator settles at to show.
 const ENOUGH: u64 = 5;
@@ -348,13 +461,15 @@ fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
 fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
     let mut subjects: BTreeMap<Subject, BTreeMap<String, Vec<ReplayRow>>> = BTreeMap::new();
     for row in rows {
+        // What is held of simulated memory is the same on every machine.
+        let host = if row.device == "simulated" { String::new() } else { row.provenance.host.clone() };
         let subject = (
             row.workload.clone(),
             row.sequence.clone(),
             row.instance.clone(),
             row.contender.clone(),
             row.planner.clone(),
-            (row.device.clone(), row.device_name.clone()),
+            [row.device.clone(), row.device_name.clone(), host],
             row.work,
             row.threads,
             row.capacity,

@@ -18,6 +18,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         propagations: 1,
         wall_ns: 1000 + reserved % 7,
         reserved: Some(reserved),
+        reserved_peak: Some(reserved),
         ..ReplaySample::default()
     };
     ReplayRow {
@@ -74,10 +75,14 @@ fn memory() -> Vec<ReplayRow> {
     ]
 }
 
-/// A contender on the host in so many threads.
+/// A contender on the host in so many threads: a request and a free take so many nanoseconds each.
 fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
     let call = CallTime { median_ps: ns * 1000, p99_ps: ns * 3000, batches: 100 };
+    let plain = row(ALEXNET, contender, &[1 << 20; 2]);
+    let cpu_ns = Some(2 * ns * plain.requests * u64::from(threads));
+    let timed = |&sample: &ReplaySample| ReplaySample { cpu_ns, ..sample };
     ReplayRow {
+        samples: plain.samples.iter().map(timed).collect(),
         cell: format!("{contender} {threads}"),
         device: "host".to_owned(),
         work: ReplayWork::Pages,
@@ -86,7 +91,7 @@ fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
         alloc: Some(call),
         free: Some(call),
         lock_wait_ns: Some(u64::from(threads - 1) * 52_000),
-        ..row(ALEXNET, contender, &[1 << 20; 2])
+        ..plain
     }
 }
 
@@ -213,11 +218,139 @@ fn requests_have_the_real_pools_cost_beside_the_bins() {
     let bins = read(dir.path(), "tables/bins.csv");
     // 630 microseconds over 1200 bins.
     assert!(bins.contains(&format!("{ALEXNET},80,1200,15,630000,525,10000")), "{bins}");
-    let requests = read(dir.path(), "tables/requests.csv");
-    let line = requests.lines().find(|line| line.contains("host")).expect("the host's row");
+    let calls = read(dir.path(), "tables/requests-calls.csv");
+    let line = calls.lines().nth(1).expect("the host's row");
     assert!(line.contains("cupy4-pool,host,pages,80,20,60,20,60,40"), "{line}");
     let page = read(dir.path(), "requests.html");
-    assert!(page.contains("time of a request and its free") && page.contains("bins that the scan looks at"));
+    assert!(page.contains("bins that the scan looks at"), "{page}");
+}
+
+#[test]
+fn calls_cpu_time_and_wall_time_are_never_one_measure() {
+    let dir = folder();
+    // One whose calls were not timed, one whose CPU time is not known, and one of which both are.
+    let untimed = ReplayRow { alloc: None, free: None, ..host("glibc", 1, 10) };
+    let mut silent = host("tlsf", 1, 30);
+    silent.samples.iter_mut().for_each(|sample| sample.cpu_ns = None);
+    report(dir.path(), &[untimed, silent, host("plan", 1, 2)]);
+    let (whole, calls) =
+        (read(dir.path(), "tables/requests.csv"), read(dir.path(), "tables/requests-calls.csv"));
+    let line = |csv: &str, key: &str| csv.lines().find(|line| line.contains(key)).map(str::to_owned);
+    // CPU, above the loop, wall: 1004 ns over 80 requests.
+    assert!(line(&whole, "glibc").expect("it was played").contains(",80,20,,12.6,"), "{whole}");
+    assert!(line(&whole, "tlsf").expect("it was played").contains(",80,,,12.6,"), "{whole}");
+    assert!(line(&calls, "glibc").is_none() && line(&calls, "tlsf").is_some(), "{calls}");
+    let page = read(dir.path(), "requests.html");
+    let figure = |title: &str| {
+        let from = page.find(&format!("aria-label=\"{title}: host, pages\"")).expect(title);
+        page[from..].split("</svg>").next().unwrap_or_default().to_owned()
+    };
+    let (cpu, calls) = (
+        figure("CPU time of a request and its free"),
+        figure("Time of the calls for a request and its free"),
+    );
+    assert!(cpu.contains("glibc") && !cpu.contains("tlsf"), "{cpu}");
+    assert!(calls.contains("tlsf") && !calls.contains("glibc"), "{calls}");
+    assert!(!page.contains("Wall time of a propagation over its requests: host"), "the CPU time is known");
+}
+
+#[test]
+fn the_empty_loop_of_the_same_run_is_taken_off() {
+    let dir = folder();
+    let on = |host: &str, row: ReplayRow| ReplayRow {
+        cell: format!("{} {host}", row.cell),
+        provenance: Provenance { host: host.to_owned(), ..Provenance::default() },
+        ..row
+    };
+    let untouched = |row: ReplayRow| ReplayRow { work: ReplayWork::None, ..row };
+    report(
+        dir.path(),
+        &[
+            on("a", untouched(host("empty-loop", 1, 3))),
+            on("a", untouched(host("empty-loop", 4, 4))),
+            on("a", host("tlsf", 1, 30)),
+            on("a", host("tlsf", 4, 40)),
+            on("b", host("tlsf", 4, 50)),
+        ],
+    );
+    let requests = read(dir.path(), "tables/requests.csv");
+    assert!(requests.lines().any(|line| line.contains("tlsf") && line.contains(",80,60,54,")), "{requests}");
+    assert!(requests.lines().any(|line| line.contains("empty-loop") && line.contains(",80,6,,")));
+    let threads = read(dir.path(), "tables/threads.csv");
+    let line = |host: &str| {
+        let words = format!("tlsf,host (machine {host})");
+        threads.lines().find(|line| line.contains(&words))
+    };
+    assert!(line("a").expect("one thread").contains(",1,60,54,"), "{threads}");
+    assert!(threads.contains("tlsf,host (machine a),pages,4,80,72,"), "{threads}");
+    assert!(line("b").expect("four threads").contains(",4,100,,"), "no loop of that machine: {threads}");
+}
+
+#[test]
+fn machines_and_devices_share_no_figure() {
+    let dir = folder();
+    let on = |host: &str, cpu: &str, row: ReplayRow| ReplayRow {
+        cell: format!("{} {host}", row.cell),
+        provenance: Provenance { host: host.to_owned(), cpu: cpu.to_owned(), ..Provenance::default() },
+        ..row
+    };
+    let gpu = |name: &str, row: ReplayRow| ReplayRow {
+        cell: format!("{} {name}", row.cell),
+        device: "cuda:0".to_owned(),
+        device_name: name.to_owned(),
+        work: ReplayWork::None,
+        ..row
+    };
+    report(
+        dir.path(),
+        &[
+            on("a1", "Fast", host("glibc", 1, 10)),
+            on("a1", "Fast", host("glibc", 4, 20)),
+            on("b2", "Slow", host("tlsf", 1, 100)),
+            on("b2", "Slow", host("tlsf", 4, 200)),
+            gpu("H1", row(ALEXNET, "plan", &[1 << 20; 3])),
+            gpu("H2", row(ALEXNET, "cuda-malloc", &[1 << 20; 3])),
+        ],
+    );
+    for (page, title, one, other) in [
+        ("threads.html", "Latency by threads, host (Fast), pages", "glibc", "tlsf"),
+        ("threads.html", "Latency by threads, host (Slow), pages", "tlsf", "glibc"),
+        ("time.html", "Time of a propagation, cuda:0 (H1)", ">plan<", "cuda-malloc"),
+        ("time.html", "Time of a propagation, cuda:0 (H2)", "cuda-malloc", ">plan<"),
+        ("requests.html", "CPU time of a request and its free: host (Slow), pages", "tlsf", "glibc"),
+        ("requests.html", "Wall time of a propagation over its requests: cuda:0 (H1)", "plan", "cuda-malloc"),
+    ] {
+        let text = read(dir.path(), page);
+        let from = text.find(&format!("aria-label=\"{title}")).unwrap_or_else(|| panic!("{title}: {text}"));
+        let figure = text[from..].split("</svg>").next().unwrap_or_default();
+        assert!(figure.contains(one) && !figure.contains(other), "{title}: {figure}");
+    }
+}
+
+#[test]
+fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
+    let dir = folder();
+    let on = |host: &str, started_ns: u64, row: ReplayRow| ReplayRow {
+        cell: format!("{} {host}", row.cell),
+        started_ns,
+        provenance: Provenance { host: host.to_owned(), cpu: "Same".to_owned(), ..Provenance::default() },
+        ..row
+    };
+    let pool = || row(ALEXNET, "cupy4-pool", &[459_276_288; 5]);
+    report(
+        dir.path(),
+        &[
+            on("0123456789", 1, host("glibc", 4, 10)),
+            on("abcdefghij", 2, host("glibc", 4, 20)),
+            on("0123456789", 1, pool()),
+            on("abcdefghij", 2, pool()),
+        ],
+    );
+    let threads = read(dir.path(), "tables/threads.csv");
+    for digits in ["01234567", "abcdefgh"] {
+        assert!(threads.contains(&format!("host (Same, machine {digits})")), "{threads}");
+    }
+    assert_eq!(read(dir.path(), "tables/times.csv").matches("cupy4-pool,simulated,").count(), 1);
 }
 
 #[test]
@@ -228,7 +361,7 @@ fn threads_have_latency_and_the_wait_for_locks() {
     let csv = read(dir.path(), "tables/threads.csv");
     let line = csv.lines().find(|line| line.contains("glibc,host,pages,4")).expect("four threads");
     // 3 x 52000 ns over 80 requests, 50 + 2 propagations, 4 threads.
-    assert!(line.contains(",80,120,") && line.contains(",9.4,"), "{line}");
+    assert!(line.contains(",80,,120,") && line.contains(",9.4,"), "{line}");
     let page = read(dir.path(), "threads.html");
     assert!(page.contains("Latency by threads, host, pages: chainer/alexnet/train/b32"), "{page}");
     assert!(page.contains(">threads<"), "a name on the axis");
@@ -248,8 +381,33 @@ fn iterations_have_curves_and_the_cost_of_plans() {
     assert!(page.contains("2.58 GiB more are kept") && page.contains("x/iteration0, x/iteration1"), "{page}");
     assert!(!dir.path().join("out/memory.html").exists(), "a sequence is no net's propagation");
     // What is kept is in both: 1 - (2774190592 + 2^29) / (2774190592 + 2^31).
-    assert!(line.contains("3311061504,0.327248"), "{line}");
+    assert!(line.contains("3311061504,at most,0.327248"), "{line}");
     assert!(page.contains("up to 49.5 %") && page.contains("below the published figure"), "{page}");
+}
+
+#[test]
+fn what_is_held_is_never_compared_with_what_is_left() {
+    let dir = folder();
+    let pool = stream("cupy2rc1-pool", &[1 << 30, 2 << 30], None);
+    let mut planned = stream("profile-guided", &[0, 1 << 29], Some(2));
+    // A pool serves the first propagation, and its cache is gone at the end.
+    planned.samples[0].reserved_peak = Some(1 << 30);
+    planned.reserved_peak = 1 << 30;
+    let mut malloc = stream("glibc", &[3 << 30, 3 << 30], None);
+    malloc.samples.iter_mut().for_each(|sample| sample.reserved_peak = None);
+    report(dir.path(), &[pool.clone(), planned.clone()]);
+    let csv = read(dir.path(), "tables/iterations.csv");
+    let line = csv.lines().find(|line| line.contains("profile-guided")).expect("its line");
+    assert!(line.contains(",1073741824,1073741824,536870912,0,536870912,"), "{line}");
+    assert!(line.contains(",3311061504,at most,0.327248"), "{line}");
+    let ends = "Footprint at the end of iterations: chainer/seq2seq/train/b64, simulated";
+    assert!(!read(dir.path(), "iterations.html").contains(ends), "what is held is known of all");
+    let with_malloc = folder();
+    report(with_malloc.path(), &[pool, planned, malloc]);
+    let page = read(with_malloc.path(), "iterations.html");
+    assert!(page.contains(ends), "{page}");
+    let from = page.find("aria-label=\"Footprint over iterations").expect("the most that is held");
+    assert!(!page[from..].split("</svg>").next().unwrap_or_default().contains("glibc"), "{page}");
 }
 
 #[test]

@@ -64,8 +64,13 @@ pub struct ReplaySample {
     pub enqueue_ns: Option<u64>,
     /// On a device: from the first to the last of its work.
     pub device_ns: Option<u64>,
-    /// What was reserved at its end, if that was looked at.
+    /// What was reserved at its end, if that was looked at: over simulated memory before what is still live is freed,
+    /// else after that, when a plan was made and what it replaces was given back.
     pub reserved: Option<u64>,
+    /// The most that was reserved at once from its begin to its end, by the count of the memory below, if that was
+    /// watched.
+    #[serde(default)]
+    pub reserved_peak: Option<u64>,
     /// Plans made so far, if it plans.
     pub plans: Option<u64>,
     /// The time that making them took so far; part of the wall time.
@@ -106,7 +111,8 @@ pub struct ReplayRow {
     pub instance: String,
     /// Requests of one propagation; of all in the sequence, where there is one.
     pub requests: u64,
-    /// `plan`, `profile-guided`, `cupy2rc1-pool`, `glibc`, `jemalloc/oversize-1m`, `cuda-malloc-async/keep`, ...
+    /// `plan`, `profile-guided`, `cupy2rc1-pool`, `glibc`, `jemalloc/oversize-1m`, `cuda-malloc-async/keep`, ...; of a
+    /// plan from a file `plan:NAME`.
     pub contender: String,
     /// Who planned: the planner's key, of contenders that have a plan.
     pub planner: Option<String>,

@@ -10,6 +10,7 @@
 //! ```
 
 mod audit;
+mod meter;
 mod requests;
 mod simulated;
 
@@ -22,6 +23,7 @@ use serde::Serialize;
 use crate::{Address, Bytes, Stream};
 
 pub use audit::{Audit, AuditError};
+pub use meter::{Meter, Metered};
 pub use requests::{Call, Requests};
 pub use simulated::Simulated;
 

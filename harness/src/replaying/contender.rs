@@ -1,5 +1,8 @@
 //! Who is to be played.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use planlab_dsa::{Digest, Plan};
 use planlab_replay::host::Malloc;
 use planlab_solvers::online;
@@ -21,6 +24,8 @@ pub(crate) struct Contender {
     pub(crate) key: String,
     /// Who planned, where a planner of ours did.
     pub(crate) planner: Option<String>,
+    /// What a plan from a file is called.
+    pub(crate) file: Option<String>,
     /// What `plan` plays.
     pub(crate) plan: Option<Plan>,
 }
@@ -28,11 +33,25 @@ pub(crate) struct Contender {
 impl Contender {
     pub(crate) fn allocator(key: &str) -> Self {
         let planner = (key == "profile-guided").then(|| "best-fit".to_owned());
-        Self { key: key.to_owned(), planner, plan: None }
+        Self { key: key.to_owned(), planner, file: None, plan: None }
     }
 
-    pub(crate) fn plan(planner: Option<&str>, plan: Plan) -> Self {
-        Self { key: PLAN.to_owned(), planner: planner.map(str::to_owned), plan: Some(plan) }
+    /// The plan that a planner made.
+    pub(crate) fn plan(planner: &str, plan: Plan) -> Self {
+        Self { key: PLAN.to_owned(), planner: Some(planner.to_owned()), file: None, plan: Some(plan) }
+    }
+
+    /// A plan from a file, by its name.
+    pub(crate) fn plan_file(name: String, plan: Plan) -> Self {
+        Self { key: PLAN.to_owned(), planner: None, file: Some(name), plan: Some(plan) }
+    }
+
+    /// What rows call it: the key, and of a plan from a file its name too: `plan:NAME`.
+    pub(crate) fn row_key(&self) -> String {
+        match &self.file {
+            Some(name) => format!("{}:{name}", self.key),
+            None => self.key.clone(),
+        }
     }
 
     /// The digest of the plan.
@@ -40,13 +59,28 @@ impl Contender {
         self.plan.as_ref().map(Digest::of_plan)
     }
 
-    /// What people see: `plan (portfolio)`.
+    /// What people see: `plan (portfolio)`, `plan:NAME`.
     pub(crate) fn name(&self) -> String {
         match (&self.planner, &self.plan) {
             (Some(planner), Some(_)) => format!("{} ({planner})", self.key),
-            _ => self.key.clone(),
+            _ => self.row_key(),
         }
     }
+}
+
+/// What each of several files is called: by its stem, or as it was given where another has the same.
+pub(crate) fn file_names(files: &[String]) -> Vec<String> {
+    let stem = |file: &String| match file.as_str() {
+        "-" => "stdin".to_owned(),
+        path => Path::new(path).file_stem().and_then(OsStr::to_str).unwrap_or(path).to_owned(),
+    };
+    let stems: Vec<String> = files.iter().map(stem).collect();
+    let is_alone = |name: &String| stems.iter().filter(|other| *other == name).count() == 1;
+    let name = |(file, stem): (&String, &String)| {
+        let name = if is_alone(stem) { stem } else { file };
+        name.clone()
+    };
+    files.iter().zip(&stems).map(name).collect()
 }
 
 /// The keys of all allocators that the host can play.
@@ -79,6 +113,17 @@ pub(crate) fn malloc(key: &str) -> Option<Malloc> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_have_names_that_tell_them_apart() {
+        let of = |files: &[&str]| file_names(&files.iter().map(|&file| file.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["a/tight.csv", "loose.plan.csv", "-"]), ["tight", "loose.plan", "stdin"]);
+        assert_eq!(of(&["a/tight.csv", "b/tight.csv", "c.csv"]), ["a/tight.csv", "b/tight.csv", "c"]);
+        let plan = Contender::plan_file("tight".to_owned(), Plan::default());
+        assert_eq!((plan.row_key().as_str(), plan.name().as_str()), ("plan:tight", "plan:tight"));
+        let plan = Contender::plan("best-fit", Plan::default());
+        assert_eq!((plan.row_key().as_str(), plan.name().as_str()), ("plan", "plan (best-fit)"));
+    }
 
     #[test]
     fn globs_name_pools_and_mallocs_alike() {

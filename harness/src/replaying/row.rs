@@ -41,11 +41,11 @@ pub(crate) fn row(
     end: &ReplayEnd,
     provenance: Provenance,
 ) -> ReplayRow {
-    let (status, reason) = verdict(end, settings.limit);
+    let (status, reason) = verdict(contender, settings, end);
     let report = if let ReplayEnd::Played(report) = end { (**report).clone() } else { Report::default() };
     ReplayRow {
         schema: REPLAY_SCHEMA,
-        cell: cell(subject, contender, settings),
+        cell: cell(subject, contender, settings, &provenance.host),
         repetition,
         suite: String::new(),
         workload: subject.name.clone(),
@@ -53,7 +53,7 @@ pub(crate) fn row(
         until: None,
         instance: subject.instance.to_string(),
         requests: subject.requests,
-        contender: contender.key.clone(),
+        contender: contender.row_key(),
         planner: contender.planner.clone(),
         plan: contender.digest().map(|digest| digest.to_string()),
         device: settings.device.clone(),
@@ -83,11 +83,12 @@ pub(crate) fn row(
     }
 }
 
-/// Digest of what makes the row but for the repetition.
-fn cell(subject: &Subject, contender: &Contender, settings: &Settings) -> String {
+/// Digest of what makes the row but for the repetition. The machine is part of it.
+fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &str) -> String {
     let plan = contender.digest().map(|digest| digest.to_string());
     let parts = serde_json::json!([
-        "host replay 2",
+        "host replay 3",
+        host,
         subject.instance.to_string(),
         contender.key,
         contender.planner,
@@ -103,11 +104,24 @@ fn cell(subject: &Subject, contender: &Contender, settings: &Settings) -> String
     Digest::of_bytes(parts.to_string().as_bytes()).to_string()
 }
 
-fn verdict(end: &ReplayEnd, limit: Duration) -> (ReplayStatus, String) {
+fn verdict(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> (ReplayStatus, String) {
     match end {
-        ReplayEnd::Played(report) => (status(report.end), report.reason.clone()),
+        ReplayEnd::Played(report) => {
+            let lack = report.refused_range.map(|bytes| no_addresses(contender, bytes, settings.threads));
+            (status(report.end), lack.unwrap_or_else(|| report.reason.clone()))
+        }
         ReplayEnd::Unreadable(reason) => (ReplayStatus::Failed, reason.clone()),
-        ReplayEnd::Died(death, stderr) => died(death, stderr, limit),
+        ReplayEnd::Died(death, stderr) => died(death, stderr, settings.limit),
+    }
+}
+
+/// Why there is no room for a range of addresses: memory may be there all the same.
+fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
+    let key = &contender.key;
+    let asked = format!("no addresses for `{key}`: each thread asks for a range of {bytes} bytes");
+    match threads {
+        1 => format!("{asked}, more than this process may have"),
+        _ => format!("{asked}, and {threads} threads are more than fit into one process: fewer threads help"),
     }
 }
 
@@ -148,6 +162,7 @@ fn sample(sample: &Sample) -> ReplaySample {
         wall_ns: sample.wall_ns,
         cpu_ns: Some(sample.cpu_ns),
         reserved: Some(sample.reserved),
+        reserved_peak: sample.reserved_peak,
         plans: sample.plans,
         planning_ns: sample.planning_ns,
         ..ReplaySample::default()

@@ -5,6 +5,7 @@ use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus};
 use planlab_results::statistics::median;
 use serde_json::{Value, json};
 
+use super::contender::EMPTY_LOOP;
 use super::row::name;
 use crate::quantity::seconds;
 use crate::table::Table;
@@ -64,12 +65,13 @@ fn wall_ns(row: &ReplayRow) -> Vec<f64> {
     row.samples.iter().map(of).collect()
 }
 
-/// Contenders side by side: the rows of one, of all its processes, in one line.
+/// Contenders of one replay side by side: the rows of one, of all its processes, in one line.
 pub(crate) fn table(rows: &[ReplayRow]) -> String {
     let mut table = Table::new(&[
         "contender",
         "threads",
         "CPU/request",
+        "above the loop",
         "range",
         "wall/request",
         "alloc",
@@ -82,8 +84,15 @@ pub(crate) fn table(rows: &[ReplayRow]) -> String {
         "warm-up",
         "status",
     ]);
-    processes(rows).iter().for_each(|same| table.row(line(same)));
+    processes(rows).iter().for_each(|same| table.row(line(same, cpu_of_loop(rows, same))));
     table.render()
+}
+
+/// What the empty loop takes of a request where it was played in as many threads: it is in the time of all others.
+fn cpu_of_loop(rows: &[ReplayRow], same: &[&ReplayRow]) -> Option<f64> {
+    let threads = same.first().filter(|row| row.contender != EMPTY_LOOP)?.threads;
+    let own = rows.iter().filter(|row| row.contender == EMPTY_LOOP && row.threads == threads);
+    median(&own.filter_map(|row| median(&cpu_ns(row))).collect::<Vec<f64>>())
 }
 
 /// The rows of each cell, one for a process; cells in the order of their first rows.
@@ -99,7 +108,7 @@ pub(crate) fn processes(rows: &[ReplayRow]) -> Vec<Vec<&ReplayRow>> {
 }
 
 /// The line of a contender's processes: medians over them of each one's median.
-fn line(rows: &[&ReplayRow]) -> Vec<String> {
+fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
     let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
     let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
         rows.iter().filter_map(|row| of(row)).collect()
@@ -113,10 +122,12 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     // The empty loop has none.
     let reserved = reserved.filter(|&peak| peak > 0);
     let requested = Bytes::new(row.requested_peak.saturating_mul(row.threads.into()));
+    let cpu = median(&over_processes(&|row| median(&cpu_ns(row))));
     vec![
         contender(row),
         row.threads.to_string(),
         time(&|row| median(&cpu_ns(row))),
+        cpu.zip(empty_loop).map_or_else(String::new, |(cpu, empty_loop)| nanoseconds(cpu - empty_loop)),
         range(&over_processes(&|row| median(&cpu_ns(row)))),
         time(&wall_per_request),
         time(&|row| row.alloc.map(per_call)),

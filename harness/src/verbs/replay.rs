@@ -77,13 +77,13 @@ fn plans(
     cancel: &CancelToken,
 ) -> Result<Vec<Contender>, Failure> {
     let mut plans = Vec::new();
-    for file in &args.plans {
+    for (file, name) in args.plans.iter().zip(contender::file_names(&args.plans)) {
         let plan = input::plan(file, trace)?;
         let verified = trace.instance.verify(plan).map_err(|violation| {
             Failure::new(Exit::Invalid, format!("{file}: not a valid plan: {violation}"))
         })?;
-        let contender = Contender::plan(None, verified.into_plan());
-        if plans.contains(&contender) {
+        let contender = Contender::plan_file(name, verified.into_plan());
+        if plans.iter().any(|known: &Contender| known.plan == contender.plan) {
             return Err(Failure::usage(format!("{file}: this plan was given before")));
         }
         plans.push(contender);
@@ -114,7 +114,7 @@ fn planned(
         let reason = judgement.as_ref().map(|judgement| judgement.reason.as_str()).unwrap_or_default();
         Failure::new(Exit::Incomplete, format!("`{planner}` made no plan: {reason}"))
     })?;
-    Ok(Contender::plan(Some(planner), plan.as_plan().clone()))
+    Ok(Contender::plan(planner, plan.as_plan().clone()))
 }
 
 fn on_host(
@@ -236,7 +236,7 @@ fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
 fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u32) {
     let is_of = |contender: &Contender| {
         let plan = contender.digest().map(|digest| digest.to_string());
-        (&contender.key, &contender.planner, plan) == (&row.contender, &row.planner, row.plan.clone())
+        contender.row_key() == row.contender && contender.planner == row.planner && plan == row.plan
     };
     (row.threads, contenders.iter().position(is_of), row.repetition)
 }

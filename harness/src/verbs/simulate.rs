@@ -135,6 +135,7 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
 fn sample(sample: &ReplaySample) -> Value {
     json!({
         "reserved": sample.reserved,
+        "reserved_peak": sample.reserved_peak,
         "seconds": sample.wall_ns as f64 / 1e9,
         "plans": sample.plans,
         "planning_seconds": sample.planning_ns.map(|time| time as f64 / 1e9),
@@ -174,13 +175,22 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
 
 /// Every propagation of every allocator.
 fn propagations(rows: &[ReplayRow]) -> String {
-    let mut table = Table::new(&["allocator", "propagation", "reserved", "time", "plans", "planning so far"]);
+    let mut table = Table::new(&[
+        "allocator",
+        "propagation",
+        "reserved at most",
+        "at its end",
+        "time",
+        "plans",
+        "planning so far",
+    ]);
     for row in rows {
         for (sample, number) in row.samples.iter().zip(1_u32..) {
             let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
             table.row([
                 row.contender.clone(),
                 number.to_string(),
+                or_dash(sample.reserved_peak.map(|bytes| bytes.to_string())),
                 or_dash(sample.reserved.map(|bytes| bytes.to_string())),
                 seconds(sample.wall_ns),
                 or_dash(sample.plans.map(|plans| plans.to_string())),

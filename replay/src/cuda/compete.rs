@@ -165,6 +165,8 @@ pub struct Sample {
     pub device: Option<Duration>,
     /// What was reserved at the end, in bytes.
     pub reserved: u64,
+    /// The most bytes that were held of the device meanwhile; none of the driver's pool, which does not say so.
+    pub reserved_peak: Option<u64>,
     /// Plans made so far, and the time that they took; none where nothing is planned.
     pub planning: Option<(u64, Duration)>,
 }
@@ -488,6 +490,8 @@ impl<'a> Act<'a> {
     /// Times some propagations together.
     fn sample(&mut self, propagations: u32) -> Result<Sample, Stop> {
         let has_kernels = self.touch != Touch::Nothing;
+        // What was held before counts no more.
+        let _ = self.memory.take_most_held();
         let start = Instant::now();
         if has_kernels {
             self.driver.record(Mark::Begin)?;
@@ -505,7 +509,8 @@ impl<'a> Act<'a> {
         let wall = start.elapsed();
         let device = if has_kernels { Some(self.driver.between_marks()?) } else { None };
         let planning = self.memory.allocator.planning().map(|planning| (planning.plans, planning.time));
-        Ok(Sample { propagations, wall, enqueue, device, reserved: self.reserved()?, planning })
+        let (reserved, reserved_peak) = (self.reserved()?, self.memory.take_most_held());
+        Ok(Sample { propagations, wall, enqueue, device, reserved, reserved_peak, planning })
     }
 
     fn reserved(&self) -> Result<u64, DriverError> {

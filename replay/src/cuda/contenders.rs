@@ -18,7 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use planlab_dsa::{
-    Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage, VerifiedPlan,
+    Address, AllocError, Backing, Bytes, Meter, Metered, NotLive, OnlineAllocator, Stream, Usage,
+    VerifiedPlan,
 };
 
 use super::driver::{Driver, DriverError, PoolMemory, WORD};
@@ -81,6 +82,8 @@ impl Strategy<'_> {
 pub(super) struct Memory {
     pub(super) allocator: Box<dyn OnlineAllocator>,
     guard: Guard,
+    /// Counts what it holds, where that is not the driver's to say.
+    meter: Option<Arc<Meter>>,
 }
 
 /// Who vouches for addresses.
@@ -98,19 +101,21 @@ impl Memory {
             Strategy::Plan(plan) | Strategy::GraphPlan(plan) => {
                 let segments = Segments::new(Arc::clone(driver));
                 let book = segments.book();
+                let (segments, meter) = Metered::new(segments);
                 let planned = Planned::new(plan, Box::new(segments));
                 let planned = planned.map_err(|error| BuildError::of_plan(error, &book))?;
-                Ok(Self::guarded(Box::new(planned), book))
+                Ok(Self::guarded(Box::new(planned), book).with_meter(meter))
             }
             Strategy::Pool(build) => {
                 let segments = Segments::new(Arc::clone(driver));
                 let book = segments.book();
-                Ok(Self::guarded(build(Box::new(segments)), book))
+                let (segments, meter) = Metered::new(segments);
+                Ok(Self::guarded(build(Box::new(segments)), book).with_meter(meter))
             }
             Strategy::Malloc => {
                 let direct = Direct::new(Arc::clone(driver));
-                let book = Arc::clone(&direct.book);
-                Ok(Self::trusted(Box::new(direct), book))
+                let (book, meter) = (Arc::clone(&direct.book), Arc::clone(&direct.meter));
+                Ok(Self::trusted(Box::new(direct), book).with_meter(meter))
             }
             Strategy::MallocAsync(idle) => Self::stream_ordered(driver, *idle),
             Strategy::GraphAsync => Self::stream_ordered(driver, Idle::Release),
@@ -119,11 +124,21 @@ impl Memory {
     }
 
     fn guarded(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
-        Self { allocator, guard: Guard::Book(book) }
+        Self { allocator, guard: Guard::Book(book), meter: None }
     }
 
     fn trusted(allocator: Box<dyn OnlineAllocator>, book: Arc<Book>) -> Self {
-        Self { allocator, guard: Guard::Driver(book) }
+        Self { allocator, guard: Guard::Driver(book), meter: None }
+    }
+
+    fn with_meter(mut self, meter: Arc<Meter>) -> Self {
+        self.meter = Some(meter);
+        self
+    }
+
+    /// The most bytes that it held since this was last asked; of the driver's pool that is not known.
+    pub(super) fn take_most_held(&self) -> Option<u64> {
+        self.meter.as_ref().map(|meter| meter.take_most().get())
     }
 
     fn stream_ordered(driver: &Arc<dyn Driver>, idle: Idle) -> Result<Self, BuildError> {
@@ -246,11 +261,13 @@ struct Direct {
     /// Bytes of what is live, by address.
     live: BTreeMap<u64, u64>,
     usage: Usage,
+    meter: Arc<Meter>,
 }
 
 impl Direct {
     fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, book: Arc::default(), live: BTreeMap::new(), usage: Usage::default() }
+        let (live, usage) = (BTreeMap::new(), Usage::default());
+        Self { driver, book: Arc::default(), live, usage, meter: Arc::default() }
     }
 
     fn hold(&mut self, bytes: u64) {
@@ -272,6 +289,7 @@ impl OnlineAllocator for Direct {
             refused
         })?;
         self.live.insert(at.get(), size.get());
+        self.meter.took(size);
         self.usage.device_allocations += 1;
         self.hold(self.usage.reserved.get() + size.get());
         Ok(at)
@@ -283,6 +301,7 @@ impl OnlineAllocator for Direct {
         }
         let size = self.live.remove(&address.get()).ok_or(NotLive { address })?;
         self.usage.device_releases += 1;
+        self.meter.gave(Bytes::new(size));
         self.hold(self.usage.reserved.get() - size);
         self.driver.free(address).map_err(|error| {
             self.book.refuse(error);

@@ -56,6 +56,8 @@ struct Held {
     pieces: Ranges,
     /// Bytes of segments and mapped pieces.
     bytes: u64,
+    /// Bytes of the range that was refused last, if none was had since.
+    refused_range: Option<u64>,
 }
 
 impl HostBacking {
@@ -99,6 +101,11 @@ impl Book {
         let segment = held.segments.range(..=at).next_back().map(|(&base, &size)| base + size);
         let piece = held.pieces.around(at).map(|(_, stop)| stop);
         segment.max(piece).is_some_and(|stop| end <= stop)
+    }
+
+    /// Bytes of the range of addresses that was refused last, if none was had since.
+    pub(super) fn refused_range(&self) -> Option<u64> {
+        self.held().refused_range
     }
 
     /// How often memory went back: what was backed is so while this does not change.
@@ -190,8 +197,11 @@ impl Backing for HostBacking {
     }
 
     fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
-        let base = map_anywhere(size.get(), ProtFlags::empty())?;
-        self.book.held().reserved.insert(base, base + size.get());
+        let base = map_anywhere(size.get(), ProtFlags::empty());
+        let mut held = self.book.held();
+        held.refused_range = base.is_err().then_some(size.get());
+        let base = base?;
+        held.reserved.insert(base, base + size.get());
         Ok(Address::new(base))
     }
 
@@ -327,5 +337,14 @@ mod tests {
             assert_eq!(memory.acquire(bytes(size)), Err(Refused), "{size}");
         }
         assert_eq!(memory.book().held().bytes, 0);
+    }
+
+    #[test]
+    fn addresses_that_are_not_to_be_had_are_noted_until_some_are() {
+        let mut memory = HostBacking::new();
+        assert_eq!(memory.reserve(bytes(1 << 60)), Err(Refused));
+        assert_eq!(memory.book().refused_range(), Some(1 << 60));
+        assert!(memory.reserve(bytes(PAGE)).is_ok());
+        assert_eq!(memory.book().refused_range(), None);
     }
 }

@@ -64,6 +64,9 @@ struct Post {
     fault: Option<Fault>,
     times: Times,
     usage: Usage,
+    /// The most bytes held during the step.
+    most_held: Option<u64>,
+    refused_range: Option<u64>,
     planning: Option<Planning>,
     used_peak: u64,
 }
@@ -160,6 +163,8 @@ impl<'a> Crew<'a> {
             };
             post.fault = played.err();
             post.usage = player.memory().usage();
+            post.most_held = player.memory().take_most_held();
+            post.refused_range = player.memory().refused_range();
             post.planning = player.memory().planning();
             post.used_peak = checker.usable_peak();
             step = self.meet(index, post);
@@ -271,6 +276,7 @@ impl<'a> Conductor<'a> {
     fn proceed(&mut self, posts: &[Post], process: Option<Usage>) {
         if let Some(end) = broken(posts) {
             (self.report.end, self.report.reason) = end;
+            self.report.refused_range = lack_of_addresses(posts);
             self.step = Step::Stop;
             return;
         }
@@ -393,6 +399,7 @@ impl<'a> Conductor<'a> {
             wall_ns: span(posts),
             cpu_ns,
             reserved,
+            reserved_peak: posts.iter().map(|post| post.most_held).sum(),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
         });
@@ -446,6 +453,12 @@ fn broken(posts: &[Post]) -> Option<(End, String)> {
         obstacle.or_else(|| post.fault.map(|fault| (end_of(fault), fault.to_string())))
     });
     ends.min_by_key(|(end, _)| *end != End::Corrupt)
+}
+
+/// Bytes of addresses that a thread did not get whose memory ended.
+fn lack_of_addresses(posts: &[Post]) -> Option<u64> {
+    let has_ended = |post: &&Post| post.fault.is_some_and(|fault| end_of(fault) == End::OutOfMemory);
+    posts.iter().filter(has_ended).find_map(|post| post.refused_range)
 }
 
 fn end_of(fault: Fault) -> End {

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use planlab_dsa::{
-    Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Planning, Stream, Usage, VerifiedPlan,
+    Address, AllocError, Backing, Bytes, Meter, Metered, NotLive, OnlineAllocator, Planning, Stream, Usage,
+    VerifiedPlan,
 };
 
 use super::backing::{Book, HostBacking};
@@ -43,6 +44,16 @@ pub(super) unsafe trait Memory: Send {
         Usage::default()
     }
 
+    /// The most bytes that it held since this was last asked, where that is known of it alone.
+    fn take_most_held(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of the last range of addresses that it asked for and did not get, if it got none since.
+    fn refused_range(&self) -> Option<u64> {
+        None
+    }
+
     /// The plans that it made so far, where it plans.
     fn planning(&self) -> Option<Planning> {
         None
@@ -73,6 +84,7 @@ pub(super) unsafe trait Memory: Send {
 pub(super) struct Online {
     allocator: Box<dyn OnlineAllocator>,
     book: Arc<Book>,
+    meter: Arc<Meter>,
 }
 
 impl Online {
@@ -81,7 +93,8 @@ impl Online {
         build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
     ) -> Self {
         let book = backing.book();
-        Self { allocator: build(Box::new(backing)), book }
+        let (backing, meter) = Metered::new(backing);
+        Self { allocator: build(Box::new(backing)), book, meter }
     }
 
     pub(super) fn allocator(&mut self) -> &mut dyn OnlineAllocator {
@@ -118,17 +131,29 @@ unsafe impl Memory for Online {
         self.allocator.usage()
     }
 
+    fn take_most_held(&self) -> Option<u64> {
+        Some(self.meter.take_most().get())
+    }
+
+    fn refused_range(&self) -> Option<u64> {
+        self.book.refused_range()
+    }
+
     fn planning(&self) -> Option<Planning> {
         self.allocator.planning()
     }
 }
 
 /// A plan over a segment of the host.
-pub(super) struct PlanMemory(Planned);
+pub(super) struct PlanMemory {
+    planned: Planned,
+    meter: Arc<Meter>,
+}
 
 impl PlanMemory {
     pub(super) fn new(plan: &VerifiedPlan<'_>, backing: HostBacking) -> Result<Self, PlannedError> {
-        Planned::new(plan, Box::new(backing)).map(Self)
+        let (backing, meter) = Metered::new(backing);
+        Ok(Self { planned: Planned::new(plan, Box::new(backing))?, meter })
     }
 }
 
@@ -137,12 +162,12 @@ impl PlanMemory {
 unsafe impl Memory for PlanMemory {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
-        self.0.alloc(Bytes::new(size), Stream::default()).map(Address::get)
+        self.planned.alloc(Bytes::new(size), Stream::default()).map(Address::get)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
-        self.0.free(Address::new(address))
+        self.planned.free(Address::new(address))
     }
 
     #[inline]
@@ -151,11 +176,15 @@ unsafe impl Memory for PlanMemory {
     }
 
     fn end_propagation(&mut self) {
-        self.0.end_propagation();
+        self.planned.end_propagation();
     }
 
     fn usage(&self) -> Usage {
-        self.0.usage()
+        self.planned.usage()
+    }
+
+    fn take_most_held(&self) -> Option<u64> {
+        Some(self.meter.take_most().get())
     }
 }
 

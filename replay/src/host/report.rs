@@ -24,6 +24,9 @@ pub struct Report {
     pub end: End,
     /// What went wrong, in one line.
     pub reason: String,
+    /// Bytes of addresses that a thread's allocator asked for at once and did not get, if memory ended for that.
+    #[serde(default)]
+    pub refused_range: Option<u64>,
     /// What the allocator says of its version and the options in force; empty where there is nothing to say.
     pub options: String,
     /// Whether every byte was written and looked for before anything was timed; else only addresses were checked.
@@ -63,6 +66,10 @@ pub struct Sample {
     pub cpu_ns: u64,
     /// Bytes reserved afterwards.
     pub reserved: u64,
+    /// The most bytes that were held of the host's memory meanwhile, of several threads the sum of each one's most;
+    /// none of allocators that processes use.
+    #[serde(default)]
+    pub reserved_peak: Option<u64>,
     /// Plans made so far by all threads, where the contender plans.
     pub plans: Option<u64>,
     /// The time that making them took so far; part of the times of the samples in which they were made.

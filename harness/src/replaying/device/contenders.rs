@@ -94,7 +94,8 @@ fn derived(key: &str, contender: &Contender, trace: &Trace, seed: u64) -> Option
         SHUFFLED => shuffled(&trace.instance.verify(plan).ok()?, seed).map(VerifiedPlan::into_plan)?,
         _ => plan,
     };
-    Some(Contender { key: key.to_owned(), planner: contender.planner.clone(), plan: Some(plan) })
+    let (planner, file) = (contender.planner.clone(), contender.file.clone());
+    Some(Contender { key: key.to_owned(), planner, file, plan: Some(plan) })
 }
 
 /// Whether it plays from a plan.

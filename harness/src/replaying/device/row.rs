@@ -37,7 +37,7 @@ pub(super) fn row(
     let has_kernels = settings.protocol.work != Work::None;
     ReplayRow {
         schema: REPLAY_SCHEMA,
-        cell: cell(subject, contender, settings, device),
+        cell: cell(subject, contender, settings, device, &provenance.host),
         repetition,
         suite: String::new(),
         workload: subject.name.clone(),
@@ -45,7 +45,7 @@ pub(super) fn row(
         until: None,
         instance: subject.instance.to_string(),
         requests: subject.requests,
-        contender: contender.key.clone(),
+        contender: contender.row_key(),
         planner: contender.planner.clone(),
         plan: contender.digest().map(|digest| digest.to_string()),
         device: device.key.clone(),
@@ -76,12 +76,19 @@ pub(super) fn row(
     }
 }
 
-/// Digest of what makes the row but for the repetition. A device and its driver are part of it.
-fn cell(subject: &Subject, contender: &Contender, settings: &Settings, device: &DeviceInfo) -> String {
+/// Digest of what makes the row but for the repetition. A device, its driver and its machine are part of it.
+fn cell(
+    subject: &Subject,
+    contender: &Contender,
+    settings: &Settings,
+    device: &DeviceInfo,
+    host: &str,
+) -> String {
     let plan = contender.digest().map(|digest| digest.to_string());
     let recorded = settings.recorded.map(|digest| digest.to_string()).unwrap_or_default();
     let parts = serde_json::json!([
-        "device replay 1",
+        "device replay 2",
+        host,
         subject.instance.to_string(),
         contender.key,
         contender.planner,
@@ -121,6 +128,7 @@ fn sample(sample: &Sample, has_kernels: bool) -> ReplaySample {
         enqueue_ns: has_kernels.then(|| time(sample.enqueue)),
         device_ns: sample.device.map(time),
         reserved: Some(sample.reserved),
+        reserved_peak: sample.reserved_peak,
         plans: sample.planning.map(|(plans, _)| plans),
         planning_ns: sample.planning.map(|(_, spent)| time(spent)),
     }

@@ -192,6 +192,10 @@ fn what_is_reserved_is_what_each_should_reserve() {
     assert_eq!(peaks, expected);
     let last = |index: usize| results[index].samples.last().expect("timed").reserved;
     assert_eq!((last(3), last(4)), (pool, 0), "only one gives idle memory back");
+    let most = |index: usize| results[index].samples.iter().map(|sample| sample.reserved_peak);
+    assert!(most(0).all(|most| most == Some(plan.height().get())));
+    assert!(most(2).chain(most(5)).all(|most| most == Some(load)), "whatever a pool says itself");
+    assert!(most(3).chain(most(4)).all(|most| most.is_none()), "the driver's pool does not say");
     // Three blocks are live at once, each in a granule of its own.
     assert_eq!(results[2].physical_peak, 3 * 2 * MIB);
     assert_eq!(results[0].physical_peak, 2 * MIB);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use planlab_results::replay::{ReplayRow, ReplayStatus};
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 
 use super::memory::own_pool;
 use super::{Piece, Section, Sources};
@@ -28,7 +28,10 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
         let row = group.cases[0].row();
         pieces.push(Piece::Heading(format!("{}: {} propagations", group.name, group.propagations())));
         pieces.push(Piece::Text(format!("The propagations in their order: {}.", names(row))));
-        pieces.extend(footprint(group));
+        pieces.extend(footprint(group, Held::Most));
+        if group.has_ends_alone() {
+            pieces.extend(footprint(group, Held::End));
+        }
         pieces.extend(time(group));
     }
     pieces.push(Piece::Heading("All allocators".to_owned()));
@@ -38,6 +41,42 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     Some(Section { file: "iterations.html", name: "Iterations", title, pieces })
 }
 
+/// When it is looked at what is held: one of these for all that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// At most, from the begin of a propagation to its end.
+    Most,
+    /// When it is over, and what a new plan replaces was given back.
+    End,
+}
+
+impl Held {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Most => "at most",
+            Self::End => "at the end",
+        }
+    }
+
+    const fn of(self, sample: &ReplaySample) -> Option<u64> {
+        match self {
+            Self::Most => sample.reserved_peak,
+            Self::End => sample.reserved,
+        }
+    }
+}
+
+/// What a case holds of the last propagation, bytes.
+fn last(case: &Case, held: Held) -> Option<u64> {
+    let row = case.row();
+    held.of(row.samples.last().filter(|_| row.status == ReplayStatus::Complete)?)
+}
+
+/// The same with what is kept over all propagations.
+fn total(case: &Case, held: Held) -> Option<u64> {
+    Some(last(case, held)? + case.row().retained.unwrap_or(0))
+}
+
 /// Cases that were played under the same conditions, and stand in one figure.
 struct Group<'c> {
     /// The workload and the conditions; no two groups have the same.
@@ -45,50 +84,50 @@ struct Group<'c> {
     cases: Vec<&'c Case>,
 }
 
-impl Group<'_> {
+impl<'c> Group<'c> {
     /// The most that a case of it came to.
     fn propagations(&self) -> usize {
         let of = |case: &&Case| case.row().samples.len().max(case.row().sequence.len());
         self.cases.iter().map(of).max().unwrap_or(0)
     }
 
-    /// What a case holds when the last propagation is over, with what is kept over all of them, bytes.
-    fn total(case: &Case) -> Option<u64> {
-        let row = case.row();
-        let held = row.samples.last().filter(|_| row.status == ReplayStatus::Complete)?.reserved?;
-        Some(held + row.retained.unwrap_or(0))
+    /// Whether of some it is not known what was held between the ends of propagations.
+    fn has_ends_alone(&self) -> bool {
+        let is_end = |sample: &ReplaySample| sample.reserved.is_some() && sample.reserved_peak.is_none();
+        self.cases.iter().any(|case| case.row().samples.iter().any(is_end))
     }
 
-    /// The same of the pool of the framework that the workload is of.
-    fn pool_total(&self) -> Option<u64> {
+    /// The case of the pool of the framework that the workload is of.
+    fn pool(&self) -> Option<&'c Case> {
         let pool = own_pool(self.cases.first()?.workload().split('/').next()?);
-        self.cases.iter().find(|case| case.row().contender == pool).and_then(|case| Self::total(case))
+        self.cases.iter().copied().find(|case| case.row().contender == pool)
+    }
+
+    /// When a case is looked at: as the pool, if there is one.
+    fn held(&self, case: &Case) -> Held {
+        let is_known = |case: &Case| last(case, Held::Most).is_some();
+        if is_known(case) && self.pool().is_none_or(is_known) { Held::Most } else { Held::End }
     }
 
     /// The share of the pool's bytes that a case does without, where it is not the pool itself.
     fn reduction(&self, case: &Case) -> Option<f64> {
-        let (ours, pool) = (Self::total(case)?, self.pool_total()?);
-        let is_pool = case.row().contender == own_pool(case.workload().split('/').next()?);
-        (pool > 0 && !is_pool).then(|| 1.0 - real(ours) / real(pool))
+        let (held, pool) = (self.held(case), self.pool()?);
+        let (ours, pools) = (total(case, held)?, total(pool, held)?);
+        let is_pool = case.row().contender == pool.row().contender;
+        (pools > 0 && !is_pool).then(|| 1.0 - real(ours) / real(pools))
     }
 }
 
 /// Under what a sequence was played.
-type Subject<'c> = (&'c str, &'c [String], Place, &'c str, u32, Option<u64>);
+type Subject<'c> = (&'c str, &'c [String], &'c Place, u32, Option<u64>);
 
 /// The sequences by what was played, where, in how many threads and with how much memory.
 fn groups<'c>(sources: &Sources<'c>) -> Vec<Group<'c>> {
     let mut subjects: BTreeMap<Subject<'c>, Vec<&'c Case>> = BTreeMap::new();
     for case in sources.replays.cases.iter().filter(|case| !case.row().sequence.is_empty()) {
         let row = case.row();
-        let subject = (
-            row.workload.as_str(),
-            row.sequence.as_slice(),
-            case.place(),
-            row.device_name.as_str(),
-            row.threads,
-            row.capacity,
-        );
+        let subject =
+            (row.workload.as_str(), row.sequence.as_slice(), case.place(), row.threads, row.capacity);
         subjects.entry(subject).or_default().push(case);
     }
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -122,8 +161,8 @@ fn greatest_reduction(groups: &[Group<'_>]) -> Option<String> {
     let (most, name) = groups.iter().filter_map(of).max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(format!(
         "The profile-guided paper (arXiv:1804.10001) says that planning takes up to {} less than the pool, and not \
-         where; its bars leave seq2seq in training for it. Here profile-guided holds at most {} less than the pool when \
-         the last propagation is over, with what is kept in both ({name}): {} the published figure. It depends on the \
+         where; its bars leave seq2seq in training for it. Here profile-guided holds at most {} less than the pool in \
+         the last propagation, with what is kept in both ({name}): {} the published figure. It depends on the \
          lengths of the sentences, which the paper does not give.",
         figure.published,
         percent(most),
@@ -137,13 +176,13 @@ fn names(row: &ReplayRow) -> String {
     row.sequence.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-fn footprint(group: &Group<'_>) -> Option<Piece> {
+fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
     let cases = &group.cases;
     let curves: Vec<Curve> = cases
         .iter()
         .map(|case| {
             curve(case, &|row, at| {
-                let reserved = row.samples[at].reserved?;
+                let reserved = held.of(&row.samples[at])?;
                 Some((real(reserved), bytes(reserved)))
             })
         })
@@ -151,7 +190,16 @@ fn footprint(group: &Group<'_>) -> Option<Piece> {
     let (most_x, most_y) =
         (lines::range(&curves, |point| point.x)?.1, lines::range(&curves, |point| point.y)?.1);
     let axes = (Axis::counts("propagation", most_x), Axis::bytes("reserved", most_y));
-    let title = format!("Footprint over iterations: {}", group.name);
+    let (title, meaning) = match held {
+        Held::Most => ("Footprint over iterations", "The most that is held at once in each propagation."),
+        Held::End => (
+            "Footprint at the end of iterations",
+            "What is reserved when each propagation is over. Of real memory that is after a plan was made and what it \
+             replaces was given back; the plan's own memory may be taken with the next request. The most that is held at \
+             once is not known of all contenders.",
+        ),
+    };
+    let title = format!("{title}: {}", group.name);
     let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
     let most = cases.iter().map(|case| case.row().requested_peak).max()?;
     let kept = cases.iter().find_map(|case| case.row().retained);
@@ -159,7 +207,7 @@ fn footprint(group: &Group<'_>) -> Option<Piece> {
         format!(" {} more are kept over all iterations and are no part of it.", bytes(kept))
     });
     let caption = format!(
-        "What is reserved at the end of each propagation. At most {} are requested at once.{kept}",
+        "{meaning} At most {} are requested at once.{kept}",
         bytes(most)
     );
     Some(Piece::Figure((drawing, caption)))
@@ -209,8 +257,10 @@ fn table(groups: &[Group<'_>]) -> Table {
     let mut table = Table::new(
         "iterations",
         "Over all propagations of a sequence. Plans: how many were made, and the time that this took, which is part of \
-         the wall time. With what is kept: what is held after the last propagation and over all of them; reduction: \
-         against the pool of the workload's own framework, with what is kept in both.",
+         the wall time. At most: held at once in the first and in the last propagation, where that is known; at the end: \
+         reserved when they were over. With what is kept: what is held of the last propagation (of the two, the one that is \
+         named behind it) and over all of them; reduction: against the pool of the workload's own framework, both looked \
+         at in the same way, with what is kept in both.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -221,13 +271,16 @@ fn table(groups: &[Group<'_>]) -> Table {
             ("propagations", "Propagations"),
             ("requested_bytes", "Requested at once"),
             ("reserved_bytes", "Reserved, most"),
-            ("first_bytes", "after the first"),
-            ("last_bytes", "after the last"),
+            ("first_most_bytes", "at most in the first"),
+            ("last_most_bytes", "in the last"),
+            ("first_bytes", "at the end of the first"),
+            ("last_bytes", "of the last"),
             ("time_ns", "Time"),
             ("plans", "Plans"),
             ("planning_ns", "Planning"),
             ("planning_share", "of the time"),
             ("total_bytes", "With what is kept"),
+            ("held", "held"),
             ("reduction", "Reduction"),
         ],
     );
@@ -236,9 +289,10 @@ fn table(groups: &[Group<'_>]) -> Table {
         let wall: u64 = row.samples.iter().map(|sample| sample.wall_ns).sum();
         let (first, last) = (row.samples.first(), row.samples.last());
         let planning = last.and_then(|sample| sample.planning_ns);
-        let end = |sample: Option<&planlab_results::replay::ReplaySample>| {
-            Value::or_missing(sample.and_then(|sample| sample.reserved).map(Value::Bytes))
+        let held = |sample: Option<&ReplaySample>, held: Held| {
+            Value::or_missing(sample.and_then(|sample| held.of(sample)).map(Value::Bytes))
         };
+        let measure = group.held(case);
         table.push(vec![
             Value::text(case.workload()),
             Value::text(&case.series.label),
@@ -249,15 +303,18 @@ fn table(groups: &[Group<'_>]) -> Table {
             Value::count(row.samples.len()),
             Value::Bytes(row.requested_peak),
             Value::Bytes(row.reserved_peak),
-            end(first),
-            end(last),
+            held(first, Held::Most),
+            held(last, Held::Most),
+            held(first, Held::End),
+            held(last, Held::End),
             Value::Nanoseconds(real(wall)),
             Value::or_missing(last.and_then(|sample| sample.plans).map(Value::Count)),
             Value::or_missing(planning.map(|time| Value::Nanoseconds(real(time)))),
             Value::or_missing(
                 planning.filter(|_| wall > 0).map(|time| Value::Share(real(time) / real(wall))),
             ),
-            Value::or_missing(Group::total(case).map(Value::Bytes)),
+            Value::or_missing(total(case, measure).map(Value::Bytes)),
+            Value::text(measure.name()),
             Value::or_missing(group.reduction(case).map(Value::Share)),
         ]);
     }
@@ -273,7 +330,8 @@ fn samples(groups: &[Group<'_>]) -> Table {
             ("contender", "Contender"),
             ("propagation", "Propagation"),
             ("trace", "Trace"),
-            ("reserved_bytes", "Reserved"),
+            ("most_bytes", "Held at most"),
+            ("reserved_bytes", "at the end"),
             ("time_ns", "Time"),
             ("plans", "Plans"),
             ("planning_ns", "Planning so far"),
@@ -288,6 +346,7 @@ fn samples(groups: &[Group<'_>]) -> Table {
                 Value::text(&case.series.label),
                 Value::count(at + 1),
                 Value::or_missing(trace.map(Value::text)),
+                Value::or_missing(sample.reserved_peak.map(Value::Bytes)),
                 Value::or_missing(sample.reserved.map(Value::Bytes)),
                 Value::Nanoseconds(real(sample.wall_ns) / f64::from(sample.propagations.max(1))),
                 Value::or_missing(sample.plans.map(Value::Count)),

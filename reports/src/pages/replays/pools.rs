@@ -118,7 +118,7 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
     let mut table = Table::new(
         format!("{name}-allocators"),
         "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
-         bytes held from the device; settled: what is held when the last propagation is over. Over requests, and what \
+         bytes held from the device; settled: the most that is held in the last propagation. Over requests, and what \
          the best plan saves, are of the most reserved; of profile-guided, of what it settles at. Time: for one \
          propagation, of allocators that had served one before.",
         &[

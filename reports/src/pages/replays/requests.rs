@@ -1,8 +1,9 @@
 //! The cost of single requests: by allocator, and of the linear scan of bins beside the real pool's.
 
+use std::collections::BTreeMap;
+
 use planlab_results::replay::CallTime;
 
-use super::time::device;
 use super::{Piece, Section, Sources};
 use crate::drawing::axis::Axis;
 use crate::format::{count, nanoseconds, real, short_count};
@@ -18,37 +19,83 @@ const SCANNING: &str = "cupy2rc1-pool";
 /// The same policy by an index.
 const INDEXED: &str = "cupy4-pool";
 
+/// What a request and its free take: each is a measure of its own, and nothing is compared across them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// CPU time of whole propagations.
+    Cpu,
+    /// Wall time of whole propagations, where the CPU time is not known of any contender.
+    Wall,
+    /// The calls alone.
+    Calls,
+}
+
+impl Measure {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU time of a request and its free",
+            Self::Wall => "Wall time of a propagation over its requests",
+            Self::Calls => "Time of the calls for a request and its free",
+        }
+    }
+
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Cpu => "Of whole propagations, with the loop over the requests and with the work on the memory",
+            Self::Wall => "Of whole propagations, with whatever is waited for",
+            Self::Calls => "The calls apart, in batches: medians of a request and of a free, added",
+        }
+    }
+
+    fn of(self, case: &Case) -> Option<f64> {
+        match self {
+            Self::Cpu => case.cpu_request_ns(),
+            Self::Wall => case.wall_request_ns(),
+            Self::Calls => case.calls_ns(),
+        }
+    }
+}
+
 /// The page; `None` without a time.
 pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     let mut pieces = vec![Piece::Text(
-        "What a request and its free cost. Where the calls were timed, in batches, it is their own time; else it is \
-         the wall time of a propagation over its requests, with whatever is done with the memory."
+        "What a request and its free cost. Two questions are kept apart. Of whole propagations: the CPU time over the \
+         requests, where it is known, with the loop over them and with whatever is done with the memory; what the empty \
+         loop takes in the same run stands beside it. Of the calls alone: where they were timed, in batches, the \
+         times of requests and of frees. A figure has one of these measures for all, and the contenders of one machine."
             .to_owned(),
     )];
     for (place, cases) in Replays::by_place(sources.replays.plain()) {
-        pieces.extend(figure(&place, &cases));
+        let has_cpu = cases.iter().any(|case| case.cpu_request_ns().is_some());
+        let whole = if has_cpu { Measure::Cpu } else { Measure::Wall };
+        pieces.extend([whole, Measure::Calls].into_iter().filter_map(|of| figure(of, &place, &cases)));
     }
     let bins = bins(sources);
     if !bins.rows.is_empty() {
         pieces.push(Piece::Heading("The linear scan of bins".to_owned()));
         pieces.extend(speed_up(sources).map(Piece::Text));
-        pieces.extend(scan_figure(sources));
+        pieces.extend(scan_figures(sources));
         pieces.push(Piece::Table(bins));
     }
-    let table = table(sources);
-    if table.rows.is_empty() {
+    let whole = whole(sources);
+    if whole.rows.is_empty() {
         return None;
     }
-    pieces.push(Piece::Heading("All allocators".to_owned()));
-    pieces.push(Piece::Table(table));
+    pieces.push(Piece::Heading("All allocators: whole propagations".to_owned()));
+    pieces.push(Piece::Table(whole));
+    let calls = calls(sources);
+    if !calls.rows.is_empty() {
+        pieces.push(Piece::Heading("All allocators: calls alone".to_owned()));
+        pieces.push(Piece::Table(calls));
+    }
     let title = "Cost of a request";
     Some(Section { file: "requests.html", name: "Requests", title, pieces })
 }
 
-fn figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
+fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
     let mut timed: Vec<(&Series, &str, f64)> = cases
         .iter()
-        .filter_map(|case| Some((&case.series, case.workload(), case.request_ns()?.max(1.0))))
+        .filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?.max(1.0))))
         .collect();
     let (least, most) = (least(&timed)?, timed.iter().map(|timed| timed.2).fold(1.0, f64::max));
     timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
@@ -60,11 +107,12 @@ fn figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
             remark: own.len().to_string(),
         })
         .collect();
-    let title = format!("Time of a request and its free: {}", place.name());
-    let x = Axis::times("time of a request and its free", least, most);
+    let title = format!("{}: {}", measure.name(), place.name());
+    let x = Axis::times(measure.name(), least, most);
     let look = Look { title: &title, x, remark: "workloads", shown: nanoseconds };
     let caption = format!(
-        "A dot for each workload; the bar marks the median. What is done with the memory: {}.",
+        "A dot for each workload; the bar marks the median. {}. What is done with the memory: {}.",
+        measure.meaning(),
         place.meaning()
     );
     strip::plot(look, &strips).map(|drawing| Piece::Figure((drawing, caption)))
@@ -74,13 +122,51 @@ fn least(timed: &[(&Series, &str, f64)]) -> Option<f64> {
     timed.iter().map(|timed| timed.2).min_by(f64::total_cmp)
 }
 
-fn table(sources: &Sources<'_>) -> Table {
+/// Whole propagations, over their requests.
+fn whole(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "requests",
-        "Time of a request and of a free, of batches of calls: the median, and what 99 of 100 batches stay below. \
-         Both: a request and its free; where the calls were not timed by themselves, the propagation's time over its \
-         requests. CPU: time on a core for both, of the whole propagation. Search steps: entries of free lists that were \
-         looked at in one propagation.",
+        "Of whole propagations, over their requests: a request and its free, with the loop over them and with what is \
+         done with the memory. CPU: time on a core; it is what contenders are judged by on the host. Above the loop: less \
+         what the empty loop, whose memory is not touched, takes of the same workload in the same run; less than nothing \
+         is noise. Wall: of a whole propagation. Search steps: entries of free lists that were looked at in one \
+         propagation.",
+        &[
+            ("workload", "Workload"),
+            ("contender", "Contender"),
+            ("device", "Device"),
+            ("work", "Memory is"),
+            ("requests", "Requests"),
+            ("cpu_request_ns", "CPU"),
+            ("above_loop_ns", "above the loop"),
+            ("wall_request_ns", "Wall"),
+            ("search_steps", "Search steps"),
+        ],
+    );
+    for case in sources.replays.plain() {
+        let (row, Some(wall)) = (case.row(), case.wall_request_ns()) else { continue };
+        table.push(vec![
+            Value::text(case.workload()),
+            Value::text(&case.series.label),
+            Value::text(case.place().device_in_full()),
+            Value::text(row.work.name()),
+            Value::Count(row.requests),
+            Value::or_missing(case.cpu_request_ns().map(Value::Nanoseconds)),
+            Value::or_missing(case.cpu_above_loop_ns(sources.replays).map(Value::Nanoseconds)),
+            Value::Nanoseconds(wall),
+            Value::Count(row.search_steps),
+        ]);
+    }
+    table
+}
+
+/// The calls that were timed apart.
+fn calls(sources: &Sources<'_>) -> Table {
+    let mut table = Table::new(
+        "requests-calls",
+        "Of calls that were timed apart from the work on the memory, in batches: the median, and what 99 of 100 batches \
+         stay below. Both: the medians of a request and of a free. Contenders whose calls take less than the clock are \
+         not here.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -92,28 +178,27 @@ fn table(sources: &Sources<'_>) -> Table {
             ("free_ns", "Free"),
             ("free_p99_ns", "p99"),
             ("both_ns", "Both"),
-            ("cpu_request_ns", "CPU"),
-            ("search_steps", "Search steps"),
         ],
     );
     for case in sources.replays.plain() {
-        let (row, Some(both)) = (case.row(), case.request_ns()) else { continue };
+        let row = case.row();
+        if row.alloc.is_none() && row.free.is_none() {
+            continue;
+        }
         let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
             Value::or_missing(call.map(|call| Value::Nanoseconds(real(part(call)) / 1e3)))
         };
         table.push(vec![
             Value::text(case.workload()),
             Value::text(&case.series.label),
-            Value::text(device(case)),
+            Value::text(case.place().device_in_full()),
             Value::text(row.work.name()),
             Value::Count(row.requests),
             part(row.alloc, |call| call.median_ps),
             part(row.alloc, |call| call.p99_ps),
             part(row.free, |call| call.median_ps),
             part(row.free, |call| call.p99_ps),
-            Value::Nanoseconds(both),
-            Value::or_missing(case.cpu_request_ns().map(Value::Nanoseconds)),
-            Value::Count(row.search_steps),
+            Value::or_missing(case.calls_ns().map(Value::Nanoseconds)),
         ]);
     }
     table
@@ -122,6 +207,8 @@ fn table(sources: &Sources<'_>) -> Table {
 /// A workload on which the real pool was measured.
 struct Scan<'a> {
     workload: &'a str,
+    /// Where ours was timed.
+    place: &'a Place,
     requests: u64,
     /// Entries that the scan looks at in one propagation.
     bins: u64,
@@ -139,14 +226,16 @@ fn scans<'a>(sources: &Sources<'a>) -> Vec<Scan<'a>> {
     let scan = |case: &'a Case| {
         let row = case.row();
         let known = sources.totals.get(case.workload())?;
+        let indexed = sources.replays.served(case.workload(), INDEXED);
         Some(Scan {
             workload: case.workload(),
+            place: case.place(),
             requests: row.requests,
             bins: row.search_steps,
             real_ns: known.pool_ns?,
             plan_ns: known.plan_ns,
             ours_ns: time(Some(case)),
-            indexed_ns: time(sources.replays.served(case.workload(), INDEXED)),
+            indexed_ns: time(indexed.filter(|indexed| indexed.place() == case.place())),
         })
     };
     let scanning = sources.replays.simulated().filter(|case| case.row().contender == SCANNING);
@@ -173,6 +262,7 @@ fn bins(sources: &Sources<'_>) -> Table {
             ("ours_ns", "Ours, scan"),
             ("ours_bin_ns", "for a bin"),
             ("ours_indexed_ns", "Ours, index"),
+            ("device", "Ours on"),
         ],
     );
     for scan in scans(sources) {
@@ -189,6 +279,7 @@ fn bins(sources: &Sources<'_>) -> Table {
             time(scan.ours_ns),
             Value::or_missing(scan.ours_ns.map(for_bin)),
             time(scan.indexed_ns),
+            Value::text(scan.place.device_in_full()),
         ]);
     }
     table
@@ -211,8 +302,21 @@ fn speed_up(sources: &Sources<'_>) -> Option<String> {
     ))
 }
 
-fn scan_figure(sources: &Sources<'_>) -> Option<Piece> {
-    let scans = scans(sources);
+/// A figure for each machine that ours was timed on.
+fn scan_figures(sources: &Sources<'_>) -> Vec<Piece> {
+    let mut places: BTreeMap<&Place, Vec<Scan<'_>>> = BTreeMap::new();
+    for scan in scans(sources) {
+        places.entry(scan.place).or_default().push(scan);
+    }
+    let is_alone = places.len() == 1;
+    let title = |place: &Place| {
+        let title = "Time of a propagation against the bins scanned".to_owned();
+        if is_alone { title } else { format!("{title}, {}", place.name()) }
+    };
+    places.iter().filter_map(|(place, scans)| scan_figure(&title(place), scans)).collect()
+}
+
+fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
     let curve = |label: &str, number: usize, time: &dyn Fn(&Scan<'_>) -> Option<f64>| Curve {
         series: Series { label: label.to_owned(), number },
         points: scans.iter().filter_map(|scan| point(scan, time(scan)?)).collect(),
@@ -229,7 +333,7 @@ fn scan_figure(sources: &Sources<'_>) -> Option<Piece> {
         Axis::log("bins that the scan looks at in a propagation", x_low, x_high, short_count),
         Axis::times("time of a propagation", y_low, y_high),
     );
-    let drawing = lines::plot("Time of a propagation against the bins scanned", axes, Join::Dots, &curves)?;
+    let drawing = lines::plot(title, axes, Join::Dots, &curves)?;
     let caption = "A dot for each workload on which the real pool was measured. The time of the scan grows with the \
                    bins; an index and a plan do without them.";
     Some(Piece::Figure((drawing, caption.to_owned())))

@@ -2,7 +2,6 @@
 
 use planlab_results::replay::ReplayWork;
 
-use super::time::device;
 use super::{Piece, Section, Sources};
 use crate::drawing::axis::Axis;
 use crate::format::{bytes, nanoseconds, real, short_count};
@@ -24,9 +23,9 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     }
     let mut pieces = vec![Piece::Text(
         "Every thread has the whole sequence of requests; pools and plans have an arena for each thread, system \
-         allocators are shared. The latency is a thread's CPU time for a request and its free, with the loop over them; \
-         where it is not known, that of the calls. Wall time is in the table: with more threads than cores it is that of \
-         waiting for a core."
+         allocators are shared. The latency is a thread's CPU time for a request and its free, of whole propagations, with \
+         the loop over them. Wall time is in the table: with more threads than cores it is that of waiting for a core. \
+         Each machine has figures of its own."
             .to_owned(),
     )];
     for (place, cases) in Replays::by_place(cases.iter().copied()) {
@@ -34,7 +33,7 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
         pieces.extend(by_size(&place, &cases));
     }
     pieces.push(Piece::Heading("All numbers of threads".to_owned()));
-    pieces.push(Piece::Table(table(&cases)));
+    pieces.push(Piece::Table(table(sources, &cases)));
     let title = "Latency of a request by threads and size";
     Some(Section { file: "threads.html", name: "Threads", title, pieces })
 }
@@ -98,7 +97,7 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
     let point = |case: &&Case| {
-        let ((x, name), y) = (x(case)?, latency_ns(case)?.max(0.1));
+        let ((x, name), y) = (x(case)?, case.cpu_request_ns()?.max(0.1));
         Some(Point { x, y, tip: format!("{name}: {}", nanoseconds(y)) })
     };
     let curve = |own: &[&Case]| {
@@ -109,23 +108,20 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
     cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
 }
 
-/// One measure for all contenders of a figure: the times of calls exist for some alone, and wall time counts the
-/// threads that share a core.
-fn latency_ns(case: &Case) -> Option<f64> {
-    case.cpu_request_ns().or_else(|| case.request_ns())
-}
-
+/// One measure for all contenders of a figure, CPU time: the times of calls exist for some alone, and wall time counts
+/// the threads that share a core.
 fn latency(curves: &[Curve]) -> Option<Axis> {
     let (low, high) = lines::range(curves, |point| point.y)?;
-    Some(Axis::times("time of a request and its free", low, high))
+    Some(Axis::times("CPU time of a request and its free", low, high))
 }
 
-fn table(cases: &[&Case]) -> Table {
+fn table(sources: &Sources<'_>, cases: &[&Case]) -> Table {
     let mut table = Table::new(
         "threads",
-        "Latency: CPU time of a request and its free in one thread. Propagation: until the last thread was done with \
-         it. CPU: of one thread for its propagation. Lock wait: time that a thread waited for locks for one request, where the \
-         contender says so. Requested and reserved: of all threads together.",
+        "Latency: CPU time of a request and its free in one thread; above the loop: less what the empty loop takes of the \
+         same run in as many threads. p99 of requests: of calls that were timed apart. Propagation: until the last \
+         thread was done with it. CPU: of one thread for its propagation. Lock wait: time that a thread waited for \
+         locks for one request, where the contender says so. Requested and reserved: of all threads together.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
@@ -133,6 +129,7 @@ fn table(cases: &[&Case]) -> Table {
             ("work", "Memory is"),
             ("threads", "Threads"),
             ("latency_ns", "Latency"),
+            ("above_loop_ns", "above the loop"),
             ("alloc_p99_ns", "p99 of requests"),
             ("time_ns", "Propagation"),
             ("cpu_ns", "CPU"),
@@ -147,10 +144,11 @@ fn table(cases: &[&Case]) -> Table {
         table.push(vec![
             Value::text(case.workload()),
             Value::text(&case.series.label),
-            Value::text(device(case)),
+            Value::text(case.place().device_in_full()),
             Value::text(if row.work == ReplayWork::None { "not touched" } else { row.work.name() }),
             Value::Count(u64::from(row.threads)),
-            time(latency_ns(case)),
+            time(case.cpu_request_ns()),
+            time(case.cpu_above_loop_ns(sources.replays)),
             time(row.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
             time(case.propagation_ns().map(|time| time.median)),
             time(case.cpu_ns().map(|time| time.median)),

@@ -20,9 +20,9 @@ const LINE: u32 = 18;
 pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     let mut pieces = vec![Piece::Text(
         "Wall time of one propagation: all requests and frees of it, and what is done with the memory between them. \
-         Each place is a question of its own; simulated memory has no cost, so that its times are those of the \
-         allocators' bookkeeping alone. The time of making a plan is no part of these times, save where profile-guided \
-         plans between propagations."
+         Each place is a question of its own, and each machine has figures of its own; simulated memory has no cost, so \
+         that its times are those of the allocators' bookkeeping alone. The time of making a plan is no part of these \
+         times, save where profile-guided plans between propagations."
             .to_owned(),
     )];
     for (place, cases) in Replays::by_place(sources.replays.plain()) {
@@ -164,7 +164,7 @@ fn table(sources: &Sources<'_>) -> Table {
         table.push(vec![
             Value::text(case.workload()),
             Value::text(&case.series.label),
-            Value::text(device(case)),
+            Value::text(case.place().device_in_full()),
             Value::text(row.work.name()),
             Value::count(case.rows().len()),
             Value::count(case.samples()),
@@ -178,13 +178,4 @@ fn table(sources: &Sources<'_>) -> Table {
         ]);
     }
     table
-}
-
-/// The device, with what it calls itself.
-pub(super) fn device(case: &Case) -> String {
-    let row = case.row();
-    match row.device_name.as_str() {
-        "" => row.device.clone(),
-        name => format!("{} ({name})", row.device),
-    }
 }
