@@ -259,12 +259,7 @@ impl Played {
 
     /// Plays rounds for their times alone: what they reserve is not looked at, as how many there are depends on the
     /// machine.
-    fn time(
-        &mut self,
-        memory: &mut Memory,
-        stream: &Stream,
-        order: Order,
-    ) -> Result<(), SimulationError> {
+    fn time(&mut self, memory: &mut Memory, stream: &Stream, order: Order) -> Result<(), SimulationError> {
         let (usage, start) = ((self.usage, self.before), Instant::now());
         while self.samples.len() < order.timed as usize && start.elapsed() < TIMING {
             let known = self.samples.len();

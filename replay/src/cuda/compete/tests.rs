@@ -316,9 +316,8 @@ fn what_is_not_given_back_at_the_end_is_told() {
 
     let device = Device::simulated(Bytes::new(64 * MIB));
     let driver = Arc::clone(device.driver());
-    let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
-        Box::new(robbed(backing, &driver))
-    };
+    let build =
+        move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(robbed(backing, &driver)) };
     let lost = "not all was given back at the end: free: ";
     let result = play_one(&device, &score(&instance(&ROWS)), Strategy::Pool(&build), Work::Kernels);
     assert_eq!(result.end, End::Failed);

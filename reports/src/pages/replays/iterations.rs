@@ -206,10 +206,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
     let kept = kept.map_or(String::new(), |kept| {
         format!(" {} more are kept over all iterations and are no part of it.", bytes(kept))
     });
-    let caption = format!(
-        "{meaning} At most {} are requested at once.{kept}",
-        bytes(most)
-    );
+    let caption = format!("{meaning} At most {} are requested at once.{kept}", bytes(most));
     Some(Piece::Figure((drawing, caption)))
 }
 

@@ -41,7 +41,9 @@ impl Measure {
 
     const fn meaning(self) -> &'static str {
         match self {
-            Self::Cpu => "Of whole propagations, with the loop over the requests and with the work on the memory",
+            Self::Cpu => {
+                "Of whole propagations, with the loop over the requests and with the work on the memory"
+            }
             Self::Wall => "Of whole propagations, with whatever is waited for",
             Self::Calls => "The calls apart, in batches: medians of a request and of a free, added",
         }
