@@ -9,6 +9,8 @@
 //!
 //! Exponential: (height / granularity)^n in the worst case.
 
+use std::cell::Cell;
+
 use crate::{ArenaId, Buffer, BufferId, Bytes, InPlace, Instance};
 
 /// The most buffers that it takes.
@@ -24,7 +26,7 @@ const MOST_OFFSETS: u64 = 1 << 16;
 /// For more than 8 buffers, or where the heights to try have more than 65,536 multiples of the granularity.
 #[must_use]
 pub fn brute_force(instance: &Instance) -> Option<Bytes> {
-    over_arenas(instance, &matchings(instance.in_place()))
+    over_arenas(instance, &matchings(instance.in_place()), &Cell::new(u64::MAX))
 }
 
 /// The same over plans that hand nothing over.
@@ -34,16 +36,31 @@ pub fn brute_force(instance: &Instance) -> Option<Bytes> {
 /// As [`brute_force`].
 #[must_use]
 pub fn brute_force_without_hand_over(instance: &Instance) -> Option<Bytes> {
-    over_arenas(instance, &[Vec::new()])
+    over_arenas(instance, &[Vec::new()], &Cell::new(u64::MAX))
 }
 
-fn over_arenas(instance: &Instance, matchings: &[Vec<InPlace>]) -> Option<Bytes> {
+/// Both, [`brute_force`] and [`brute_force_without_hand_over`], unless that takes more than `most` places tried:
+/// then `None`. Buffers that pause and conflict here and there can take minutes.
+///
+/// # Panics
+///
+/// As [`brute_force`].
+#[must_use]
+pub fn brute_force_within(instance: &Instance, most: u64) -> Option<[Option<Bytes>; 2]> {
+    let left = Cell::new(most);
+    let both = [matchings(instance.in_place()), vec![Vec::new()]]
+        .map(|matchings| over_arenas(instance, &matchings, &left));
+    (left.get() > 0).then_some(both)
+}
+
+/// What it says counts for nothing if nothing is `left` of the places that may be tried.
+fn over_arenas(instance: &Instance, matchings: &[Vec<InPlace>], left: &Cell<u64>) -> Option<Bytes> {
     assert!(instance.len() <= MOST_BUFFERS, "{} buffers are too many for brute force", instance.len());
     let arenas = (0_u16..).map(ArenaId::new).zip(instance.arenas());
     let mut sum = 0;
     for (id, arena) in arenas {
         let capacity = arena.capacity.map_or(u64::MAX, Bytes::get);
-        sum += in_arena(instance, id, matchings, capacity)?;
+        sum += in_arena(instance, id, matchings, capacity, left)?;
     }
     Some(Bytes::new(sum))
 }
@@ -69,7 +86,13 @@ fn leads_to(set: &[InPlace], from: BufferId, to: BufferId) -> bool {
 }
 
 /// The least height of one arena that is at most its capacity.
-fn in_arena(instance: &Instance, arena: ArenaId, matchings: &[Vec<InPlace>], capacity: u64) -> Option<u64> {
+fn in_arena(
+    instance: &Instance,
+    arena: ArenaId,
+    matchings: &[Vec<InPlace>],
+    capacity: u64,
+    left: &Cell<u64>,
+) -> Option<u64> {
     let ids: Vec<BufferId> = instance.ids().filter(|&id| instance.buffer(id).arena == arena).collect();
     if ids.is_empty() {
         return Some(0);
@@ -78,7 +101,7 @@ fn in_arena(instance: &Instance, arena: ArenaId, matchings: &[Vec<InPlace>], cap
     let most = highest_need(instance, &ids).min(capacity);
     let mut best = None;
     for pairs in matchings {
-        let search = Search::new(instance, &ids, pairs, grain);
+        let search = Search::new(instance, &ids, pairs, grain, left);
         let below = best.map_or(most, |best| best - grain);
         let mut height = search.load();
         while height <= below && !search.fits(height) {
@@ -111,13 +134,21 @@ struct Search<'a> {
     rules: Vec<Vec<Rule>>,
     late: Vec<bool>,
     grain: u64,
+    /// So many places may still be tried.
+    left: &'a Cell<u64>,
 }
 
 impl<'a> Search<'a> {
-    fn new(instance: &'a Instance, ids: &[BufferId], pairs: &[InPlace], grain: u64) -> Self {
+    fn new(
+        instance: &'a Instance,
+        ids: &[BufferId],
+        pairs: &[InPlace],
+        grain: u64,
+        left: &'a Cell<u64>,
+    ) -> Self {
         let buffers: Vec<&Buffer> = ids.iter().map(|&id| instance.buffer(id)).collect();
         let late: Vec<bool> = ids.iter().map(|&id| pairs.iter().any(|pair| pair.output == id)).collect();
-        let mut search = Self { buffers, rules: Vec::new(), late, grain };
+        let mut search = Self { buffers, rules: Vec::new(), late, grain, left };
         for (i, &first) in ids.iter().enumerate() {
             let mut row = Vec::new();
             for (j, &second) in ids.iter().enumerate() {
@@ -212,6 +243,10 @@ impl<'a> Search<'a> {
         let mut placed = placed.to_vec();
         placed[i] = true;
         (0..lists[i].len()).filter(|&offset| lists[i][offset]).any(|offset| {
+            self.left.set(self.left.get().saturating_sub(1));
+            if self.left.get() == 0 {
+                return false;
+            }
             let mut lists = lists.to_vec();
             for j in (0..placed.len()).filter(|&j| !placed[j]) {
                 strike(&mut lists[j], offset, &self.rules[i][j]);
@@ -285,6 +320,15 @@ mod tests {
             .expect("valid");
         assert_eq!(height(&fork), Some(16));
         assert_eq!(brute_force_without_hand_over(&fork), Some(Bytes::new(24)));
+    }
+
+    #[test]
+    fn what_takes_too_many_places_has_no_answer() {
+        let three = [buffer(4, 0, 2), buffer(4, 1, 3), buffer(4, 2, 4)];
+        let instance = Instance::from_buffers(three.to_vec()).expect("valid");
+        let eight = Some(Bytes::new(8));
+        assert_eq!(brute_force_within(&instance, 100), Some([eight; 2]));
+        assert_eq!(brute_force_within(&instance, 3), None);
     }
 
     #[test]
