@@ -131,9 +131,8 @@ struct Arena {
 
 /// A block in use that a plan placed.
 struct Placed {
+    /// Where its place ends; a smaller request has all of it.
     end: u64,
-    /// Bytes of its place.
-    size: u64,
     arena: u64,
     index: usize,
     /// The number of the propagation that asked for it.
@@ -256,14 +255,14 @@ impl ProfileGuided {
             return None;
         }
         let arena = self.arena()?;
-        let (start, end) = (arena + slot.offset, arena + slot.offset + size);
+        let (start, end) = (arena + slot.offset, arena + slot.end());
         let propagation = &mut self.propagation;
         if propagation.late.iter().any(|&(low, high)| start < high && low < end) {
             propagation.has_changed = true;
             return None;
         }
         let propagation = propagation.number;
-        self.occupy(start, Placed { end, size: slot.size, arena, index, propagation });
+        self.occupy(start, Placed { end, arena, index, propagation });
         Some(Address::new(start))
     }
 
@@ -273,7 +272,7 @@ impl ProfileGuided {
         if let Some(arena) = self.arenas.get_mut(&placed.arena) {
             arena.live += 1;
         }
-        self.used += placed.size;
+        self.used += placed.end - start;
         self.replay.planned += 1;
         self.live.insert(start, placed);
     }
@@ -304,8 +303,8 @@ impl ProfileGuided {
         recorder.alloc(key, size, address);
         self.propagation.cursor = index + 1;
         if let (CallKind::Planned(_), Some(arena)) = (call.kind, self.current) {
-            let (end, propagation) = (address.get() + size, self.propagation.number);
-            let placed = Placed { end, size: call.limit, arena, index, propagation };
+            let (end, propagation) = (address.get() + call.limit, self.propagation.number);
+            let placed = Placed { end, arena, index, propagation };
             self.occupy(address.get(), placed);
         }
     }
@@ -418,7 +417,7 @@ impl ProfileGuided {
 
     /// Frees a block that a plan placed.
     fn vacate(&mut self, address: u64, placed: &Placed) {
-        self.used -= placed.size;
+        self.used -= placed.end - address;
         self.propagation.late.retain(|&(start, _)| start != address);
         if placed.propagation == self.propagation.number {
             self.propagation.is_live[placed.index] = false;
