@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use planlab_solvers::online::{self, Entry};
-use planlab_workloads::suites::Pick;
 use planlab_workloads::process::selects;
+use planlab_workloads::suites::Pick;
 use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 
 use crate::bench::Task;

@@ -224,6 +224,12 @@ impl<'t> Process<'t> {
         self
     }
 
+    /// Whether rule 2 applies.
+    #[must_use]
+    pub fn has_tied_head(&self) -> bool {
+        !self.heads.is_empty()
+    }
+
     /// The process as a trace. Its buffers have the labels of those that they are made from; what the trace has
     /// alive at its end lives on, and nothing else has `:live` in its category. Metadata `marks` say where the warm-up
     /// and the window begin; `process-tied-head: true` where rule 2 applied.
@@ -355,7 +361,7 @@ impl<'t> Process<'t> {
         let mut metadata = self.trace.labels.metadata.clone();
         metadata.retain(|(key, _)| key != "marks");
         metadata.push(("marks".to_owned(), format!("warm-up@{warm_up} window@{window}")));
-        if !self.heads.is_empty() {
+        if self.has_tied_head() {
             metadata.push((TIED_HEAD_KEY.to_owned(), "true".to_owned()));
         }
         metadata
