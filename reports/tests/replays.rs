@@ -437,7 +437,8 @@ fn our_pytorch_pool_stands_beside_pytorch() {
     assert!(csv.contains("torch/resnet50/train/b64,2000,1900,-0.05"), "{csv}");
     assert!(csv.trim_end().ends_with(",,,,,,0,no iteration marks"), "{csv}");
     let page = read(dir.path(), "pytorch.html");
-    assert!(page.contains("less on 1 and more on 0") && page.contains("The process was played of 0"), "{page}");
+    assert!(page.contains("less on 1 and more on 0"), "{page}");
+    assert!(page.contains("The process was played of 0"), "{page}");
 }
 
 #[test]
@@ -447,7 +448,8 @@ fn the_process_stands_beside_the_window_and_both_peaks_count() {
         used_peak: Some(1700),
         ..row(&format!("{RESNET}/process"), "pytorch-caching", &[2000])
     };
-    append_rows(dir.path().join("store"), &[row(RESNET, "pytorch-caching", &[1900; 5]), process]).expect("appends");
+    let window = row(RESNET, "pytorch-caching", &[1900; 5]);
+    append_rows(dir.path().join("store"), &[window, process]).expect("appends");
     for (allocated, both) in [(1700, 1), (1701, 0)] {
         let mut options = options();
         let total = options.totals.entry(RESNET.to_owned()).or_default();
@@ -458,7 +460,9 @@ fn the_process_stands_beside_the_window_and_both_peaks_count() {
         assert!(csv.trim_end().ends_with(&format!(",2000,0,{allocated},,1700,1,warm-up")), "{csv}");
         let page = read(dir.path(), "pytorch.html");
         assert!(page.contains(&format!("on {both} both peaks are the same")), "{page}");
-        assert!(page.contains("window alone: torch/resnet50/train/b64") && page.contains("process: torch/resnet50"));
+        for tip in ["window alone: torch/resnet50/train/b64", "process: torch/resnet50/train/b64"] {
+            assert!(page.contains(tip), "{tip}: {page}");
+        }
     }
     // A process is no further batch of the net.
     assert!(!read(dir.path(), "tables/memory-by-net.csv").contains("/process"));

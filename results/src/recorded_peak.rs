@@ -6,7 +6,7 @@
 //! ```
 //! use planlab_results::recorded_peak::{Explanation, RecordedPeak};
 //!
-//! let peak = RecordedPeak { recorded: 24 << 20, window: 22 << 20, process: Some(24 << 20), ..RecordedPeak::default() };
+//! let peak = RecordedPeak { recorded: 24, window: 22, process: Some(24), ..RecordedPeak::default() };
 //! assert_eq!(peak.explanation(), Explanation::WarmUp);
 //! ```
 
@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_first_that_applies_explains() {
-        let none = RecordedPeak { recorded: 10, window: 9, process: Some(9), iterations: 1, ..RecordedPeak::default() };
+        let none = RecordedPeak { recorded: 10, window: 9, process: Some(9), ..RecordedPeak::default() };
+        let none = RecordedPeak { iterations: 1, ..none };
         let equal = RecordedPeak { process: Some(10), ..none };
         for (peak, explanation) in [
             (RecordedPeak { window: 10, ..none }, Explanation::Equal),

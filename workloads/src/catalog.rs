@@ -96,7 +96,8 @@ impl Catalog {
         let recorded = || recorded::manifest().workload.iter().map(|entry| entry.key.clone());
         let processes = recorded().filter_map(|key| process::process_of(&key));
         let external = self.external.iter().map(|entry| entry.key.clone());
-        recorded().chain(processes).chain(external).chain(models::selection()).chain(synthetic::selection()).collect()
+        let generated = models::selection().into_iter().chain(synthetic::selection());
+        recorded().chain(processes).chain(external).chain(generated).collect()
     }
 
     /// One line on a workload; `None` where there is none of that key.
@@ -106,10 +107,8 @@ impl Catalog {
             return Some(describe_recorded(entry));
         }
         if let Some(window) = recorded_window(key) {
-            return Some(format!(
-                "the process that {} was cut from, by its own marks: initialisation, a warm-up iteration, the window",
-                window.key
-            ));
+            let parts = "initialisation, a warm-up iteration, the window";
+            return Some(format!("the process that {} was cut from, by its own marks: {parts}", window.key));
         }
         if let Some(entry) = self.external(key) {
             let capacity = entry.capacity.map(|bytes| format!(", capacity {bytes}")).unwrap_or_default();

@@ -127,7 +127,8 @@ pub fn iterations(trace: &Trace) -> Iterations {
 /// The metadata `marks`: names and steps.
 fn marks(trace: &Trace) -> Vec<(&str, u64)> {
     let marks = trace.labels.meta("marks").unwrap_or_default().split_ascii_whitespace();
-    marks.filter_map(|mark| mark.rsplit_once('@')).filter_map(|(name, at)| Some((name, at.parse().ok()?))).collect()
+    let named = marks.filter_map(|mark| mark.rsplit_once('@'));
+    named.filter_map(|(name, at)| Some((name, at.parse().ok()?))).collect()
 }
 
 /// The steps of the marks at which iterations begin.
@@ -501,7 +502,7 @@ mod tests {
         nb,10,13,200,grad:live,b\n";
 
     fn trace(text: &str) -> Trace {
-        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("well formed")
     }
 
     fn process(text: &str) -> Trace {
@@ -529,17 +530,18 @@ mod tests {
         assert_eq!(process.labels.meta("marks"), Some("warm-up@2 window@8"));
         assert_eq!(process.labels.meta(TIED_HEAD_KEY), None);
         let category = |name: &str| {
-            process.labels.buffers.iter().find(|label| label.name == name).and_then(|label| label.category.clone())
+            let label = process.labels.buffers.iter().find(|label| label.name == name);
+            label.and_then(|label| label.category.clone()).unwrap_or_default()
         };
-        assert_eq!(category("warm-up/na").as_deref(), Some("grad"));
-        assert_eq!(category("na").as_deref(), Some("grad:live"));
+        assert_eq!(category("warm-up/na"), "grad");
+        assert_eq!(category("na"), "grad:live");
     }
 
     #[test]
     fn state_is_made_at_the_first_mark_where_there_are_more_marks_than_runs() {
         let once = KEPT.replace("sa,3,13,110,optstate:live", "sa,3,13,110,buffer:live");
-        let process = process(&once);
-        assert!(script(&process).starts_with("+a +b +sa +warm-up/x +warm-up/na +sb -warm-up/x"), "{}", script(&process));
+        let script = script(&process(&once));
+        assert!(script.starts_with("+a +b +sa +warm-up/x +warm-up/na +sb -warm-up/x"), "{script}");
     }
 
     #[test]
@@ -553,7 +555,7 @@ mod tests {
             e,2,4,1000,temporary,b:embedding_dense_backward\n\
             g,3,5,1000,grad,b:add.Tensor\n";
         let with_head = process(tied);
-        assert!(script(&with_head).starts_with("+w +v +head/w -head/w +warm-up/e"), "{}", script(&with_head));
+        assert!(script(&with_head).starts_with("+w +v +head/w -head/w +warm-up/e"));
         assert_eq!(with_head.labels.meta(TIED_HEAD_KEY), Some("true"));
         let head = &with_head.labels.buffers[2];
         assert_eq!((head.requested, head.category.as_deref()), (Some(Bytes::new(1000)), Some("param")));
@@ -585,7 +587,8 @@ mod tests {
             process.expect_err("too little is known").to_string()
         };
         assert!(refused(&KEPT.replace("window@6 ", "")).contains("where the window begins"));
-        assert!(refused(&KEPT.replace("ga,2,7,100,grad,", "ga,2,7,100,other,")).contains("no part of the process"));
+        let unmade = KEPT.replace("ga,2,7,100,grad,", "ga,2,7,100,other,");
+        assert!(refused(&unmade).contains("no part of the process"));
         let left = refused(&KEPT.replace("nb,10,13,200,grad:live", "nb,10,13,200,activation:live"));
         assert_eq!(left, "2 gradients live when the window begins, but the warm-up leaves 1");
     }
