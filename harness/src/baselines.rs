@@ -11,7 +11,7 @@ use planlab_dsa::CancelToken;
 use planlab_results::replay::{ReplayRow, ReplayStatus, ReplayWriter, read_rows};
 use planlab_results::{Notice, StoreError};
 use planlab_solvers::online::Entry;
-use planlab_workloads::expected;
+use planlab_workloads::{expected, process};
 
 use crate::bench::{in_shard, progress};
 use crate::cli::Retry;
@@ -168,7 +168,7 @@ impl Playing {
 /// A workload, and how often it is played.
 fn stream(source: &Source) -> Result<(Stream, Order), Failure> {
     let trace = input::open(source)?;
-    let is_process = source.name.contains("/process/");
+    let is_process = source.name.contains("/process/") || process::window_of(&source.name).is_some();
     let process = expected::expected().process(&source.name);
     let until = process.and_then(|process| u32::try_from(process.before_step).ok());
     let (rounds, timed) = if is_process { (1, 0) } else { (PROPAGATIONS, TIMED) };

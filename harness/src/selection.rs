@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use planlab_solvers::online::{self, Entry};
+use planlab_workloads::process::selects;
 use planlab_workloads::suites::Pick;
 use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
 
@@ -186,7 +187,7 @@ fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String
             continue;
         }
         let before = chosen.len();
-        chosen.extend(keys.iter().filter(|key| glob(pattern, key)).cloned());
+        chosen.extend(keys.iter().filter(|key| selects(pattern, key)).cloned());
         if chosen.len() == before {
             wrong.push((pattern, no_workload(pattern, "", &all, catalog)));
         }

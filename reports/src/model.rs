@@ -281,7 +281,7 @@ pub(crate) fn group(key: &str) -> &str {
     second.map_or(key, |(at, _)| &key[..at])
 }
 
-/// A workload of a net: `<route>/<net>/<mode>/b<N>[/<variant>]`.
+/// A workload of a net: `<route>/<net>/<mode>/b<N>[/<variant>]`; the process that one was cut from is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NetKey {
     pub(crate) route: String,
@@ -296,7 +296,7 @@ impl NetKey {
         let mut parts = key.splitn(5, '/');
         let (route, net, mode, batch) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let is_batch = batch.strip_prefix('b').is_some_and(|n| n.parse::<u64>().is_ok());
-        if !matches!(mode, "train" | "infer") || !is_batch {
+        if !matches!(mode, "train" | "infer") || !is_batch || key.ends_with("/process") {
             return None;
         }
         let batch = match parts.next() {

@@ -29,8 +29,12 @@ pub struct PoolTotal {
     pub torch_reserved: Option<u64>,
     /// The most that was in use in PyTorch at once while the trace was recorded.
     pub torch_allocated: Option<u64>,
-    /// What was in use when the recorded part began, of a trace that says where that was.
-    pub torch_at_start: Option<u64>,
+    /// How many iterations a trace of PyTorch's tells apart; 0 for other workloads.
+    pub torch_iterations: usize,
+    /// Whether two of them ask for other sizes, or in another order.
+    pub torch_iterations_differ: bool,
+    /// Whether an output layer lost its own weight to an embedding's in the process that the trace was cut from.
+    pub torch_tied_head: bool,
 }
 
 /// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.

@@ -10,6 +10,7 @@ use planlab_results::replay::{
 };
 
 const ALEXNET: &str = "chainer/alexnet/train/b32";
+const RESNET: &str = "torch/resnet50/train/b64";
 const PAGES: [&str; 6] =
     ["memory.html", "time.html", "requests.html", "threads.html", "iterations.html", "pytorch.html"];
 
@@ -119,7 +120,7 @@ fn options() -> ReportOptions {
     };
     options.totals.insert(ALEXNET.to_owned(), total);
     let torch = PoolTotal { torch_reserved: Some(2000), ..PoolTotal::default() };
-    options.totals.insert("torch/resnet50/train/b64".to_owned(), torch);
+    options.totals.insert(RESNET.to_owned(), torch);
     options
 }
 
@@ -431,34 +432,65 @@ fn sequences_under_other_conditions_have_figures_of_their_own() {
 #[test]
 fn our_pytorch_pool_stands_beside_pytorch() {
     let dir = folder();
-    let pool = row("torch/resnet50/train/b64", "pytorch-caching", &[1900, 2100]);
-    report(dir.path(), &[ReplayRow { requested_peak: 1500, ..pool }]);
+    report(dir.path(), &[row(RESNET, "pytorch-caching", &[1900, 2100])]);
     let csv = read(dir.path(), "tables/pytorch.csv");
-    assert!(csv.contains("torch/resnet50/train/b64,1500,1900,2000,-0.05"), "{csv}");
-    assert!(csv.lines().any(|line| line.ends_with(",2100,,,more propagations")), "{csv}");
-    assert!(read(dir.path(), "pytorch.html").contains("less on 1 and more on 0"));
+    assert!(csv.contains("torch/resnet50/train/b64,2000,1900,-0.05"), "{csv}");
+    assert!(csv.trim_end().ends_with(",,,,,,0,no iteration marks"), "{csv}");
+    let page = read(dir.path(), "pytorch.html");
+    assert!(page.contains("less on 1 and more on 0"), "{page}");
+    assert!(page.contains("The process was played of 0"), "{page}");
 }
 
 #[test]
-fn what_a_difference_to_pytorch_comes_from_is_computed() {
-    let cause = |ours: u64, allocated: u64, at_start: u64| {
-        let dir = folder();
-        let key = "torch/resnet50/train/b64";
-        let pool = ReplayRow { requested_peak: 1500, ..row(key, "pytorch-caching", &[ours; 2]) };
-        append_rows(dir.path().join("store"), &[pool]).expect("appends");
+fn the_process_stands_beside_the_window_and_both_peaks_count() {
+    let dir = folder();
+    let process = ReplayRow {
+        used_peak: Some(1700),
+        ..row(&format!("{RESNET}/process"), "pytorch-caching", &[2000])
+    };
+    let window = row(RESNET, "pytorch-caching", &[1900; 5]);
+    append_rows(dir.path().join("store"), &[window, process]).expect("appends");
+    for (allocated, both) in [(1700, 1), (1701, 0)] {
         let mut options = options();
-        let total = options.totals.entry(key.to_owned()).or_default();
-        (total.torch_allocated, total.torch_at_start) = (Some(allocated), Some(at_start));
+        let total = options.totals.entry(RESNET.to_owned()).or_default();
+        (total.torch_allocated, total.torch_iterations) = (Some(allocated), 1);
+        let report = Report::from_store(dir.path().join("store"), options).expect("reads");
+        report.write(dir.path().join("out")).expect("writes");
+        let csv = read(dir.path(), "tables/pytorch.csv");
+        assert!(csv.trim_end().ends_with(&format!(",2000,0,{allocated},,1700,1,warm-up")), "{csv}");
+        let page = read(dir.path(), "pytorch.html");
+        assert!(page.contains(&format!("on {both} both peaks are the same")), "{page}");
+        for tip in ["window alone: torch/resnet50/train/b64", "process: torch/resnet50/train/b64"] {
+            assert!(page.contains(tip), "{tip}: {page}");
+        }
+    }
+    // A process is no further batch of the net.
+    assert!(!read(dir.path(), "tables/memory-by-net.csv").contains("/process"));
+}
+
+#[test]
+fn what_explains_a_difference_to_pytorch_comes_from_figures() {
+    let explained = |process: u64, iterations: usize, differ: bool, is_tied: bool| {
+        let dir = folder();
+        let rows = [
+            row(RESNET, "pytorch-caching", &[1900; 2]),
+            row(&format!("{RESNET}/process"), "pytorch-caching", &[process]),
+        ];
+        append_rows(dir.path().join("store"), &rows).expect("appends");
+        let mut options = options();
+        let total = options.totals.entry(RESNET.to_owned()).or_default();
+        (total.torch_iterations, total.torch_iterations_differ) = (iterations, differ);
+        total.torch_tied_head = is_tied;
         let report = Report::from_store(dir.path().join("store"), options).expect("reads");
         report.write(dir.path().join("out")).expect("writes");
         let csv = read(dir.path(), "tables/pytorch.csv");
         csv.trim_end().rsplit(',').next().unwrap_or_default().to_owned()
     };
-    assert_eq!(cause(2000, 1500, 0), "no difference");
-    assert_eq!(cause(1900, 1600, 0), "more was in use");
-    assert_eq!(cause(1900, 1500, 100), "within what was in use at the start");
-    assert_eq!(cause(1900, 1599, 99), "not explained");
-    assert_eq!(cause(2100, 1500, 900), "not explained");
+    assert_eq!(explained(2000, 1, false, false), "warm-up");
+    assert_eq!(explained(2000, 1, false, true), "warm-up and tied head");
+    assert_eq!(explained(1950, 5, true, false), "iterations differ");
+    assert_eq!(explained(1950, 0, false, false), "no iteration marks");
+    assert_eq!(explained(1950, 1, false, true), "not explained by the trace");
 }
 
 #[test]

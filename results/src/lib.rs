@@ -19,6 +19,7 @@ mod journal;
 mod latest;
 mod merge;
 mod record;
+pub mod recorded_peak;
 pub mod replay;
 pub mod scale;
 pub mod statistics;

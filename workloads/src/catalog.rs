@@ -6,6 +6,7 @@ use crate::external::{self, External, ExternalError};
 use crate::formats::{FormatError, Trace};
 use crate::models;
 use crate::nearest::{did_you_mean, nearest};
+use crate::process::{self, Process, ProcessError};
 use crate::recorded::{self, Recorded};
 use crate::synthetic::{self, ParameterError};
 
@@ -57,6 +58,14 @@ pub enum WorkloadError {
     /// A public instance that cannot be read.
     #[error(transparent)]
     External(#[from] ExternalError),
+    /// A recorded trace that does not say what process it was cut from.
+    #[error("there is no workload `{key}`: {source}")]
+    Process {
+        /// What was asked for.
+        key: String,
+        /// What the trace lacks.
+        source: ProcessError,
+    },
 }
 
 impl Catalog {
@@ -79,13 +88,16 @@ impl Catalog {
         &self.notices
     }
 
-    /// The keys of all recorded and public workloads, and of a selection of generated ones: models and synthetic
-    /// families have countless instances, see [`models`] and [`synthetic`].
+    /// The keys of all recorded and public workloads, of the processes that recorded ones were cut from (see
+    /// [`process`]), and of a selection of generated ones: models and synthetic families have countless instances, see
+    /// [`models`] and [`synthetic`].
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        let recorded = recorded::manifest().workload.iter().map(|entry| entry.key.clone());
+        let recorded = || recorded::manifest().workload.iter().map(|entry| entry.key.clone());
+        let processes = recorded().filter_map(|key| process::process_of(&key));
         let external = self.external.iter().map(|entry| entry.key.clone());
-        recorded.chain(external).chain(models::selection()).chain(synthetic::selection()).collect()
+        let generated = models::selection().into_iter().chain(synthetic::selection());
+        recorded().chain(processes).chain(external).chain(generated).collect()
     }
 
     /// One line on a workload; `None` where there is none of that key.
@@ -93,6 +105,10 @@ impl Catalog {
     pub fn describe(&self, key: &str) -> Option<String> {
         if let Some(entry) = recorded::recorded(key) {
             return Some(describe_recorded(entry));
+        }
+        if let Some(window) = recorded_window(key) {
+            let parts = "initialisation, a warm-up iteration, the window";
+            return Some(format!("the process that {} was cut from, by its own marks: {parts}", window.key));
         }
         if let Some(entry) = self.external(key) {
             let capacity = entry.capacity.map(|bytes| format!(", capacity {bytes}")).unwrap_or_default();
@@ -125,6 +141,9 @@ impl Catalog {
         if let Some(entry) = recorded::recorded(key) {
             return Ok(entry.trace()?);
         }
+        if let Some(window) = recorded_window(key) {
+            return process_trace(key, &window.trace()?);
+        }
         if let Some(entry) = self.external(key) {
             return Ok(entry.trace()?);
         }
@@ -156,6 +175,18 @@ impl Catalog {
 
 fn is_synthetic(key: &str) -> bool {
     key.starts_with("synthetic/")
+}
+
+/// The recorded workload that the process of a key is put together from.
+fn recorded_window(key: &str) -> Option<&'static Recorded> {
+    process::window_of(key).and_then(recorded::recorded)
+}
+
+fn process_trace(key: &str, window: &Trace) -> Result<Trace, WorkloadError> {
+    let process = Process::of(window).and_then(|process| process.trace());
+    let mut trace = process.map_err(|source| WorkloadError::Process { key: key.to_owned(), source })?;
+    trace.name_workload(key);
+    Ok(trace)
 }
 
 fn describe_recorded(entry: &Recorded) -> String {

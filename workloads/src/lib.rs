@@ -10,6 +10,7 @@ pub mod formats;
 mod glob;
 pub mod models;
 mod nearest;
+pub mod process;
 pub mod recorded;
 pub mod suites;
 pub mod synthetic;

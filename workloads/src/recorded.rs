@@ -3,7 +3,8 @@
 //! `data/MANIFEST.toml` lists every file. Keys are `<route>/<net>/<mode>/b<N>[/variant]`; the route says
 //! who allocated: `chainer` (Chainer with `CuPy`'s pool), `torch` (`PyTorch`'s CUDA caching allocator on
 //! device calls that do nothing), `torch-cpu` (a CPU run under the profiler), `torch-fake` (storages
-//! followed under fake tensors), `onnx` (a graph in its node order).
+//! followed under fake tensors), `onnx` (a graph in its node order). What `torch` was cut from is
+//! `<key>/process`, see [`crate::process`].
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -8,7 +8,7 @@
 //! include = ["smoke"]                  # groups and expectations of embedded suites, optional
 //!
 //! [[group]]
-//! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too
+//! workloads = ["torch/*/train/*"]      # `*` any letters, `?` one; or keys, synthetic ones too; `*/process`: processes
 //! planners = ["best-fit", "first-fit/*"]
 //! except = ["first-fit/input"]         # optional
 //! allocators = ["cupy2rc1-pool"]       # online allocators that are played beside them, optional; or they alone
@@ -49,6 +49,7 @@ use serde::Deserialize;
 use crate::catalog::{Catalog, WorkloadError};
 use crate::glob::{glob, is_glob};
 use crate::nearest::{did_you_mean, nearest};
+use crate::process::selects;
 
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
@@ -336,7 +337,9 @@ impl Suite {
         let mut known = BTreeSet::new();
         for group in &self.groups {
             let chosen = self.planners(group, planners, &mut selection.notices);
-            for workload in self.workloads(group, catalog, &keys, &mut selection.notices)? {
+            let workloads = self.workloads(group, catalog, &keys, &mut selection.notices)?;
+            // Only what is planned is looked into.
+            for workload in workloads.into_iter().filter(|_| !chosen.is_empty()) {
                 let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
                 for planner in &chosen {
                     let large = planner.starts_with("mip/") && buffers > self.limits.mip_max_buffers;
@@ -379,9 +382,11 @@ impl Suite {
         for group in self.groups.iter().filter(|group| !group.allocators.is_empty()) {
             let chosen = self.allocators(group, allocators)?;
             for workload in self.workloads(group, catalog, &keys, &mut notices)? {
-                let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
-                if group.max_buffers.is_some_and(|most| buffers > most) {
-                    continue;
+                if let Some(most) = group.max_buffers {
+                    let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
+                    if buffers > most {
+                        continue;
+                    }
                 }
                 for allocator in &chosen {
                     let baseline =
@@ -432,7 +437,7 @@ impl Suite {
     ) -> Result<Vec<String>, SuiteError> {
         let mut chosen = Vec::new();
         for pattern in &group.workloads {
-            let matching: Vec<&String> = keys.iter().filter(|key| glob(pattern, key)).collect();
+            let matching: Vec<&String> = keys.iter().filter(|key| selects(pattern, key)).collect();
             if !matching.is_empty() {
                 chosen.extend(matching.into_iter().cloned());
             } else if !is_glob(pattern) && catalog.describe(pattern).is_some() {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use planlab_dsa::{Buffer, Label, VerifiedPlan};
+use planlab_dsa::VerifiedPlan;
 use planlab_reports::{
     Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
     show_page,
 };
 use planlab_results::replay::{ReplayRow, read_rows};
+use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
@@ -119,22 +120,11 @@ fn totals(replays: &[ReplayRow]) -> PoolTotals {
         let bytes = |name: &str| trace.labels.meta(name).and_then(|value| value.parse().ok());
         total.torch_reserved = bytes("torch-reserved-peak-bytes");
         total.torch_allocated = bytes("torch-alloc-peak-bytes");
-        total.torch_at_start = at_start(&trace);
+        let iterations = process::iterations(&trace);
+        (total.torch_iterations, total.torch_iterations_differ) = (iterations.marked, iterations.differ);
+        total.torch_tied_head = Process::of(&trace).is_ok_and(|process| process.has_tied_head());
     }
     totals
-}
-
-/// Bytes of the buffers that live when the recorded part begins: `# marks: window@481 ...`.
-fn at_start(trace: &Trace) -> Option<u64> {
-    let marks = trace.labels.meta("marks")?;
-    let window: u64 = marks.split(' ').find_map(|mark| mark.strip_prefix("window@"))?.parse().ok()?;
-    let lives = |buffer: &Buffer, label: &Label| {
-        let ranked = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
-        let (start, end) = label.original_steps.unwrap_or(ranked);
-        start < window && window < end
-    };
-    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
-    Some(buffers.filter(|(buffer, label)| lives(buffer, label)).map(|(buffer, _)| buffer.size.get()).sum())
 }
 
 /// Of milliseconds with two decimals; `None` where nothing is left of it.

@@ -17,7 +17,10 @@
 //! # Deviations from the original
 //!
 //! There is one caller, so a block is free as soon as it is freed (no `record_stream`), and there are no
-//! callbacks, no collection by age (off in the original unless asked for) and no private pools of graphs.
+//! callbacks, no collection by age (off in the original unless asked for) and no private pools of graphs. Of the
+//! switches there are those of [`PytorchOptions`]: there are no divisions for each range of sizes, the rest that a
+//! block too large to be cut may leave is that of the default (`max_non_split_rounding_mb`), and the size of the
+//! segments for large blocks is fixed.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +61,13 @@ impl PytorchOptions {
 
     /// `roundup_power2_divisions`: requests are rounded up to one of so many steps between powers of two.
     /// Default: 0, which is off, as is 1.
+    ///
+    /// # Panics
+    ///
+    /// If it is neither 0 nor a power of two.
     #[must_use]
     pub fn with_roundup_power2_divisions(mut self, divisions: u32) -> Self {
+        assert!(divisions == 0 || divisions.is_power_of_two(), "{divisions} is no power of two");
         self.divisions = divisions.into();
         self
     }
@@ -179,18 +187,19 @@ impl PytorchCaching {
         if let Ok(id) = self.heap.acquire(size, pool) {
             return Some(id);
         }
-        if let Ok(id) = self.release_oversize(rounded).and_then(|()| self.heap.acquire(size, pool)) {
+        if let Ok(id) = self.release_oversize(rounded, pool).and_then(|()| self.heap.acquire(size, pool)) {
             return Some(id);
         }
         self.heap.release_whole();
         self.heap.acquire(size, pool).ok()
     }
 
-    /// Gives back blocks that are too large to be cut: the smallest that is enough, else the largest until
+    /// Gives back blocks of a pool that are too large to be cut: the smallest that is enough, else the largest until
     /// they are.
-    fn release_oversize(&mut self, rounded: u64) -> Result<(), Refused> {
+    fn release_oversize(&mut self, rounded: u64, pool: u64) -> Result<(), Refused> {
         let wanted = rounded.max(self.options.max_split.ok_or(Refused)?);
-        let is_oversize = |block: &Block| self.options.max_split.is_some_and(|most| block.size >= most);
+        let is_large = |size: u64| self.options.max_split.is_some_and(|most| size >= most);
+        let is_oversize = |block: &Block| block.pool == pool && is_large(block.size);
         let mut blocks = self.heap.whole_blocks(is_oversize);
         blocks.sort_by_key(|&id| (self.heap.block(id).size, self.heap.block(id).base));
         if let Some(&enough) = blocks.iter().find(|&&id| self.heap.block(id).size >= wanted) {
@@ -321,5 +330,23 @@ mod tests {
             let usage = pool.usage();
             assert_eq!((usage.device_releases, usage.reserved), (releases, Bytes::new(reserved * MIB)));
         }
+    }
+
+    #[test]
+    fn the_oversize_blocks_of_other_streams_go_back_with_all_that_is_cached() {
+        let options = PytorchOptions::default().with_max_split(Bytes::new(32 * MIB));
+        let device = Simulated::with_capacity(Bytes::new(100 * MIB));
+        let mut pool = PytorchCaching::new(Box::new(device)).with_options(options);
+        let blocks = [16, 70].map(|size| alloc(&mut pool, size * MIB));
+        blocks.into_iter().for_each(|block| pool.free(block).expect("live"));
+        pool.alloc(Bytes::new(40 * MIB), Stream::new(1)).expect("all that is cached goes back");
+        let usage = pool.usage();
+        assert_eq!((usage.device_releases, usage.reserved), (2, Bytes::new(40 * MIB)));
+    }
+
+    #[test]
+    #[should_panic(expected = "3 is no power of two")]
+    fn divisions_are_a_power_of_two() {
+        let _ = PytorchOptions::default().with_roundup_power2_divisions(3);
     }
 }

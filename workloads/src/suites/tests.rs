@@ -186,7 +186,15 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
     let nets = catalog.keys().iter().filter(|key| key.starts_with("chainer/")).count();
     assert_eq!(count("seeds", "cupy2rc1-pool"), nets);
     assert!(count("smoke", "cupy2rc1-pool") >= 3 && count("smoke", "profile-guided") >= 3);
-    assert!(count("recorded", "pytorch-caching") > 50);
+    // Every recorded trace, and the process of each that PyTorch's allocator was recorded in.
+    let recorded = catalog.keys();
+    let traces = recorded.iter().filter(|key| key.starts_with("torch") || key.starts_with("onnx/")).count();
+    let processes = recorded.iter().filter(|key| key.ends_with("/process")).count();
+    assert_eq!((processes, count("recorded", "pytorch-caching")), (54, traces));
+    assert_eq!(count("recorded", "tlsf"), traces - processes);
+    let suite = Suite::find("recorded").expect("embedded");
+    let picks = suite.select(&catalog, &planners(), all_quick).expect("all there").picks;
+    assert!(!picks.is_empty() && picks.iter().all(|pick| !pick.workload.ends_with("/process")));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Our pool of PyTorch's rules beside what PyTorch itself reserved while the traces were recorded.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use planlab_results::recorded_peak::{Explanation, RecordedPeak};
 use planlab_results::statistics::median;
 
 use super::memory::link;
 use super::{Piece, Section, Sources};
 use crate::drawing::axis::Axis;
 use crate::format::{bytes, percent, real, short_count};
+use crate::nets::PoolTotal;
+use crate::plots::Series;
 use crate::plots::lines::{self, Curve, Join, Point};
 use crate::replays::Case;
 use crate::table::{Table, Value};
@@ -16,58 +18,42 @@ use crate::table::{Table, Value};
 /// The pool.
 const POOL: &str = "pytorch-caching";
 
+/// What the key of a process has more than that of the window that was cut from it.
+const PROCESS: &str = "/process";
+
 /// A trace that says what PyTorch reserved; bytes.
 struct Pair<'c> {
-    case: &'c Case,
-    /// What ours reserves after one propagation.
-    ours: u64,
-    /// The most that ours reserves over all propagations.
-    later: u64,
-    recorded: u64,
+    /// Ours on the window alone.
+    window: &'c Case,
+    /// Ours on the process, where it was played.
+    process: Option<&'c Case>,
+    peak: RecordedPeak,
     /// The most that was in use in PyTorch.
-    allocated: Option<u64>,
-    /// What was in use when the recorded part began.
-    at_start: Option<u64>,
-}
-
-/// What a difference can come from, as far as the trace tells: each is decided by numbers of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Cause {
-    Equal,
-    Load,
-    Propagations,
-    Start,
-    Unknown,
-}
-
-impl Cause {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "no difference",
-            Self::Load => "more was in use",
-            Self::Propagations => "more propagations",
-            Self::Start => "within what was in use at the start",
-            Self::Unknown => "not explained",
-        }
-    }
+    in_use: Option<u64>,
 }
 
 impl Pair<'_> {
+    /// Of ours on the window alone.
     fn difference(&self) -> f64 {
-        real(self.ours) / real(self.recorded.max(1)) - 1.0
+        self.over_recorded(self.peak.window)
     }
 
-    fn cause(&self) -> Cause {
-        let missing = self.recorded.saturating_sub(self.ours);
-        let more_in_use = self.allocated.map(|most| most.saturating_sub(self.case.row().requested_peak));
-        let covers = |bytes: Option<u64>| bytes.is_some_and(|bytes| missing <= bytes);
-        match self.recorded.cmp(&self.ours) {
-            Ordering::Equal => Cause::Equal,
-            Ordering::Greater if covers(more_in_use) => Cause::Load,
-            Ordering::Greater if self.later >= self.recorded => Cause::Propagations,
-            Ordering::Greater if covers(self.at_start) => Cause::Start,
-            Ordering::Greater | Ordering::Less => Cause::Unknown,
-        }
+    fn process_difference(&self) -> Option<f64> {
+        self.peak.process.map(|process| self.over_recorded(process))
+    }
+
+    fn over_recorded(&self, ours: u64) -> f64 {
+        real(ours) / real(self.peak.recorded.max(1)) - 1.0
+    }
+
+    fn process_in_use(&self) -> Option<u64> {
+        self.process.and_then(|case| case.row().used_peak)
+    }
+
+    /// Whether the process has both of PyTorch's peaks: one alone may be chance.
+    fn has_both(&self) -> bool {
+        let is_in_use = self.in_use.is_some() && self.process_in_use() == self.in_use;
+        self.peak.process == Some(self.peak.recorded) && is_in_use
     }
 }
 
@@ -76,12 +62,14 @@ pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section
     let pairs: Vec<Pair<'_>> = sources.replays.simulated().filter_map(|case| pair(sources, case)).collect();
     pairs.first()?;
     let mut pieces = vec![Piece::Text(
-        "PyTorch wrote down the most that it reserved while a trace was recorded. Our pool follows the same rules and \
-         sees the same requests, once, from an empty pool; it is not tuned to meet the figures. What a difference can \
-         come from is computed for each trace. More was in use: PyTorch had more bytes in use at once than the trace \
-         requests, by as much as ours lacks. More propagations: ours comes to PyTorch's figure when the trace is played \
-         again. Within what was in use at the start: ours lacks no more than the bytes that lived when the recorded part \
-         began, which lay in segments that the trace does not show. Everything else is not explained."
+        "PyTorch wrote down the most that it reserved in the process that a trace was cut from: initialisation and a \
+         warm-up iteration are in that figure, and not in the trace. Our pool follows the same rules; it is not tuned to \
+         meet the figures. It is played on the window alone, and on the process that the trace's own marks and categories \
+         put together. What explains a recorded peak is the first of these that holds. Equal: the window alone has it. \
+         Warm-up: the process has it, or has it with a weight that an output layer lost to an embedding's (tied head). \
+         Iterations differ: those of the window ask for other sizes than each other, so the warm-up may have asked for \
+         others again. No iteration marks: the trace does not say where one begins. Everything else is not explained by \
+         the trace. Where the process has the peak of bytes in use too, it is no chance."
             .to_owned(),
     )];
     pieces.push(Piece::Text(verdict(&pairs)));
@@ -91,49 +79,58 @@ pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section
     Some(Section { file: "pytorch.html", name: "PyTorch", title, pieces })
 }
 
-fn pair<'c>(sources: &Sources<'_>, case: &'c Case) -> Option<Pair<'c>> {
-    let row = case.row();
+fn pair<'c>(sources: &Sources<'c>, case: &'c Case) -> Option<Pair<'c>> {
     let known = sources.totals.get(case.workload())?;
     let recorded = known.torch_reserved?;
-    let ours = row.samples.first().filter(|_| row.contender == POOL)?.reserved?;
-    let later = row.samples.iter().filter_map(|sample| sample.reserved).max().unwrap_or(ours);
-    Some(Pair {
-        case,
-        ours,
-        later,
+    let window = reserved(case).filter(|_| case.row().contender == POOL)?;
+    let process = sources.replays.served(&format!("{}{PROCESS}", case.workload()), POOL);
+    let peak = peak(known, recorded, window, process.and_then(reserved));
+    Some(Pair { window: case, process, peak, in_use: known.torch_allocated })
+}
+
+/// What is reserved after the first time, from an empty pool.
+fn reserved(case: &Case) -> Option<u64> {
+    case.row().samples.first()?.reserved
+}
+
+fn peak(known: &PoolTotal, recorded: u64, window: u64, process: Option<u64>) -> RecordedPeak {
+    RecordedPeak {
         recorded,
-        allocated: known.torch_allocated,
-        at_start: known.torch_at_start,
-    })
+        window,
+        process,
+        has_tied_head: known.torch_tied_head,
+        iterations: known.torch_iterations,
+        iterations_differ: known.torch_iterations_differ,
+    }
 }
 
 fn verdict(pairs: &[Pair<'_>]) -> String {
-    let counted = |keep: fn(f64) -> bool| pairs.iter().filter(|pair| keep(pair.difference())).count();
+    let counted = |keep: fn(&Pair<'_>) -> bool| pairs.iter().filter(|pair| keep(pair)).count();
     let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
-    let mut causes: BTreeMap<Cause, usize> = BTreeMap::new();
-    pairs.iter().for_each(|pair| *causes.entry(pair.cause()).or_default() += 1);
-    let causes: Vec<String> =
-        causes.into_iter().map(|(cause, count)| format!("{}: {count}", cause.name())).collect();
+    let mut explanations: BTreeMap<Explanation, usize> = BTreeMap::new();
+    pairs.iter().for_each(|pair| *explanations.entry(pair.peak.explanation()).or_default() += 1);
+    let explanations: Vec<String> =
+        explanations.into_iter().map(|(kind, count)| format!("{}: {count}", kind.name())).collect();
     format!(
-        "Of {} traces ours reserves the same bytes on {}, less on {} and more on {}; the median difference is {}. \
-         By what it can come from: {}.",
+        "Of {} traces the window alone reserves the same bytes on {}, less on {} and more on {}; the median difference is \
+         {}. The process was played of {} and reserves the same bytes on {}; on {} both peaks are the same. By what \
+         explains them: {}.",
         pairs.len(),
-        counted(|difference| difference == 0.0),
-        counted(|difference| difference < 0.0),
-        counted(|difference| difference > 0.0),
+        counted(|pair| pair.peak.window == pair.peak.recorded),
+        counted(|pair| pair.peak.window < pair.peak.recorded),
+        counted(|pair| pair.peak.window > pair.peak.recorded),
         percent(median(&differences).unwrap_or(0.0)),
-        causes.join("; "),
+        counted(|pair| pair.process.is_some()),
+        counted(|pair| pair.peak.process == Some(pair.peak.recorded)),
+        counted(|pair| pair.has_both()),
+        explanations.join("; "),
     )
 }
 
 fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
-    let point = |pair: &Pair<'_>| {
-        let tip = format!("{}: {} of {}", pair.case.workload(), bytes(pair.ours), bytes(pair.recorded));
-        Point { x: real(pair.recorded.max(1)), y: pair.difference(), tip }
-    };
-    let mut points: Vec<Point> = pairs.iter().map(point).collect();
-    points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let curves = [Curve { series: pairs.first()?.case.series.clone(), points }];
+    let of_window = pairs.iter().map(|pair| point(pair, pair.peak.window));
+    let of_process = pairs.iter().filter_map(|pair| Some(point(pair, pair.peak.process?)));
+    let curves = [curve("window alone", 0, of_window.collect()), curve("process", 1, of_process.collect())];
     let (x_low, x_high) = lines::range(&curves, |point| point.x)?;
     let (y_low, y_high) = lines::range(&curves, |point| point.y)?;
     let axes = (
@@ -141,43 +138,56 @@ fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
         Axis::differences("ours over PyTorch's, less 1", y_low, y_high),
     );
     let drawing = lines::plot("Reserved by our pool and by PyTorch's own", axes, Join::Dots, &curves)?;
-    let caption = "A dot for each recorded trace: 0 % is the same number of bytes.";
+    let caption = "For each recorded trace a dot of the window alone, and one of the process that it was cut from, where \
+                   that was played: 0 % is the same number of bytes.";
     Some(Piece::Figure((drawing, caption.to_owned())))
+}
+
+fn point(pair: &Pair<'_>, ours: u64) -> Point {
+    let recorded = pair.peak.recorded;
+    let tip = format!("{}: {} of {}", pair.window.workload(), bytes(ours), bytes(recorded));
+    Point { x: real(recorded.max(1)), y: pair.over_recorded(ours), tip }
+}
+
+fn curve(label: &str, number: usize, mut points: Vec<Point>) -> Curve {
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Curve { series: Series { label: label.to_owned(), number }, points }
 }
 
 fn table(sources: &Sources<'_>, pairs: &[Pair<'_>], pages: &[String]) -> Table {
     let mut table = Table::new(
         "pytorch",
-        "Ours: reserved after one propagation from an empty pool. PyTorch: the most that it reserved while the trace was \
-         recorded. Requested: the most bytes of the trace that are live at once.",
+        "PyTorch: the most that it reserved, and had in use, in the process that the trace was cut from. Window: what ours \
+         reserves for the trace alone, once from an empty pool, and the most in use there. Process: the same for the \
+         process that is put together from the trace. In use counts blocks as they were handed out.",
         &[
             ("workload", "Workload"),
-            ("requested_bytes", "Requested at once"),
-            ("ours_bytes", "Ours"),
             ("pytorch_bytes", "PyTorch"),
-            ("difference", "Difference"),
-            ("ours_over_requests", "Ours over requests"),
-            ("pytorch_over_requests", "PyTorch over requests"),
-            ("later_bytes", "Ours, played again"),
+            ("window_bytes", "Window"),
+            ("window_difference", "Difference"),
+            ("process_bytes", "Process"),
+            ("process_difference", "Difference, process"),
             ("pytorch_in_use_bytes", "In use in PyTorch"),
-            ("start_bytes", "at the start"),
-            ("cause", "Can come from"),
+            ("window_in_use_bytes", "in use, window"),
+            ("process_in_use_bytes", "in use, process"),
+            ("iterations", "Iterations"),
+            ("explanation", "Explained by"),
         ],
     );
     for pair in pairs {
-        let requested = real(pair.case.row().requested_peak.max(1));
+        let or_missing = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
         table.push(vec![
-            link(sources, pages, pair.case.workload()),
-            Value::Bytes(pair.case.row().requested_peak),
-            Value::Bytes(pair.ours),
-            Value::Bytes(pair.recorded),
+            link(sources, pages, pair.window.workload()),
+            Value::Bytes(pair.peak.recorded),
+            Value::Bytes(pair.peak.window),
             Value::Share(pair.difference()),
-            Value::Share(real(pair.ours) / requested - 1.0),
-            Value::Share(real(pair.recorded) / requested - 1.0),
-            Value::Bytes(pair.later),
-            Value::or_missing(pair.allocated.map(Value::Bytes)),
-            Value::or_missing(pair.at_start.map(Value::Bytes)),
-            Value::text(pair.cause().name()),
+            or_missing(pair.peak.process),
+            Value::or_missing(pair.process_difference().map(Value::Share)),
+            or_missing(pair.in_use),
+            or_missing(pair.window.row().used_peak),
+            or_missing(pair.process_in_use()),
+            Value::count(pair.peak.iterations),
+            Value::text(pair.peak.explanation().name()),
         ]);
     }
     table

@@ -1,0 +1,92 @@
+//! What PyTorch wrote down as its peaks, and what ours come to on the window that was recorded and on its process.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::Simulated;
+use planlab_results::recorded_peak::{Explanation, RecordedPeak};
+use planlab_solvers::online::{Requests, Simulator, allocator};
+use planlab_workloads::process::{Process, TIED_HEAD_KEY, iterations, process_of};
+use planlab_workloads::recorded::manifest;
+use planlab_workloads::{Catalog, Trace};
+
+/// Bytes reserved and bytes in use, each at most.
+fn peaks(trace: &Trace) -> (u64, u64) {
+    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
+    let requests = Requests::new(&trace.instance).with_sizes(sizes);
+    let mut pool = allocator("pytorch-caching").expect("registered").build(Box::new(Simulated::new()));
+    let mut simulator = Simulator::new(&requests, pool.as_mut()).with_audit();
+    simulator.run().unwrap_or_else(|error| panic!("{:?}: {error}", trace.labels.meta("workload")));
+    (simulator.usage().reserved_peak.get(), simulator.used_peak().get())
+}
+
+/// The peaks that PyTorch wrote down.
+fn recorded(trace: &Trace) -> (u64, u64) {
+    let bytes = |key: &str| trace.labels.meta(key).and_then(|value| value.parse().ok()).expect("a number");
+    (bytes("torch-reserved-peak-bytes"), bytes("torch-alloc-peak-bytes"))
+}
+
+/// The windows that PyTorch's allocator was recorded in.
+fn windows() -> Vec<(String, Trace)> {
+    let keys = manifest().workload.iter().filter(|entry| process_of(&entry.key).is_some());
+    keys.map(|entry| (entry.key.clone(), entry.trace().unwrap_or_else(|error| panic!("{error}")))).collect()
+}
+
+#[test]
+fn the_process_explains_the_recorded_peaks_to_the_byte() {
+    let catalog = Catalog::new(None);
+    let mut counts: BTreeMap<Explanation, usize> = BTreeMap::new();
+    for (key, window) in windows() {
+        let process = catalog.load(&process_of(&key).expect("one")).unwrap_or_else(|error| panic!("{error}"));
+        let (torch, ours) = (recorded(&window), peaks(&process));
+        let iterations = iterations(&window);
+        let peak = RecordedPeak {
+            recorded: torch.0,
+            window: peaks(&window).0,
+            process: Some(ours.0),
+            has_tied_head: process.labels.meta(TIED_HEAD_KEY).is_some(),
+            iterations: iterations.marked,
+            iterations_differ: iterations.differ,
+        };
+        let explanation = peak.explanation();
+        if explanation <= Explanation::TiedHead {
+            assert_eq!(ours, torch, "{key}: {explanation:?}");
+        }
+        *counts.entry(explanation).or_default() += 1;
+    }
+    let counts: Vec<usize> =
+        Explanation::ALL.iter().map(|kind| counts.get(kind).copied().unwrap_or_default()).collect();
+    assert_eq!(counts, [15, 26, 4, 4, 1, 4]);
+}
+
+#[test]
+fn three_of_four_tied_heads_are_needed() {
+    let (mut tied, mut needed) = (0, 0);
+    for (key, window) in windows() {
+        let process = Process::of(&window).unwrap_or_else(|error| panic!("{key}: {error}"));
+        let with_head = process.trace().unwrap_or_else(|error| panic!("{key}: {error}"));
+        if with_head.labels.meta(TIED_HEAD_KEY).is_some() {
+            let without = process.without_tied_head().trace().expect("the same without one weight");
+            tied += 1;
+            needed += usize::from(peaks(&without) != recorded(&window));
+        }
+    }
+    assert_eq!((tied, needed), (4, 3));
+}
+
+#[test]
+fn every_recorded_trace_of_pytorch_has_a_process() {
+    let catalog = Catalog::new(None);
+    let keys = catalog.keys();
+    let processes: Vec<&String> = keys.iter().filter(|key| key.ends_with("/process")).collect();
+    assert_eq!(processes.len(), 54);
+    for key in processes {
+        assert!(catalog.describe(key).expect("listed").starts_with("the process that torch/"), "{key}");
+    }
+    let key = "torch/resnet50/train/b64/process";
+    let process = catalog.load(key).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(process.labels.meta("workload"), Some(key));
+    assert_eq!(catalog.buffers(key).expect("loaded"), process.instance.len());
+    let error = catalog.load("torch-cpu/resnet50/infer/b1/process").expect_err("of another route");
+    assert!(error.to_string().starts_with("there is no workload"), "{error}");
+}

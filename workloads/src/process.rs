@@ -1,0 +1,607 @@
+//! The process that a recorded `PyTorch` trace was cut from, put together from the trace alone.
+//!
+//! A trace of the route `torch` is a window: it says what lives when the window begins, and what is asked for in it.
+//! The peaks that `PyTorch` wrote down are those of the whole process, whose cached segments the window does not show.
+//! The marks and categories of the trace say what came before it:
+//!
+//! 1. Parameters and buffers, in the order in which the trace has them.
+//! 2. An output layer that shares its weight with an embedding is built with a weight of its own first, which is then
+//!    dropped. Such a parameter's size is that of the embedding's own gradient and of a gradient that is a sum.
+//! 3. A warm-up iteration: that of the window, or its first one. The optimizer's state is made in it, at its marks
+//!    `.opt`: what the trace has between gradients at one mark each, or all at the first.
+//! 4. The gradients that live when the window begins are those that the warm-up left.
+//! 5. The window as it was recorded.
+//!
+//! No rule has a parameter, and none looks at the recorded peak. Each request and each free has a step of its own.
+//!
+//! # Complexity
+//!
+//! O(n log n) for n buffers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_dsa::{Buffer, BufferId, Bytes, Call, Instance, InstanceError, Label, Labels, LiveRange, Requests};
+
+use crate::formats::Trace;
+use crate::glob::glob;
+
+/// Traces of this route have a process.
+const ROUTE: &str = "torch/";
+/// What the key of a process ends in.
+const SUFFIX: &str = "/process";
+/// Metadata of a process in which an output layer lost its own weight to an embedding's.
+pub const TIED_HEAD_KEY: &str = "process-tied-head";
+/// What the category of a buffer ends in that lives on.
+const LIVES_ON: &str = ":live";
+/// Steps for each buffer of the trace at most: its own request and free, those of the warm-up, and those of a weight.
+const STEPS: usize = 6;
+
+/// Why a trace does not say what process it was cut from.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// It has no mark `window`.
+    #[error("its metadata `marks` do not say where the window begins")]
+    NoWindow,
+    /// Other gradients live when the window begins than the warm-up leaves.
+    #[error("{before} gradients live when the window begins, but the warm-up leaves {left}")]
+    Gradients {
+        /// Gradients when the window begins.
+        before: usize,
+        /// Those that the warm-up leaves.
+        left: usize,
+    },
+    /// A buffer is freed that no rule makes.
+    #[error("buffer {buffer}: it is freed, but no part of the process has made it")]
+    Unmade {
+        /// The buffer of the trace.
+        buffer: BufferId,
+    },
+    /// There would be more steps than an instance can have.
+    #[error("{buffers} buffers are too many for a process")]
+    TooMany {
+        /// Buffers of the trace.
+        buffers: usize,
+    },
+    /// There would be more bytes than an instance can have.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+}
+
+/// The key of the trace that the process of a key is put together from; `None` for other keys.
+///
+/// ```
+/// use planlab_workloads::process::window_of;
+/// assert_eq!(window_of("torch/resnet50/train/b64/process"), Some("torch/resnet50/train/b64"));
+/// assert_eq!(window_of("chainer/resnet50/process/b64"), None);
+/// ```
+#[must_use]
+pub fn window_of(key: &str) -> Option<&str> {
+    key.strip_suffix(SUFFIX).filter(|window| window.starts_with(ROUTE))
+}
+
+/// The key of the process of a recorded workload; `None` where it has none.
+#[must_use]
+pub fn process_of(key: &str) -> Option<String> {
+    (key.starts_with(ROUTE) && !key.ends_with(SUFFIX)).then(|| format!("{key}{SUFFIX}"))
+}
+
+/// Whether a pattern asks for the workload of a key. That of a process says so at its end: who asks for all nets does
+/// not mean each of them twice.
+///
+/// ```
+/// use planlab_workloads::process::selects;
+/// assert!(selects("torch/*", "torch/resnet50/train/b64"));
+/// assert!(!selects("torch/*", "torch/resnet50/train/b64/process"));
+/// assert!(selects("torch/*/process", "torch/resnet50/train/b64/process"));
+/// ```
+#[must_use]
+pub fn selects(pattern: &str, key: &str) -> bool {
+    glob(pattern, key) && (window_of(key).is_none() || pattern.ends_with(SUFFIX))
+}
+
+/// The iterations that the marks of a trace tell apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Iterations {
+    /// How many begin at a mark `itK.in`.
+    pub marked: usize,
+    /// Whether two of them ask for other sizes, or in another order.
+    pub differ: bool,
+}
+
+/// The iterations of a trace.
+#[must_use]
+pub fn iterations(trace: &Trace) -> Iterations {
+    let begins = begins(&marks(trace));
+    let calls = calls(trace);
+    let of = |step: u64| begins.iter().rposition(|&begin| begin <= step);
+    let mut sizes: Vec<Vec<Bytes>> = vec![Vec::new(); begins.len()];
+    for (step, call) in calls {
+        if let (Call::Alloc(id), Some(iteration)) = (call, of(step)) {
+            sizes[iteration].push(requested(trace, id));
+        }
+    }
+    Iterations { marked: sizes.len(), differ: sizes.windows(2).any(|pair| pair[0] != pair[1]) }
+}
+
+/// The metadata `marks`: names and steps.
+fn marks(trace: &Trace) -> Vec<(&str, u64)> {
+    let marks = trace.labels.meta("marks").unwrap_or_default().split_ascii_whitespace();
+    let named = marks.filter_map(|mark| mark.rsplit_once('@'));
+    named.filter_map(|(name, at)| Some((name, at.parse().ok()?))).collect()
+}
+
+/// The steps of the marks at which iterations begin.
+fn begins(marks: &[(&str, u64)]) -> Vec<u64> {
+    marks.iter().filter(|&&(name, _)| is_begin(name)).map(|&(_, at)| at).collect()
+}
+
+/// Whether it is a mark `itK.in`; that of a part of an iteration has a further point.
+fn is_begin(name: &str) -> bool {
+    let number = name.strip_prefix("it").and_then(|rest| rest.strip_suffix(".in"));
+    number.is_some_and(|number| !number.contains('.'))
+}
+
+/// The requests and frees of a trace in their order, each with its step as the file has it.
+fn calls(trace: &Trace) -> Vec<(u64, Call)> {
+    let life = |id: BufferId| {
+        let live = trace.instance.buffer(id).live;
+        let ranked = (u64::from(live.start().get()), u64::from(live.end().get()));
+        trace.labels.buffers[id.index()].original_steps.unwrap_or(ranked)
+    };
+    let step = |call: Call| match call {
+        Call::Alloc(id) => life(id).0,
+        Call::Free(id) => life(id).1,
+    };
+    Requests::new(&trace.instance).events().map(|call| (step(call), call)).collect()
+}
+
+/// Bytes that were asked for.
+fn requested(trace: &Trace, id: BufferId) -> Bytes {
+    trace.labels.buffers[id.index()].requested.unwrap_or(trace.instance.buffer(id).size)
+}
+
+const fn buffer_of(call: Call) -> BufferId {
+    match call {
+        Call::Alloc(id) | Call::Free(id) => id,
+    }
+}
+
+/// The process of a trace.
+///
+/// ```
+/// use planlab_workloads::process::Process;
+/// use planlab_workloads::{Catalog, WorkloadError};
+///
+/// let window = Catalog::new(None).load("torch/alexnet/train/b32")?;
+/// let process = Process::of(&window).and_then(|process| process.trace()).expect("it has marks");
+/// assert!(process.instance.len() > window.instance.len());
+/// # Ok::<(), WorkloadError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Process<'t> {
+    trace: &'t Trace,
+    /// Of the whole trace, each with its step.
+    calls: Vec<(u64, Call)>,
+    /// How many of them come before the window.
+    before: usize,
+    /// Where the warm-up iteration ends; `None`: with the trace.
+    until: Option<u64>,
+    /// The marks of its optimizers.
+    optimizers: Vec<u64>,
+    /// Parameters that an output layer was built with and lost.
+    heads: Vec<BufferId>,
+}
+
+impl<'t> Process<'t> {
+    /// The process that a trace was cut from.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError`] where the trace does not say where its window begins, or is too large.
+    pub fn of(trace: &'t Trace) -> Result<Self, ProcessError> {
+        let buffers = trace.instance.len();
+        if buffers > u32::MAX as usize / STEPS {
+            return Err(ProcessError::TooMany { buffers });
+        }
+        let marks = marks(trace);
+        let window = marks.iter().find(|(name, _)| *name == "window").map(|&(_, at)| at);
+        let window = window.ok_or(ProcessError::NoWindow)?;
+        let until = begins(&marks).get(1).copied();
+        let calls = calls(trace);
+        let before = calls.partition_point(|&(step, _)| step < window);
+        let is_early = |at: u64| until.is_none_or(|until| at < until);
+        let optimizers = marks.iter().filter(|&&(name, at)| name.ends_with(".opt") && is_early(at));
+        let optimizers = optimizers.map(|&(_, at)| at).collect();
+        let mut process = Self { trace, calls, before, until, optimizers, heads: Vec::new() };
+        process.heads = process.tied();
+        Ok(process)
+    }
+
+    /// The same without rule 2. Default: with it.
+    #[must_use]
+    pub fn without_tied_head(mut self) -> Self {
+        self.heads.clear();
+        self
+    }
+
+    /// Whether rule 2 applies.
+    #[must_use]
+    pub fn has_tied_head(&self) -> bool {
+        !self.heads.is_empty()
+    }
+
+    /// The process as a trace. Its buffers have the labels of those that they are made from; what the trace has
+    /// alive at its end lives on, and nothing else has `:live` in its category. Metadata `marks` say where the warm-up
+    /// and the window begin; `process-tied-head: true` where rule 2 applied.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError`] where the warm-up leaves other gradients than there are, or the trace frees what no rule
+    /// makes.
+    pub fn trace(&self) -> Result<Trace, ProcessError> {
+        let mut script = Script::new(self.trace);
+        let mut kept = self.early().filter(|&call| matches!(self.kind(call), "param" | "buffer"));
+        kept.try_for_each(|call| script.play(call, Part::Recorded))?;
+        self.heads.iter().for_each(|&head| script.drop_at_once(head));
+        let warm_up = script.step;
+        self.warm_up(&mut script)?;
+        script.hand_over(&self.gradients())?;
+        let window = script.step;
+        self.calls[self.before..].iter().try_for_each(|&(_, call)| script.play(call, Part::Recorded))?;
+        script.finish(self.metadata(warm_up, window))
+    }
+
+    fn label(&self, id: BufferId) -> &'t Label {
+        &self.trace.labels.buffers[id.index()]
+    }
+
+    fn category(&self, id: BufferId) -> &'t str {
+        self.label(id).category.as_deref().unwrap_or_default()
+    }
+
+    /// The category of a call's buffer, whether it lives on or not.
+    fn kind(&self, call: Call) -> &'t str {
+        let category = self.category(buffer_of(call));
+        category.strip_suffix(LIVES_ON).unwrap_or(category)
+    }
+
+    /// What comes before the window.
+    fn early(&self) -> impl Iterator<Item = Call> + '_ {
+        self.calls[..self.before].iter().map(|&(_, call)| call)
+    }
+
+    /// The window's calls of the warm-up iteration, with the state of the optimizers at their marks.
+    fn warm_up(&self, script: &mut Script<'_>) -> Result<(), ProcessError> {
+        let early: BTreeSet<BufferId> = self.early_gradients().collect();
+        let mut states = self.states().into_iter().peekable();
+        for &(step, call) in &self.calls[self.before..] {
+            if self.until.is_some_and(|until| step >= until) {
+                break;
+            }
+            while let Some((_, state)) = states.next_if(|&(at, _)| at <= step) {
+                script.play(state, Part::Recorded)?;
+            }
+            let is_of_early = matches!(call, Call::Free(id) if early.contains(&id));
+            if !is_of_early {
+                script.play(call, Part::WarmUp)?;
+            }
+        }
+        states.try_for_each(|(_, state)| script.play(state, Part::Recorded))
+    }
+
+    /// The calls for the optimizers' state, each with the step at which it is made.
+    fn states(&self) -> Vec<(u64, Call)> {
+        let mut runs: Vec<Vec<Call>> = Vec::new();
+        let mut is_open = false;
+        for call in self.early() {
+            match self.kind(call) {
+                "optstate" if is_open => runs.last_mut().expect("an open run").push(call),
+                "optstate" => runs.push(vec![call]),
+                _ => {}
+            }
+            is_open = match self.kind(call) {
+                "optstate" => true,
+                "grad" => false,
+                _ => is_open,
+            };
+        }
+        let marks = &self.optimizers;
+        let first = marks.first().copied().unwrap_or(u64::MAX);
+        let at = |run: usize| if marks.len() == runs.len() { marks[run] } else { first };
+        let mut states = Vec::new();
+        for (run, calls) in runs.iter().enumerate() {
+            states.extend(calls.iter().map(|&call| (at(run), call)));
+        }
+        states
+    }
+
+    /// Gradients that live when the window begins, in their order.
+    fn early_gradients(&self) -> impl Iterator<Item = BufferId> + '_ {
+        self.early().filter_map(|call| match call {
+            Call::Alloc(id) if self.category(id) == "grad" => Some(id),
+            _ => None,
+        })
+    }
+
+    /// The gradients that live when the window begins, and those that live at its end, each in their order.
+    fn gradients(&self) -> (Vec<BufferId>, Vec<BufferId>) {
+        let late = self.calls[self.before..].iter().filter_map(|&(_, call)| match call {
+            Call::Alloc(id) if self.category(id) == "grad:live" => Some(id),
+            _ => None,
+        });
+        (self.early_gradients().collect(), late.collect())
+    }
+
+    /// Of each size that is a parameter's, that of an embedding's own gradient and that of a gradient which is a sum:
+    /// the parameter.
+    fn tied(&self) -> Vec<BufferId> {
+        let (mut embeddings, mut sums) = (BTreeSet::new(), BTreeSet::new());
+        for id in self.trace.instance.ids() {
+            let op = self.label(id).op.as_deref().unwrap_or_default();
+            let is_gradient = self.category(id).starts_with("grad");
+            if !is_gradient && op.contains("embedding_dense_backward") {
+                embeddings.insert(requested(self.trace, id));
+            }
+            if is_gradient && op.contains("add.Tensor") {
+                sums.insert(requested(self.trace, id));
+            }
+        }
+        let mut heads = BTreeMap::new();
+        for call in self.early() {
+            let size = requested(self.trace, buffer_of(call));
+            if self.kind(call) == "param" && embeddings.contains(&size) && sums.contains(&size) {
+                heads.entry(size).or_insert(buffer_of(call));
+            }
+        }
+        heads.into_values().collect()
+    }
+
+    /// Those of the trace, with the marks of the process.
+    fn metadata(&self, warm_up: u32, window: u32) -> Vec<(String, String)> {
+        let mut metadata = self.trace.labels.metadata.clone();
+        metadata.retain(|(key, _)| key != "marks");
+        metadata.push(("marks".to_owned(), format!("warm-up@{warm_up} window@{window}")));
+        if self.has_tied_head() {
+            metadata.push((TIED_HEAD_KEY.to_owned(), "true".to_owned()));
+        }
+        metadata
+    }
+}
+
+/// What a buffer of the process is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// A buffer of the trace, itself.
+    Recorded,
+    /// The weight of an output layer that is dropped.
+    Head,
+    /// The same buffer of the iteration before.
+    WarmUp,
+}
+
+impl Part {
+    /// What the names of its buffers begin with.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Recorded => "",
+            Self::Head => "head/",
+            Self::WarmUp => "warm-up/",
+        }
+    }
+}
+
+/// A buffer of the process.
+struct Made {
+    source: BufferId,
+    part: Part,
+    start: u32,
+    /// `None`: lives on.
+    end: Option<u32>,
+}
+
+/// The calls of the process, as they come.
+struct Script<'t> {
+    trace: &'t Trace,
+    made: Vec<Made>,
+    /// Which of them holds the memory of a buffer of the trace.
+    held: Vec<Option<usize>>,
+    /// That of the next call.
+    step: u32,
+}
+
+impl<'t> Script<'t> {
+    fn new(trace: &'t Trace) -> Self {
+        Self { trace, made: Vec::new(), held: vec![None; trace.instance.len()], step: 0 }
+    }
+
+    fn play(&mut self, call: Call, part: Part) -> Result<(), ProcessError> {
+        match call {
+            Call::Alloc(id) => self.held[id.index()] = Some(self.make(id, part, None)),
+            Call::Free(id) => {
+                let made = self.held[id.index()].take().ok_or(ProcessError::Unmade { buffer: id })?;
+                self.made[made].end = Some(self.step);
+            }
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    fn make(&mut self, source: BufferId, part: Part, end: Option<u32>) -> usize {
+        self.made.push(Made { source, part, start: self.step, end });
+        self.made.len() - 1
+    }
+
+    /// A weight like that of a parameter, for one step.
+    fn drop_at_once(&mut self, parameter: BufferId) {
+        self.make(parameter, Part::Head, Some(self.step + 1));
+        self.step += 2;
+    }
+
+    /// The gradients that the warm-up left are those that live when the window begins.
+    fn hand_over(&mut self, (before, left): &(Vec<BufferId>, Vec<BufferId>)) -> Result<(), ProcessError> {
+        if before.is_empty() {
+            return Ok(());
+        }
+        let left: Vec<usize> = left.iter().filter_map(|id| self.held[id.index()].take()).collect();
+        if before.len() != left.len() {
+            return Err(ProcessError::Gradients { before: before.len(), left: left.len() });
+        }
+        for (id, made) in before.iter().zip(left) {
+            self.held[id.index()] = Some(made);
+        }
+        Ok(())
+    }
+
+    fn finish(self, metadata: Vec<(String, String)>) -> Result<Trace, ProcessError> {
+        let buffers: Vec<Buffer> = self.made.iter().map(|made| self.buffer(made)).collect();
+        let labels = self.made.iter().map(|made| self.label(made)).collect();
+        let instance = Instance::from_buffers(buffers)?;
+        Ok(Trace::new(instance, Labels { buffers: labels, metadata }))
+    }
+
+    fn buffer(&self, made: &Made) -> Buffer {
+        let source = self.trace.instance.buffer(made.source);
+        let live = LiveRange::new(made.start, made.end.unwrap_or(self.step));
+        Buffer::new(source.size, live.expect("its free is a later step")).with_align(source.align)
+    }
+
+    fn label(&self, made: &Made) -> Label {
+        let source = &self.trace.labels.buffers[made.source.index()];
+        let category = source.category.as_deref().map(|category| match made.end {
+            Some(_) => category.strip_suffix(LIVES_ON).unwrap_or(category).to_owned(),
+            None => category.to_owned(),
+        });
+        Label {
+            name: format!("{}{}", made.part.prefix(), source.name),
+            category,
+            op: source.op.clone(),
+            requested: source.requested,
+            ..Label::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::{ReadOptions, read_trace};
+
+    /// A network of two parameters whose gradients and state are there when the window begins.
+    const KEPT: &str = "\
+        # marks: window@6 it0.D.in@6 it0.D.opt@9 it0.G.opt@11 it0.end@12\n\
+        id,lower,upper,size,category,op\n\
+        a,0,13,100,param:live,i\n\
+        b,1,13,200,param:live,i\n\
+        ga,2,7,100,grad,b\n\
+        sa,3,13,110,optstate:live,o\n\
+        gb,4,8,200,grad,b\n\
+        sb,5,13,210,optstate:live,o\n\
+        x,6,10,50,activation,f\n\
+        na,8,13,100,grad:live,b\n\
+        nb,10,13,200,grad:live,b\n";
+
+    fn trace(text: &str) -> Trace {
+        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("well formed")
+    }
+
+    fn process(text: &str) -> Trace {
+        let trace = trace(text);
+        Process::of(&trace).and_then(|process| process.trace()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// `+name` for each request, `-name` for each free, in their order.
+    fn script(trace: &Trace) -> String {
+        let name = |id: BufferId| trace.labels.buffers[id.index()].name.as_str();
+        let requests = Requests::new(&trace.instance);
+        let words = requests.events().map(|call| match call {
+            Call::Alloc(id) => format!("+{}", name(id)),
+            Call::Free(id) => format!("-{}", name(id)),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn gradients_of_the_warm_up_are_those_that_the_window_frees() {
+        let process = process(KEPT);
+        let warm_up = "+warm-up/x +warm-up/na +sa -warm-up/x +warm-up/nb +sb";
+        let window = "+x -warm-up/na -warm-up/nb +na -x +nb";
+        assert_eq!(script(&process), format!("+a +b {warm_up} {window}"));
+        assert_eq!(process.labels.meta("marks"), Some("warm-up@2 window@8"));
+        assert_eq!(process.labels.meta(TIED_HEAD_KEY), None);
+        let category = |name: &str| {
+            let label = process.labels.buffers.iter().find(|label| label.name == name);
+            label.and_then(|label| label.category.clone()).unwrap_or_default()
+        };
+        assert_eq!(category("warm-up/na"), "grad");
+        assert_eq!(category("na"), "grad:live");
+    }
+
+    #[test]
+    fn state_is_made_at_the_first_mark_where_there_are_more_marks_than_runs() {
+        let once = KEPT.replace("sa,3,13,110,optstate:live", "sa,3,13,110,buffer:live");
+        let script = script(&process(&once));
+        assert!(script.starts_with("+a +b +sa +warm-up/x +warm-up/na +sb -warm-up/x"), "{script}");
+    }
+
+    #[test]
+    fn a_weight_that_an_embedding_replaces_is_made_and_dropped_first() {
+        let tied = "\
+            # alignment: 512\n\
+            # marks: window@2 it0.in@2 it0.opt@5\n\
+            id,lower,upper,size,category,op\n\
+            w,0,6,1000,param:live,i\n\
+            v,1,6,2000,param:live,i\n\
+            e,2,4,1000,temporary,b:embedding_dense_backward\n\
+            g,3,5,1000,grad,b:add.Tensor\n";
+        let with_head = process(tied);
+        assert!(script(&with_head).starts_with("+w +v +head/w -head/w +warm-up/e"));
+        assert_eq!(with_head.labels.meta(TIED_HEAD_KEY), Some("true"));
+        let head = &with_head.labels.buffers[2];
+        assert_eq!((head.requested, head.category.as_deref()), (Some(Bytes::new(1000)), Some("param")));
+        let trace = trace(tied);
+        let without = Process::of(&trace).expect("marked").without_tied_head().trace().expect("the same");
+        assert!(!script(&without).contains("head") && without.labels.meta(TIED_HEAD_KEY).is_none());
+    }
+
+    #[test]
+    fn the_first_of_several_iterations_is_the_warm_up() {
+        let two = "\
+            # marks: window@1 it0.in@1 it1.in@3\n\
+            id,lower,upper,size,category,op\n\
+            w,0,6,10,param:live,i\n\
+            x,1,2,20,activation,f\n\
+            y,3,5,30,activation,f\n";
+        assert_eq!(script(&process(two)), "+w +warm-up/x -warm-up/x +x -x +y -y");
+        assert_eq!(iterations(&trace(two)), Iterations { marked: 2, differ: true });
+        let alike = two.replace("5,30", "5,20");
+        assert_eq!(iterations(&trace(&alike)), Iterations { marked: 2, differ: false });
+        assert_eq!(iterations(&trace(KEPT)), Iterations::default());
+    }
+
+    #[test]
+    fn a_trace_that_does_not_say_enough_is_refused() {
+        let refused = |text: &str| {
+            let trace = trace(text);
+            let process = Process::of(&trace).and_then(|process| process.trace());
+            process.expect_err("too little is known").to_string()
+        };
+        assert!(refused(&KEPT.replace("window@6 ", "")).contains("where the window begins"));
+        let unmade = KEPT.replace("ga,2,7,100,grad,", "ga,2,7,100,other,");
+        assert!(refused(&unmade).contains("no part of the process"));
+        let left = refused(&KEPT.replace("nb,10,13,200,grad:live", "nb,10,13,200,activation:live"));
+        assert_eq!(left, "2 gradients live when the window begins, but the warm-up leaves 1");
+    }
+
+    #[test]
+    fn keys_of_processes_are_those_of_windows_with_a_word_more() {
+        for key in ["torch/resnet50/train/b64", "torch/googlenet/train/b64/ws8m"] {
+            let process = process_of(key).expect("recorded by PyTorch");
+            assert_eq!(window_of(&process), Some(key));
+            assert_eq!(process_of(&process), None);
+        }
+        for key in ["torch-cpu/resnet50/infer/b1", "chainer/alexnet/train/b32", "onnx/resnet50/infer/b1"] {
+            assert_eq!(process_of(key), None, "{key}");
+        }
+    }
+}
