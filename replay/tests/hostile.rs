@@ -116,7 +116,8 @@ impl Caller<'_> {
     }
 }
 
-fn abuse_plan(instance: &Instance, bends: &[Bend]) -> Result<(), Fault> {
+/// Plays three propagations; each is bent where the one before was, or elsewhere.
+fn abuse_plan(instance: &Instance, bends: &[Bend], is_alike: bool) -> Result<(), Fault> {
     let plan = instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid");
     let sequence = Sequence::new(&Requests::new(instance));
     let build = |backing| -> Box<dyn OnlineAllocator> {
@@ -126,7 +127,8 @@ fn abuse_plan(instance: &Instance, bends: &[Bend]) -> Result<(), Fault> {
     let addresses = vec![None; sequence.sizes().len()];
     let mut caller = Caller { memory, sequence: &sequence, addresses };
     for turn in 0..3 {
-        caller.propagate(&bends[turn % bends.len()..])?;
+        let from = if is_alike { 0 } else { turn % bends.len() };
+        caller.propagate(&bends[from..])?;
     }
     // Whoever keeps to the plan again is served again.
     caller.free_all()?;
@@ -147,8 +149,9 @@ proptest! {
             Shape::plain().with_max_buffers(30).with_max_steps(20).with_max_size(5000).with_alignment(false),
         ),
         bends in bends(),
+        is_alike in any::<bool>(),
     ) {
-        let abused = abuse_plan(&instance, &bends);
+        let abused = abuse_plan(&instance, &bends, is_alike);
         prop_assert!(abused.is_ok(), "{}", abused.unwrap_err());
     }
 }

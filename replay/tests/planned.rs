@@ -2,8 +2,8 @@
 
 use planlab_dsa::testing::{Capacity, Shape, abuse, allocator_calls, first_fit, instances};
 use planlab_dsa::{
-    Address, Alignment, AllocError, Backing, Buffer, BufferId, Bytes, InPlace, Instance, LiveRange, NotLive,
-    OnlineAllocator, Pause, Refused, Requests, Simulated, Stream, VerifiedPlan,
+    Address, Alignment, AllocError, Audit, Backing, Buffer, BufferId, Bytes, InPlace, Instance, LiveRange,
+    NotLive, OnlineAllocator, Pause, Refused, Requests, Simulated, Stream, VerifiedPlan,
 };
 use planlab_replay::{Kind, Planned, PlannedError, Sequence};
 use proptest::prelude::*;
@@ -259,6 +259,7 @@ proptest! {
         let calls: Vec<(Kind, u32)> =
             sequence.runs().flat_map(|(kind, all)| all.iter().map(move |&one| (kind, one))).collect();
         let mut addresses = vec![Address::NULL; instance.len()];
+        let mut audit = Audit::default();
         let mut bends = bends.iter().copied();
         let stranger = Address::new(u64::MAX);
         for _ in 0..4 {
@@ -285,8 +286,15 @@ proptest! {
                     let answer = ask(&mut table, size);
                     prop_assert_eq!(answer, ask(&mut ledger, size));
                     addresses[buffer as usize] = answer.unwrap_or_default();
+                    let block = addresses[buffer as usize];
+                    if block != Address::NULL {
+                        prop_assert_eq!(audit.handed_out(block, Bytes::new(size)), Ok(()));
+                    }
                 } else {
-                    prop_assert_eq!(table.free(address), ledger.free(address));
+                    let is_live = address == Address::NULL || audit.freed(address);
+                    let freed = table.free(address);
+                    prop_assert_eq!(freed.is_ok(), is_live);
+                    prop_assert_eq!(freed, ledger.free(address));
                 }
                 prop_assert_eq!(table.usage(), ledger.usage());
             }

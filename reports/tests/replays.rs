@@ -444,10 +444,8 @@ fn our_pytorch_pool_stands_beside_pytorch() {
 #[test]
 fn the_process_stands_beside_the_window_and_both_peaks_count() {
     let dir = folder();
-    let process = ReplayRow {
-        used_peak: Some(1700),
-        ..row(&format!("{RESNET}/process"), "pytorch-caching", &[2000])
-    };
+    let process =
+        ReplayRow { used_peak: Some(1700), ..row(&format!("{RESNET}/process"), "pytorch-caching", &[2000]) };
     let window = row(RESNET, "pytorch-caching", &[1900; 5]);
     append_rows(dir.path().join("store"), &[window, process]).expect("appends");
     for (allocated, both) in [(1700, 1), (1701, 0)] {

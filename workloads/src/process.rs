@@ -20,7 +20,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_dsa::{Buffer, BufferId, Bytes, Call, Instance, InstanceError, Label, Labels, LiveRange, Requests};
+use planlab_dsa::{
+    Buffer, BufferId, Bytes, Call, Instance, InstanceError, Label, Labels, LiveRange, Requests,
+};
 
 use crate::formats::Trace;
 use crate::glob::glob;

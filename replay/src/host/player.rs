@@ -201,8 +201,9 @@ impl<'s, M: Memory> Player<'s, M> {
         let mut addresses = mem::take(&mut self.addresses);
         let played = self.play_runs::<T>(&mut addresses);
         self.addresses = addresses;
+        played?;
         self.finish();
-        played
+        Ok(())
     }
 
     fn play_runs<T: Toil>(&mut self, addresses: &mut [u64]) -> Result<(), Fault> {
@@ -248,8 +249,9 @@ impl<'s, M: Memory> Player<'s, M> {
         let mut addresses = mem::take(&mut self.addresses);
         let played = self.play_runs_apart::<T>(batches, &mut addresses);
         self.addresses = addresses;
+        played?;
         self.finish();
-        played
+        Ok(())
     }
 
     fn play_runs_apart<T: Toil>(

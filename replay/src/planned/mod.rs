@@ -15,7 +15,7 @@
 //!                + x[0]     + x[1]     + x[0]    + x[2]     + x[1]
 //! ```
 //!
-//! At the first other call a ledger of what is live is written up to there, and kept for the rest of the
+//! At the first other call, and at a request for no bytes, a ledger of what is live is written up to there, and kept for the rest of the
 //! propagation. The plan was verified for the order of the trace, so a request is then served only where that order
 //! holds: no more requests than planned, none larger than planned, and every block that was to be freed by then is
 //! free. What is not so is refused ([`AllocError::NotPlanned`]), never served: whatever the caller does, live memory

@@ -34,8 +34,9 @@
 //!
 //! O(1) for a planned call: one look into a table. At the first other call of a propagation O(1) for each call
 //! before it. From there on O(1) for a request and for a free, with look-ups in hash tables, amortised over the
-//! propagation, as long as nothing lives longer than planned; with l such buffers, O(l) for a request. A plan costs
-//! what the planner costs.
+//! propagation, as long as nothing lives longer than planned; with l such buffers, O(l) for a request. A free of what
+//! was asked for outside the plan looks through the blocks of the propagation that outlive it. A plan costs what the
+//! planner costs, and O(n log n) more.
 //!
 //! # Deviations from the paper
 //!
@@ -48,6 +49,7 @@ mod script;
 mod table;
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -55,7 +57,7 @@ use planlab_dsa::{
     Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planner, Planning, Stream, Usage,
     execute,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::device::Device;
 use super::{Cupy4Pool, UNIT};
@@ -100,6 +102,8 @@ pub struct ProfileGuided {
     kind: u64,
     /// What was served of this propagation, as long as it goes as planned; then the books below are empty.
     script: Script,
+    /// Scripts of other kinds of propagations.
+    parked: BTreeMap<u64, Script>,
     propagation: Propagation,
     /// Blocks in use that lie in segments of plans, by address.
     live: FxHashMap<u64, Placed>,
@@ -129,6 +133,15 @@ struct Arena {
     live: usize,
 }
 
+/// What the plan says of a request.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Planned(Address),
+    /// It outlived the propagation when that was recorded.
+    Outliving,
+    None,
+}
+
 /// A block in use that a plan placed.
 struct Placed {
     /// Where its place ends; a smaller request has all of it.
@@ -150,6 +163,8 @@ struct Propagation {
     is_live: Vec<bool>,
     /// First address and end of blocks that live longer than planned.
     late: Vec<(u64, u64)>,
+    /// Blocks of requests that outlived the propagation when it was recorded.
+    outliving: FxHashSet<Address>,
     /// Whether something was not as planned.
     has_changed: bool,
 }
@@ -179,6 +194,7 @@ impl ProfileGuided {
             tables: BTreeMap::new(),
             kind: 0,
             script: Script::default(),
+            parked: BTreeMap::new(),
             propagation: Propagation::default(),
             live: FxHashMap::default(),
             is_interrupted: false,
@@ -234,12 +250,12 @@ impl ProfileGuided {
     }
 
     /// The place of the next request in the plan, if it has one that is free.
-    fn place(&mut self, key: RequestKey, size: u64) -> Option<Address> {
-        let table = self.tables.get(&self.kind)?;
+    fn place(&mut self, key: RequestKey, size: u64) -> Place {
+        let Some(table) = self.tables.get(&self.kind) else { return Place::None };
         let propagation = &mut self.propagation;
         let Some(index) = table.find(key, propagation.cursor) else {
             propagation.has_changed = true;
-            return None;
+            return Place::None;
         };
         let base = self.current;
         for due in table.due(propagation.cursor..index + 1) {
@@ -249,21 +265,21 @@ impl ProfileGuided {
                 .extend(slot.zip(base).map(|(slot, base)| (base + slot.offset, base + slot.end())));
         }
         propagation.cursor = index + 1;
-        let slot = table.slot(index)?;
+        let Some(slot) = table.slot(index) else { return Place::Outliving };
         if size > slot.size {
             propagation.has_changed = true;
-            return None;
+            return Place::None;
         }
-        let arena = self.arena()?;
+        let Some(arena) = self.arena() else { return Place::None };
         let (start, end) = (arena + slot.offset, arena + slot.end());
         let propagation = &mut self.propagation;
         if propagation.late.iter().any(|&(low, high)| start < high && low < end) {
             propagation.has_changed = true;
-            return None;
+            return Place::None;
         }
         let propagation = propagation.number;
         self.occupy(start, Placed { end, arena, index, propagation });
-        Some(Address::new(start))
+        Place::Planned(Address::new(start))
     }
 
     /// Enters a block that a plan placed.
@@ -299,9 +315,11 @@ impl ProfileGuided {
         let size = call.asked.next_multiple_of(UNIT);
         let recorder = &mut self.propagation.recorder;
         recorder.enter(call.operation);
-        let key = recorder.next_key();
-        recorder.alloc(key, size, address);
+        recorder.alloc(size, address);
         self.propagation.cursor = index + 1;
+        if matches!(call.kind, CallKind::Outliving(_)) {
+            self.propagation.outliving.insert(address);
+        }
         if let (CallKind::Planned(_), Some(arena)) = (call.kind, self.current) {
             let (end, propagation) = (address.get() + call.limit, self.propagation.number);
             let placed = Placed { end, arena, index, propagation };
@@ -309,13 +327,16 @@ impl ProfileGuided {
         }
     }
 
-    /// The calls of the plan come next, if there is one with a segment and nothing lives from before.
+    /// The calls of the plan come next, if there is one with a segment in which nothing lives from before.
     fn follow_script(&mut self) {
         let (Some(table), Some(base)) = (self.tables.get(&self.kind), self.current) else { return };
-        let Some(arena) = self.arenas.get(&base).filter(|_| self.live.is_empty()) else { return };
+        let Some(arena) = self.arenas.get(&base).filter(|arena| arena.live == 0) else { return };
         let of = (self.kind, table.number());
         if !self.script.is_of(of, base) {
-            self.script = Script::new(table, of, (base, base + arena.size));
+            let parked = self.parked.remove(&self.kind).filter(|script| script.is_of(of, base));
+            let script = parked.unwrap_or_else(|| Script::new(table, of, (base, base + arena.size)));
+            let other = mem::replace(&mut self.script, script);
+            self.parked.insert(other.kind(), other);
         }
         self.script.begin(self.is_interrupted);
     }
@@ -339,30 +360,41 @@ impl ProfileGuided {
             return Ok(address);
         }
         self.leave_script();
-        let key = self.propagation.recorder.next_key();
-        let address = match self.place(key, rounded) {
-            Some(address) => address,
-            None => {
+        let cursor = self.propagation.cursor;
+        let address = match self.place(self.propagation.recorder.key(), rounded) {
+            Place::Planned(address) => Ok(address),
+            place => {
                 let served = outliving.unwrap_or_else(|| self.pool.alloc(size, stream));
-                self.pooled(served, size, stream)?
+                let served = self.pooled(served, size, stream);
+                if let (Place::Outliving, Ok(address)) = (place, served) {
+                    self.propagation.outliving.insert(address);
+                }
+                served
             }
         };
-        self.propagation.recorder.alloc(key, rounded, address);
-        Ok(address)
+        match address {
+            Ok(address) => self.propagation.recorder.alloc(rounded, address),
+            // It may come again, as the same request.
+            Err(_) => self.propagation.cursor = cursor,
+        }
+        address
     }
 
     /// Frees a block that is not the one of the script that comes.
     #[cold]
     fn free_astray(&mut self, address: Address) -> Result<(), NotLive> {
-        if self.script.position().is_some() && self.script.is_foreign(address) {
-            return self.pool.free(address);
+        if self.script.free_held(address) {
+            return Ok(());
         }
-        self.leave_script();
+        if self.script.position().is_none() || !self.script.is_foreign(address) {
+            self.leave_script();
+        }
         match self.live.remove(&address.get()) {
             Some(placed) => self.vacate(address.get(), &placed),
             None => self.pool.free(address)?,
         }
         self.propagation.recorder.free(address);
+        self.propagation.has_changed |= self.propagation.outliving.remove(&address);
         Ok(())
     }
 
@@ -390,7 +422,10 @@ impl ProfileGuided {
             self.release_idle();
             self.pool.alloc(size, stream)
         });
-        self.took_from_pool();
+        match served {
+            Ok(_) => self.took_from_pool(),
+            Err(_) => self.peak = self.peak.max(self.reserved()),
+        }
         served.map_err(|_| self.out_of_memory(size))
     }
 
@@ -436,18 +471,18 @@ impl ProfileGuided {
         let profile = self.propagation.recorder.profile(old.map(Table::profile));
         let Some(instance) = profile.instance() else { return };
         let outcome = execute(&self.planner, &instance, self.budget.clone(), 0);
-        self.replay.plans += 1;
         self.replay.planning += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
-        let table = Table::new(profile, &plan, self.replay.plans);
-        let is_larger = self
-            .current
-            .and_then(|base| self.arenas.get(&base))
-            .is_none_or(|arena| table.height() > arena.size);
+        let Some(table) = Table::new(profile, &plan, self.replay.plans + 1) else { return };
+        self.replay.plans += 1;
+        let current = self.current.and_then(|base| self.arenas.get(&base));
+        // A block that is kept would be in the way of the new plan as it was in that of the old one: its segment goes
+        // back with it.
+        let is_enough = current.is_some_and(|arena| table.height() <= arena.size && arena.live == 0);
         self.tables.insert(self.kind, table);
         // What served the recorded propagation lies idle now.
         self.pool.release_cached();
-        if is_larger {
+        if !is_enough {
             self.current = None;
             self.release_idle();
         }
@@ -465,6 +500,7 @@ impl ProfileGuided {
         propagation.is_live.resize(requests, false);
         propagation.late.clear();
         propagation.late.extend(self.live.iter().map(|(&start, placed)| (start, placed.end)));
+        propagation.outliving.clear();
         propagation.has_changed = false;
         self.is_refused = false;
         self.follow_script();

@@ -77,15 +77,16 @@ impl Recorder {
         self.operation
     }
 
-    /// The key of the request that comes; each call is a request.
-    pub(super) fn next_key(&mut self) -> RequestKey {
-        let count = self.numbers.entry(self.operation).or_default();
-        let number = *count;
-        *count = count.saturating_add(1);
+    /// The key of the request that comes.
+    pub(super) fn key(&self) -> RequestKey {
+        let number = self.numbers.get(&self.operation).copied().unwrap_or_default();
         RequestKey { operation: self.operation, number }
     }
 
-    pub(super) fn alloc(&mut self, key: RequestKey, size: u64, address: Address) {
+    /// The request that came got a block.
+    pub(super) fn alloc(&mut self, size: u64, address: Address) {
+        let key = self.key();
+        self.numbers.insert(key.operation, key.number.saturating_add(1));
         self.open.insert(address, self.requests.len());
         self.requests.push(Request { key, size, start: self.step, end: None });
         self.step = self.step.saturating_add(1);

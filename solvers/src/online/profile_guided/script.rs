@@ -90,6 +90,11 @@ impl Script {
         self.of == of && self.segment.0 == base
     }
 
+    /// The kind of propagation.
+    pub(super) fn kind(&self) -> u64 {
+        self.of.0
+    }
+
     /// The first call comes next, or after the interruption.
     pub(super) fn begin(&mut self, is_interrupted: bool) {
         self.outliving.clear();
@@ -128,6 +133,15 @@ impl Script {
         let is_planned =
             self.calls.get(self.next).is_some_and(|call| call.limit == 0 && call.address == address.get());
         self.next += usize::from(is_planned);
+        is_planned
+    }
+
+    /// The same as [`free`](Self::free), while an interruption lasts.
+    pub(super) fn free_held(&mut self, address: Address) -> bool {
+        let Some(at) = self.held else { return false };
+        let is_planned =
+            self.calls.get(at).is_some_and(|call| call.limit == 0 && call.address == address.get());
+        self.held = Some(at + usize::from(is_planned));
         is_planned
     }
 

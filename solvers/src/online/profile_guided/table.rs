@@ -38,8 +38,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of a plan, the so manieth, for the [instance](Profile::instance) of a profile.
-    pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>, number: u64) -> Self {
+    /// The table of a plan, the so manieth, for the [instance](Profile::instance) of a profile; `None` where its
+    /// addresses do not fit 64 bits.
+    pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>, number: u64) -> Option<Self> {
+        let height = plan.height().get().checked_mul(UNIT)?;
         let mut offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
         let mut slot = |request: &Request| {
             request.live()?;
@@ -54,8 +56,7 @@ impl Table {
             |request: &Request| freed.partition_point(|&index| requests[index].end <= Some(request.start));
         let frees_before = requests.iter().map(frees_before).collect();
         let indices = requests.iter().enumerate().map(|(index, request)| (request.key, index)).collect();
-        let height = plan.height().get() * UNIT;
-        Self { number, slots, freed, frees_before, indices, height, profile }
+        Some(Self { number, slots, freed, frees_before, indices, height, profile })
     }
 
     /// The number of the plan.

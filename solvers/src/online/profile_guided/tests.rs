@@ -1,7 +1,7 @@
 //! How plans are made, kept and left.
 
 use planlab_dsa::testing::{Shape, instances};
-use planlab_dsa::{Call as Event, Requests, Simulated};
+use planlab_dsa::{Audit, Call as Event, Requests, Simulated};
 use proptest::prelude::*;
 
 use super::*;
@@ -205,12 +205,100 @@ fn what_goes_as_planned_is_served_without_books() {
     assert_eq!(net.memory.free(first), Err(NotLive { address: first }));
 }
 
+#[test]
+fn a_block_that_is_kept_costs_one_plan_and_not_one_for_each_propagation() {
+    let mut net = Net::new();
+    net.propagate(&[4]);
+    let kept = net.alloc(4);
+    net.memory.end_propagation();
+    net.propagate(&[4]);
+    let (plans, planned, _) = net.counts();
+    for round in 1..6 {
+        let block = net.propagate(&[4])[0];
+        assert_ne!(block, kept);
+        assert_eq!((net.counts().0, net.counts().1), (plans, planned + round));
+    }
+    assert_eq!(net.memory.script.position(), Some(0));
+    // The old segment goes back with its last block, and what goes as planned does not notice.
+    let before = net.memory.usage().reserved;
+    let block = net.alloc(4);
+    net.free([kept]);
+    assert_eq!((net.memory.script.position(), net.memory.live.len()), (Some(1), 0));
+    assert_eq!(net.memory.usage().reserved, Bytes::new(before.get() - 4 * UNIT));
+    net.free([block]);
+}
+
+#[test]
+fn what_outlived_the_recorded_propagation_is_planned_once_it_does_not() {
+    let mut net = Net::new();
+    let kept = net.alloc(3);
+    net.propagate(&[4, 2]);
+    net.free([kept]);
+    for _ in 0..3 {
+        let block = net.alloc(3);
+        net.free([block]);
+        net.propagate(&[4, 2]);
+    }
+    assert_eq!(net.memory.usage().used, Bytes::ZERO);
+    assert_eq!(net.counts(), (2, 2 + 3 + 3, 3 + 1));
+}
+
+#[test]
+fn a_request_that_is_refused_may_come_again() {
+    let mut net =
+        Net { memory: ProfileGuided::new(Box::new(Simulated::with_capacity(Bytes::new(8 * UNIT)))) };
+    net.propagate(&[2, 3]);
+    net.propagate(&[2, 3]);
+    let first = net.alloc(2);
+    let refused = net.memory.alloc(Bytes::new(100 * UNIT), Stream::default());
+    assert!(matches!(refused, Err(AllocError::OutOfMemory { .. })));
+    // It is the second request still, and has the second's place.
+    let second = net.alloc(3);
+    net.free([first, second]);
+    assert_eq!(net.counts(), (1, 4, 2));
+}
+
+#[test]
+fn a_planned_free_may_come_during_an_interruption() {
+    let mut net = Net::new();
+    net.propagate(&[4, 2]);
+    net.propagate(&[4, 2]);
+    let [first, second] = [4, 2].map(|size| net.alloc(size));
+    net.memory.interrupt();
+    net.free([first]);
+    net.memory.resume();
+    net.free([second]);
+    assert_eq!((net.memory.script.position(), net.memory.live.len()), (Some(4), 0));
+}
+
+#[test]
+fn each_kind_keeps_its_script() {
+    let mut net = Net::new();
+    for _ in 0..4 {
+        for (kind, sizes) in [(1, [4, 2]), (2, [3, 3])] {
+            net.memory.choose(kind);
+            net.propagate(&sizes);
+        }
+    }
+    net.memory.choose(1);
+    assert_eq!((net.memory.script.kind(), net.memory.script.position()), (1, Some(0)));
+    assert!(net.memory.parked.contains_key(&2));
+    assert_eq!(net.memory.live.len(), 0);
+}
+
 /// How a call is bent, and by how much.
 type Bend = (u8, u64);
 
+/// Frees a block, which must be live or nothing; whether it was.
+fn free(memory: &mut ProfileGuided, audit: &mut Audit, block: Address) -> Result<Address, bool> {
+    let is_live = block == Address::NULL || audit.freed(block);
+    assert_eq!(memory.free(block).is_ok(), is_live, "{block}");
+    if is_live { Ok(block) } else { Err(false) }
+}
+
 /// Makes a call on a memory as it is bent, and tells all that is seen of it.
 fn call(
-    memory: &mut ProfileGuided,
+    (memory, audit): (&mut ProfileGuided, &mut Audit),
     event: Event,
     sizes: &[Bytes],
     blocks: &mut [Address],
@@ -228,17 +316,19 @@ fn call(
     }
     let answer = match (event, kind) {
         (_, 6) => Ok(Address::NULL),
-        (_, 7) => memory.free(blocks[any]).map(|()| blocks[any]).map_err(|_| false),
+        (_, 7) => free(memory, audit, blocks[any]),
         (Event::Alloc(id), _) => {
             let size = sizes[id.index()].get() * UNIT + if kind == 8 { by % 2000 } else { 0 };
             let answer = memory.alloc(Bytes::new(size), Stream::default());
             blocks[id.index()] = answer.unwrap_or_default();
+            if let Ok(block) = answer
+                && block != Address::NULL
+            {
+                audit.handed_out(block, Bytes::new(size)).expect("nothing that is live");
+            }
             answer.map_err(|_| true)
         }
-        (Event::Free(id), _) => {
-            let block = blocks[id.index()];
-            memory.free(block).map(|()| block).map_err(|_| false)
-        }
+        (Event::Free(id), _) => free(memory, audit, blocks[id.index()]),
     };
     // The time of planning differs.
     let replay = Replay { planning: Duration::ZERO, ..memory.replay() };
@@ -263,14 +353,15 @@ proptest! {
         };
         let [mut script, mut books] = [build(), build()];
         let requests = Requests::new(&instance);
+        let [mut audit, mut other_audit] = [Audit::default(), Audit::default()];
         let [mut of_script, mut of_books] = [(); 2].map(|()| vec![Address::NULL; instance.len()]);
         let mut bends = bends.into_iter().map(|bend| bend.unwrap_or((u8::MAX, 0)));
         for _ in 0..6 {
             for event in requests.events() {
                 let bend = bends.next().unwrap_or((u8::MAX, 0));
                 books.leave_script();
-                let seen = call(&mut script, event, requests.sizes(), &mut of_script, bend);
-                prop_assert_eq!(seen, call(&mut books, event, requests.sizes(), &mut of_books, bend));
+                let seen = call((&mut script, &mut audit), event, requests.sizes(), &mut of_script, bend);
+                prop_assert_eq!(seen, call((&mut books, &mut other_audit), event, requests.sizes(), &mut of_books, bend));
             }
             script.end_propagation();
             books.leave_script();
