@@ -475,7 +475,7 @@ mod tests {
             Box::new(EmptyLoop::default())
         };
         let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)));
-        let device: Arc<dyn Driver> = Arc::clone(&driver) as Arc<dyn Driver>;
+        let device = Arc::clone(&driver) as Arc<dyn Driver>;
         let memory = memory(&Strategy::Pool(&build), &device);
         let mut backing = taken.lock().expect("nobody panics").take().expect("a pool was built");
         // As `pytorch-caching/expandable` grows its range for large blocks, by three pages at once.
