@@ -11,7 +11,7 @@ use super::{Backing, DeviceMemory, Refused};
 use crate::{Address, Bytes};
 
 /// A backing with a [`Meter`]. Bytes count as they are asked for, whatever the backing rounds them to; addresses
-/// without memory under them do not count.
+/// without memory under them do not count. Of what is unmapped, as much counts as the backing says went.
 ///
 /// ```
 /// use planlab_dsa::{Backing, Bytes, Metered, Simulated};
@@ -51,9 +51,9 @@ impl Meter {
         self.most.fetch_max(held, Ordering::Relaxed);
     }
 
-    /// Notes that bytes went back that were held.
+    /// Notes that bytes went back that were held. Of more than is held, nothing is left.
     pub fn gave(&self, size: Bytes) {
-        self.held.fetch_sub(size.get(), Ordering::Relaxed);
+        self.held.update(Ordering::Relaxed, Ordering::Relaxed, |held| held.saturating_sub(size.get()));
     }
 }
 
@@ -85,15 +85,20 @@ impl<B: Backing> Backing for Metered<B> {
         self.backing.reserve(size)
     }
 
+    fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
+        self.backing.reserve_pages(size, page)
+    }
+
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         self.backing.map(at, size)?;
         self.meter.took(size);
         Ok(())
     }
 
-    fn unmap(&mut self, at: Address, size: Bytes) {
-        self.backing.unmap(at, size);
-        self.meter.gave(size);
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
+        let gone = self.backing.unmap(at, size);
+        self.meter.gave(gone);
+        gone
     }
 
     fn page(&self) -> Bytes {
@@ -107,6 +112,8 @@ impl<B: Backing> Backing for Metered<B> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::Simulated;
 
@@ -132,8 +139,95 @@ mod tests {
         let range = memory.reserve(bytes(1 << 30)).expect("addresses");
         assert_eq!(meter.take_most(), Bytes::ZERO);
         memory.map(range, bytes(4096)).expect("no limit");
-        memory.unmap(range, bytes(1024));
+        assert_eq!(memory.unmap(range, bytes(1024)), bytes(1024));
         assert_eq!((meter.take_most(), meter.take_most()), (bytes(4096), bytes(3072)));
+    }
+
+    /// Notes which calls reach it. Of what is unmapped it keeps what is no whole page of 1024 bytes.
+    #[derive(Default)]
+    struct Noted(Mutex<Vec<&'static str>>);
+
+    impl Noted {
+        fn note(&self, call: &'static str) {
+            self.0.lock().expect("nobody panics").push(call);
+        }
+    }
+
+    impl Backing for Noted {
+        fn acquire(&mut self, _: Bytes) -> Result<Address, Refused> {
+            self.note("acquire");
+            Ok(Address::new(512))
+        }
+
+        fn release(&mut self, _: Address) {
+            self.note("release");
+        }
+
+        fn reserve(&mut self, _: Bytes) -> Result<Address, Refused> {
+            self.note("reserve");
+            Ok(Address::new(1 << 20))
+        }
+
+        fn reserve_pages(&mut self, _: Bytes, page: Bytes) -> Result<Address, Refused> {
+            assert_eq!(page, bytes(1024));
+            self.note("reserve_pages");
+            Ok(Address::new(1 << 21))
+        }
+
+        fn map(&mut self, _: Address, _: Bytes) -> Result<(), Refused> {
+            self.note("map");
+            Ok(())
+        }
+
+        fn unmap(&mut self, _: Address, size: Bytes) -> Bytes {
+            self.note("unmap");
+            bytes(size.get() / 1024 * 1024)
+        }
+
+        fn page(&self) -> Bytes {
+            self.note("page");
+            bytes(1024)
+        }
+
+        fn memory(&self) -> Option<DeviceMemory> {
+            self.note("memory");
+            None
+        }
+    }
+
+    #[test]
+    fn every_call_reaches_the_backing() {
+        let (mut memory, _) = Metered::new(Noted::default());
+        let base = memory.acquire(bytes(1)).expect("always");
+        memory.release(base);
+        memory.reserve(bytes(4096)).expect("always");
+        let range = memory.reserve_pages(bytes(4096), bytes(1024)).expect("always");
+        memory.map(range, bytes(2048)).expect("always");
+        memory.unmap(range, bytes(2048));
+        assert_eq!((memory.page(), memory.memory()), (bytes(1024), None));
+        let calls = memory.backing.0.into_inner().expect("nobody panics");
+        let expected = ["acquire", "release", "reserve", "reserve_pages", "map", "unmap", "page", "memory"];
+        assert_eq!(calls, expected);
+    }
+
+    #[test]
+    fn what_a_backing_keeps_is_held() {
+        let (mut memory, meter) = Metered::new(Noted::default());
+        let range = memory.reserve_pages(bytes(4096), bytes(1024)).expect("always");
+        memory.map(range, bytes(4096)).expect("always");
+        assert_eq!(memory.unmap(range, bytes(1000)), Bytes::ZERO);
+        assert_eq!(memory.unmap(range, bytes(2000)), bytes(1024));
+        assert_eq!((meter.take_most(), meter.take_most()), (bytes(4096), bytes(3072)));
+    }
+
+    #[test]
+    fn no_more_goes_than_is_held() {
+        let meter = Meter::default();
+        meter.took(bytes(5));
+        meter.gave(bytes(6));
+        assert_eq!((meter.take_most(), meter.take_most()), (bytes(5), Bytes::ZERO));
+        meter.took(bytes(2));
+        assert_eq!(meter.take_most(), bytes(2));
     }
 
     #[test]

@@ -195,9 +195,14 @@ pub trait Backing: Send {
         Err(Refused)
     }
 
-    /// Takes the memory away that [`map`](Self::map) put there; any part of it.
-    fn unmap(&mut self, at: Address, size: Bytes) {
+    /// Takes memory away that [`map`](Self::map) put there: whole pages of the range, whatever was mapped at once.
+    /// A page is that of [`reserve_pages`](Self::reserve_pages), else [`page`](Self::page). Of a page that lies
+    /// there only in part, the backing may keep all.
+    ///
+    /// Gives the bytes of mapped memory that went; never more than `size`. Default: none.
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let _ = (at, size);
+        Bytes::ZERO
     }
 
     /// Mapped pieces begin and end at multiples of it from the base of the range, in bytes. Default: 1.
@@ -254,8 +259,8 @@ impl<B: Backing> Backing for Arc<Mutex<B>> {
         locked(self, |backing| backing.map(at, size))
     }
 
-    fn unmap(&mut self, at: Address, size: Bytes) {
-        locked(self, |backing| backing.unmap(at, size));
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
+        locked(self, |backing| backing.unmap(at, size))
     }
 
     fn page(&self) -> Bytes {
@@ -292,8 +297,8 @@ impl<B: Backing + ?Sized> Backing for Box<B> {
         (**self).map(at, size)
     }
 
-    fn unmap(&mut self, at: Address, size: Bytes) {
-        (**self).unmap(at, size);
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
+        (**self).unmap(at, size)
     }
 
     fn page(&self) -> Bytes {

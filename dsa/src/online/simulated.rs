@@ -149,7 +149,7 @@ impl Backing for Simulated {
     /// # Panics
     ///
     /// If part of the range has no memory, or that of a segment: the allocator above it is wrong.
-    fn unmap(&mut self, at: Address, size: Bytes) {
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let end = at.get() + size.get();
         assert!(self.is_reserved(at.get(), end) && self.backs(at, size), "{at} is not mapped");
         let touched: Vec<(u64, u64)> = self
@@ -165,6 +165,7 @@ impl Backing for Simulated {
             self.backed.extend(parts.into_iter().filter(|&(from, to)| from < to));
         }
         self.bytes -= size.get();
+        size
     }
 
     fn memory(&self) -> Option<DeviceMemory> {
@@ -211,8 +212,7 @@ mod tests {
         let at = |offset: u64| Address::new(base + offset);
         device.map(at(0), bytes(30)).expect("room");
         device.map(at(30), bytes(30)).expect("room");
-        device.unmap(at(10), bytes(40));
-        assert_eq!(device.held(), bytes(20));
+        assert_eq!((device.unmap(at(10), bytes(40)), device.held()), (bytes(40), bytes(20)));
         assert!(device.backs(at(0), bytes(10)) && device.backs(at(50), bytes(10)));
         assert!(!device.backs(at(0), bytes(11)) && !device.backs(at(49), bytes(2)));
         device.map(at(10), bytes(40)).expect("room");

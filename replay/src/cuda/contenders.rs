@@ -393,6 +393,8 @@ impl Drop for StreamOrdered {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::cuda::simulated::SimulatedDriver;
 
@@ -462,6 +464,35 @@ mod tests {
         assert!(says.starts_with("free: ") && says.contains("the first of 2 calls"), "{says}");
         assert_eq!(memory.fault(), None, "it was told");
         assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+    }
+
+    #[test]
+    fn a_pool_has_its_own_pages_mapped_and_what_goes_is_counted() {
+        let taken = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&taken);
+        let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            *slot.lock().expect("nobody panics") = Some(backing);
+            Box::new(EmptyLoop::default())
+        };
+        let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)));
+        let device = Arc::clone(&driver) as Arc<dyn Driver>;
+        let memory = memory(&Strategy::Pool(&build), &device);
+        let mut backing = taken.lock().expect("nobody panics").take().expect("a pool was built");
+        // As `pytorch-caching/expandable` grows its range for large blocks, by three pages at once.
+        let page = Bytes::new(20 * MIB);
+        let base = backing.reserve_pages(Bytes::new(60 * MIB), page).expect("addresses").get();
+        let at = |mebibytes: u64| Address::new(base + mebibytes * MIB);
+        backing.map(at(0), Bytes::new(60 * MIB)).expect("room");
+        assert_eq!(driver.pieces(), [0, 20, 40].map(|from| (at(from).get(), 20 * MIB)));
+        // Only the page in the middle lies there as a whole.
+        assert_eq!(backing.unmap(at(10), Bytes::new(40 * MIB)), page);
+        assert_eq!(driver.pieces(), [0, 40].map(|from| (at(from).get(), 20 * MIB)));
+        assert_eq!([memory.take_most_held(), memory.take_most_held()], [60, 40].map(|held| Some(held * MIB)));
+        assert_eq!(backing.unmap(at(0), Bytes::new(60 * MIB)), Bytes::new(40 * MIB));
+        assert_eq!(backing.unmap(at(0), Bytes::new(60 * MIB)), Bytes::ZERO);
+        assert_eq!([memory.take_most_held(), memory.take_most_held()], [Some(40 * MIB), Some(0)]);
+        drop(backing);
+        assert_eq!((device.memory().expect("no fault").free, memory.fault()), (Bytes::new(64 * MIB), None));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) struct CudaDriver {
     /// Makes the context current on a thread.
     binding: Binding,
     /// The rest are addresses in the driver's library. They name things that the driver keeps for the context, from
-    /// whatever thread they are used; kept as numbers, they may move between threads.
+    /// whatever thread they are used; kept as numbers, they may move between threads. 0 is none yet.
     context: usize,
     stream: usize,
     events: [usize; 2],
@@ -162,35 +162,52 @@ impl CudaDriver {
         if attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
             return Err(DriverError::unavailable(format!("GPU {ordinal} has no memory pools")));
         }
-        let mut context = ptr::null_mut();
-        // SAFETY: the device is there; its context is given back when the driver is dropped.
-        check("cuDevicePrimaryCtxRetain", unsafe {
-            sys::cuDevicePrimaryCtxRetain(&raw mut context, device)
-        })?;
-        let binding = Binding::new();
-        binding.ensure(|| set_current(context))?;
-        let (module, compiled) = load_module()?;
-        let mut driver = Self {
-            info: describe(device, ordinal, compiled)?,
+        let mut driver = Self::bare(device, ordinal)?;
+        // Where that fails, dropping gives back what was had until then.
+        driver.open()?;
+        Ok(driver)
+    }
+
+    /// A driver that has the device's context and nothing else so far.
+    fn bare(device: sys::CUdevice, ordinal: u32) -> Result<Self, DriverError> {
+        let info = DeviceInfo { key: format!("cuda:{ordinal}"), name: String::new(), is_simulated: false };
+        Ok(Self {
+            info,
             device,
-            binding,
-            context: context as usize,
-            stream: stream()?,
-            events: [event()?, event()?],
-            module,
-            functions: functions(module)?,
-            pool: default_pool(device)?,
+            binding: Binding::new(),
+            context: retain(device)?,
+            stream: 0,
+            events: [0; 2],
+            module: 0,
+            functions: [0; 4],
+            pool: 0,
             slots: 0,
-            multiprocessors: count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            // Where ranges cannot be had, only those who want them fail.
-            page: granularity(device).unwrap_or(PAGE),
+            multiprocessors: 0,
+            page: PAGE,
             graphs: Mutex::default(),
             pieces: Mutex::default(),
             is_closed: false,
-        };
-        driver.slots = driver.malloc(Bytes::new(8 * SLOTS as u64))?.get();
-        driver.load_kernels()?;
-        Ok(driver)
+        })
+    }
+
+    /// Gets all else, each at once into its place, from which [`end`](Self::end) gives it back.
+    fn open(&mut self) -> Result<(), DriverError> {
+        self.bind()?;
+        let (module, compiled) = load_module()?;
+        self.module = module;
+        self.functions = functions(module)?;
+        self.info.name = describe(self.device, compiled)?;
+        self.stream = stream()?;
+        for place in &mut self.events {
+            *place = event()?;
+        }
+        self.pool = default_pool(self.device)?;
+        self.multiprocessors =
+            count(self.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        // Where ranges cannot be had, only those who want them fail.
+        self.page = granularity(self.device).unwrap_or(PAGE);
+        self.slots = self.malloc(Bytes::new(8 * SLOTS as u64))?.get();
+        self.load_kernels()
     }
 
     /// Runs each kernel once: what the driver loads then is not to be counted as somebody's memory.
@@ -314,8 +331,8 @@ impl CudaDriver {
         let code = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const properties, 0) };
         check_memory("cuMemCreate", Bytes::new(bytes as u64), code)?;
         // SAFETY: the piece is new; the driver refuses addresses that are not reserved or have memory.
-        let mapped = check("cuMemMap", unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) });
-        if let Err(error) = mapped {
+        let code = unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) };
+        if let Err(error) = check_memory("cuMemMap", Bytes::new(bytes as u64), code) {
             // SAFETY: the piece is new and mapped nowhere.
             check("cuMemRelease", unsafe { sys::cuMemRelease(handle) })?;
             return Err(error);
@@ -345,13 +362,15 @@ impl CudaDriver {
         unmapped.and(check("cuMemRelease", unsafe { sys::cuMemRelease(piece.handle) }))
     }
 
-    /// Ends all handles; nothing may be called afterwards.
+    /// Ends all handles that there are; nothing may be called afterwards.
     fn end(&mut self) -> Result<(), DriverError> {
         let mut faults = Faults::default();
         faults.note(self.bind());
         // SAFETY: the handles are this driver's, whom nobody else uses now, and are not used afterwards.
         unsafe {
-            faults.note(check("cuStreamSynchronize", sys::cuStreamSynchronize(self.stream())));
+            if self.stream != 0 {
+                faults.note(check("cuStreamSynchronize", sys::cuStreamSynchronize(self.stream())));
+            }
             if self.slots != 0 {
                 faults.note(check("cuMemFree", sys::cuMemFree_v2(self.slots)));
             }
@@ -359,11 +378,15 @@ impl CudaDriver {
                 let ended = sys::cuGraphExecDestroy(ready as sys::CUgraphExec);
                 faults.note(check("cuGraphExecDestroy", ended));
             }
-            for event in self.events {
+            for event in self.events.into_iter().filter(|&event| event != 0) {
                 faults.note(check("cuEventDestroy", sys::cuEventDestroy_v2(event as sys::CUevent)));
             }
-            faults.note(check("cuModuleUnload", sys::cuModuleUnload(self.module as sys::CUmodule)));
-            faults.note(check("cuStreamDestroy", sys::cuStreamDestroy_v2(self.stream())));
+            if self.module != 0 {
+                faults.note(check("cuModuleUnload", sys::cuModuleUnload(self.module as sys::CUmodule)));
+            }
+            if self.stream != 0 {
+                faults.note(check("cuStreamDestroy", sys::cuStreamDestroy_v2(self.stream())));
+            }
             let released = sys::cuDevicePrimaryCtxRelease_v2(self.device);
             faults.note(check("cuDevicePrimaryCtxRelease", released));
         }
@@ -412,7 +435,17 @@ fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<u64, Driver
     Ok(u64::try_from(attribute(device, which)?).unwrap_or(0))
 }
 
-fn describe(device: sys::CUdevice, ordinal: u32, compiled: &str) -> Result<DeviceInfo, DriverError> {
+/// The context of a device as a number, held until it is given back.
+fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
+    let mut context = ptr::null_mut();
+    // SAFETY: the device is there; its context is given back when the driver is dropped.
+    let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+    check("cuDevicePrimaryCtxRetain", code)?;
+    Ok(context as usize)
+}
+
+/// What the device, its driver and the compiler of its kernels are called.
+fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, DriverError> {
     let mut name = [0 as c_char; 256];
     // SAFETY: the array has as many bytes as is said.
     check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
@@ -426,12 +459,11 @@ fn describe(device: sys::CUdevice, ordinal: u32, compiled: &str) -> Result<Devic
     let clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0) / 1000;
     let memory_clock =
         count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
-    let name = format!(
+    Ok(format!(
         "{name}, compute capability {major}.{minor}, {multiprocessors} multiprocessors, at most {clock} MHz, memory \
          {memory_clock} MHz, driver for CUDA {}, kernels by {compiled}",
         version_text(version)
-    );
-    Ok(DeviceInfo { key: format!("cuda:{ordinal}"), name, is_simulated: false })
+    ))
 }
 
 fn stream() -> Result<usize, DriverError> {

@@ -74,9 +74,9 @@ impl Book {
         held.joined.around(at).unwrap_or((at, at))
     }
 
-    /// Takes all pieces out that lie within a range, and gives their first addresses. One that lies there only in
-    /// part stays: it goes as a whole or not at all.
-    fn forget_pieces(&self, at: u64, end: u64) -> Vec<Address> {
+    /// Takes all pieces out that lie within a range, and gives their first addresses and ends. One that lies there
+    /// only in part stays: it goes as a whole or not at all.
+    fn forget_pieces(&self, at: u64, end: u64) -> Vec<(u64, u64)> {
         let mut held = self.held();
         let within = held.pieces.range(at..end).filter(|&(_, &stop)| stop <= end);
         let gone: Vec<(u64, u64)> = within.map(|(&start, &stop)| (start, stop)).collect();
@@ -84,7 +84,7 @@ impl Book {
             held.pieces.remove(&start);
             held.joined.take(start, stop);
         }
-        gone.into_iter().map(|(start, _)| Address::new(start)).collect()
+        gone
     }
 
     /// Takes pieces of so many bytes in, from `at` to `end`.
@@ -190,13 +190,15 @@ impl Backing for Segments {
         Ok(())
     }
 
-    fn unmap(&mut self, at: Address, size: Bytes) {
-        let Some(end) = at.get().checked_add(size.get()) else { return };
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
+        let Some(end) = at.get().checked_add(size.get()) else { return Bytes::ZERO };
         let gone = self.book.forget_pieces(at.get(), end);
         if !gone.is_empty() {
+            let starts: Vec<Address> = gone.iter().map(|&(start, _)| Address::new(start)).collect();
             self.book.releases.fetch_add(1, Ordering::Relaxed);
-            self.book.note(self.driver.unmap(&gone));
+            self.book.note(self.driver.unmap(&starts));
         }
+        Bytes::new(gone.into_iter().map(|(start, stop)| stop - start).sum())
     }
 
     fn page(&self) -> Bytes {
@@ -271,16 +273,16 @@ mod tests {
         assert_eq!(driver.pieces(), [0, 5, 10].map(|page| (base + page * PAGE, 5 * PAGE)));
         // Only the middle piece lies there as a whole.
         let before = driver.waits();
-        segments.unmap(at(4), Bytes::new(7 * PAGE));
+        assert_eq!(segments.unmap(at(4), Bytes::new(7 * PAGE)), Bytes::new(5 * PAGE));
         assert_eq!(book.around(base), (base, base + 5 * PAGE));
         assert_eq!(book.around(base + 10 * PAGE), (base + 10 * PAGE, base + 15 * PAGE));
         assert_eq!((driver.pieces().len(), driver.waits() - before), (2, 1));
         segments.map(at(5), Bytes::new(5 * PAGE)).expect("the hole is filled again");
         let (before, releases) = (driver.waits(), book.releases());
-        segments.unmap(at(0), Bytes::new(15 * PAGE));
+        assert_eq!(segments.unmap(at(0), Bytes::new(15 * PAGE)), Bytes::new(15 * PAGE));
         assert_eq!((driver.pieces().len(), driver.waits() - before), (0, 1), "all of it at once");
         assert_eq!(book.releases() - releases, 1);
-        segments.unmap(at(0), Bytes::new(15 * PAGE));
+        assert_eq!(segments.unmap(at(0), Bytes::new(15 * PAGE)), Bytes::ZERO);
         assert_eq!(driver.waits() - before, 1, "nothing is there");
         drop(segments);
         assert_eq!((driver.memory().expect("no fault").free.get(), book.fault()), (64 << 20, None));
@@ -367,7 +369,12 @@ mod tests {
                     Act::Release(_) => {}
                     Act::ReleaseStranger(base) => segments.release(Address::new(base | 1)),
                     Act::Map(at, size) => drop(segments.map(place(at), Bytes::new(size))),
-                    Act::Unmap(at, size) => segments.unmap(place(at), Bytes::new(size)),
+                    Act::Unmap(at, size) => {
+                        let before = free(&driver);
+                        let gone = segments.unmap(place(at), Bytes::new(size)).get();
+                        prop_assert_eq!(free(&driver) - before, gone);
+                        prop_assert!(gone <= size);
+                    }
                 }
                 for at in held.iter().map(|base| base.get()).chain((0..8).map(|page| range + page * PAGE)) {
                     let (start, end) = book.around(at);

@@ -229,7 +229,7 @@ impl Backing for HostBacking {
     /// # Panics
     ///
     /// If part of the range is not mapped, or is that of a segment: the allocator above it is wrong.
-    fn unmap(&mut self, at: Address, size: Bytes) {
+    fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let (start, end) = (at.get(), at.get() + size.get());
         let length = pages(size.get()).expect("it was mapped");
         let mut held = self.book.held();
@@ -244,6 +244,7 @@ impl Backing for HostBacking {
                 .and_then(|()| mprotect(part, length, MprotectFlags::empty()))
         };
         given.expect("pages of this process can be given back");
+        size
     }
 
     fn page(&self) -> Bytes {
@@ -311,7 +312,7 @@ mod tests {
         memory.map(at(0), bytes(4 * PAGE)).expect("room");
         memory.map(at(4), bytes(4 * PAGE)).expect("room");
         works(base, 8 * PAGE);
-        memory.unmap(at(2), bytes(4 * PAGE));
+        assert_eq!(memory.unmap(at(2), bytes(4 * PAGE)), bytes(4 * PAGE));
         assert!(book.backs(base, 2 * PAGE) && book.backs(base + 6 * PAGE, 2 * PAGE));
         assert!(!book.backs(base, 2 * PAGE + 1) && !book.backs(base + 5 * PAGE, 1));
         memory.map(at(2), bytes(4 * PAGE)).expect("room");

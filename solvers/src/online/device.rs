@@ -45,8 +45,8 @@ impl Device {
     }
 
     pub(super) fn unmap(&mut self, at: u64, size: u64) {
-        self.backing.unmap(Address::new(at), Bytes::new(size));
-        self.gave(size);
+        let gone = self.backing.unmap(Address::new(at), Bytes::new(size));
+        self.gave(gone.get());
     }
 
     pub(super) fn page(&self) -> u64 {

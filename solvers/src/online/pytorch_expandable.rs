@@ -267,7 +267,7 @@ impl OnlineAllocator for PytorchExpandable {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use planlab_dsa::Simulated;
+    use planlab_dsa::{Metered, Simulated};
 
     use super::*;
 
@@ -355,10 +355,10 @@ mod tests {
             Ok(())
         }
 
-        fn unmap(&mut self, at: Address, size: Bytes) {
+        fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
             let pages = self.pages(at, size);
             self.seen.lock().expect("nobody panics")[1].push(pages);
-            self.memory.unmap(at, size);
+            self.memory.unmap(at, size)
         }
     }
 
@@ -366,12 +366,16 @@ mod tests {
     fn a_backing_is_told_the_pages_and_may_take_memory_by_them() {
         let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
         let strict = Strict { memory: Simulated::new(), ranges: BTreeMap::new(), seen: Arc::clone(&seen) };
-        let mut pool = PytorchExpandable::new(Box::new(strict));
+        // A meter between the two, as replays have it, keeps nothing back.
+        let (metered, meter) = Metered::new(strict);
+        let mut pool = PytorchExpandable::new(Box::new(metered));
         alloc(&mut pool, 1);
         let blocks = [10, 60, 10].map(|size| alloc(&mut pool, size * MIB));
         pool.free(blocks[1]).expect("live");
         pool.release_cached();
         // [20, 80) MiB were mapped at once; of it the pages [20, 60) go.
         assert_eq!(*seen.lock().expect("nobody panics"), [vec![1, 1, 3], vec![2]]);
+        let held = [meter.take_most(), meter.take_most()].map(|bytes| bytes.get() / MIB);
+        assert_eq!((held, reserved(&pool)), ([82, 42], 42));
     }
 }
