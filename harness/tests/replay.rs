@@ -158,6 +158,21 @@ fn plans_from_files_are_told_apart() {
 }
 
 #[test]
+fn one_plan_under_two_names_has_two_rows_in_a_folder() {
+    let folder = folder();
+    run(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
+    std::fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
+    for file in ["one.csv", "two.csv"] {
+        replay(folder.path(), &["--plan", file, "--out", "store"], 0);
+    }
+    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("they are kept");
+    let mut keys: Vec<&str> = kept.iter().map(|row| row.contender.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["plan:one", "plan:two"]);
+    assert_eq!(kept[0].plan, kept[1].plan, "the same plan");
+}
+
+#[test]
 fn what_is_held_during_a_propagation_is_read_of_pools_and_plans_alike() {
     let folder = folder();
     let arguments = ["--allocator", "profile-guided", "--allocator", "cupy4-pool", "--planner", "best-fit"];

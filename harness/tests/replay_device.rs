@@ -152,6 +152,21 @@ fn what_is_made_of_a_plan_from_a_file_has_its_name() {
 }
 
 #[test]
+fn one_plan_under_two_names_has_two_rows_in_a_folder() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
+    std::fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
+    for file in ["one.csv", "two.csv"] {
+        rows(folder.path(), &["--plan", file, "--out", "store"], 0);
+    }
+    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("they are kept");
+    let mut keys: Vec<&str> = kept.iter().map(|row| row.contender.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["plan:one", "plan:two"]);
+}
+
+#[test]
 fn a_planted_overlap_is_found_on_the_device() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);

@@ -435,7 +435,7 @@ fn our_pytorch_pool_stands_beside_pytorch() {
     report(dir.path(), &[row(RESNET, "pytorch-caching", &[1900, 2100])]);
     let csv = read(dir.path(), "tables/pytorch.csv");
     assert!(csv.contains("torch/resnet50/train/b64,2000,1900,-0.05"), "{csv}");
-    assert!(csv.trim_end().ends_with(",,,,,,0,no iteration marks"), "{csv}");
+    assert!(csv.trim_end().ends_with(",,,,,,0,process not played"), "{csv}");
     let page = read(dir.path(), "pytorch.html");
     assert!(page.contains("less on 1 and more on 0"), "{page}");
     assert!(page.contains("The process was played of 0"), "{page}");
@@ -488,9 +488,9 @@ fn what_explains_a_difference_to_pytorch_comes_from_figures() {
     };
     assert_eq!(explained(2000, 1, false, false), "warm-up");
     assert_eq!(explained(2000, 1, false, true), "warm-up and tied head");
-    assert_eq!(explained(1950, 5, true, false), "iterations differ");
-    assert_eq!(explained(1950, 0, false, false), "no iteration marks");
-    assert_eq!(explained(1950, 1, false, true), "not explained by the trace");
+    assert_eq!(explained(1950, 5, true, false), "not explained: iterations differ");
+    assert_eq!(explained(1950, 0, false, false), "not explained: no iteration marks");
+    assert_eq!(explained(1950, 1, false, true), "not explained");
 }
 
 #[test]
