@@ -256,6 +256,43 @@ fn calls_cpu_time_and_wall_time_are_never_one_measure() {
 }
 
 #[test]
+fn what_was_played_once_from_an_empty_pool_has_no_time() {
+    let dir = folder();
+    let key = format!("{RESNET}/process");
+    let cold = row(&key, "cupy4-pool", &[1 << 20]);
+    let warm = ReplayRow { warm_up: 50, ..row(&key, "tlsf", &[1 << 20]) };
+    report(dir.path(), &[cold, warm, row(RESNET, "cupy4-pool", &[1 << 20; 2])]);
+    for table in ["times", "requests"] {
+        let csv = read(dir.path(), &format!("tables/{table}.csv"));
+        let has = |words: String| csv.contains(&words);
+        assert!(!has(format!("{key},cupy4-pool,")) && has(format!("{key},tlsf,")), "{csv}");
+        assert!(has(format!("{RESNET},cupy4-pool,")), "{csv}");
+    }
+    for page in ["time.html", "requests.html"] {
+        assert!(read(dir.path(), page).contains("tlsf: "), "{page} has tips");
+        assert_eq!(read(dir.path(), page).matches("cupy4-pool: ").count(), 1, "{page}");
+    }
+}
+
+#[test]
+fn times_below_a_nanosecond_are_shown_as_they_are() {
+    let dir = folder();
+    let short = |threads: u32| {
+        let mut row = host("plan", threads, 1);
+        // A quarter and nothing of a nanosecond for each of 80 requests.
+        let cpu_ns = if threads == 1 { 20 } else { 0 };
+        row.samples.iter_mut().for_each(|sample| sample.cpu_ns = Some(cpu_ns));
+        row
+    };
+    report(dir.path(), &[short(1), short(4), host("glibc", 1, 10)]);
+    for tip in ["plan: 1 threads: 0.25 ns", "plan: 4 threads: 0.00 ns"] {
+        assert!(read(dir.path(), "threads.html").contains(tip), "{tip}");
+    }
+    let page = read(dir.path(), "requests.html");
+    assert!(page.contains(&format!("plan: {ALEXNET}: 0.25 ns")) && page.contains(">0.25 ns<"), "{page}");
+}
+
+#[test]
 fn the_empty_loop_of_the_same_run_is_taken_off() {
     let dir = folder();
     let on = |host: &str, row: ReplayRow| ReplayRow {
