@@ -95,10 +95,8 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
 }
 
 fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
-    let mut timed: Vec<(&Series, &str, f64)> = cases
-        .iter()
-        .filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?)))
-        .collect();
+    let mut timed: Vec<(&Series, &str, f64)> =
+        cases.iter().filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?))).collect();
     timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
     let strips: Vec<Strip> = timed
         .chunk_by(|a, b| a.0 == b.0)
