@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::fs;
 use std::path::Path;
 
 use common::{children, json, json_lines, planlab, run, wait_for, write};
@@ -161,7 +162,7 @@ fn plans_from_files_are_told_apart() {
 fn one_plan_under_two_names_has_two_rows_in_a_folder() {
     let folder = folder();
     run(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
-    std::fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
+    fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
     for file in ["one.csv", "two.csv"] {
         replay(folder.path(), &["--plan", file, "--out", "store"], 0);
     }

@@ -156,7 +156,7 @@ fn one_plan_under_two_names_has_two_rows_in_a_folder() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);
     run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
-    std::fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
+    fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
     for file in ["one.csv", "two.csv"] {
         rows(folder.path(), &["--plan", file, "--out", "store"], 0);
     }
