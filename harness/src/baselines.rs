@@ -2,7 +2,8 @@
 //!
 //! They are the lab's own and quick, so they are played in this process, over simulated memory, one at a time. A
 //! propagation is played five times from an empty pool, and for its time alone until twenty propagations were timed
-//! or a second is over; a whole process once, up to the step at which the real pool was read, where that is known.
+//! or a second is over; a whole process once, up to the step at which the real pool was read, where that is known. That
+//! is for its memory: reports have no time of what is played once from an empty pool.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::fs;
 use std::path::Path;
 
 use common::{children, json, json_lines, planlab, run, wait_for, write};
@@ -155,6 +156,22 @@ fn plans_from_files_are_told_apart() {
     assert_eq!(row_of(&rows, "plan")["planner"], "best-fit");
     let (text, _) = run(folder.path(), &[&["replay", "t.csv"][..], &files, &QUICK].concat(), 0);
     assert!(text.contains("plan:tight") && text.contains("plan:loose"), "{text}");
+}
+
+#[test]
+fn one_plan_under_two_names_has_two_rows_in_a_folder() {
+    let folder = folder();
+    run(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
+    fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
+    for file in ["one.csv", "two.csv"] {
+        replay(folder.path(), &["--plan", file, "--out", "store"], 0);
+    }
+    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("they are kept");
+    let of_files: Vec<_> = kept.iter().filter(|row| row.contender.starts_with("plan:")).collect();
+    let mut keys: Vec<&str> = of_files.iter().map(|row| row.contender.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["plan:one", "plan:two"]);
+    assert_eq!(of_files[0].plan, of_files[1].plan, "the same plan");
 }
 
 #[test]

@@ -152,6 +152,23 @@ fn what_is_made_of_a_plan_from_a_file_has_its_name() {
 }
 
 #[test]
+fn one_plan_under_two_names_has_two_rows_in_a_folder() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
+    fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
+    for file in ["one.csv", "two.csv"] {
+        rows(folder.path(), &["--plan", file, "--out", "store"], 0);
+    }
+    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("they are kept");
+    let of_files: Vec<_> = kept.iter().filter(|row| row.contender.starts_with("plan:")).collect();
+    let mut keys: Vec<&str> = of_files.iter().map(|row| row.contender.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["plan:one", "plan:two"]);
+    assert_eq!(of_files[0].plan, of_files[1].plan, "the same plan");
+}
+
+#[test]
 fn a_planted_overlap_is_found_on_the_device() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);

@@ -256,6 +256,42 @@ fn calls_cpu_time_and_wall_time_are_never_one_measure() {
 }
 
 #[test]
+fn what_was_played_once_from_an_empty_pool_has_no_time() {
+    let dir = folder();
+    let key = format!("{RESNET}/process");
+    let cold = row(&key, "cupy4-pool", &[1 << 20]);
+    let warm = ReplayRow { warm_up: 50, ..row(&key, "tlsf", &[1 << 20]) };
+    report(dir.path(), &[cold, warm, row(RESNET, "cupy4-pool", &[1 << 20; 2])]);
+    for table in ["times", "requests"] {
+        let csv = read(dir.path(), &format!("tables/{table}.csv"));
+        let has = |words: String| csv.contains(&words);
+        assert!(!has(format!("{key},cupy4-pool,")) && has(format!("{key},tlsf,")), "{csv}");
+        assert!(has(format!("{RESNET},cupy4-pool,")), "{csv}");
+    }
+    let page = read(dir.path(), "requests.html");
+    assert!(page.contains(&format!("tlsf: {key}: ")) && page.contains(&format!("cupy4-pool: {RESNET}: ")));
+    assert!(!page.contains(&format!("cupy4-pool: {key}")), "{page}");
+}
+
+#[test]
+fn times_below_a_nanosecond_are_shown_as_they_are() {
+    let dir = folder();
+    let short = |threads: u32| {
+        let mut row = host("plan", threads, 1);
+        // A quarter and nothing of a nanosecond for each of 80 requests.
+        let cpu_ns = if threads == 1 { 20 } else { 0 };
+        row.samples.iter_mut().for_each(|sample| sample.cpu_ns = Some(cpu_ns));
+        row
+    };
+    report(dir.path(), &[short(1), short(4), host("glibc", 1, 10)]);
+    for tip in ["plan: 1 threads: 0.25 ns", "plan: 4 threads: 0.00 ns"] {
+        assert!(read(dir.path(), "threads.html").contains(tip), "{tip}");
+    }
+    let page = read(dir.path(), "requests.html");
+    assert!(page.contains(&format!("plan: {ALEXNET}: 0.25 ns")) && page.contains(">0.25 ns<"), "{page}");
+}
+
+#[test]
 fn the_empty_loop_of_the_same_run_is_taken_off() {
     let dir = folder();
     let on = |host: &str, row: ReplayRow| ReplayRow {
@@ -435,7 +471,7 @@ fn our_pytorch_pool_stands_beside_pytorch() {
     report(dir.path(), &[row(RESNET, "pytorch-caching", &[1900, 2100])]);
     let csv = read(dir.path(), "tables/pytorch.csv");
     assert!(csv.contains("torch/resnet50/train/b64,2000,1900,-0.05"), "{csv}");
-    assert!(csv.trim_end().ends_with(",,,,,,0,no iteration marks"), "{csv}");
+    assert!(csv.trim_end().ends_with(",,,,,,0,process not played"), "{csv}");
     let page = read(dir.path(), "pytorch.html");
     assert!(page.contains("less on 1 and more on 0"), "{page}");
     assert!(page.contains("The process was played of 0"), "{page}");
@@ -486,9 +522,9 @@ fn what_explains_a_difference_to_pytorch_comes_from_figures() {
     };
     assert_eq!(explained(2000, 1, false, false), "warm-up");
     assert_eq!(explained(2000, 1, false, true), "warm-up and tied head");
-    assert_eq!(explained(1950, 5, true, false), "iterations differ");
-    assert_eq!(explained(1950, 0, false, false), "no iteration marks");
-    assert_eq!(explained(1950, 1, false, true), "not explained by the trace");
+    assert_eq!(explained(1950, 5, true, false), "not explained: iterations differ");
+    assert_eq!(explained(1950, 0, false, false), "not explained: no iteration marks");
+    assert_eq!(explained(1950, 1, false, true), "not explained");
 }
 
 #[test]

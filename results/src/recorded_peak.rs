@@ -1,7 +1,8 @@
 //! What a pool wrote down as its peak while a trace was recorded, beside what ours reserve.
 //!
-//! A recorded trace is a window of a process, and the recorded peak is the process's. What explains a difference is
-//! told by figures and by what the trace says of itself, never by its name.
+//! A recorded trace is a window of a process, and the recorded peak is the process's. A peak is explained where
+//! ours is the same; else it is not, and what the trace says of its iterations is told beside that, as no reason.
+//! Figures and the trace decide, never its name.
 //!
 //! ```
 //! use planlab_results::recorded_peak::{Explanation, RecordedPeak};
@@ -27,27 +28,33 @@ pub struct RecordedPeak {
     pub iterations_differ: bool,
 }
 
-/// What explains a recorded peak: the first that applies.
+/// Whether a recorded peak is met, and by what: the first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Explanation {
     /// The window alone has the same peak.
     Equal,
+    /// The window has another, and the process was not played: nothing is known.
+    NotPlayed,
     /// The process has it: initialisation and a warm-up iteration.
     WarmUp,
-    /// The process has it, with a weight that an output layer lost to an embedding's.
+    /// The process has it; in it an output layer lost a weight of its own to an embedding's. Whether the peak needs
+    /// that weight is not said.
     TiedHead,
-    /// The warm-up iteration was another than those of the window, which differ from each other.
+    /// The process has another. The iterations of the window differ from each other; that this is why was not
+    /// shown.
     IterationsDiffer,
-    /// The trace does not say where its iterations begin.
+    /// The process has another. The trace does not say where its iterations begin; that this is why was not
+    /// shown.
     NoIterations,
-    /// Nothing in the trace.
+    /// The process has another, and the iterations of the window are alike, or there is one.
     Unexplained,
 }
 
 impl Explanation {
     /// All of them, in the order in which they are tried.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Equal,
+        Self::NotPlayed,
         Self::WarmUp,
         Self::TiedHead,
         Self::IterationsDiffer,
@@ -60,22 +67,25 @@ impl Explanation {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
+            Self::NotPlayed => "process not played",
             Self::WarmUp => "warm-up",
             Self::TiedHead => "warm-up and tied head",
-            Self::IterationsDiffer => "iterations differ",
-            Self::NoIterations => "no iteration marks",
-            Self::Unexplained => "not explained by the trace",
+            Self::IterationsDiffer => "not explained: iterations differ",
+            Self::NoIterations => "not explained: no iteration marks",
+            Self::Unexplained => "not explained",
         }
     }
 }
 
 impl RecordedPeak {
-    /// What explains it.
+    /// Whether it is met, and by what.
     #[must_use]
     pub fn explanation(&self) -> Explanation {
         let is_process = self.process == Some(self.recorded);
         if self.window == self.recorded {
             Explanation::Equal
+        } else if self.process.is_none() {
+            Explanation::NotPlayed
         } else if is_process && self.has_tied_head {
             Explanation::TiedHead
         } else if is_process {
@@ -107,10 +117,32 @@ mod tests {
             (RecordedPeak { has_tied_head: true, ..none }, Explanation::Unexplained),
             (RecordedPeak { iterations: 5, iterations_differ: true, ..none }, Explanation::IterationsDiffer),
             (RecordedPeak { iterations: 5, ..none }, Explanation::Unexplained),
-            (RecordedPeak { iterations: 0, process: None, ..none }, Explanation::NoIterations),
+            (RecordedPeak { iterations: 0, ..none }, Explanation::NoIterations),
         ] {
             assert_eq!(peak.explanation(), explanation, "{peak:?}");
         }
         assert!(Explanation::ALL.is_sorted());
+    }
+
+    #[test]
+    fn without_the_process_nothing_is_known_but_an_equal_peak() {
+        let unplayed = RecordedPeak { recorded: 10, window: 9, ..RecordedPeak::default() };
+        for peak in [
+            unplayed,
+            RecordedPeak { has_tied_head: true, iterations: 1, ..unplayed },
+            RecordedPeak { iterations: 5, iterations_differ: true, ..unplayed },
+            RecordedPeak { iterations: 5, ..unplayed },
+        ] {
+            assert_eq!(peak.explanation(), Explanation::NotPlayed, "{peak:?}");
+        }
+        assert_eq!(RecordedPeak { window: 10, ..unplayed }.explanation(), Explanation::Equal);
+    }
+
+    #[test]
+    fn what_is_not_met_is_called_not_explained() {
+        for kind in Explanation::ALL {
+            let is_met = kind <= Explanation::TiedHead;
+            assert_eq!(kind.name().starts_with("not explained"), !is_met, "{kind:?}");
+        }
     }
 }

@@ -9,10 +9,13 @@
 //!    dropped. Such a parameter's size is that of the embedding's own gradient and of a gradient that is a sum.
 //! 3. A warm-up iteration: that of the window, or its first one. The optimizer's state is made in it, at its marks
 //!    `.opt`: what the trace has between gradients at one mark each, or all at the first.
+//!    What was made before the window is not freed in it, and what it makes and does not free lives on to the end.
 //! 4. The gradients that live when the window begins are those that the warm-up left.
 //! 5. The window as it was recorded.
 //!
-//! No rule has a parameter, and none looks at the recorded peak. Each request and each free has a step of its own.
+//! What the trace has before the window of other categories is left out; where the window frees it, the trace is
+//! refused. No rule has a parameter, and none looks at the recorded peak. Each request and each free has a step of its
+//! own: the process has no metadata that speak of steps in time, of a best height or of a capacity.
 //!
 //! # Complexity
 //!
@@ -35,6 +38,8 @@ const SUFFIX: &str = "/process";
 pub const TIED_HEAD_KEY: &str = "process-tied-head";
 /// What the category of a buffer ends in that lives on.
 const LIVES_ON: &str = ":live";
+/// Metadata of a trace that are not true of its process.
+const NOT_OF_PROCESS: [&str; 5] = ["capacity", "marks", "optimum", "rank-steps", "step-unit"];
 /// Steps for each buffer of the trace at most: its own request and free, those of the warm-up, and those of a weight.
 const STEPS: usize = 6;
 
@@ -275,7 +280,7 @@ impl<'t> Process<'t> {
 
     /// The window's calls of the warm-up iteration, with the state of the optimizers at their marks.
     fn warm_up(&self, script: &mut Script<'_>) -> Result<(), ProcessError> {
-        let early: BTreeSet<BufferId> = self.early_gradients().collect();
+        let early: BTreeSet<BufferId> = self.made_early().collect();
         let mut states = self.states().into_iter().peekable();
         for &(step, call) in &self.calls[self.before..] {
             if self.until.is_some_and(|until| step >= until) {
@@ -318,12 +323,17 @@ impl<'t> Process<'t> {
         states
     }
 
+    /// What is made before the window, in its order.
+    fn made_early(&self) -> impl Iterator<Item = BufferId> + '_ {
+        self.early().filter_map(|call| match call {
+            Call::Alloc(id) => Some(id),
+            Call::Free(_) => None,
+        })
+    }
+
     /// Gradients that live when the window begins, in their order.
     fn early_gradients(&self) -> impl Iterator<Item = BufferId> + '_ {
-        self.early().filter_map(|call| match call {
-            Call::Alloc(id) if self.category(id) == "grad" => Some(id),
-            _ => None,
-        })
+        self.made_early().filter(|&id| self.category(id) == "grad")
     }
 
     /// The gradients that live when the window begins, and those that live at its end, each in their order.
@@ -359,10 +369,10 @@ impl<'t> Process<'t> {
         heads.into_values().collect()
     }
 
-    /// Those of the trace, with the marks of the process.
+    /// Those of the trace that are true of the process, with its own marks.
     fn metadata(&self, warm_up: u32, window: u32) -> Vec<(String, String)> {
         let mut metadata = self.trace.labels.metadata.clone();
-        metadata.retain(|(key, _)| key != "marks");
+        metadata.retain(|(key, _)| !NOT_OF_PROCESS.contains(&key.as_str()));
         metadata.push(("marks".to_owned(), format!("warm-up@{warm_up} window@{window}")));
         if self.has_tied_head() {
             metadata.push((TIED_HEAD_KEY.to_owned(), "true".to_owned()));
@@ -582,6 +592,39 @@ mod tests {
     }
 
     #[test]
+    fn what_the_window_frees_of_what_came_before_lives_through_the_warm_up() {
+        let freed = "\
+            # marks: window@2 it0.in@2 it0.end@6\n\
+            id,lower,upper,size,category,op\n\
+            w,0,6,10,param:live,i\n\
+            p,1,4,30,param,i\n\
+            x,2,3,20,activation,f\n\
+            y,4,5,40,activation,f\n";
+        let (warm_up, window) = ("+warm-up/x -warm-up/x +warm-up/y -warm-up/y", "+x -x -p +y -y");
+        assert_eq!(script(&process(freed)), format!("+w +p {warm_up} {window}"));
+        let buffer = freed.replace("30,param,", "30,buffer,");
+        assert_eq!(script(&process(&buffer)), format!("+w +p {warm_up} {window}"));
+        let state = freed.replace("30,param,", "30,optstate,");
+        assert_eq!(script(&process(&state)), format!("+w {warm_up} +p {window}"));
+    }
+
+    #[test]
+    fn steps_of_a_process_are_no_times() {
+        let head = "# model: m\n# step-unit: ns\n# rank-steps: yes\n# optimum: 9\n# capacity: 9\n";
+        let timed = format!("{head}{KEPT}");
+        assert_eq!(trace(&timed).step_nanoseconds(), Some(1));
+        let of_timed = process(&timed);
+        assert_eq!(script(&of_timed), script(&process(KEPT)));
+        assert_eq!((of_timed.step_nanoseconds(), of_timed.optimum()), (None, None));
+        for key in ["rank-steps", "step-unit", "optimum", "capacity"] {
+            assert!(trace(&timed).labels.meta(key).is_some(), "{key}");
+            assert_eq!(of_timed.labels.meta(key), None, "{key}");
+        }
+        assert_eq!(of_timed.labels.meta("model"), Some("m"));
+        assert_eq!(of_timed.labels.meta("marks"), Some("warm-up@2 window@8"));
+    }
+
+    #[test]
     fn a_trace_that_does_not_say_enough_is_refused() {
         let refused = |text: &str| {
             let trace = trace(text);
@@ -589,7 +632,7 @@ mod tests {
             process.expect_err("too little is known").to_string()
         };
         assert!(refused(&KEPT.replace("window@6 ", "")).contains("where the window begins"));
-        let unmade = KEPT.replace("ga,2,7,100,grad,", "ga,2,7,100,other,");
+        let unmade = format!("{KEPT}o,5,9,30,other,i\n");
         assert!(refused(&unmade).contains("no part of the process"));
         let left = refused(&KEPT.replace("nb,10,13,200,grad:live", "nb,10,13,200,activation:live"));
         assert_eq!(left, "2 gradients live when the window begins, but the warm-up leaves 1");

@@ -90,7 +90,7 @@ fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &st
         "host replay 3",
         host,
         subject.instance.to_string(),
-        contender.key,
+        contender.row_key(),
         contender.planner,
         plan,
         settings.device,

@@ -11,6 +11,7 @@ pub(crate) enum Scale {
         low: f64,
         high: f64,
     },
+    /// What lies below the low end is drawn there.
     Log {
         low: f64,
         high: f64,
@@ -26,7 +27,7 @@ impl Scale {
     pub(crate) fn place(self, value: f64) -> f64 {
         let place = match self {
             Self::Linear { low, high } => (value - low) / (high - low),
-            Self::Log { low, high } => (value.max(f64::MIN_POSITIVE) / low).ln() / (high / low).ln(),
+            Self::Log { low, high } => (value.max(low) / low).ln() / (high / low).ln(),
             Self::Shifted { high, shift } => (value.max(0.0) / shift).ln_1p() / (high / shift).ln_1p(),
         };
         if place.is_finite() { place } else { 0.0 }
@@ -84,6 +85,16 @@ impl Axis {
     /// Nanoseconds on a logarithmic axis.
     pub(crate) fn times(title: impl Into<String>, low: f64, high: f64) -> Self {
         Self::log(title, low, high, |value| nanoseconds(value).replace(".00", "").replace(".0 ", " "))
+    }
+
+    /// Nanoseconds on a logarithmic axis that all of the values fit on; what is too short to be written, or
+    /// nothing, is drawn at its low end.
+    pub(crate) fn times_of(title: impl Into<String>, values: impl Iterator<Item = f64>) -> Self {
+        const LEAST: f64 = 0.01;
+        let values: Vec<f64> = values.filter(|&value| value >= LEAST).collect();
+        let low = values.iter().copied().min_by(f64::total_cmp).unwrap_or(LEAST);
+        let high = values.iter().copied().max_by(f64::total_cmp).unwrap_or(LEAST);
+        Self::times(title, low, high)
     }
 
     /// Shares from 0, with what is small drawn apart.
@@ -321,6 +332,17 @@ mod tests {
             assert!(scale.place(4.0) > scale.place(2.0), "{scale:?}");
         }
         assert_eq!(Scale::Linear { low: 0.0, high: 0.0 }.place(0.0), 0.0);
+    }
+
+    #[test]
+    fn an_axis_of_times_holds_all_of_them_and_nothing_at_its_low_end() {
+        let axis = Axis::times_of("", [0.25, 0.0, 30.0].into_iter());
+        assert_eq!(axis.ticks.len(), 4, "0.1, 1, 10 and 100 ns");
+        assert!(axis.scale.place(0.25) > 0.0 && axis.scale.place(30.0) < 1.0);
+        assert_eq!(axis.scale.place(0.0), 0.0);
+        for nothing in [&[0.0][..], &[]] {
+            assert_eq!(Axis::times_of("", nothing.iter().copied()).scale.place(0.0), 0.0);
+        }
     }
 
     #[test]

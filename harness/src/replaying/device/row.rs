@@ -90,7 +90,7 @@ fn cell(
         "device replay 2",
         host,
         subject.instance.to_string(),
-        contender.key,
+        contender.row_key(),
         contender.planner,
         plan,
         device,

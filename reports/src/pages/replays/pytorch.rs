@@ -65,11 +65,13 @@ pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section
         "PyTorch wrote down the most that it reserved in the process that a trace was cut from: initialisation and a \
          warm-up iteration are in that figure, and not in the trace. Our pool follows the same rules; it is not tuned to \
          meet the figures. It is played on the window alone, and on the process that the trace's own marks and categories \
-         put together. What explains a recorded peak is the first of these that holds. Equal: the window alone has it. \
-         Warm-up: the process has it, or has it with a weight that an output layer lost to an embedding's (tied head). \
-         Iterations differ: those of the window ask for other sizes than each other, so the warm-up may have asked for \
-         others again. No iteration marks: the trace does not say where one begins. Everything else is not explained by \
-         the trace. Where the process has the peak of bytes in use too, it is no chance."
+         put together. The first of these that holds is said of a recorded peak. Equal: the window alone has it. Process not \
+         played: it has not, and nothing more is known. Warm-up: the process has it; and tied head: in that process an \
+         output layer lost a weight of its own to an embedding's, which the peak may need or not. Everything else is not \
+         explained; what the trace says of its iterations stands beside it, and that it is the reason was not shown: \
+         those of the window ask for other sizes than each other (iterations differ), or the trace does not say where \
+         one begins (no iteration marks). One peak alone may be met by chance, so those are counted that have the \
+         peak of bytes in use too."
             .to_owned(),
     )];
     pieces.push(Piece::Text(verdict(&pairs)));
@@ -113,8 +115,8 @@ fn verdict(pairs: &[Pair<'_>]) -> String {
         explanations.into_iter().map(|(kind, count)| format!("{}: {count}", kind.name())).collect();
     format!(
         "Of {} traces the window alone reserves the same bytes on {}, less on {} and more on {}; the median difference is \
-         {}. The process was played of {} and reserves the same bytes on {}; on {} both peaks are the same. By what \
-         explains them: {}.",
+         {}. The process was played of {} and reserves the same bytes on {}; on {} both peaks are the same. Of all \
+         of them: {}.",
         pairs.len(),
         counted(|pair| pair.peak.window == pair.peak.recorded),
         counted(|pair| pair.peak.window < pair.peak.recorded),
@@ -171,7 +173,7 @@ fn table(sources: &Sources<'_>, pairs: &[Pair<'_>], pages: &[String]) -> Table {
             ("window_in_use_bytes", "in use, window"),
             ("process_in_use_bytes", "in use, process"),
             ("iterations", "Iterations"),
-            ("explanation", "Explained by"),
+            ("explanation", "Explanation"),
         ],
     );
     for pair in pairs {

@@ -95,11 +95,8 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
 }
 
 fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
-    let mut timed: Vec<(&Series, &str, f64)> = cases
-        .iter()
-        .filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?.max(1.0))))
-        .collect();
-    let (least, most) = (least(&timed)?, timed.iter().map(|timed| timed.2).fold(1.0, f64::max));
+    let mut timed: Vec<(&Series, &str, f64)> =
+        cases.iter().filter_map(|case| Some((&case.series, case.workload(), measure.of(case)?))).collect();
     timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
     let strips: Vec<Strip> = timed
         .chunk_by(|a, b| a.0 == b.0)
@@ -110,7 +107,7 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
         })
         .collect();
     let title = format!("{}: {}", measure.name(), place.name());
-    let x = Axis::times(measure.name(), least, most);
+    let x = Axis::times_of(measure.name(), timed.iter().map(|timed| timed.2));
     let look = Look { title: &title, x, remark: "workloads", shown: nanoseconds };
     let caption = format!(
         "A dot for each workload; the bar marks the median. {}. What is done with the memory: {}.",
@@ -118,10 +115,6 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
         place.meaning()
     );
     strip::plot(look, &strips).map(|drawing| Piece::Figure((drawing, caption)))
-}
-
-fn least(timed: &[(&Series, &str, f64)]) -> Option<f64> {
-    timed.iter().map(|timed| timed.2).min_by(f64::total_cmp)
 }
 
 /// Whole propagations, over their requests.

@@ -51,7 +51,7 @@ fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
         Some((f64::from(threads), format!("{threads} threads")))
     });
     let most = lines::range(&curves, |point| point.x)?.1;
-    let axes = (Axis::counts("threads", most), latency(&curves)?);
+    let axes = (Axis::counts("threads", most), latency(&curves));
     let workload = cases.first()?.workload();
     let title = format!("Latency by threads, {}: {workload}", place.name());
     let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
@@ -84,7 +84,7 @@ fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
     if low >= high {
         return None;
     }
-    let axes = (Axis::log("bytes requested at once", low, high, short_count), latency(&curves)?);
+    let axes = (Axis::log("bytes requested at once", low, high, short_count), latency(&curves));
     let noun = if threads == 1 { "thread" } else { "threads" };
     let title = format!("Latency by size, {}, {threads} {noun}", place.name());
     let drawing = lines::plot(&title, axes, Join::Dots, &curves)?;
@@ -97,7 +97,7 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
     let point = |case: &&Case| {
-        let ((x, name), y) = (x(case)?, case.cpu_request_ns()?.max(0.1));
+        let ((x, name), y) = (x(case)?, case.cpu_request_ns()?);
         Some(Point { x, y, tip: format!("{name}: {}", nanoseconds(y)) })
     };
     let curve = |own: &[&Case]| {
@@ -110,9 +110,9 @@ fn curves(cases: &[&Case], x: &dyn Fn(&Case) -> Option<(f64, String)>) -> Vec<Cu
 
 /// One measure for all contenders of a figure, CPU time: the times of calls exist for some alone, and wall time counts
 /// the threads that share a core.
-fn latency(curves: &[Curve]) -> Option<Axis> {
-    let (low, high) = lines::range(curves, |point| point.y)?;
-    Some(Axis::times("CPU time of a request and its free", low, high))
+fn latency(curves: &[Curve]) -> Axis {
+    let times = curves.iter().flat_map(|curve| &curve.points).map(|point| point.y);
+    Axis::times_of("CPU time of a request and its free", times)
 }
 
 fn table(sources: &Sources<'_>, cases: &[&Case]) -> Table {

@@ -134,9 +134,9 @@ fn table(sources: &Sources<'_>) -> Table {
     let mut table = Table::new(
         "times",
         "Wall time of a propagation, by one thread: the median of all samples with its 95 % interval, over processes \
-         where there are three, else over samples, none of fewer than 20 samples; the first propagation from an empty pool does not count. Enqueued: \
-         the host's time until all of it was enqueued on the device; busy: from the first to the last of the device's \
-         work.",
+         where there are three, else over samples, none of fewer than 20 samples; the first propagation from an empty \
+         pool does not count, so that what was played once, as whole processes are, has no time. Enqueued: the host's \
+         time until all of it was enqueued on the device; busy: from the first to the last of the device's work.",
         &[
             ("workload", "Workload"),
             ("contender", "Contender"),
