@@ -47,7 +47,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         samples: reserved.iter().map(sample).collect(),
         alloc: None,
         free: None,
-        requested_peak: 355_707_904,
+        requested_peak: reserved.iter().copied().max().unwrap_or(0).min(355_707_904),
         retained: None,
         reserved_peak: reserved.iter().copied().max().unwrap_or(0),
         used_peak: None,
