@@ -82,7 +82,7 @@ check:
 # criterion benchmarks (all, or those whose name holds FILTER)
 bench FILTER="":
     cargo bench --package planlab-dsa --package planlab-solvers --package planlab-workloads -- {{FILTER}}
-    cargo bench --package planlab --bench allocators -- {{FILTER}}
+    cargo bench --package planlab --no-default-features --features mallocs --bench allocators -- {{FILTER}}
 
 # Miri over what hands out memory and writes it: allocators of dsa, plans, patterns, on memory of the heap (needs
 # nightly with miri; skipped, and said so, without it)
