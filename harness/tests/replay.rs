@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{children, json, json_lines, planlab, run, wait_for, write};
+use common::{children, json, json_lines, planlab, run, two_rows_of_one_plan, wait_for, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -166,12 +166,7 @@ fn one_plan_under_two_names_has_two_rows_in_a_folder() {
     for file in ["one.csv", "two.csv"] {
         replay(folder.path(), &["--plan", file, "--out", "store"], 0);
     }
-    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("they are kept");
-    let of_files: Vec<_> = kept.iter().filter(|row| row.contender.starts_with("plan:")).collect();
-    let mut keys: Vec<&str> = of_files.iter().map(|row| row.contender.as_str()).collect();
-    keys.sort_unstable();
-    assert_eq!(keys, ["plan:one", "plan:two"]);
-    assert_eq!(of_files[0].plan, of_files[1].plan, "the same plan");
+    two_rows_of_one_plan(folder.path());
 }
 
 #[test]

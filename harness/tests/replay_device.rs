@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{json_lines, planlab, run, write};
+use common::{json_lines, planlab, run, two_rows_of_one_plan, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -160,12 +160,7 @@ fn one_plan_under_two_names_has_two_rows_in_a_folder() {
     for file in ["one.csv", "two.csv"] {
         rows(folder.path(), &["--plan", file, "--out", "store"], 0);
     }
-    let kept = planlab_results::replay::read_rows(folder.path().join("store")).expect("they are kept");
-    let of_files: Vec<_> = kept.iter().filter(|row| row.contender.starts_with("plan:")).collect();
-    let mut keys: Vec<&str> = of_files.iter().map(|row| row.contender.as_str()).collect();
-    keys.sort_unstable();
-    assert_eq!(keys, ["plan:one", "plan:two"]);
-    assert_eq!(of_files[0].plan, of_files[1].plan, "the same plan");
+    two_rows_of_one_plan(folder.path());
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl Sequence {
         self.part(0, self.runs.len())
     }
 
+    /// All calls in their order, each on a buffer.
+    pub fn calls(&self) -> impl Iterator<Item = (Kind, u32)> + '_ {
+        self.runs().flat_map(|(kind, buffers)| buffers.iter().map(move |&buffer| (kind, buffer)))
+    }
+
     /// The runs up to the first at whose end the most bytes are live, and those after it.
     pub fn halves(&self) -> [impl Iterator<Item = (Kind, &[u32])> + '_; 2] {
         [self.part(0, self.peak.1), self.part(self.peak.1, self.runs.len())]

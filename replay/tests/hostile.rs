@@ -54,8 +54,7 @@ struct Caller<'a> {
 
 impl Caller<'_> {
     fn propagate(&mut self, bends: &[Bend]) -> Result<(), Fault> {
-        let calls: Vec<(Kind, u32)> =
-            self.sequence.runs().flat_map(|(kind, all)| all.iter().map(move |&one| (kind, one))).collect();
+        let calls: Vec<(Kind, u32)> = self.sequence.calls().collect();
         for (&(kind, buffer), &bend) in calls.iter().zip(bends.iter().cycle()) {
             self.before(bend)?;
             match bend {

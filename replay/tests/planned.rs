@@ -256,8 +256,7 @@ proptest! {
         let plan = plan(&instance);
         let [mut table, mut ledger] = [planned(&plan), planned(&plan)];
         let sequence = Sequence::new(&Requests::new(&instance));
-        let calls: Vec<(Kind, u32)> =
-            sequence.runs().flat_map(|(kind, all)| all.iter().map(move |&one| (kind, one))).collect();
+        let calls: Vec<(Kind, u32)> = sequence.calls().collect();
         let mut addresses = vec![Address::NULL; instance.len()];
         let mut audit = Audit::default();
         let mut bends = bends.iter().copied();

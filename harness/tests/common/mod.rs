@@ -77,3 +77,13 @@ pub(crate) const ABOVE: &str = "id,lower,upper,size
 6,3,7,7
 7,7,8,12
 ";
+
+/// Asserts that the folder `store` has two rows of one plan, from the files `one.csv` and `two.csv`.
+pub(crate) fn two_rows_of_one_plan(folder: &Path) {
+    let kept = planlab_results::replay::read_rows(folder.join("store")).expect("they are kept");
+    let of_files: Vec<_> = kept.iter().filter(|row| row.contender.starts_with("plan:")).collect();
+    let mut keys: Vec<&str> = of_files.iter().map(|row| row.contender.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["plan:one", "plan:two"]);
+    assert_eq!(of_files[0].plan, of_files[1].plan, "the same plan");
+}

@@ -19,6 +19,8 @@ mod device;
 mod driver;
 mod growth;
 mod kernels;
+#[cfg(feature = "cuda")]
+mod library;
 mod memory;
 mod pattern;
 mod player;
@@ -66,7 +68,7 @@ pub struct Device(Arc<dyn Driver>);
 pub fn probe() -> Result<String, DriverError> {
     #[cfg(feature = "cuda")]
     {
-        device::probe()
+        library::probe()
     }
     #[cfg(not(feature = "cuda"))]
     {

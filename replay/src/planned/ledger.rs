@@ -1,9 +1,9 @@
 //! What is live of a plan when the caller does not keep to its order.
 
-use planlab_dsa::{AllocError, Bytes, Call, Requests, VerifiedPlan};
+use planlab_dsa::{AllocError, Bytes, Requests, VerifiedPlan};
 use rustc_hash::FxHashMap;
 
-use crate::sequence::Kind;
+use crate::sequence::{Kind, Sequence};
 
 /// Which requests of a propagation were made, and which of their blocks are in use.
 pub(super) struct Ledger {
@@ -49,7 +49,8 @@ struct Slot {
 
 /// The ledger of a plan with nothing in it, and the calls of a propagation in their order, each on a buffer.
 pub(super) fn write(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize)>) {
-    let script = script(plan);
+    let sequence = Sequence::new(&Requests::new(plan.instance()));
+    let script: Vec<_> = sequence.calls().map(|(kind, buffer)| (kind, buffer as usize)).collect();
     let (order, freed) = orders(&script, plan.instance().len());
     let (places, numbers) = places(plan, &order);
     let ledger = Ledger {
@@ -180,24 +181,6 @@ impl Ledger {
         self.late = self.live;
         (self.next, self.due, self.expected) = (0, 0, 0);
     }
-}
-
-/// The calls of a propagation; what lives to the end is freed there, by the buffers' ids.
-fn script(plan: &VerifiedPlan<'_>) -> Vec<(Kind, usize)> {
-    let requests = Requests::new(plan.instance());
-    let mut is_live = vec![false; plan.instance().len()];
-    let mut script = Vec::with_capacity(2 * is_live.len());
-    for call in requests.events() {
-        let (kind, id) = match call {
-            Call::Alloc(id) => (Kind::Alloc, id.index()),
-            Call::Free(id) => (Kind::Free, id.index()),
-        };
-        is_live[id] = kind == Kind::Alloc;
-        script.push((kind, id));
-    }
-    let left = (0..is_live.len()).filter(|&buffer| is_live[buffer]);
-    script.extend(left.map(|buffer| (Kind::Free, buffer)));
-    script
 }
 
 /// The buffers in the order in which they are asked for, and the requests in the order in which they are freed.

@@ -1,0 +1,238 @@
+//! The driver's library, which cudarc loads when the program runs: whether it is there, what it answers, and what a
+//! device has from it once: its context, stream, events, pool and kernels.
+
+#![allow(unsafe_code, reason = "calls of the driver's library")]
+
+use std::ffi::{CStr, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
+use planlab_dsa::Bytes;
+
+use super::driver::DriverError;
+use super::kernels;
+use super::requirement::{self, version_text};
+
+/// A stream that does not wait for the default one.
+const NON_BLOCKING: u32 = 1;
+
+/// Whether there is a driver, and what it says of itself; no device is touched.
+pub(super) fn probe() -> Result<String, DriverError> {
+    load()?;
+    let version = version_text(version()?);
+    let mut devices = 0;
+    // SAFETY: the library is loaded and initialised; the pointer is to a local number.
+    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut devices) })?;
+    if devices == 0 {
+        return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
+    }
+    Ok(format!("{devices} GPU(s), driver for CUDA {version}"))
+}
+
+/// Loads and initialises the driver's library, if it has all that is called here.
+pub(super) fn load() -> Result<(), DriverError> {
+    // SAFETY: the library is the driver's own; its initialisers may run in any process.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(DriverError::unavailable("no NVIDIA driver on this machine (no libcuda)"));
+    }
+    let version = if has(requirement::VERSION) { version().ok() } else { None };
+    if let Some(reason) = requirement::lacking(version, has) {
+        return Err(DriverError::unavailable(reason));
+    }
+    // SAFETY: the library is there and has the function; the flags must be 0 and are.
+    let code = unsafe { sys::cuInit(0) };
+    if code == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    Err(DriverError::unavailable(format!("the NVIDIA driver does not start: {}", text(code))))
+}
+
+/// Whether the library has a function: cudarc panics at the first call of one that is not there. The library is.
+fn has(function: &str) -> bool {
+    // SAFETY: the function is looked for and not called, so that its type does not matter.
+    unsafe { sys::culib().get::<unsafe extern "C" fn()>(function.as_bytes()) }.is_ok()
+}
+
+/// The latest CUDA that the driver supports.
+fn version() -> Result<i32, DriverError> {
+    let mut version = 0;
+    // SAFETY: the library is loaded and has the function; the pointer is to a local number.
+    match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
+        CUresult::CUDA_SUCCESS => Ok(version),
+        code => Err(DriverError::failed("cuDriverGetVersion", format!("error {code:?}"))),
+    }
+}
+
+/// What the driver calls an error.
+fn text(code: CUresult) -> String {
+    let read = |of: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
+        let mut found: *const c_char = ptr::null();
+        // SAFETY: the library is loaded; the pointer is to a local pointer.
+        let answer = unsafe { of(code, &raw mut found) };
+        if answer != CUresult::CUDA_SUCCESS || found.is_null() {
+            return None;
+        }
+        // SAFETY: the driver gives a text of its own that ends with 0 and is never freed.
+        Some(unsafe { CStr::from_ptr(found) }.to_string_lossy().into_owned())
+    };
+    match (read(sys::cuGetErrorName), read(sys::cuGetErrorString)) {
+        (Some(name), Some(says)) => format!("{name}: {says}"),
+        (Some(name), None) => name,
+        _ => format!("error {code:?}"),
+    }
+}
+
+pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), DriverError> {
+    if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverError::failed(call, text(code))) }
+}
+
+/// As [`check`], of a call that asks for memory.
+pub(super) fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> Result<(), DriverError> {
+    if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Err(DriverError::OutOfMemory { size });
+    }
+    check(call, code)
+}
+
+pub(super) fn length(size: Bytes) -> Result<usize, DriverError> {
+    usize::try_from(size.get()).map_err(|_| DriverError::OutOfMemory { size })
+}
+
+/// Makes a context current on the thread that calls.
+pub(super) fn set_current(context: sys::CUcontext) -> Result<(), DriverError> {
+    // SAFETY: the context was had from the driver, and is held until the one who binds it has ended.
+    check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })
+}
+
+pub(super) fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
+    let mut value = 0;
+    // SAFETY: the device is there; the pointer is to a local number.
+    check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) })?;
+    Ok(value)
+}
+
+pub(super) fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<u64, DriverError> {
+    Ok(u64::try_from(attribute(device, which)?).unwrap_or(0))
+}
+
+/// The context of a device as a number, held until it is given back.
+pub(super) fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
+    let mut context = ptr::null_mut();
+    // SAFETY: the device is there; its context is given back when the driver is dropped.
+    let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
+    check("cuDevicePrimaryCtxRetain", code)?;
+    Ok(context as usize)
+}
+
+/// What the device, its driver and the compiler of its kernels are called.
+pub(super) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, DriverError> {
+    let mut name = [0 as c_char; 256];
+    // SAFETY: the array has as many bytes as is said.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
+    // SAFETY: the driver ends the name with 0, within the array.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    let version = version()?;
+    let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    // Kilohertz; a driver that does not say is no reason to stop.
+    let clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0) / 1000;
+    let memory_clock =
+        count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
+    Ok(format!(
+        "{name}, compute capability {major}.{minor}, {multiprocessors} multiprocessors, at most {clock} MHz, memory \
+         {memory_clock} MHz, driver for CUDA {}, kernels by {compiled}",
+        version_text(version)
+    ))
+}
+
+pub(super) fn stream() -> Result<usize, DriverError> {
+    let mut stream = ptr::null_mut();
+    // SAFETY: a context is current; the stream is ended when the driver is dropped.
+    check("cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut stream, NON_BLOCKING) })?;
+    Ok(stream as usize)
+}
+
+pub(super) fn event() -> Result<usize, DriverError> {
+    let mut event = ptr::null_mut();
+    // SAFETY: a context is current; flags of 0 mean an event with a time. It is ended when the driver is dropped.
+    check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, 0) })?;
+    Ok(event as usize)
+}
+
+pub(super) fn default_pool(device: sys::CUdevice) -> Result<usize, DriverError> {
+    let mut pool = ptr::null_mut();
+    // SAFETY: the device has pools; the default one lives as long as the context.
+    check("cuDeviceGetDefaultMemPool", unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device) })?;
+    Ok(pool as usize)
+}
+
+/// Memory of the device, as mapped pieces are to be had.
+pub(super) fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
+    // SAFETY: the structure is plain numbers and a pointer, for all of which 0 is a value: no handle is exported.
+    let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
+    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = location(device);
+    properties
+}
+
+pub(super) fn location(device: sys::CUdevice) -> sys::CUmemLocation {
+    sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device }
+}
+
+pub(super) fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
+    let mut bytes = 0_usize;
+    let properties = properties(device);
+    let option = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+    // SAFETY: both pointers are to locals.
+    let code = unsafe { sys::cuMemGetAllocationGranularity(&raw mut bytes, &raw const properties, option) };
+    check("cuMemGetAllocationGranularity", code)?;
+    Ok(bytes.max(1) as u64)
+}
+
+/// The kernels, and by whom they were compiled.
+pub(super) fn load_module() -> Result<(usize, &'static str), DriverError> {
+    let compiled = catch_unwind(AssertUnwindSafe(compile)).ok().flatten();
+    let by_compiler = compiled.and_then(|ptx| module(&ptx).ok());
+    if let Some(module) = by_compiler {
+        return Ok((module, "NVRTC"));
+    }
+    let mut embedded = kernels::PTX.as_bytes().to_vec();
+    embedded.push(0);
+    Ok((module(&embedded)?, "the driver from PTX"))
+}
+
+/// The kernels as PTX that ends with 0, where the run-time compiler is to be had.
+fn compile() -> Option<Vec<u8>> {
+    // SAFETY: the library is NVIDIA's own; its initialisers may run in any process.
+    if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+        return None;
+    }
+    let ptx = cudarc::nvrtc::compile_ptx(kernels::CUDA_C).ok()?;
+    let mut bytes = ptx.to_src().into_bytes();
+    bytes.push(0);
+    Some(bytes)
+}
+
+/// Loads PTX that ends with 0.
+fn module(ptx: &[u8]) -> Result<usize, DriverError> {
+    debug_assert_eq!(ptx.last(), Some(&0));
+    let mut module = ptr::null_mut();
+    // SAFETY: a context is current; the text ends with 0 and is read during the call.
+    check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
+    Ok(module as usize)
+}
+
+pub(super) fn functions(module: usize) -> Result<[usize; 4], DriverError> {
+    let mut functions = [0; 4];
+    for (function, name) in functions.iter_mut().zip(kernels::NAMES) {
+        let mut found = ptr::null_mut();
+        // SAFETY: the module is loaded; the name ends with 0.
+        let code =
+            unsafe { sys::cuModuleGetFunction(&raw mut found, module as sys::CUmodule, name.as_ptr()) };
+        check("cuModuleGetFunction", code)?;
+        *function = found as usize;
+    }
+    Ok(functions)
+}
