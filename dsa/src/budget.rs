@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{Bytes, Offset};
+use crate::{Bytes, Clock, Offset};
 
 /// What a run may use.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,8 @@ pub struct Budget {
     /// assert!(budget.hints.is_some());
     /// ```
     pub hints: Option<Arc<[Option<Offset>]>>,
+    /// What measures the wall time. Default: the machine's clock.
+    pub clock: Clock,
 }
 
 /// A flag that ends a run from outside; clones share it.

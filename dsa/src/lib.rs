@@ -36,6 +36,7 @@
 mod bound;
 mod budget;
 mod buffer;
+mod clock;
 mod digest;
 mod instance;
 mod labels;
@@ -59,6 +60,7 @@ pub use bound::{
 };
 pub use budget::{Budget, CancelToken};
 pub use buffer::{Buffer, Pause, Piece, Pieces};
+pub use clock::Clock;
 pub use digest::Digest;
 pub use instance::{Arena, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart};
 pub use labels::{Label, Labels};

@@ -64,7 +64,9 @@ pub(crate) fn nested<'o>(
     let seed = run.rng().random();
     let cancel = run.cancel_token().child();
     let Share { wall, work, target, hints } = share;
-    let budget = Budget { wall, work, target, cancel: cancel.clone(), threads: Some(run.threads()), hints };
+    let clock = run.clock().clone();
+    let budget =
+        Budget { wall, work, target, cancel: cancel.clone(), threads: Some(run.threads()), hints, clock };
     let (mut over, mut counted) = (None, 0_u64);
     let outer = &mut *run;
     let outcome = execute_observed(planner, instance, budget, seed, |event, work| {

@@ -35,10 +35,7 @@ impl Run<'_> {
             return Ok(());
         }
         let mut state = self.shared.state();
-        let pending = state.pending.take();
-        if let Some((plan, _)) = pending {
-            self.keep(&mut state, plan)?;
-        }
+        self.settle(&mut state)?;
         match &state.best {
             // Every verified plan keeps the capacity.
             Some(_) => Err(PlanError::Refuted { bound, height: capacity }.into()),
@@ -54,10 +51,7 @@ impl Run<'_> {
         }
         let mut state = self.shared.state();
         let known = state.bound;
-        let pending = state.pending.take();
-        if let Some((plan, _)) = pending {
-            self.keep(&mut state, plan)?;
-        }
+        self.settle(&mut state)?;
         if let Some(best) = &state.best {
             let claim = bound.of(best.scope());
             let height = best.height();

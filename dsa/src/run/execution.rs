@@ -1,6 +1,6 @@
 //! The run of a planner from its first bound to its outcome.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Observer, Run};
 use crate::bound::initial_bound;
@@ -73,9 +73,10 @@ fn run<'i>(
     if let Err(halt) = run.raise(initial_bound(instance)) {
         return run.finish(Err(halt), Duration::ZERO);
     }
-    let before = Instant::now();
+    let before = run.shared.elapsed();
     let ended = planner.plan(&mut run);
-    run.finish(ended, before.elapsed())
+    let in_planner = run.shared.elapsed().saturating_sub(before);
+    run.finish(ended, in_planner)
 }
 
 impl<'i> Run<'i> {
@@ -87,14 +88,11 @@ impl<'i> Run<'i> {
         };
         let mut state = self.shared.state();
         let planning = in_planner.saturating_sub(state.verifying);
-        let pending = state.pending.take();
-        if let Some((plan, _)) = pending {
-            match self.keep(&mut state, plan) {
-                Err(Halt::Error(error)) => end = end.and(Err(error)),
-                // The pending plan decided the run after the planner had left.
-                Err(Halt::Stop(stop)) if end == Ok(Stop::Finished) => end = Ok(stop),
-                _ => {}
-            }
+        match self.settle(&mut state) {
+            Err(Halt::Error(error)) => end = end.and(Err(error)),
+            // The plan that waited decided the run after the planner had left.
+            Err(Halt::Stop(stop)) if end == Ok(Stop::Finished) => end = Ok(stop),
+            _ => {}
         }
         self.mark(&mut state);
         Outcome {
@@ -103,7 +101,7 @@ impl<'i> Run<'i> {
             scope: self.shared.scope,
             end,
             trajectory: std::mem::take(&mut state.trajectory),
-            elapsed: self.shared.start.elapsed(),
+            elapsed: self.shared.elapsed(),
             planning,
             work: self.done(),
         }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use super::{Run, State};
-use crate::{Bytes, Event, Halt, Plan, PlanError, Scope, Stop};
+use crate::{Bytes, Event, Halt, Plan, PlanError, Scope, Stop, VerifiedPlan};
 
-/// Part of the wall time that verification may take while the planner is still working.
-const VERIFY_SHARE: u32 = 10;
+/// The first plans of a run are verified as they come.
+const VERIFIED_AT_ONCE: u32 = 16;
+/// Units of work that a planner does, for each buffer, before the next plan is verified: about ten times as
+/// long as the verifier takes. Work decides, not the clock, so that equal runs see equal incumbents.
+const WORK_PER_BUFFER: u64 = 40;
 
 impl<'i> Run<'i> {
     /// Whether a plan of this height would be better than the incumbent.
@@ -16,11 +18,31 @@ impl<'i> Run<'i> {
     pub fn improves(&self, height: Bytes) -> bool {
         let below = self.shared.below.load(Ordering::Relaxed);
         // No plan yet looks like a plan of the greatest height there is.
-        height.get() < below || (below == u64::MAX && self.best().is_none())
+        height.get() < below || (below == u64::MAX && self.shared.state().best.is_none())
     }
 
-    /// Hands a plan in. Its height is looked at first; only what is better is verified, then kept. Where
-    /// verification has used its tenth of the time, the plan waits until the end of the run.
+    /// The height of the lowest plan, whether or not it is verified yet: what a plan has to be lower than.
+    #[must_use]
+    pub fn height_to_beat(&self) -> Option<Bytes> {
+        let below = self.shared.below.load(Ordering::Relaxed);
+        let highest = || self.shared.state().best.as_ref().map(|best| best.height());
+        (below != u64::MAX).then(|| Bytes::new(below)).or_else(highest)
+    }
+
+    /// The best plan so far. A plan that waits for the verifier is verified now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::offer`], for the plan that waited.
+    pub fn best(&mut self) -> Result<Option<Arc<VerifiedPlan<'i>>>, Halt> {
+        let mut state = self.shared.state();
+        self.settle(&mut state)?;
+        Ok(state.best.clone())
+    }
+
+    /// Hands a plan in. Its height is looked at first; only what is better is verified, then kept. Where plans
+    /// come quickly, one waits until as much work was done as is worth a verification, or until somebody asks
+    /// for the [best](Run::best), the bound rises or the run ends; meanwhile a lower one takes its place.
     ///
     /// # Errors
     ///
@@ -33,14 +55,24 @@ impl<'i> Run<'i> {
             return Ok(());
         }
         let mut state = self.shared.state();
-        let spent = state.verifying * VERIFY_SHARE > self.shared.start.elapsed();
-        let decides = height.is_some_and(|height| self.decides(&state, height, plan.scope()));
-        if let (Some(height), true, true, false) = (height, spent, state.best.is_some(), decides) {
-            self.shared.below.fetch_min(height.get(), Ordering::Relaxed);
-            state.pending = Some((plan, height));
-            return Ok(());
+        let waits = state.verified >= VERIFIED_AT_ONCE && self.done() < state.due;
+        match height {
+            Some(height) if waits && !self.decides(&state, height, plan.scope()) => {
+                // Another fork may have been quicker.
+                if self.shared.below.fetch_min(height.get(), Ordering::Relaxed) > height.get() {
+                    self.shared.settle_at.store(state.due, Ordering::Relaxed);
+                    state.pending = Some(plan);
+                }
+                Ok(())
+            }
+            _ => self.keep(&mut state, plan),
         }
-        self.keep(&mut state, plan)
+    }
+
+    /// Verifies the plan that waits, if one does.
+    pub(super) fn settle(&self, state: &mut State<'i>) -> Result<(), Halt> {
+        self.shared.settle_at.store(u64::MAX, Ordering::Relaxed);
+        state.pending.take().map_or(Ok(()), |plan| self.keep(state, plan))
     }
 
     /// Whether a plan of that height ends the run.
@@ -55,11 +87,18 @@ impl<'i> Run<'i> {
         if self.shared.scope == Scope::Any { Scope::Any } else { scope }
     }
 
-    pub(super) fn keep(&self, state: &mut State<'i>, plan: Plan) -> Result<(), Halt> {
-        let before = Instant::now();
+    fn verify(&self, state: &mut State<'i>, plan: Plan) -> Result<VerifiedPlan<'i>, PlanError> {
+        let before = self.shared.elapsed();
         let verified = self.shared.instance.verify(plan);
-        state.verifying += before.elapsed();
-        let verified = Arc::new(verified.map_err(PlanError::Invalid)?);
+        state.verifying += self.shared.elapsed().saturating_sub(before);
+        state.verified = state.verified.saturating_add(1);
+        let buffers = u64::try_from(self.shared.instance.len()).unwrap_or(u64::MAX);
+        state.due = self.done().saturating_add(WORK_PER_BUFFER.saturating_mul(buffers));
+        verified.map_err(PlanError::Invalid)
+    }
+
+    fn keep(&self, state: &mut State<'i>, plan: Plan) -> Result<(), Halt> {
+        let verified = Arc::new(self.verify(state, plan)?);
         let height = verified.height();
         if state.best.as_ref().is_some_and(|best| best.height() <= height) {
             return Ok(());
@@ -71,7 +110,7 @@ impl<'i> Run<'i> {
         }
         let scope = verified.scope();
         state.best = Some(verified);
-        state.pending = None;
+        state.pending.take_if(|waiting| waiting.height(self.shared.instance) >= Some(height));
         self.mark(state);
         for bound in [state.bound.of(scope), state.claimed.of(scope)] {
             if height < bound.value {

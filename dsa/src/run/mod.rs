@@ -9,7 +9,7 @@ mod tests;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +17,8 @@ use rand_chacha::ChaCha8Rng;
 pub use execution::{execute, execute_observed};
 
 use crate::{
-    Bound, Budget, Bytes, CancelToken, Event, Halt, Instance, Mark, Offset, Plan, Scope, Stop, VerifiedPlan,
+    Bound, Budget, Bytes, CancelToken, Clock, Event, Halt, Instance, Mark, Offset, Plan, Scope, Stop,
+    VerifiedPlan,
 };
 
 /// Units of work between two looks at the clock.
@@ -28,7 +29,12 @@ type Observer<'i> = Box<dyn FnMut(Event<'_>, u64) + Send + 'i>;
 
 struct State<'i> {
     best: Option<Arc<VerifiedPlan<'i>>>,
-    pending: Option<(Plan, Bytes)>,
+    /// The lowest plan, if it waits for the verifier.
+    pending: Option<Plan>,
+    /// Plans that were verified.
+    verified: u32,
+    /// The work at which the next plan is verified.
+    due: u64,
     bound: Bound,
     /// Bounds that somebody states without a proof.
     claimed: Bound,
@@ -41,8 +47,10 @@ struct Shared<'i> {
     instance: &'i Instance,
     budget: Budget,
     scope: Scope,
-    start: Instant,
+    start: Duration,
     work: AtomicU64,
+    /// The work at which the plan that waits is verified; `u64::MAX` if none does.
+    settle_at: AtomicU64,
     /// The height below which a plan is worth offering; `u64::MAX` at first.
     below: AtomicU64,
     /// How a plan or a bound ended the run: for all forks, at their next tick.
@@ -51,6 +59,11 @@ struct Shared<'i> {
 }
 
 impl<'i> Shared<'i> {
+    /// Wall time since the start of the run.
+    fn elapsed(&self) -> Duration {
+        self.budget.clock.now().saturating_sub(self.start)
+    }
+
     fn state(&self) -> MutexGuard<'_, State<'i>> {
         // A worker that panicked leaves valid state behind: every field is replaced whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -75,6 +88,8 @@ impl<'i> Run<'i> {
         let state = State {
             best: None,
             pending: None,
+            verified: 0,
+            due: 0,
             bound: Bound::default(),
             claimed: Bound::default(),
             trajectory: Vec::new(),
@@ -83,10 +98,11 @@ impl<'i> Run<'i> {
         };
         let shared = Shared {
             instance,
+            start: budget.clock.now(),
             budget,
             scope,
-            start: Instant::now(),
             work: AtomicU64::new(0),
+            settle_at: AtomicU64::new(u64::MAX),
             below: AtomicU64::new(u64::MAX),
             decided: OnceLock::new(),
             state: Mutex::new(state),
@@ -119,10 +135,16 @@ impl<'i> Run<'i> {
         self.shared.budget.threads.unwrap_or(NonZeroUsize::MIN)
     }
 
+    /// The clock that measures the wall time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.shared.budget.clock
+    }
+
     /// The wall time that is left, for solvers that keep a clock of their own.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
-        self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.start.elapsed()))
+        self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.elapsed()))
     }
 
     /// The units of work that are left, where they are limited.
@@ -161,20 +183,6 @@ impl<'i> Run<'i> {
         self.shared.scope
     }
 
-    /// The best verified plan so far.
-    #[must_use]
-    pub fn best(&self) -> Option<Arc<VerifiedPlan<'i>>> {
-        self.shared.state().best.clone()
-    }
-
-    /// The height of the lowest plan that was kept, whether it is verified already or waits for that: what
-    /// a plan has to be lower than. Unlike [`Run::best`] it does not depend on how long verification took.
-    #[must_use]
-    pub fn height_to_beat(&self) -> Option<Bytes> {
-        let below = self.shared.below.load(Ordering::Relaxed);
-        (below != u64::MAX).then(|| Bytes::new(below)).or_else(|| self.best().map(|best| best.height()))
-    }
-
     /// The best proven bounds so far.
     #[must_use]
     pub fn bound(&self) -> Bound {
@@ -198,13 +206,16 @@ impl<'i> Run<'i> {
         if let Some(&stop) = shared.decided.get() {
             return Err(Halt::Stop(stop));
         }
+        if done >= shared.settle_at.load(Ordering::Relaxed) {
+            self.settle(&mut shared.state())?;
+        }
         if shared.budget.work.is_some_and(|limit| done >= limit) {
             return Err(Halt::Stop(Stop::WorkLimit));
         }
         if shared.budget.cancel.is_cancelled() {
             return Err(Halt::Stop(Stop::Cancelled));
         }
-        if shared.budget.wall.is_some_and(|wall| shared.start.elapsed() >= wall) {
+        if shared.budget.wall.is_some_and(|wall| shared.elapsed() >= wall) {
             return Err(Halt::Stop(Stop::Deadline));
         }
         Ok(())
@@ -223,7 +234,7 @@ impl<'i> Run<'i> {
 
     fn mark(&self, state: &mut State<'_>) {
         let mark = Mark {
-            elapsed: self.shared.start.elapsed(),
+            elapsed: self.shared.elapsed(),
             work: self.done(),
             height: state.best.as_ref().map(|best| best.height()),
             bound: state.bound.of(self.shared.scope).value,

@@ -225,7 +225,7 @@ fn forks_share_the_incumbent_and_draw_other_numbers() {
             let mut fork = run.fork();
             assert_ne!(fork.rng().random::<u64>(), run.rng().random::<u64>());
             fork.offer(plan([0, 4, 8]))?;
-            assert_eq!(run.best().map(|best| best.height()), Some(Bytes::new(12)));
+            assert_eq!(run.best()?.map(|best| best.height()), Some(Bytes::new(12)));
             Ok(())
         }),
         &instance,
@@ -233,4 +233,85 @@ fn forks_share_the_incumbent_and_draw_other_numbers() {
         7,
     );
     assert_eq!(outcome.end, Ok(Stop::Finished));
+}
+
+/// `count` plans, each a byte lower than the last; the load is 8.
+fn offer_many(run: &mut Run<'_>, count: u64) -> Result<(), Halt> {
+    (0..count).rev().try_for_each(|above| run.offer(plan([0, 4, 9 + above])))
+}
+
+fn heights(outcome: &crate::Outcome<'_>) -> Vec<u64> {
+    let mut heights: Vec<u64> =
+        outcome.trajectory.iter().filter_map(|mark| mark.height).map(Bytes::get).collect();
+    heights.dedup();
+    heights
+}
+
+#[test]
+fn plans_that_come_quickly_wait_for_the_verifier_and_the_lowest_is_kept() {
+    let instance = instance();
+    let outcome = execute(&scripted(|run| offer_many(run, 100)), &instance, Budget::default(), 0);
+    assert_eq!(outcome.height(), Some(Bytes::new(13)));
+    let verified = heights(&outcome);
+    assert_eq!(verified.len(), 17, "sixteen at once, the last one in the end: {verified:?}");
+}
+
+#[test]
+fn a_plan_that_waits_is_verified_once_the_work_is_worth_it() {
+    let instance = instance();
+    let script = scripted(|run| {
+        offer_many(run, 100)?;
+        assert_eq!(run.height_to_beat(), Some(Bytes::new(13)));
+        // Less is not looked at without a work limit.
+        run.tick(super::WORK_PER_LOOK)?;
+        run.tick(super::WORK_PER_LOOK)
+    });
+    let outcome = execute(&script, &instance, Budget::default(), 0);
+    let last_plan = outcome.trajectory.iter().find(|mark| mark.height == Some(Bytes::new(13)));
+    assert_eq!(last_plan.map(|mark| mark.work), Some(super::WORK_PER_LOOK), "{:?}", outcome.trajectory);
+}
+
+#[test]
+fn the_best_plan_never_waits() {
+    let instance = instance();
+    let script = scripted(|run| {
+        offer_many(run, 50)?;
+        assert_eq!(run.best()?.map(|best| best.height()), Some(Bytes::new(13)));
+        Ok(())
+    });
+    assert_eq!(execute(&script, &instance, Budget::default(), 0).end, Ok(Stop::Finished));
+}
+
+#[test]
+fn a_wrong_plan_that_waited_is_found_out() {
+    let instance = instance();
+    let script = |asks: bool| {
+        scripted(move |run: &mut Run<'_>| {
+            offer_many(run, 50)?;
+            run.offer(plan([0, 1, 6]))?;
+            if asks { run.best().map(drop) } else { Ok(()) }
+        })
+    };
+    for asks in [false, true] {
+        let outcome = execute(&script(asks), &instance, Budget::default(), 0);
+        assert!(matches!(outcome.end, Err(PlanError::Invalid(_))), "{:?}", outcome.end);
+        assert!(outcome.height() > Some(Bytes::new(12)), "{:?}", outcome.height());
+    }
+}
+
+#[test]
+fn time_comes_from_the_clock_of_the_budget() {
+    let instance = instance();
+    let seconds = std::sync::atomic::AtomicU64::new(0);
+    let read = move || Duration::from_secs(seconds.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    let wall = Some(Duration::from_secs(1_000));
+    let budget = Budget { wall, clock: crate::Clock::new(read), ..Budget::default() };
+    let endless = scripted(|run| {
+        loop {
+            run.tick(1_000)?;
+        }
+    });
+    let outcome = execute(&endless, &instance, budget, 0);
+    assert_eq!(outcome.end, Ok(Stop::Deadline));
+    assert!((wall <= Some(outcome.elapsed)) && outcome.work < 1_001_000, "{outcome:?}");
 }

@@ -266,7 +266,7 @@ fn capacity(run: &Run<'_>) -> Bytes {
     if let Some(target) = run.target() {
         return target;
     }
-    let known = run.best().map(|plan| plan.height());
+    let known = run.height_to_beat();
     let quick = CAPACITY_BY.into_iter().filter_map(planlab_solvers::planner).filter_map(|planner| {
         let budget = Budget { wall: run.remaining(), ..Budget::default() };
         execute(&*planner, run.instance(), budget, 0).height()

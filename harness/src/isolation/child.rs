@@ -153,6 +153,7 @@ fn budget(asked: &CellRequest, hints: Option<&Hints>, cancel: &CancelToken) -> B
         cancel: cancel.clone(),
         threads: std::num::NonZeroUsize::new(asked.threads),
         hints: hints.filter(|_| asked.hinted).cloned(),
+        ..Budget::default()
     }
 }
 

@@ -54,8 +54,6 @@ mod tests;
 mod view;
 mod window;
 
-use std::time::Instant;
-
 use planlab_dsa::{Bytes, Evidence, Halt, Instance, Run, Scope};
 
 use view::{View, views};
@@ -151,7 +149,7 @@ pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) ->
             if !track.is_worth(&*argument) {
                 continue;
             }
-            let before = Instant::now();
+            let before = run.clock().now();
             let mut work = 0;
             let applied = track.apply(&*argument, &mut |units| {
                 work += units;
@@ -165,7 +163,7 @@ pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) ->
             };
             let raised = how.is_some();
             let how = how.unwrap_or_else(|| argument.failure().to_owned());
-            let seconds = before.elapsed().as_secs_f64();
+            let seconds = run.clock().now().saturating_sub(before).as_secs_f64();
             report(Step { evidence, value, scope, seconds, work, raised, finished, how });
             halt?;
             if raised {

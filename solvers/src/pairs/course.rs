@@ -11,7 +11,7 @@ use planlab_dsa::{
 use super::parts::Parts;
 use super::{Draft, Reductions};
 use crate::placement::Order;
-use crate::placement::greedy::{Rule, place_in_order};
+use crate::placement::greedy::{Rule, place_in_order, plan_in_order};
 use crate::placement::skyline::{BestFit, best_fit};
 
 /// Plans with a solver of parts: `solve` improves the plan of a draft and raises the bound. `Ok` means that
@@ -21,8 +21,8 @@ pub(crate) fn follow<'i>(
     reductions: Reductions,
     mut solve: impl FnMut(&mut Run<'i>, &mut Course, Draft<'i>) -> Result<(), Halt>,
 ) -> Result<(), Halt> {
-    offer_greedy_plan(run)?;
-    let Some(best) = run.best() else { return Ok(()) };
+    offer_greedy_plans(run)?;
+    let Some(best) = run.best()? else { return Ok(()) };
     let mut course = Course::new(&best);
     while let Some(draft) = course.next(run, reductions)? {
         solve(run, &mut course, draft)?;
@@ -30,26 +30,17 @@ pub(crate) fn follow<'i>(
     Ok(())
 }
 
-/// Offers the best plan of the skyline and of every order and rule, or of as many as time allows. The best
-/// alone, so that it is verified at once: [`Run::best`] does not know of plans that wait for the verifier.
-fn offer_greedy_plan(run: &mut Run<'_>) -> Result<(), Halt> {
-    let mut plans = Vec::new();
-    let ended = greedy_plans(run, &mut plans);
-    if let Some(best) = plans.into_iter().min_by_key(|plan| plan.height(run.instance())) {
-        run.offer(best)?;
-    }
-    ended
-}
-
-fn greedy_plans(run: &mut Run<'_>, plans: &mut Vec<Plan>) -> Result<(), Halt> {
+/// Offers the plans of the skyline and of every order and rule, or of as many as time allows.
+fn offer_greedy_plans(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     if BestFit.descriptor().honours.refuses(instance).is_none() {
-        plans.push(best_fit(run)?);
+        let plan = best_fit(run)?;
+        run.offer(plan)?;
     }
     for order in Order::ALL {
         let ids = order.of(instance);
         for rule in [Rule::FirstFit, Rule::BestFit] {
-            plans.extend(place_in_order(run, &ids, rule)?);
+            plan_in_order(run, &ids, rule)?;
         }
     }
     Ok(())

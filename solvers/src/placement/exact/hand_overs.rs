@@ -19,7 +19,7 @@
 //!
 //! That of the search, for each of three instances.
 
-use planlab_dsa::{Buffer, BufferId, Bytes, Evidence, Halt, InPlace, Instance, LiveRange, Plan, Run, Scope};
+use planlab_dsa::{Buffer, BufferId, Halt, InPlace, Instance, LiveRange, Plan, Run, Scope};
 
 use super::minimise::{Minimiser, Task};
 use super::precedence;
@@ -37,14 +37,12 @@ pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> 
     if instance.len() <= FEW.0 && instance.in_place().len() <= FEW.1 {
         return precedence::minimise(run);
     }
-    // What waits for verification is verified now, so that nothing depends on the clock.
-    run.raise_bound(Bytes::ZERO, Scope::Any, Evidence::Load)?;
     minimise_merged(run, pruning)?;
     if instance.len() <= MOST_BY_PRECEDENCE { precedence::minimise(run) } else { Ok(()) }
 }
 
 fn minimise_merged(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
-    let tasks = tasks(run, pruning);
+    let tasks = tasks(run, pruning)?;
     let stack = tasks.iter().map(Task::stack).max().unwrap_or(0);
     all_of_team(run, stack, |run, number, over| {
         let mut searches = Vec::new();
@@ -62,15 +60,15 @@ fn minimise_merged(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     })
 }
 
-fn tasks(run: &Run<'_>, pruning: Pruning) -> Vec<Task> {
+fn tasks(run: &mut Run<'_>, pruning: Pruning) -> Result<Vec<Task>, Halt> {
     let instance = run.instance();
     let hands_over = run.scope() == Scope::Any;
-    let of_incumbent = run.best().map(|best| best.in_place().to_vec()).unwrap_or_default();
+    let of_incumbent = run.best()?.map(|best| best.in_place().to_vec()).unwrap_or_default();
     let permissions = if hands_over { instance.in_place() } else { &[] };
     let mut sets = vec![matching(instance, permissions), matching(instance, &of_incumbent), Vec::new()];
     sets.dedup();
     let merge = |pairs: Vec<InPlace>| Merge::new(instance, pairs);
-    sets.into_iter().filter_map(merge).filter_map(|merge| Task::merged(merge, pruning)).collect()
+    Ok(sets.into_iter().filter_map(merge).filter_map(|merge| Task::merged(merge, pruning)).collect())
 }
 
 /// Hand-overs of a whole place that can be used together, the largest first.

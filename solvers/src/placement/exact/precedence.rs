@@ -24,7 +24,7 @@ const FAR: i128 = 1 << 80;
 pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let grain = i128::from(instance.granularity());
-    let known = run.best().map(|best| i128::from(best.height().get()));
+    let known = run.height_to_beat().map(|height| i128::from(height.get()));
     let mut best = known.map_or_else(|| enough(instance, grain), |height| (height + grain - 1) / grain);
     let mut is_met = known.is_some();
     let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };

@@ -84,7 +84,7 @@ fn by_offset(plan: &Plan) -> Vec<u32> {
 ///
 /// What the run says.
 pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
-    let Some(incumbent) = run.best().filter(|best| best.scope() == Scope::NoHandOver) else {
+    let Some(incumbent) = run.best()?.filter(|best| best.scope() == Scope::NoHandOver) else {
         return Ok(None);
     };
     in_order(run, by_offset(incumbent.as_plan())).map(Some)

@@ -1,0 +1,149 @@
+//! What a planner finds must not depend on the clock: equal seeds and work limits give equal plans, bounds and
+//! trajectories under any load, and a wall limit decides only where a run ends.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use planlab_dsa::testing::{Shape, instances, plans};
+use planlab_dsa::{Budget, Bytes, Clock, Instance, Mark, Outcome, Planner, Stop, execute};
+use planlab_solvers::registry;
+use proptest::prelude::*;
+
+/// Instances of each property: with what `just test` runs, thousands of runs of every planner.
+const CASES: u32 = 1_024;
+/// The work limit of those that honour one.
+const WORK: u64 = 2_000;
+
+/// A clock on which no time passes.
+fn frozen() -> Clock {
+    Clock::new(|| Duration::ZERO)
+}
+
+/// A machine under load: each look at the clock finds that up to a second has passed, or nothing at all.
+fn jittered(seed: u64) -> Clock {
+    let (state, now) = (AtomicU64::new(seed | 1), AtomicU64::new(0));
+    Clock::new(move || {
+        let drawn =
+            state.load(Ordering::Relaxed).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+        state.store(drawn, Ordering::Relaxed);
+        // Most looks are quick, some take long.
+        let passed = [0, 50, 1_000, 1_000_000_000][(drawn >> 60) as usize % 4] * (drawn >> 40 & 0xff) / 256;
+        Duration::from_nanos(now.fetch_add(passed, Ordering::Relaxed) + passed)
+    })
+}
+
+/// The planners whose run can be repeated: those with a work limit, and those that end by themselves.
+fn repeatable() -> Vec<Box<dyn Planner>> {
+    let is_repeatable = |planner: &Box<dyn Planner>| {
+        let descriptor = planner.descriptor();
+        descriptor.honours.work_limit || !descriptor.randomized
+    };
+    registry().into_iter().filter(is_repeatable).collect()
+}
+
+/// Solvers of others take milliseconds for the smallest model.
+fn is_slow(planner: &dyn Planner) -> bool {
+    ["mip/", "cp/"].iter().any(|family| planner.descriptor().key.starts_with(family))
+}
+
+fn run<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget, clock: Clock) -> Outcome<'i> {
+    let work = planner.descriptor().honours.work_limit.then_some(WORK);
+    execute(planner, instance, Budget { work, clock, ..budget }, 3)
+}
+
+/// Everything of a mark but the time.
+fn untimed(trajectory: &[Mark]) -> Vec<(u64, Option<Bytes>, Bytes)> {
+    trajectory.iter().map(|mark| (mark.work, mark.height, mark.bound)).collect()
+}
+
+/// Runs `planner` on a clock that stands still, and on a jittered one: there must be no difference.
+fn check(
+    planner: &dyn Planner,
+    instance: &Instance,
+    budget: &Budget,
+    seed: u64,
+) -> Result<(), TestCaseError> {
+    let key = planner.descriptor().key;
+    let still = run(planner, instance, budget.clone(), frozen());
+    let loaded = run(planner, instance, budget.clone(), jittered(seed));
+    prop_assert_eq!(&loaded.end, &still.end, "{}", key);
+    prop_assert_eq!(loaded.best, still.best, "{}", key);
+    prop_assert_eq!(loaded.bound, still.bound, "{}", key);
+    prop_assert_eq!(loaded.work, still.work, "{}", key);
+    prop_assert_eq!(untimed(&loaded.trajectory), untimed(&still.trajectory), "{}", key);
+    Ok(())
+}
+
+/// A wall limit cuts the run short, and changes nothing of what comes before.
+fn check_cut(planner: &dyn Planner, instance: &Instance, seed: u64) -> Result<(), TestCaseError> {
+    let key = planner.descriptor().key;
+    let whole = run(planner, instance, Budget::default(), frozen());
+    let wall = Some(Duration::from_millis(seed % 4_000));
+    let cut = run(planner, instance, Budget { wall, ..Budget::default() }, jittered(seed));
+    let (mut whole, mut cut_short) = (untimed(&whole.trajectory), untimed(&cut.trajectory));
+    if cut.end == Ok(Stop::Deadline) {
+        // The last plan may have waited for the verifier, and the last mark is that of the end.
+        let at = cut.work;
+        whole.retain(|mark| mark.0 <= at);
+        cut_short.retain(|mark| mark.0 < at);
+        cut_short.iter().for_each(|mark| assert!(whole.contains(mark), "{key}: {mark:?} in {whole:?}"));
+        return Ok(());
+    }
+    prop_assert_eq!(cut_short, whole, "{}", key);
+    Ok(())
+}
+
+fn shapes() -> impl Strategy<Value = Instance> {
+    let many = Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(1_000);
+    let some = Shape::everything().with_max_buffers(24).with_max_steps(24);
+    prop_oneof![
+        instances(Shape::everything()),
+        instances(some),
+        instances(many.with_in_place(true)),
+        instances(many)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+    #[test]
+    fn no_plan_depends_on_the_clock(instance in shapes(), seed in any::<u64>()) {
+        for planner in repeatable().iter().filter(|planner| !is_slow(&***planner)) {
+            check(planner, &instance, &Budget::default(), seed)?;
+        }
+    }
+
+    #[test]
+    fn no_plan_that_starts_from_hints_depends_on_the_clock(
+        (instance, plan) in shapes().prop_flat_map(|instance| { let plan = plans(&instance); (Just(instance), plan) }),
+        seed in any::<u64>(),
+    ) {
+        let hints = Some(plan.offsets.iter().copied().map(Some).collect());
+        let budget = Budget { hints, ..Budget::default() };
+        for planner in repeatable().iter().filter(|planner| planner.descriptor().honours.hint) {
+            check(planner, &instance, &budget, seed)?;
+        }
+    }
+
+    #[test]
+    fn a_wall_limit_decides_only_where_a_run_ends(instance in shapes(), seed in any::<u64>()) {
+        for planner in repeatable().iter().filter(|planner| planner.descriptor().honours.work_limit) {
+            check_cut(planner, &instance, seed)?;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES / 32))]
+
+    #[test]
+    fn no_plan_of_a_solver_depends_on_the_clock(
+        instance in instances(Shape::everything()),
+        seed in any::<u64>(),
+    ) {
+        for planner in repeatable().iter().filter(|planner| is_slow(&***planner)) {
+            check(planner, &instance, &Budget::default(), seed)?;
+        }
+    }
+}
