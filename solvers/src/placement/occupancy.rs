@@ -264,7 +264,8 @@ impl<'o> Blocked<'o> {
         if spans.is_empty() {
             return;
         }
-        spans.sort_unstable();
+        // Two ascending runs, one of each leaf: a stable sort merges them.
+        spans.sort();
         spans.dedup_by(|next, last| {
             let meets = next.start <= last.end;
             if meets {
