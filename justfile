@@ -67,9 +67,14 @@ report RESULTS=store OUT=pages:
     {{planlab}} report {{RESULTS}} -o {{OUT}}
     @echo "open {{OUT}}/index.html"
 
-# run all tests
+# run all tests, the rest too where one fails
 test *ARGS:
-    cargo test --workspace --features planlab/debug-checks {{ARGS}}
+    cargo test --workspace --features planlab/debug-checks --no-fail-fast {{ARGS}}
+
+# before a release (hours): all tests RUNS times, with other random cases each time, then hostile input and signals
+test-deep RUNS="20":
+    for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; just test --quiet; done
+    scripts/hostile
 
 # formatting, lints, the lean build, and licences where cargo-deny is installed
 check:

@@ -1,9 +1,11 @@
 //! Every argument against brute force and exhaustive search.
 
+use std::sync::Mutex;
+use std::time::Instant;
+
 use planlab_dsa::testing::{Shape, brute_force_within, corpus, exhaustive, instances};
 use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Honours, LiveRange, Planner, execute};
 use proptest::prelude::*;
-use std::sync::Mutex;
 
 use super::*;
 use crate::placement::testing::descriptor;

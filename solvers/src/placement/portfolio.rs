@@ -201,3 +201,40 @@ impl Local {
         Ok(goes_on)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use planlab_dsa::testing::guillotine;
+    use planlab_dsa::{Budget, execute};
+
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn many_buffers_have_a_plan_before_the_first_greedy_order_is_through() {
+        let count = u32::try_from(MANY).expect("small");
+        let (instance, _) = guillotine(count, Bytes::new(1 << 30), 1);
+        let work = Some(u64::try_from(2 * instance.len()).expect("small"));
+        let outcome = |planner: &dyn Planner| {
+            let budget = Budget { work, ..Budget::default() };
+            execute(planner, &instance, budget, 0).height()
+        };
+        assert!(outcome(&Portfolio).is_some());
+        assert_eq!(outcome(&BestFit), None, "the limit is too high to tell");
+    }
+
+    #[test]
+    fn each_greedy_planner_is_tried_once() {
+        let keys: Vec<_> = greedy().iter().map(|planner| planner.descriptor().key).collect();
+        let tried: BTreeSet<_> = keys.iter().cloned().collect();
+        assert_eq!(tried.len(), keys.len());
+        let is_greedy = |key: &str| {
+            key == "best-fit"
+                || ["first-fit/", "best-fit-gap/", "greedy-by-"].iter().any(|start| key.starts_with(start))
+        };
+        let all = registry().iter().map(|planner| planner.descriptor().key).collect::<BTreeSet<_>>();
+        assert_eq!(tried, all.into_iter().filter(|key| is_greedy(key)).collect());
+    }
+}
