@@ -53,8 +53,8 @@ pub(crate) fn tell_written(
 ) -> Verdict {
     let path = if written.is_ok() { path } else { "not written" };
     made["output"] = if written.is_ok() { path.into() } else { Value::Null };
-    output.put(&made, &format!("{path}: {text}\n"))?;
-    written.map(|()| Exit::Complete)
+    let told = output.put(&made, &format!("{path}: {text}\n"));
+    written.and(told).map(|()| Exit::Complete)
 }
 
 /// Writes tables into a folder of their own, the page first, and tells `about` them. A page that cannot be
@@ -72,16 +72,14 @@ pub(crate) fn write_tables(
     let Some((name, page)) = files.first() else { return Ok(Exit::Complete) };
     let path = out.join(name);
     about["output"] = json!(path);
-    match written {
-        Ok(_) => output.put(&about, &format!("{}: {text}\n", path.display()))?,
-        Err(error) => {
-            about["output"] = Value::Null;
-            about["page"] = json!(page);
-            output.put(&about, page)?;
-            return Err(error.into());
-        }
+    let line = format!("{}: {text}\n", path.display());
+    let told = if written.is_ok() { &line } else { page };
+    if written.is_err() {
+        about["output"] = Value::Null;
+        about["page"] = json!(page);
     }
-    Ok(Exit::Complete)
+    let told = output.put(&about, told);
+    written.map_err(Failure::from).and(told).map(|()| Exit::Complete)
 }
 
 /// Where rows of replays are kept, if anywhere.

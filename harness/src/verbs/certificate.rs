@@ -85,8 +85,8 @@ fn keep(
         Ok(()) => (json!({ "certificate": file }), format!("{line} in {file}\n")),
         Err(_) => (json!({ "certificate": certificate }), format!("{line}\n\n{text}")),
     };
-    output.put(&with(with(head, &object), &place), &line)?;
-    written.map(|()| Exit::Complete)
+    let told = output.put(&with(with(head, &object), &place), &line);
+    written.and(told).map(|()| Exit::Complete)
 }
 
 fn with(mut head: Value, more: &Value) -> Value {

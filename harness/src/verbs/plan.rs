@@ -76,7 +76,11 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
         _ => None,
     };
-    show(args, output, &row, beside, lost.as_ref())?;
+    let shown = show(args, output, &row, beside, lost.as_ref());
+    // Which of the two errors is told: a reader that has seen enough is none, a plan that is lost is one.
+    if lost.is_none() {
+        shown?;
+    }
     if let (Some(shelf), Some(plan)) = (&mut shelf, &new) {
         // The answer is out: a cache that cannot take it costs the next run only.
         shelf.keep(plan, stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
