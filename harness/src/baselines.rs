@@ -128,7 +128,10 @@ impl Baselines<'_> {
         let is_due = self.is_due(&key, &playing.known);
         let row = if is_due {
             let row = play(entry, stream, order).row(entry, stream, order, self.suite);
-            playing.keep(self.out, &row)?;
+            if let Err(failure) = playing.keep(self.out, &row) {
+                on_row(&row);
+                return Err(failure);
+            }
             row
         } else {
             let Some(row) = playing.known.get(&key) else { return Ok(()) };

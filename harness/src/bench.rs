@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use planlab_dsa::{CancelToken, Descriptor};
+use planlab_dsa::Descriptor;
 use planlab_results::{Lane, Record, Status, Store};
 use planlab_workloads::Trace;
 use rand::SeedableRng;
@@ -56,6 +56,10 @@ pub(crate) struct Tally {
     pub(crate) interrupted: bool,
     /// Workloads that could not be read, and why.
     pub(crate) unreadable: Vec<(String, String)>,
+    /// Why the bench did not go on: the store cannot be written, or no child be started.
+    pub(crate) failure: Option<Failure>,
+    /// Rows of this run that the store did not take.
+    pub(crate) lost: Vec<Record>,
 }
 
 struct Shared<'a> {
@@ -74,16 +78,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Runs every cell that has no row yet. `on_row` sees each row as it comes, old ones too.
-///
-/// # Errors
-///
-/// Where the store cannot be written or no child be started.
 pub(crate) fn run(
     order: &Order<'_>,
     store: &mut Store,
     runner: &Runner,
     on_row: &(dyn Fn(&Record) + Sync),
-) -> Result<Tally, Failure> {
+) -> Tally {
     let mut queue: Vec<&Task> = order.tasks.iter().collect();
     // Shuffled, so that a slow minute of the machine does not fall on one family of nets alone.
     queue.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(order.seed));
@@ -107,10 +107,8 @@ pub(crate) fn run(
     shared.bar.finish_and_clear();
     let mut tally = shared.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     tally.interrupted = runner.cancel().is_cancelled();
-    match shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(failure) => Err(failure),
-        None => Ok(tally),
-    }
+    tally.failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally
 }
 
 /// A bar over so many of something.
@@ -209,12 +207,17 @@ impl Shared<'_> {
         let started_ns = now_ns();
         let judgements = self.runner.run(subject, batch, core(worker, batch))?;
         let mut rows = Vec::with_capacity(batch.len());
+        let mut kept = Ok(());
         for (cell, judgement) in batch.iter().zip(&judgements) {
             if judgement.status == Status::Interrupted {
                 tell_interrupted(cell, judgement);
                 continue;
             }
-            let plan = judgement.plan.as_ref().map(|plan| self.keep_plan(plan.as_plan())).transpose()?;
+            let plan = judgement.plan.as_ref().map(|plan| self.keep_plan(plan.as_plan())).transpose();
+            let plan = plan.unwrap_or_else(|failure| {
+                kept = Err(failure);
+                None
+            });
             let context = RowContext {
                 lane: if self.order.jobs == 1 { Lane::Timing } else { Lane::Quality },
                 suite: self.order.suite,
@@ -224,10 +227,14 @@ impl Shared<'_> {
             };
             rows.push(record(cell, subject, judgement, plan.flatten(), context));
         }
-        lock(&self.store).append_all(&rows)?;
+        let kept = kept.and_then(|()| Ok(lock(&self.store).append_all(&rows)?));
         self.bar.inc(rows.len() as u64);
         rows.iter().for_each(|row| (self.on_row)(row));
         let mut tally = lock(&self.tally);
+        if kept.is_err() {
+            tally.lost.extend(rows);
+            return kept;
+        }
         tally.ran += rows.len();
         tally.rows.extend(rows);
         Ok(())
@@ -323,17 +330,6 @@ fn is_quick(planner: &str) -> bool {
 /// Whether a planner runs at any size: what `compare` and batches take.
 pub(crate) fn is_quick_planner(descriptor: &Descriptor) -> bool {
     descriptor.practical.is_none()
-}
-
-/// A token that Ctrl-C, TERM and HUP set.
-pub(crate) fn cancel_on_interrupt() -> Result<CancelToken, Failure> {
-    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        // The second signal ends the process at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, std::sync::Arc::clone(&flag))?;
-        signal_hook::flag::register(signal, std::sync::Arc::clone(&flag))?;
-    }
-    Ok(CancelToken::from(flag))
 }
 
 /// What is still to be run: each cell with the longest wall time of its earlier rows (same planner and workload,

@@ -95,6 +95,20 @@ impl Verb {
             _ => false,
         }
     }
+
+    /// Whether it is for a parent process, which says when it is to end.
+    pub(crate) const fn serves(&self) -> bool {
+        matches!(self, Self::RunCells | Self::RunReplay | Self::RunDeviceReplay | Self::ExecExternal(_))
+    }
+
+    /// Whether it ends by itself when it is interrupted, and tells what it has.
+    pub(crate) const fn ends_by_itself(&self) -> bool {
+        match self {
+            Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
+            Self::Diff(args) => args.turns.interleave,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

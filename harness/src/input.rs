@@ -1,12 +1,12 @@
 //! Where traces and plans come from: workload keys, files, standard input.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use planlab_dsa::{Alignment, Plan};
-use planlab_workloads::formats::{read_plan, read_trace, save, write_trace};
+use planlab_workloads::formats::{read_plan, read_trace, write_trace};
 use planlab_workloads::{Catalog, ReadOptions, Trace};
 use serde::{Deserialize, Serialize};
 
@@ -122,13 +122,4 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
 pub(crate) fn plan(argument: &str, trace: &Trace) -> Result<Plan, Failure> {
     let name = if argument == "-" { "<stdin>" } else { argument };
     Ok(read_plan(name, &bytes(argument)?, trace)?)
-}
-
-/// Writes bytes to a file as a whole, or to standard output for `-`.
-pub(crate) fn write(argument: &str, bytes: &[u8]) -> Result<(), Failure> {
-    if argument == "-" {
-        io::stdout().lock().write_all(bytes)?;
-        return Ok(());
-    }
-    Ok(save(Path::new(argument), bytes)?)
 }

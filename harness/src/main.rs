@@ -21,8 +21,10 @@ mod ratios;
 mod replaying;
 mod runner;
 mod selection;
+mod signals;
 mod simulation;
 mod table;
+mod target;
 mod turns;
 mod verbs;
 mod view;
@@ -39,7 +41,10 @@ use output::{Output, note};
 fn main() -> ExitCode {
     // clap ends the process itself: 2 for wrong usage, 0 for help.
     let cli = Cli::parse();
-    let exit = match run(cli) {
+    let verdict = run(cli);
+    // What goes wrong while an interrupted process is being ended is no error to tell.
+    planlab_files::settle();
+    let exit = match verdict {
         Ok(exit) => exit,
         Err(failure) if is_closed_pipe(&failure) => Exit::Complete,
         Err(failure) => {
@@ -58,6 +63,9 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 
 fn run(cli: Cli) -> Verdict {
     let output = Output { json: cli.json };
+    if !cli.verb.serves() {
+        signals::listen(cli.verb.ends_by_itself())?;
+    }
     if cli.verb.needs_planners() {
         external::load(cli.planners_file.as_deref())?;
     }

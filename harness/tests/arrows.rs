@@ -6,17 +6,19 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate of the workspace may see of the others.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
+    ("planlab-files", &[]),
     ("planlab-dsa", &[]),
     ("planlab-graph", &["planlab-dsa"]),
     ("planlab-solvers", &["planlab-dsa", "planlab-graph"]),
-    ("planlab-workloads", &["planlab-dsa", "planlab-graph"]),
+    ("planlab-workloads", &["planlab-dsa", "planlab-graph", "planlab-files"]),
     ("planlab-replay", &["planlab-dsa", "planlab-graph"]),
-    ("planlab-results", &["planlab-dsa"]),
-    ("planlab-reports", &["planlab-dsa", "planlab-results"]),
+    ("planlab-results", &["planlab-dsa", "planlab-files"]),
+    ("planlab-reports", &["planlab-dsa", "planlab-results", "planlab-files"]),
     (
         "planlab",
         &[
+            "planlab-files",
             "planlab-dsa",
             "planlab-graph",
             "planlab-solvers",

@@ -1,14 +1,15 @@
 //! The report: from a store to a folder of pages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Digest, Instance, Labels};
+use planlab_files::NewFolder;
 use planlab_results::audit::{Finding, audit, audit_plans, audit_replays};
 use planlab_results::replay::read_rows;
 use planlab_results::scale::curves;
 use planlab_results::{load_instance, load_plan, read_records};
+use serde_json::json;
 
 use crate::chosen::choose;
 use crate::claims::claims;
@@ -76,8 +77,8 @@ pub struct Report {
     slugs: Vec<String>,
 }
 
-/// The file that tells a report's folder from another.
-const MARKER: &str = "report.json";
+/// Who writes the folder, as its manifest says.
+const KIND: &str = "report";
 
 impl Report {
     /// Reads the records of a store.
@@ -110,32 +111,42 @@ impl Report {
     }
 
     /// Writes the report into a folder, which is replaced as a whole: it must be empty, absent, or an
-    /// earlier report. The same records and options give the same bytes.
+    /// earlier report with nothing beside. The same records and options give the same bytes.
     ///
     /// # Errors
     ///
-    /// [`ReportError::NotAReport`] where the folder holds something else, [`ReportError::Io`],
+    /// [`ReportError::Folder`] where the folder holds something else or cannot be written,
     /// [`ReportError::Draw`].
     pub fn write(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
-        let out = out.as_ref();
-        check_target(out)?;
-        let parent = match out.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(parent).map_err(ReportError::io("create", parent))?;
-        let temporary = tempfile::Builder::new()
-            .prefix(".planlab-report-")
-            .tempdir_in(parent)
-            .map_err(ReportError::io("create a folder in", parent))?;
-        let mut folder = Folder { root: temporary.path().join("report"), written: Written::default() };
+        self.write_into(Self::folder(out, &self.store)?)
+    }
+
+    /// Looks whether a report of `store` may be written to a folder, before there is one to write.
+    ///
+    /// # Errors
+    ///
+    /// As [`NewFolder::create`].
+    pub fn folder(out: impl AsRef<Path>, store: impl AsRef<Path>) -> Result<NewFolder, ReportError> {
+        Ok(NewFolder::create(out.as_ref(), KIND, &[store])?)
+    }
+
+    /// Writes the report into the folder that [`Report::folder`] has found.
+    ///
+    /// # Errors
+    ///
+    /// As [`Report::write`].
+    pub fn write_into(&self, folder: NewFolder) -> Result<Written, ReportError> {
+        let mut folder = Folder { inner: folder, pages: 0 };
         self.fill(&mut folder)?;
-        if out.exists() {
-            let old = temporary.path().join("old");
-            fs::rename(out, &old).map_err(ReportError::io("replace", out))?;
-        }
-        fs::rename(&folder.root, out).map_err(ReportError::io("rename to", out))?;
-        Ok(folder.written)
+        let about = [
+            ("command", json!(self.options.command)),
+            ("records", json!(self.model.records().len())),
+            ("digest", json!(self.model.digest)),
+            ("replays", json!(self.replays.rows)),
+            ("schema", json!(planlab_results::SCHEMA)),
+        ];
+        let about = about.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        Ok(Written { pages: folder.pages, files: folder.inner.commit(about)? })
     }
 
     fn page_of(&self, workload: usize) -> String {
@@ -161,16 +172,7 @@ impl Report {
         self.write_scale(folder)?;
         self.write_claims(folder)?;
         self.write_cells(folder, &pages_of_plans)?;
-        self.write_sections(folder)?;
-        let marker = serde_json::json!({
-            "kind": "planlab report",
-            "command": self.options.command,
-            "records": self.model.records().len(),
-            "digest": self.model.digest,
-            "replays": self.replays.rows,
-            "schema": planlab_results::SCHEMA,
-        });
-        folder.put(MARKER, format!("{marker:#}\n").as_bytes())
+        self.write_sections(folder)
     }
 
     /// The instance of a workload, where the store holds it. What cannot be read is among the findings.
@@ -380,38 +382,19 @@ fn origin(command: &str, model: &Model, replays: &Replays, sections: &[Section])
     Origin { command: command.to_owned(), records: records + &replayed, sections }
 }
 
-fn check_target(out: &Path) -> Result<(), ReportError> {
-    let mut entries = match fs::read_dir(out) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ReportError::io("read", out)(error)),
-    };
-    let is_empty = entries.next().is_none();
-    if is_empty || out.join(MARKER).is_file() {
-        Ok(())
-    } else {
-        Err(ReportError::NotAReport { path: out.into() })
-    }
-}
-
 /// A folder that is being filled.
 struct Folder {
-    root: PathBuf,
-    written: Written,
+    inner: NewFolder,
+    pages: usize,
 }
 
 impl Folder {
     fn put(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
-        let path = self.root.join(name);
-        let folder = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).map_err(ReportError::io("create", folder))?;
-        fs::write(&path, content).map_err(ReportError::io("write", &path))?;
-        self.written.files += 1;
-        Ok(())
+        Ok(self.inner.put(name, content)?)
     }
 
     fn put_page(&mut self, name: &str, page: &str) -> Result<(), ReportError> {
-        self.written.pages += 1;
+        self.pages += 1;
         self.put(name, page.as_bytes())
     }
 

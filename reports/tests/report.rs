@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use planlab_dsa::{Buffer, Bytes, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan};
+use planlab_files::FolderError;
 use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, show_page};
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
 
@@ -154,7 +155,10 @@ fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
 fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
     let (dir, files) = written();
     let out = dir.path().join("out");
+    // A page of an earlier report that this one has not.
     fs::write(out.join("stale.html"), "old").expect("writes");
+    let manifest = text(&files, "report.json").replacen("\"files\": [", "\"files\": [\"stale.html\",", 1);
+    fs::write(out.join("report.json"), manifest).expect("writes");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
     report.write(&out).expect("writes");
     let again = read(&out);
@@ -174,8 +178,45 @@ fn a_folder_with_something_else_in_it_is_left_alone() {
     fs::write(home.join("thesis.tex"), "precious").expect("writes");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
     let error = report.write(&home).expect_err("refused");
-    assert!(matches!(error, ReportError::NotAReport { .. }), "{error}");
+    assert!(matches!(error, ReportError::Folder(FolderError::Foreign { .. })), "{error}");
+    assert!(error.to_string().contains("thesis.tex"), "{error}");
     assert_eq!(fs::read_to_string(home.join("thesis.tex")).expect("is there"), "precious");
+}
+
+#[test]
+fn notes_beside_a_report_stay() {
+    let (dir, files) = written();
+    let out = dir.path().join("out");
+    fs::write(out.join("tables/notes.txt"), "precious").expect("writes");
+    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
+    let error = report.write(&out).expect_err("refused");
+    assert!(error.to_string().contains("tables/notes.txt"), "{error}");
+    assert_eq!(read(&out).len(), files.len() + 1);
+}
+
+#[test]
+fn the_records_are_not_replaced_by_their_report() {
+    let (dir, _) = written();
+    let (store, out) = (dir.path().join("store"), dir.path().join("out"));
+    fs::rename(&store, out.join("store")).expect("ours");
+    for (store, out) in [("out/store", "out"), ("out/store", "out/store"), ("out/store", "out/store/pages")] {
+        let (store, out) = (dir.path().join(store), dir.path().join(out));
+        let report = Report::from_store(&store, options()).expect("reads");
+        let error = report.write(&out).expect_err("refused");
+        assert!(matches!(error, ReportError::Folder(FolderError::Nested { .. })), "{error}");
+    }
+}
+
+#[test]
+fn a_report_of_an_earlier_version_is_refused_with_a_way_out() {
+    let (dir, _) = written();
+    let out = dir.path().join("out");
+    for marker in [r#"{"kind":"planlab report","command":"x","records":1,"schema":1}"#, ""] {
+        fs::write(out.join("report.json"), marker).expect("writes");
+        let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
+        let error = report.write(&out).expect_err("refused").to_string();
+        assert!(error.contains("remove") && error.contains("name another folder"), "{error}");
+    }
 }
 
 #[test]

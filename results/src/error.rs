@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::Digest;
+use planlab_files::FolderError;
 
 /// Why a store could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,19 @@ pub enum StoreError {
         path: PathBuf,
         /// What the file system said.
         source: io::Error,
+    },
+    /// The folder is none that results may go to.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A folder of something else.
+    #[error(
+        "{} holds {} and no results: name another folder, or an empty one", path.display(), file.display()
+    )]
+    NotAStore {
+        /// The folder.
+        path: PathBuf,
+        /// The first file in it.
+        file: PathBuf,
     },
     /// Another process writes to the store.
     #[error("{} is in use by another writer ({holder}); wait for it, or write to another folder", path.display())]
@@ -101,14 +115,19 @@ impl StoreError {
     /// Whether the disk (or the quota) is full: the same command may succeed once there is room.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        let Self::Io { source, .. } = self else { return false };
-        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        match self {
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Folder(error) => error.is_disk_full(),
+            _ => false,
+        }
     }
 
     /// Whether the folder or file may not be written or read, for another reason than a full disk.
     #[must_use]
     pub fn is_unwritable(&self) -> bool {
-        matches!(self, Self::Io { .. }) && !self.is_disk_full()
+        matches!(self, Self::Io { .. } | Self::Folder(FolderError::Io { .. })) && !self.is_disk_full()
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {

@@ -2,38 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
 /// Writes `bytes` to `path`: a temporary file beside it, fsync, rename, fsync of the folder.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(TEMPORARY)
-        .tempfile_in(folder)
-        .map_err(StoreError::io("create a file in", folder))?;
-    file.write_all(bytes).map_err(StoreError::io("write", path))?;
-    make_readable(file.as_file()).map_err(StoreError::io("set the permissions of", path))?;
-    file.as_file().sync_all().map_err(StoreError::io("flush", path))?;
-    file.persist(path).map_err(|error| StoreError::io("rename to", path)(error.error))?;
-    sync_folder(folder)
+    planlab_files::save(path, bytes).map_err(|error| StoreError::io("write", path)(error.into_source()))
 }
 
+/// What earlier versions began their temporary files with.
 const TEMPORARY: &str = ".tmp-";
-
-/// Temporary files are private; results are not.
-#[cfg(unix)]
-fn make_readable(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_file: &File) -> std::io::Result<()> {
-    Ok(())
-}
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use planlab_files::{Place, TemporaryFolder};
+
 use crate::journal::Row;
 use crate::latest::Latest;
 use crate::record::{Record, Status};
@@ -29,32 +31,37 @@ pub struct Merged {
 /// result to [`missing_cells`] to see whether the set is complete.
 ///
 /// All of `dirs` are read before anything is written. A store that is not there yet appears whole or not at
-/// all.
+/// all. None of `dirs` may be `into`, lie in it, or hold it.
 ///
 /// # Errors
 ///
-/// As [`Store::open`] for `into`, as [`read_records`] for each of `dirs`.
+/// As [`Store::open`] for `into`, as [`read_records`] for each of `dirs`, [`StoreError::Folder`] for an `into`
+/// that cannot be made or that is among `dirs`.
 pub fn merge<P: AsRef<Path>>(dirs: &[P], into: impl AsRef<Path>) -> Result<Merged, StoreError> {
-    let into = into.as_ref();
-    let sources = Sources::read(dirs)?;
-    if !is_absent_or_empty(into) {
-        return sources.put(into);
+    let goal = Goal::find(into.as_ref(), dirs)?;
+    Sources::read(dirs)?.put(goal)
+}
+
+/// Where a merge goes, found before it begins.
+enum Goal {
+    /// A store that is there.
+    There(Store),
+    /// One that is filled under another name.
+    New { place: Place, temporary: TemporaryFolder },
+}
+
+impl Goal {
+    fn find<P: AsRef<Path>>(into: &Path, dirs: &[P]) -> Result<Self, StoreError> {
+        let place = Place::find(into, dirs)?;
+        if !is_absent_or_empty(place.target()) {
+            return Ok(Self::There(Store::open(into)?));
+        }
+        place.check_replaceable()?;
+        let parent = place.parent()?;
+        let temporary = TemporaryFolder::create_in(parent);
+        let temporary = temporary.map_err(StoreError::io("create a folder in", parent))?;
+        Ok(Self::New { place, temporary })
     }
-    let parent = match into.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    files::create_folder(parent)?;
-    let temporary = tempfile::Builder::new()
-        .prefix(".planlab-merge-")
-        .tempdir_in(parent)
-        .map_err(StoreError::io("create a folder in", parent))?;
-    // A folder inside: temporary folders are private, results are not.
-    let fresh = temporary.path().join("store");
-    let merged = sources.put(&fresh)?;
-    std::fs::rename(&fresh, into).map_err(StoreError::io("rename to", into))?;
-    files::sync_folder(parent)?;
-    Ok(merged)
 }
 
 /// What the stores to merge hold.
@@ -82,24 +89,39 @@ impl Sources {
         Ok(sources)
     }
 
+    fn put(self, goal: Goal) -> Result<Merged, StoreError> {
+        let (place, temporary) = match goal {
+            Goal::There(store) => return self.put_into(store),
+            Goal::New { place, temporary } => (place, temporary),
+        };
+        // A folder inside: temporary folders are private, results are not.
+        let merged = self.put_into(Store::open(temporary.path().join(FRESH))?)?;
+        temporary.hand_out(FRESH, place.target()).map_err(StoreError::io("write", place.named()))?;
+        files::sync_folder(place.parent()?)?;
+        Ok(merged)
+    }
+
     /// Files first: a row is never there without what it names.
-    fn put(self, into: &Path) -> Result<Merged, StoreError> {
-        let mut store = Store::open(into)?;
+    fn put_into(self, mut store: Store) -> Result<Merged, StoreError> {
+        let into = store.dir().to_path_buf();
         let mut merged = Merged { read: self.read, ..Merged::default() };
         for (folder, path) in &self.files {
             merged.files += usize::from(copy_missing(path, &into.join(folder))?);
         }
         let records = news(self.records, |record| store.record(&record.cell, record.repetition));
-        let there = Latest::of(read_rows(into)?);
+        let there = Latest::of(read_rows(&into)?);
         let replays = news(self.replays, |row| there.get(&row.cell, row.repetition));
         merged.changed = records.len() + replays.len();
         store.append_all(&records)?;
         if !replays.is_empty() {
-            append_rows(into, &replays)?;
+            append_rows(&into, &replays)?;
         }
         Ok(merged)
     }
 }
+
+/// In the temporary folder: the store that is being made.
+const FRESH: &str = "store";
 
 fn is_absent_or_empty(folder: &Path) -> bool {
     match std::fs::read_dir(folder) {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::journal::{self, Journal, Row};
 use crate::latest::Latest;
 use crate::record::Provenance;
-use crate::store::{Notice, torn};
+use crate::store::{Notice, refuse_foreign, torn};
 use crate::{StoreError, files};
 
 const FILE: &str = "replays.jsonl";
@@ -225,6 +225,7 @@ impl Row for ReplayRow {
 /// # Errors
 ///
 /// [`StoreError::Io`] where the folder cannot be written (the replays are then as before),
+/// [`StoreError::NotAStore`] where it holds something else,
 /// [`StoreError::Corrupt`] where a row before is damaged, [`StoreError::Schema`] where a newer program
 /// wrote it.
 pub fn append_rows(dir: impl AsRef<Path>, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
@@ -251,6 +252,7 @@ impl ReplayWriter {
     /// As [`append_rows`].
     pub fn open(dir: impl AsRef<Path>) -> Result<(Self, Vec<Notice>), StoreError> {
         let dir = dir.as_ref();
+        refuse_foreign(dir)?;
         files::create_folder(dir)?;
         let path = dir.join(FILE);
         let file = OpenOptions::new().append(true).create(true).open(&path);

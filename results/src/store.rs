@@ -14,10 +14,13 @@
 //! every reader: of the rows of one cell and repetition the latest counts, and the journal is later than
 //! the shards.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+
+use planlab_files::first_foreign;
 
 use crate::journal::{self, Journal};
 use crate::latest::Latest;
@@ -60,7 +63,7 @@ pub struct Store {
     journal: Journal<Record>,
     latest: Latest<Record>,
     /// Indices of rows that no shard has yet.
-    fresh: std::collections::BTreeSet<usize>,
+    fresh: BTreeSet<usize>,
     notices: Vec<Notice>,
     _lock: File,
 }
@@ -71,10 +74,11 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Locked`] while another process writes to it, [`StoreError::Io`] where the folder
-    /// cannot be written, [`StoreError::Corrupt`] and [`StoreError::BadFile`] where a file is damaged,
+    /// cannot be written, [`StoreError::NotAStore`] where it holds something else, [`StoreError::Corrupt`] and [`StoreError::BadFile`] where a file is damaged,
     /// [`StoreError::Schema`] where it was made by a newer program.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
+        refuse_foreign(dir)?;
         for folder in [dir, &dir.join(SHARDS), &dir.join("instances"), &dir.join("plans")] {
             files::create_folder(folder)?;
         }
@@ -208,6 +212,18 @@ pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     Ok(Latest::of(read_shards(dir)?.into_iter().chain(journal.rows)).into_rows())
 }
 
+/// Refuses a folder that holds something and no results: what is in it belongs to somebody else.
+pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
+    let there = [JOURNAL, SHARDS].map(|name| dir.join(name));
+    if there.iter().any(|path| path.exists()) || replay::is_there(dir) {
+        return Ok(());
+    }
+    match first_foreign(dir, &BTreeSet::new()).map_err(StoreError::io("read", dir))? {
+        Some(file) => Err(StoreError::NotAStore { path: dir.to_path_buf(), file }),
+        None => Ok(()),
+    }
+}
+
 /// The notice of a torn last line, where there was one.
 pub(crate) fn torn(path: &Path, torn: Option<(u64, u64)>) -> Vec<Notice> {
     torn.map(|(line, bytes)| Notice::TornLine { path: path.to_path_buf(), line, bytes }).into_iter().collect()
@@ -235,10 +251,18 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
+/// What a lock file says begins so; one that says something else is somebody's file.
+const HOLDER: &str = "process ";
+
 fn name_holder(file: &mut File) -> std::io::Result<()> {
+    let mut there = String::new();
+    (&*file).take(1 << 10).read_to_string(&mut there)?;
+    if !there.is_empty() && !there.starts_with(HOLDER) {
+        return Err(std::io::Error::other("it is no lock of planlab; name another folder"));
+    }
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "process {}", std::process::id())
+    writeln!(file, "{HOLDER}{}", std::process::id())
 }
 
 #[cfg(feature = "parquet")]

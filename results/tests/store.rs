@@ -291,3 +291,33 @@ mod parquet {
         assert_eq!(planlab_results::frame::from_frame(none).expect("reads"), []);
     }
 }
+
+#[test]
+fn a_folder_of_something_else_takes_no_results() {
+    let home = folder();
+    fs::write(home.path().join("lock"), "precious").expect("writes");
+    fs::write(home.path().join("notes.txt"), "precious").expect("writes");
+    let error = Store::open(home.path()).expect_err("refused");
+    assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+    let source = folder();
+    Store::open(source.path()).expect("opens").append(&row("a", 0)).expect("appends");
+    merge(&[source.path()], home.path()).expect_err("refused");
+    // A lock of somebody else is not written over, whatever is beside it.
+    fs::create_dir(home.path().join("shards")).expect("makes a folder");
+    Store::open(home.path()).expect_err("refused");
+    assert_eq!(fs::read_to_string(home.path().join("lock")).expect("there"), "precious");
+}
+
+#[test]
+fn a_merge_goes_nowhere_near_what_it_reads() {
+    let home = folder();
+    let path = |name: &str| home.path().join(name);
+    for name in ["one", "one/two"] {
+        Store::open(path(name)).expect("opens").append(&row("a", 0)).expect("appends");
+    }
+    for (from, into) in [("one", "one"), ("one", "one/new"), ("one/two", "one")] {
+        let error = merge(&[path(from)], path(into)).expect_err("refused");
+        assert!(matches!(error, StoreError::Folder(_)), "{from} {into}: {error}");
+    }
+    merge(&[path("one")], path("three")).expect("merges");
+}

@@ -105,7 +105,14 @@ impl Mark {
         }
         hasher.update(&repetitions.to_le_bytes());
         let mark = Self { file: out.join("turns"), turns: hasher.finalize().to_hex().to_string() };
-        let is_begun = std::fs::read_to_string(&mark.file).is_ok_and(|known| known.trim() == mark.turns);
+        let known = std::fs::read_to_string(&mark.file).ok();
+        let is_begun = known.as_ref().is_some_and(|known| known.trim() == mark.turns);
+        if mark.file.exists() && !known.is_some_and(|known| is_mark(&known)) {
+            let file = mark.file.display();
+            return Err(Failure::usage(format!(
+                "{file} is no file of planlab; name another folder by --out"
+            )));
+        }
         let has_rows = sides.iter().any(|side| side.results.exists());
         if has_rows && !is_begun {
             let reason =
@@ -127,6 +134,13 @@ impl Mark {
         }
         Ok(planlab_workloads::formats::save(&self.file, format!("{text}\n").as_bytes())?)
     }
+}
+
+/// Whether a text is a digest, as [`Mark::begin`] and [`Mark::end`] write it.
+fn is_mark(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    words.next().is_some_and(|digest| blake3::Hash::from_hex(digest).is_ok())
+        && matches!((words.next(), words.next()), (None | Some("whole"), None))
 }
 
 fn out(args: &TurnsArgs) -> PathBuf {

@@ -11,17 +11,18 @@ use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
 use crate::baselines::{Baselines, Tally as Played};
-use crate::bench::{Order, Tally, cancel_on_interrupt, left, open_store, run as run_bench};
+use crate::bench::{Order, Tally, left, open_store, run as run_bench};
 use crate::cell::Cell;
 use crate::cli::BenchArgs;
-use crate::exit::{Exit, Verdict};
+use crate::exit::{Exit, Failure, Verdict};
 use crate::output::{Output, note};
 use crate::runner::{Runner, Samples};
 use crate::selection::{baselines, suite, tasks};
+use crate::signals::cancel_token;
 use crate::{quantity, view};
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
-    let cancel = cancel_on_interrupt()?;
+    let cancel = cancel_token();
     let catalog = Catalog::new(args.corpus.corpus.clone());
     let suite = suite(args)?;
     let tasks = tasks(args, suite.as_ref(), &catalog)?;
@@ -55,17 +56,22 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
             let _ = output.value(&view::object(row));
         }
     };
-    let tally = run_bench(&order, &mut store, &runner, &print);
+    let mut tally = run_bench(&order, &mut store, &runner, &print);
+    if let Some(failure) = tally.failure.take() {
+        return ended_by(failure, &tally, output);
+    }
     #[cfg(feature = "reports")]
     store.compact()?;
-    let mut tally = tally?;
     let print = |row: &ReplayRow| {
         if output.json {
             let _ = output.value(&view::baseline(row));
         }
     };
     // Alone: no cell is timed meanwhile.
-    let played = pools.run(runner.cancel(), &print)?;
+    let played = match pools.run(runner.cancel(), &print) {
+        Ok(played) => played,
+        Err(failure) => return ended_by(failure, &tally, output),
+    };
     tally.interrupted |= runner.cancel().is_cancelled();
     let surprises = surprises(suite.as_ref(), &order, &tally);
     summarize(&tally, &surprises, &args.out);
@@ -74,7 +80,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     findings.extend(audit_replays(&played.rows));
     findings.iter().for_each(|finding| note(&finding.to_string()));
     if !output.json {
-        output.text(&summary_table(&tally))?;
+        output.text(&summary_table(&tally.rows))?;
     }
     let refuted = findings.iter().any(Finding::is_refutation);
     Ok(match exit_of(&tally, &surprises) {
@@ -218,9 +224,27 @@ fn exit_of_played(played: &Played) -> Exit {
     }
 }
 
-fn summary_table(tally: &Tally) -> String {
+/// Tells what was found before the bench could not go on.
+fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
+    if !output.json {
+        output.text(&(lost_table(&tally.lost) + &summary_table(&tally.rows)))?;
+    }
+    Err(failure)
+}
+
+/// What was found and cannot be kept.
+fn lost_table(rows: &[Record]) -> String {
+    let mut table = crate::table::Table::new(&["not kept", "planner", "status", "height"]);
+    for row in rows {
+        let height = row.height.map_or_else(String::new, |height| height.to_string());
+        table.row([row.workload.clone(), row.planner.clone(), row.status.name().to_owned(), height]);
+    }
+    if rows.is_empty() { String::new() } else { table.render() + "\n" }
+}
+
+fn summary_table(rows: &[Record]) -> String {
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
-    tally.rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
+    rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
     let mut table = crate::table::Table::new(&["status", "cells"]);
     for (status, count) in counts {
         table.row([status.name().to_owned(), count.to_string()]);

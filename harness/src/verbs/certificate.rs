@@ -8,10 +8,11 @@ use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutatio
 use planlab_workloads::formats::decode;
 use serde_json::{Value, json};
 
-use crate::bench::cancel_on_interrupt;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
+use crate::signals::cancel_token;
+use crate::target::Target;
 use crate::view::JSON_VERSION;
 
 use super::check::Prover;
@@ -29,7 +30,8 @@ pub(crate) fn write(
     wall: Duration,
     output: Output,
 ) -> Verdict {
-    let cancel = cancel_on_interrupt()?;
+    let cancel = cancel_token();
+    let target = Target::open(file)?;
     let trace = input::open(source)?;
     let instance = &trace.instance;
     let capacity = capacity.map_or(instance.load().bytes, Bytes::new);
@@ -42,7 +44,7 @@ pub(crate) fn write(
         "seconds": seconds,
     });
     if let Some(Refutation::Proved(certificate)) = found {
-        return keep(&certificate, instance, file, head, output);
+        return keep(&certificate, instance, (target, file), head, output);
     }
     let (status, text) = match (found, outcome.end) {
         (Some(Refutation::Feasible), _) => ("feasible", "there is a plan of at most"),
@@ -61,20 +63,30 @@ pub(crate) fn write(
     Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
 }
 
-/// Writes a certificate that the checker accepts.
-fn keep(certificate: &Certificate, instance: &Instance, file: &str, head: Value, output: Output) -> Verdict {
+/// Writes a certificate that the checker accepts; prints it where it cannot be written.
+fn keep(
+    certificate: &Certificate,
+    instance: &Instance,
+    (target, file): (Target, &str),
+    head: Value,
+    output: Output,
+) -> Verdict {
     let bound = certificate.check(instance).map_err(|error| Failure::new(Exit::Invalid, error))?;
     let mut text = serde_json::to_string(certificate)?;
     text.push('\n');
-    input::write(file, text.as_bytes())?;
+    let written = target.write(text.as_bytes());
     if file == "-" {
-        return Ok(Exit::Complete);
+        return written.map(|()| Exit::Complete);
     }
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());
-    let object = json!({ "status": "infeasible", "bound": bound, "steps": steps, "certificate": file });
-    let line = format!("no plan of at most {capacity} bytes: bound {bound}, {steps} steps in {file}\n");
-    output.put(&with(head, &object), &line)?;
-    Ok(Exit::Complete)
+    let object = json!({ "status": "infeasible", "bound": bound, "steps": steps });
+    let line = format!("no plan of at most {capacity} bytes: bound {bound}, {steps} steps");
+    let (place, line) = match &written {
+        Ok(()) => (json!({ "certificate": file }), format!("{line} in {file}\n")),
+        Err(_) => (json!({ "certificate": certificate }), format!("{line}\n\n{text}")),
+    };
+    let told = output.put(&with(with(head, &object), &place), &line);
+    written.and(told).map(|()| Exit::Complete)
 }
 
 fn with(mut head: Value, more: &Value) -> Value {

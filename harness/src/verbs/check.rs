@@ -12,12 +12,13 @@ use planlab_workloads::Trace;
 use planlab_workloads::formats::{read_plan, unmatched};
 use serde_json::{Value, json};
 
-use crate::bench::cancel_on_interrupt;
 use crate::cli::{BoundArgs, VerifyArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
+use crate::signals::cancel_token;
 use crate::table::Table;
+use crate::target::scratch;
 use crate::view::{JSON_VERSION, percent};
 
 use super::certificate;
@@ -27,7 +28,7 @@ pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
     if args.trace == "-" && given.into_iter().any(|file| file == "-") {
         return Err(Failure::usage("the trace and what is checked cannot both come from stdin"));
     }
-    let scratch = tempfile::tempdir()?;
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     match (&args.plan, &args.certificate) {
         (_, Some(certificate)) => certificate::verify(&source, certificate, output),
@@ -111,13 +112,13 @@ fn name(trace: &Trace, id: BufferId) -> &str {
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 
 pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
-    let scratch = tempfile::tempdir()?;
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let wall = args.time_limit.unwrap_or(DEFAULT_WALL);
     if let Some(file) = &args.certificate {
         return certificate::write(&source, args.capacity, file, wall, output);
     }
-    let cancel = cancel_on_interrupt()?;
+    let cancel = cancel_token();
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let mut rows = arguments(&trace.instance);

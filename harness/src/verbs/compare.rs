@@ -4,18 +4,19 @@ use planlab_results::{Record, Status};
 use serde_json::Value;
 
 use super::plan::{cell, context};
-use crate::bench::cancel_on_interrupt;
 use crate::cell::Cell;
 use crate::cli::CompareArgs;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
 use crate::runner::{Runner, Samples, Subject, now_ns, record};
+use crate::signals::cancel_token;
+use crate::target::scratch;
 use crate::{planners, view};
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
-    let cancel = cancel_on_interrupt()?;
-    let scratch = tempfile::tempdir()?;
+    let cancel = cancel_token();
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));

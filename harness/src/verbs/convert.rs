@@ -11,12 +11,14 @@ use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs,
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
+use crate::target::{Target, scratch, tell_written};
 use crate::view::JSON_VERSION;
 
 pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
     let parameters = args.parameters.iter().map(|text| parameter(text)).collect::<Result<Vec<_>, _>>()?;
+    let target = Target::open(&args.output)?;
     let trace = synthetic::generate(&args.family, &parameters)?;
-    written(&args.output, &write_trace(&trace), &trace, output)
+    written((target, &args.output), &write_trace(&trace), &trace, output)
 }
 
 fn parameter(text: &str) -> Result<(&str, &str), Failure> {
@@ -34,15 +36,17 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
             "--dialect is for idealloc; the other formats say what their columns mean",
         ));
     }
+    let target = Target::open(&args.output)?;
     let options = ReadOptions::default().with_dialect(dialect).with_pins(args.pins);
     let name = if args.file == "-" { "<stdin>" } else { &args.file };
     let trace = read_trace(name, &input::bytes(&args.file)?, &options)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    written(&args.output, &write_trace(&trace), &trace, output)
+    written((target, &args.output), &write_trace(&trace), &trace, output)
 }
 
 pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
-    let scratch = tempfile::tempdir()?;
+    let target = Target::open(&args.output)?;
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
@@ -61,7 +65,7 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         }
         (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
     };
-    written(&args.output, &bytes, &trace, output)
+    written((target, &args.output), &bytes, &trace, output)
 }
 
 /// The trace with every buffer pinned where the plan has it: what MiniMalloc's format calls a solution.
@@ -77,10 +81,10 @@ fn pinned(trace: &Trace, plan: &Plan) -> Result<Trace, Failure> {
     Ok(Trace::new(pinned, trace.labels.clone()))
 }
 
-fn written(path: &str, bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
-    input::write(path, bytes)?;
+fn written((target, path): (Target, &str), bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
+    let written = target.write(bytes);
     if path == "-" {
-        return Ok(Exit::Complete);
+        return written.map(|()| Exit::Complete);
     }
     let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
     let value = json!({
@@ -91,6 +95,5 @@ fn written(path: &str, bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
         "optimum": trace.optimum(),
         "digest": trace.instance.digest(),
     });
-    output.put(&value, &format!("{path}: {buffers} buffers, load {load}\n"))?;
-    Ok(Exit::Complete)
+    tell_written(written, path, value, &format!("{buffers} buffers, load {load}"), output)
 }

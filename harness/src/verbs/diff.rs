@@ -8,10 +8,10 @@ use planlab_results::read_records;
 use planlab_results::statistics::Interval;
 use serde_json::{Value, json};
 
-use crate::bench::cancel_on_interrupt;
 use crate::cli::DiffArgs;
 use crate::exit::{Exit, Failure, Verdict as Outcome};
 use crate::output::{Output, note};
+use crate::signals::cancel_token;
 use crate::table::Table;
 use crate::turns::{self, Measured, Named};
 use crate::view::JSON_VERSION;
@@ -59,7 +59,7 @@ fn measured(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, F
         ));
     }
     if args.turns.interleave {
-        return turns::measure(&args.turns, planners_file, &cancel_on_interrupt()?);
+        return turns::measure(&args.turns, planners_file, &cancel_token());
     }
     match (&args.before, &args.after) {
         (Some(a), Some(b)) => {

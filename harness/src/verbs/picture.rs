@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use planlab_dsa::VerifiedPlan;
+use planlab_files::NewFile;
 use planlab_reports::{
     Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
     show_page,
@@ -16,6 +17,7 @@ use crate::cli::{ReportArgs, ShowArgs};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note};
+use crate::target::{Target, scratch, tell_written};
 use crate::view::JSON_VERSION;
 
 /// What `show` draws into one picture; `.html` has all of it.
@@ -28,7 +30,9 @@ enum Picture {
 
 pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     let kind = kind(args)?;
-    let scratch = tempfile::tempdir()?;
+    let path = args.output.display().to_string();
+    let target = Target::File(NewFile::create(&args.output)?);
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
@@ -40,11 +44,9 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
         Picture::Png => drawing(&trace, plan.as_ref(), &source.name).to_png()?,
         Picture::Html => page(args, &trace, plan.as_ref(), &source.name)?.into_bytes(),
     };
-    let path = args.output.display().to_string();
-    input::write(&path, &bytes)?;
+    let written = target.write(&bytes);
     let value = json!({ "version": JSON_VERSION, "output": path, "bytes": bytes.len() });
-    output.put(&value, &format!("{path}: {} bytes\n", bytes.len()))?;
-    Ok(Exit::Complete)
+    tell_written(written, &path, value, &format!("{} bytes", bytes.len()), output)
 }
 
 fn kind(args: &ShowArgs) -> Result<Picture, Failure> {
@@ -78,12 +80,13 @@ fn page(
 }
 
 pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
+    let folder = Report::folder(&args.output, &args.results)?;
     let (results, pages) = (args.results.display().to_string(), args.output.display().to_string());
     let mut options = ReportOptions::default();
     options.command = format!("planlab report {results} -o {pages}");
     options.totals = totals(&read_rows(&args.results)?);
     let report = Report::from_store(&args.results, options)?;
-    let written = report.write(&args.output)?;
+    let written = report.write_into(folder)?;
     let value = json!({
         "version": JSON_VERSION,
         "output": pages,

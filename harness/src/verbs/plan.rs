@@ -9,7 +9,6 @@ use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
 use serde_json::Value;
 
-use crate::bench::cancel_on_interrupt;
 use crate::cache::Shelf;
 use crate::carried::{Carried, carried};
 use crate::cell::Cell;
@@ -21,13 +20,15 @@ use crate::isolation::{CellEnd, child, mailbox};
 use crate::judge::{Judgement, judge};
 use crate::output::{Output, note};
 use crate::runner::{RowContext, Runner, Samples, Subject, now_ns, record};
+use crate::signals::cancel_token;
+use crate::target::{Target, scratch};
 use crate::{planners, provenance, view};
 
 /// Wall limit of a cell that names none.
 const DEFAULT_WALL: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
-    let cancel = cancel_on_interrupt()?;
+    let cancel = cancel_token();
     planners::find(&args.planner)?;
     if output.json && args.output.as_deref() == Some("-") {
         return Err(Failure::usage("the plan and the JSON cannot both go to stdout: name a file by -o"));
@@ -35,7 +36,8 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     if args.trace == "-" && args.start.as_deref() == Some("-") {
         return Err(Failure::usage("the trace and the plan to start from cannot both come from stdin"));
     }
-    let scratch = tempfile::tempdir()?;
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
@@ -70,15 +72,37 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let counts = counts || view::left_a_plan(&row);
     let fits = |plan: &VerifiedPlan<'_>| args.capacity.is_none_or(|capacity| plan.height().get() <= capacity);
     let answer = judgement.plan.filter(|plan| counts && fits(plan));
-    if let (Some(path), Some(plan)) = (&args.output, &answer) {
-        write_answer(path, &trace, plan)?;
+    let lost = match (target, &answer) {
+        (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
+        _ => None,
+    };
+    let shown = show(args, output, &row, beside, lost.as_ref());
+    // Which of the two errors is told: a reader that has seen enough is none, a plan that is lost is one.
+    if lost.is_none() {
+        shown?;
     }
-    show(args, output, &row, beside)?;
     if let (Some(shelf), Some(plan)) = (&mut shelf, &new) {
         // The answer is out: a cache that cannot take it costs the next run only.
         shelf.keep(plan, stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
     }
-    Ok(exit_of(&row, answer.is_some()))
+    lost.map_or_else(|| Ok(exit_of(&row, answer.is_some())), |lost| Err(lost.failure))
+}
+
+/// A plan that could not be written where it was to go.
+struct Lost {
+    plan: String,
+    failure: Failure,
+}
+
+/// Writes the plan; gives it back where a file does not take it.
+fn write_answer(target: Target, plan: &[u8]) -> Result<Option<Lost>, Failure> {
+    let is_file = matches!(target, Target::File(_));
+    match target.write(plan) {
+        Err(failure) if is_file => {
+            Ok(Some(Lost { plan: String::from_utf8_lossy(plan).into_owned(), failure }))
+        }
+        written => written.map(|()| None),
+    }
 }
 
 /// What is told besides the row.
@@ -110,11 +134,27 @@ impl Beside {
     }
 }
 
-fn show(args: &PlanArgs, output: Output, row: &Record, beside: Beside) -> Result<(), Failure> {
+fn show(
+    args: &PlanArgs,
+    output: Output,
+    row: &Record,
+    beside: Beside,
+    lost: Option<&Lost>,
+) -> Result<(), Failure> {
+    let plan = lost.map(|lost| lost.plan.as_str());
     match (args.output.as_deref() == Some("-"), output.json) {
         (true, _) => note(&format!("{}\n{}", row.planner, beside.card(row))),
-        (false, true) => output.value(&beside.object(row))?,
-        (false, false) => output.text(&beside.card(row))?,
+        (false, true) => {
+            let mut object = beside.object(row);
+            if let Some(plan) = plan {
+                object["plan"] = plan.into();
+            }
+            output.value(&object)?;
+        }
+        (false, false) => {
+            let plan = plan.map(|plan| format!("\n{plan}")).unwrap_or_default();
+            output.text(&(beside.card(row) + &plan))?;
+        }
     }
     Ok(())
 }
@@ -157,10 +197,6 @@ fn given_hints(
 
 fn no_end() -> Failure {
     Failure::new(Exit::Incomplete, "the child was asked for one cell and has none")
-}
-
-fn write_answer(path: &str, trace: &Trace, plan: &VerifiedPlan<'_>) -> Result<(), Failure> {
-    input::write(path, &write_plan(trace, plan.as_plan()))
 }
 
 /// Every core where nobody says how many.

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use planlab_files::NewFolder;
 use planlab_results::{Record, read_records};
 use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
 use crate::cli::RatiosArgs;
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input;
+use crate::exit::{Failure, Verdict};
 use crate::output::{Output, note};
 use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
+use crate::target::write_tables;
 use crate::{external, planners};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
+    let folder = NewFolder::create(&args.output, "ratios", &[&args.results])?;
     let rows = read_records(&args.results)?;
     let wanted = |row: &&Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
     let rows: Vec<&Record> = rows.iter().filter(wanted).collect();
@@ -36,20 +38,14 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
         }
         note(nothing);
     }
-    std::fs::create_dir_all(&args.output)?;
     let page = page(&field, &pairs, (&args.of, &args.over), &command(args), &machine(&rows));
     let files = [
         ("ratios.md", page),
         ("capacity.csv", capacity_csv(&pairs)),
         ("minimised.csv", minimised_csv(&field)),
     ];
-    for (name, text) in &files {
-        input::write(&args.output.join(name).display().to_string(), text.as_bytes())?;
-    }
-    let path = args.output.join(files[0].0);
-    let value = json!({ "output": path, "rows": rows.len(), "pairs": pairs.len() });
-    output.put(&value, &format!("{}: {} rows\n", path.display(), rows.len()))?;
-    Ok(Exit::Complete)
+    let about = json!({ "rows": rows.len(), "pairs": pairs.len() });
+    write_tables(folder, &args.output, &files, (about, &format!("{} rows", rows.len())), output)
 }
 
 /// A name that neither the rows nor the registry have is misspelt. Which external planners there are is not

@@ -1,13 +1,13 @@
 //! `replay`: a plan beside pools and the allocators of processes, on real memory.
 
 use planlab_dsa::CancelToken;
-use planlab_results::replay::{ReplayRow, ReplayStatus, append_rows};
+use planlab_results::replay::{ReplayRow, ReplayStatus};
 use planlab_workloads::Trace;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
 use super::plan::cell;
-use crate::bench::{cancel_on_interrupt, progress};
+use crate::bench::progress;
 use crate::cli::{Device, LimitArgs, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
@@ -19,13 +19,15 @@ use crate::replaying::subject::Subject;
 use crate::replaying::supervisor::{self, ReplayEnd};
 use crate::replaying::{Contender, contender, device, table};
 use crate::runner::{self, Runner, Samples, now_ns};
+use crate::signals::cancel_token;
+use crate::target::{Keeper, scratch};
 use crate::{planners, provenance};
 
 /// Memory of a planner's process, in bytes.
 const PLANNER_MEMORY: u64 = 4 << 30;
 
 pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
-    let cancel = cancel_on_interrupt()?;
+    let cancel = cancel_token();
     args.planners.iter().try_for_each(|planner| planners::find(planner).map(drop))?;
     if args.trace == "-" && args.plans.iter().any(|plan| plan == "-") {
         return Err(Failure::usage("the trace and a plan cannot both come from stdin"));
@@ -37,10 +39,11 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     } else {
         device::check(args)?;
     }
-    let scratch = tempfile::tempdir()?;
+    let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
+    let keeper = Keeper::open(args.out.as_deref())?;
     let mut contenders = plans(args, &source, &trace, &cancel)?;
     contenders.extend(allocators);
     let (mut sources, mut traces) = (vec![source], vec![trace]);
@@ -50,9 +53,9 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
         sources.push(source);
     }
     match args.device {
-        Device::Host => on_host(args, &sources, &traces, &contenders, &cancel, output),
+        Device::Host => on_host(args, (&sources, &traces), &contenders, keeper, &cancel, output),
         Device::Cuda(_) | Device::Simulated(_) => {
-            device::run(args, &sources, &traces, &contenders, &cancel, output)
+            device::run(args, (&sources, &traces), &contenders, keeper, &cancel, output)
         }
     }
 }
@@ -119,9 +122,9 @@ fn planned(
 
 fn on_host(
     args: &ReplayArgs,
-    sources: &[Source],
-    traces: &[Trace],
+    (sources, traces): (&[Source], &[Trace]),
     contenders: &[Contender],
+    mut keeper: Keeper,
     cancel: &CancelToken,
     output: Output,
 ) -> Verdict {
@@ -143,21 +146,22 @@ fn on_host(
         bar.inc(1);
         let when = (turn.repetition, started_ns);
         let row = row(&subject, turn.contender, &turn.settings, when, &end, provenance);
-        if let Some(folder) = &args.out {
-            let notices = append_rows(folder, std::slice::from_ref(&row))?;
-            notices.iter().for_each(|notice| note(&notice.to_string()));
-        }
+        let is_kept = keeper.keep(std::slice::from_ref(&row));
         let told = told(&end, turn);
         if output.json {
             output.value(&table::object(&row, &told))?;
         }
         rows.push(row);
+        if !is_kept {
+            break;
+        }
     }
     bar.finish_and_clear();
     rows.sort_by_key(|row| order_of(row, contenders));
     if !output.json {
         output.text(&(head(&subject, args) + &table::table(&rows)))?;
     }
+    keeper.end()?;
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 

@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use planlab_files::NewFolder;
 use planlab_results::scale::{Curve, ScalePoint, curves};
 use planlab_results::statistics::PowerFit;
 use planlab_results::{Record, read_records};
 use serde_json::json;
 
 use crate::cli::ScaleArgs;
-use crate::exit::{Exit, Failure, Verdict};
+use crate::exit::{Failure, Verdict};
 use crate::markdown::{csv, table};
 use crate::output::Output;
+use crate::quantity;
+use crate::target::write_tables;
 use crate::view::JSON_VERSION;
-use crate::{input, quantity};
 
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
+    let folder = NewFolder::create(&args.output, "scale", &[&args.results])?;
     let wanted = |row: &Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
     let rows: Vec<Record> = read_records(&args.results)?.into_iter().filter(wanted).collect();
     let curves = curves(&rows);
@@ -25,24 +28,14 @@ pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
             "{results} has no planner on two sizes of one family (keys like synthetic/chain/n1000/s0)"
         )));
     }
-    std::fs::create_dir_all(&args.output)?;
     let files = [
         ("scale.md", page(&curves, &command(args))),
         ("scale.csv", points_csv(&curves)),
         ("scale-fits.csv", fits_csv(&curves)),
     ];
-    for (name, text) in &files {
-        input::write(&args.output.join(name).display().to_string(), text.as_bytes())?;
-    }
-    let path = args.output.join(files[0].0);
-    let value = json!({
-        "version": JSON_VERSION,
-        "output": path,
-        "rows": rows.len(),
-        "curves": curves.len(),
-    });
-    output.put(&value, &format!("{}: {} curves of {} rows\n", path.display(), curves.len(), rows.len()))?;
-    Ok(Exit::Complete)
+    let about = json!({ "version": JSON_VERSION, "rows": rows.len(), "curves": curves.len() });
+    let text = format!("{} curves of {} rows", curves.len(), rows.len());
+    write_tables(folder, &args.output, &files, (about, &text), output)
 }
 
 fn command(args: &ScaleArgs) -> String {

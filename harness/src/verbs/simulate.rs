@@ -1,9 +1,6 @@
 //! `simulate`: online allocators over a trace, or over several in turn.
 
-use std::path::Path;
-
-use planlab_results::Notice;
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus, ReplayWriter};
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 use planlab_solvers::online::{self, Entry};
 use planlab_workloads::{Trace, glob, nearest};
 use serde_json::{Value, json};
@@ -16,6 +13,7 @@ use crate::planners::suggestion;
 use crate::quantity::seconds;
 use crate::simulation::{Order, Played, Stream, play};
 use crate::table::Table;
+use crate::target::{Keeper, scratch};
 use crate::view::{JSON_VERSION, percent};
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
@@ -24,7 +22,7 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let stream = Stream::new(&traces, args.until);
     let order = Order { rounds: args.iterations, timed: 0, capacity: args.capacity };
     // Before anything is played: a folder that cannot be written costs no time.
-    let mut writer = args.out.as_deref().map(writer).transpose()?;
+    let mut keeper = Keeper::open(args.out.as_deref())?;
     let mut table = Table::new(&HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
@@ -37,26 +35,18 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
         }
         table.row(line(&played, &entry, &stream));
         let row = played.row(&entry, &stream, order, "");
-        if let Some(writer) = &mut writer {
-            tell(&writer.append(std::slice::from_ref(&row))?);
-        }
+        let is_kept = keeper.keep(std::slice::from_ref(&row));
         rows.push(row);
+        if !is_kept {
+            break;
+        }
     }
     if !output.json {
         let samples = if args.samples { propagations(&rows) } else { String::new() };
         output.text(&(head(&traces, &stream) + &table.render() + &samples))?;
     }
+    keeper.end()?;
     Ok(exit_of(&rows))
-}
-
-fn writer(folder: &Path) -> Result<ReplayWriter, Failure> {
-    let (writer, notices) = ReplayWriter::open(folder)?;
-    tell(&notices);
-    Ok(writer)
-}
-
-fn tell(notices: &[Notice]) {
-    notices.iter().for_each(|notice| note(&notice.to_string()));
 }
 
 /// Memory that was handed out twice is worse than memory that ended.
@@ -82,7 +72,7 @@ fn traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
 }
 
 fn open(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = scratch()?;
     let source = Source::resolve(argument, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));

@@ -30,7 +30,7 @@ use planlab_dsa::{Alignment, Instance, Labels};
 pub use error::{ExportError, FormatError};
 pub use lab::read_trace;
 pub use plan::{Unmatched, read_plan, unmatched};
-pub use save::{SaveError, compress, save};
+pub use save::{compress, save, write};
 pub use text::decode;
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 

@@ -14,7 +14,7 @@ mod table;
 
 use planlab_dsa::{Bytes, CancelToken};
 use planlab_replay::cuda::{self, DriverError, Protocol, Work};
-use planlab_results::replay::{ReplayRow, ReplayWork, append_rows};
+use planlab_results::replay::{ReplayRow, ReplayWork};
 use planlab_workloads::Trace;
 
 use self::round::Round;
@@ -29,6 +29,7 @@ use crate::output::{Output, note};
 use crate::provenance;
 use crate::quantity::nanoseconds;
 use crate::runner::now_ns;
+use crate::target::Keeper;
 use crate::verbs::replay::exit_of;
 
 /// Timed propagations of a process where it is not said how many.
@@ -65,9 +66,9 @@ pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
 /// Plays the traces, one propagation each, on all contenders.
 pub(crate) fn run(
     args: &ReplayArgs,
-    sources: &[Source],
-    traces: &[Trace],
+    (sources, traces): (&[Source], &[Trace]),
     plans: &[Contender],
+    mut keeper: Keeper,
     cancel: &CancelToken,
     output: Output,
 ) -> Verdict {
@@ -87,18 +88,20 @@ pub(crate) fn run(
             row(&subject, contender, &settings, when, &device, played, provenance.clone())
         });
         let made: Vec<ReplayRow> = made.collect();
-        if let Some(folder) = &args.out {
-            append_rows(folder, &made)?.iter().for_each(|notice| note(&notice.to_string()));
-        }
+        let is_kept = keeper.keep(&made);
         if output.json {
             made.iter().try_for_each(|row| output.value(&shared::object(row, "")))?;
         }
         rows.extend(made);
+        if !is_kept {
+            break;
+        }
     }
     bar.finish_and_clear();
     if !output.json {
         output.text(&(head(&subject, args, &rows) + &table::table(&rows)))?;
     }
+    keeper.end()?;
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 

@@ -1,0 +1,135 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file that could not be written; nothing of it is there. The system's reason is the error's source.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot be written{}", path.display(), without(missing.as_deref()))]
+pub struct SaveError {
+    path: PathBuf,
+    /// The outermost folder of the path that does not exist.
+    missing: Option<PathBuf>,
+    source: io::Error,
+}
+
+fn without(folder: Option<&Path>) -> String {
+    folder.map_or_else(String::new, |folder| format!(": there is no folder {}", folder.display()))
+}
+
+impl SaveError {
+    /// The error of a file that the file system refused to write.
+    #[must_use]
+    pub fn new(path: &Path, source: io::Error) -> Self {
+        let missing = if source.kind() == io::ErrorKind::NotFound { missing_folder(path) } else { None };
+        Self { path: path.to_owned(), missing, source }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file system said.
+    #[must_use]
+    pub fn into_source(self) -> io::Error {
+        self.source
+    }
+
+    /// Whether the disk is full (rather than the folder missing or read-only).
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        is_full(&self.source)
+    }
+}
+
+fn missing_folder(path: &Path) -> Option<PathBuf> {
+    let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    folders.take_while(|folder| !folder.exists()).last().map(Path::to_owned)
+}
+
+/// A folder that is not written to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `create`, `read`, ...
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// There is something of this name, and it is no folder.
+    #[error("{} is not a folder", path.display())]
+    NotAFolder {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The folder holds a file that its manifest does not list.
+    #[error(
+        "{} holds {}, which is no file of `planlab {kind}`: move it elsewhere, or name another folder",
+        path.display(), file.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// The first such file, from the folder.
+        file: PathBuf,
+        /// The writer.
+        kind: &'static str,
+    },
+    /// The folder's manifest lists no files: an older version wrote it, or something else.
+    #[error(
+        "{} does not list the files of `planlab {kind}` (an earlier version wrote no list): move what you want to \
+         keep elsewhere and remove {}, or name another folder",
+        manifest.display(), path.display()
+    )]
+    NoList {
+        /// The folder.
+        path: PathBuf,
+        /// Its manifest.
+        manifest: PathBuf,
+        /// The writer.
+        kind: &'static str,
+    },
+    /// What is read lies in the folder that is written, or the other way round.
+    #[error(
+        "{} and the results that are read ({}) lie in one another: name a folder outside", path.display(),
+        read.display()
+    )]
+    Nested {
+        /// The folder that is written.
+        path: PathBuf,
+        /// What is read.
+        read: PathBuf,
+    },
+    /// The folder cannot be replaced as a whole, for what it is used for.
+    #[error("{} cannot be replaced: {reason}; name another folder", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// What it is used for.
+        reason: &'static str,
+    },
+}
+
+impl FolderError {
+    /// Whether the disk (or the quota) is full.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_full(source))
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

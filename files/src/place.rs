@@ -1,0 +1,150 @@
+//! Where a path leads to.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::FolderError;
+
+/// As many links are followed one after the other.
+const LINKS: usize = 40;
+
+/// Where a folder is, or will be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// As it was named.
+    named: PathBuf,
+    /// Without links; what is not there yet comes last.
+    target: PathBuf,
+}
+
+impl Place {
+    /// Where `named` leads to: a link to its target, whether that is there or not. `reads` is what is read to
+    /// fill the folder, of which nothing may lie inside it, nor the folder inside that.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::NotAFolder`], [`FolderError::Nested`], [`FolderError::Io`] where the path cannot be looked
+    /// at.
+    pub fn find<P: AsRef<Path>>(named: &Path, reads: &[P]) -> Result<Self, FolderError> {
+        let target = resolve(named).map_err(FolderError::io("find", named))?;
+        if target.exists() && !target.is_dir() {
+            return Err(FolderError::NotAFolder { path: named.to_owned() });
+        }
+        for read in reads.iter().map(AsRef::as_ref) {
+            let resolved = resolve(read).map_err(FolderError::io("find", read))?;
+            if resolved.starts_with(&target) || target.starts_with(&resolved) {
+                return Err(FolderError::Nested { path: named.to_owned(), read: read.to_owned() });
+            }
+        }
+        Ok(Self { named: named.to_owned(), target })
+    }
+
+    /// The path as it was named.
+    #[must_use]
+    pub fn named(&self) -> &Path {
+        &self.named
+    }
+
+    /// The folder itself: absolute, without links.
+    #[must_use]
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The folder that the folder lies in, made where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::InUse`] for the root, which lies in none; [`FolderError::Io`].
+    pub fn parent(&self) -> Result<&Path, FolderError> {
+        let parent = self.target.parent().ok_or_else(|| self.in_use("it is the root"))?;
+        fs::create_dir_all(parent).map_err(FolderError::io("create", parent))?;
+        Ok(parent)
+    }
+
+    /// Refuses a folder that cannot be renamed: one that the process runs in, or a mount point.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::InUse`], [`FolderError::Io`].
+    pub fn check_replaceable(&self) -> Result<(), FolderError> {
+        if !self.target.exists() {
+            return Ok(());
+        }
+        let here = std::env::current_dir().and_then(|here| here.canonicalize());
+        if here.is_ok_and(|here| here.starts_with(&self.target)) {
+            return Err(self.in_use("the command runs in it"));
+        }
+        let parent = self.parent()?;
+        if device(&self.target)? != device(parent)? {
+            return Err(self.in_use("it is a mount point"));
+        }
+        Ok(())
+    }
+
+    fn in_use(&self, reason: &'static str) -> FolderError {
+        FolderError::InUse { path: self.named.clone(), reason }
+    }
+}
+
+#[cfg(unix)]
+fn device(path: &Path) -> Result<u64, FolderError> {
+    use std::os::unix::fs::MetadataExt as _;
+    Ok(fs::metadata(path).map_err(FolderError::io("read", path))?.dev())
+}
+
+#[cfg(not(unix))]
+fn device(_path: &Path) -> Result<u64, FolderError> {
+    Ok(0)
+}
+
+/// The absolute path without links; names that are not there stay as they are.
+pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..LINKS {
+        match path.canonicalize() {
+            Ok(whole) => return Ok(whole),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
+        let parent = resolve(parent)?;
+        match fs::read_link(parent.join(name)) {
+            // A link that leads to what is not there.
+            Ok(link) => path = parent.join(link),
+            Err(_) => return Ok(parent.join(name)),
+        }
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_followed_to_what_is_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        std::os::unix::fs::symlink("not/yet", root.join("link")).expect("writable");
+        assert_eq!(resolve(&root.join("link/deep")).expect("found"), root.join("not/yet/deep"));
+        assert_eq!(resolve(&root.join("a/b")).expect("found"), root.join("a/b"));
+        std::os::unix::fs::symlink("b", root.join("a")).expect("writable");
+        std::os::unix::fs::symlink("a", root.join("b")).expect("writable");
+        assert!(resolve(&root.join("a")).is_err(), "links that lead in a circle");
+    }
+
+    #[test]
+    fn what_is_read_and_what_is_written_lie_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("out/store")).expect("writable");
+        std::os::unix::fs::symlink(path("out/store"), path("link")).expect("writable");
+        for (out, read) in [("out", "out/store"), ("out", "out"), ("out/store/new", "out"), ("out", "link")] {
+            let error = Place::find(&path(out), &[path(read)]).expect_err("nested");
+            assert!(matches!(error, FolderError::Nested { .. }), "{out} {read}: {error}");
+        }
+        Place::find(&path("output"), &[path("out")]).expect("a name that begins alike is no folder inside");
+    }
+}

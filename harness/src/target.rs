@@ -1,0 +1,118 @@
+//! Where answers go. A place is tried before the work, and what was found is told even where the writing
+//! fails in the end.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use planlab_files::{NewFile, NewFolder, TemporaryFolder};
+use planlab_results::Notice;
+use planlab_results::replay::{ReplayRow, ReplayWriter};
+use planlab_workloads::formats::write;
+use serde_json::{Map, Value, json};
+
+use crate::exit::{Exit, Failure, Verdict};
+use crate::output::{Output, note};
+
+/// A file that is going to be written, or standard output.
+pub(crate) enum Target {
+    Stdout,
+    File(NewFile),
+}
+
+impl Target {
+    /// What a `-o` argument means.
+    pub(crate) fn open(argument: &str) -> Result<Self, Failure> {
+        if argument == "-" {
+            return Ok(Self::Stdout);
+        }
+        Ok(Self::File(NewFile::create(Path::new(argument))?))
+    }
+
+    /// Writes the file as a whole.
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => Ok(io::stdout().lock().write_all(bytes)?),
+            Self::File(file) => Ok(write(file, bytes)?),
+        }
+    }
+}
+
+/// A folder for what nobody keeps.
+pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
+    Ok(TemporaryFolder::create_in(&std::env::temp_dir())?)
+}
+
+/// Tells what was made, then says why it could not be written where it could not. `made` has the path as its
+/// `output`, and `text` says what is in it.
+pub(crate) fn tell_written(
+    written: Result<(), Failure>,
+    path: &str,
+    mut made: Value,
+    text: &str,
+    output: Output,
+) -> Verdict {
+    let path = if written.is_ok() { path } else { "not written" };
+    made["output"] = if written.is_ok() { path.into() } else { Value::Null };
+    let told = output.put(&made, &format!("{path}: {text}\n"));
+    written.and(told).map(|()| Exit::Complete)
+}
+
+/// Writes tables into a folder of their own, the page first, and tells `about` them. A page that cannot be
+/// written is printed.
+pub(crate) fn write_tables(
+    mut folder: NewFolder,
+    out: &Path,
+    files: &[(&str, String)],
+    (mut about, text): (Value, &str),
+    output: Output,
+) -> Verdict {
+    let put = |(name, text): &(&str, String)| folder.put(name, text.as_bytes());
+    let put = files.iter().try_for_each(put);
+    let written = put.and_then(|()| folder.commit(Map::new()));
+    let Some((name, page)) = files.first() else { return Ok(Exit::Complete) };
+    let path = out.join(name);
+    about["output"] = json!(path);
+    let line = format!("{}: {text}\n", path.display());
+    let told = if written.is_ok() { &line } else { page };
+    if written.is_err() {
+        about["output"] = Value::Null;
+        about["page"] = json!(page);
+    }
+    let told = output.put(&about, told);
+    written.map_err(Failure::from).and(told).map(|()| Exit::Complete)
+}
+
+/// Where rows of replays are kept, if anywhere.
+pub(crate) struct Keeper {
+    writer: Option<ReplayWriter>,
+    /// Why no more is kept.
+    failure: Option<Failure>,
+}
+
+impl Keeper {
+    pub(crate) fn open(folder: Option<&Path>) -> Result<Self, Failure> {
+        let Some(folder) = folder else { return Ok(Self { writer: None, failure: None }) };
+        let (writer, notices) = ReplayWriter::open(folder)?;
+        tell(&notices);
+        Ok(Self { writer: Some(writer), failure: None })
+    }
+
+    /// Keeps rows; `false` where they cannot be kept, and nothing more should be played.
+    pub(crate) fn keep(&mut self, rows: &[ReplayRow]) -> bool {
+        match self.writer.as_mut().map(|writer| writer.append(rows)) {
+            Some(Ok(notices)) => tell(&notices),
+            Some(Err(error)) => self.failure = Some(error.into()),
+            None => {}
+        }
+        self.failure.is_none()
+    }
+
+    /// Whether all was kept; to be asked when all that was found is told.
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+fn tell(notices: &[Notice]) {
+    notices.iter().for_each(|notice| note(&notice.to_string()));
+}
