@@ -77,7 +77,12 @@ pub fn compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
 
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A link keeps pointing to the file that is replaced.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let target = match path.canonicalize() {
+        Ok(target) => target,
+        // Links that lead to each other lead to no file that could be replaced.
+        Err(error) if path.is_symlink() && error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) => path.to_owned(),
+    };
     let there = fs::metadata(path).ok();
     let is_stream = there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir());
     if is_stream || is_descriptor(path) {
@@ -176,6 +181,17 @@ mod tests {
                 std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
             assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::StorageFull));
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_a_circle_are_left_alone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let link = folder.path().join("link.csv");
+        std::os::unix::fs::symlink("link.csv", &link).expect("writable");
+        save(&link, b"x").expect_err("leads nowhere");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1);
     }
 
     #[cfg(unix)]
