@@ -34,20 +34,52 @@ use clap::Parser;
 
 use cli::{Cli, Verb};
 use exit::{Exit, Failure, Verdict};
-use output::{Output, note};
+use output::{Output, note, printable};
 
 fn main() -> ExitCode {
-    // clap ends the process itself: 2 for wrong usage, 0 for help.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    let json = cli.json;
     let exit = match run(cli) {
         Ok(exit) => exit,
         Err(failure) if is_closed_pipe(&failure) => Exit::Complete,
         Err(failure) => {
             note(&failure.message());
+            tell(&failure, json);
             failure.exit
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// Help and the version that were asked for, or what is wrong with the arguments.
+fn misused(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if printable(&text) == text {
+        // In colours. Nobody can be told that stdout or stderr is closed.
+        let _ = error.print();
+    } else {
+        note(&text);
+    }
+    if !error.use_stderr() {
+        return ExitCode::from(Exit::Complete.code());
+    }
+    let asked = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
+    // The usage is for people.
+    let reason = text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: ");
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    tell(&Failure::usage(reason), asked);
+    ExitCode::from(Exit::Usage.code())
+}
+
+/// Prints an error where programs look for it.
+fn tell(failure: &Failure, json: bool) {
+    if json {
+        // The exit code tells it as well.
+        let _ = Output { json }.value(&failure.object());
+    }
 }
 
 /// A reader that has seen enough (`planlab list | head`) is no error.
@@ -58,6 +90,7 @@ fn is_closed_pipe(failure: &Failure) -> bool {
 
 fn run(cli: Cli) -> Verdict {
     let output = Output { json: cli.json };
+    input::set_limit(cli.input_limit);
     if cli.verb.needs_planners() {
         external::load(cli.planners_file.as_deref())?;
     }

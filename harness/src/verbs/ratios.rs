@@ -2,23 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use planlab_results::{Record, read_records};
+use planlab_results::Record;
 use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
+use super::rows;
 use crate::cli::RatiosArgs;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
 use crate::output::{Output, note};
 use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
+use crate::view::JSON_VERSION;
 use crate::{external, planners};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
-    let rows = read_records(&args.results)?;
-    let wanted = |row: &&Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
-    let rows: Vec<&Record> = rows.iter().filter(wanted).collect();
+    let rows = rows::read(&args.results, args.suite.as_deref())?;
+    let rows: Vec<&Record> = rows.iter().collect();
     if rows.is_empty() {
-        return Err(Failure::usage(format!("{} has no such rows", args.results.display())));
+        return Err(Failure::usage(format!("{} has no rows", args.results.display())));
     }
     let field = Field::new(rows.iter().copied());
     for name in args.of.iter().chain(&args.over).filter(|name| !field.has(name)) {
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
         input::write(&args.output.join(name).display().to_string(), text.as_bytes())?;
     }
     let path = args.output.join(files[0].0);
-    let value = json!({ "output": path, "rows": rows.len(), "pairs": pairs.len() });
+    let value = json!({ "version": JSON_VERSION, "output": path, "rows": rows.len(), "pairs": pairs.len() });
     output.put(&value, &format!("{}: {} rows\n", path.display(), rows.len()))?;
     Ok(Exit::Complete)
 }
