@@ -71,6 +71,11 @@ report RESULTS=store OUT=pages:
 test *ARGS:
     cargo test --workspace --features planlab/debug-checks {{ARGS}}
 
+# more than a thousand hostile cases against the command line: damaged files, senseless parameters, full disks, signals;
+# ARGS go to the script (--seed N, --only GROUP)
+hostile *ARGS: build
+    scripts/hostile {{ARGS}} "${CARGO_TARGET_DIR:-target}/release/planlab"
+
 # formatting, lints, the lean build, and licences where cargo-deny is installed
 check:
     cargo fmt --all --check

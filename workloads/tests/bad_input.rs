@@ -286,6 +286,27 @@ fn what_has_no_end_is_refused_by_its_limit() {
 }
 
 #[test]
+fn what_says_the_same_without_end_is_refused_before_it_fills_the_memory() {
+    let cases = [
+        ("id,lower,upper,size\n", "a,0,2,4\n", "this row is there already, in line 1048577"),
+        ("step,event,id,size\n", "0,alloc,a,4\n1,free,a,4\n", "this row is there already, in line 1048577"),
+        ("", "# note: x\n", "more than 1048576 comments"),
+        ("", "# prose\n", "more than 1048576 comments"),
+    ];
+    for (header, row, reason) in cases {
+        let rows = row.repeat(4 << 20 >> (row.matches('\n').count() - 1));
+        let endless = io::Cursor::new(header).chain(io::Cursor::new(rows)).chain(io::repeat(b'x'));
+        let error = read_trace_from("t.csv", endless, &ReadOptions::default()).expect_err("the same again");
+        assert_eq!(error.reason(), reason);
+        assert!(error.line() < 1_100_000, "{error}");
+    }
+    let plan = format!("id,offset\n{}", "a,0\n".repeat(2 << 20));
+    let error =
+        PlanFile::read("p.csv", plan.as_bytes(), InputLimits::default()).map(|_| ()).expect_err("again");
+    assert_eq!(error.reason(), "this row is there already, in line 1048577");
+}
+
+#[test]
 fn the_unpacked_size_is_limited_and_the_limit_can_be_raised() {
     let text = rows(&(0..1000).map(|id| format!("{id},0,2,4\n\n")).collect::<String>());
     let packed = compress(text.as_bytes(), 3).expect("compressed");

@@ -16,6 +16,9 @@ use super::{FormatError, ReadOptions, Trace, text};
 /// Metadata of a plan, in its first line.
 pub(super) const PLAN_MARK: (&str, &str) = ("planlab", "plan");
 
+/// More comments than any file has: they are kept in memory.
+const MOST_COMMENTS: usize = 1 << 20;
+
 /// A pause as the file has it, half-open.
 #[derive(Clone)]
 pub(super) struct RawPause {
@@ -42,6 +45,8 @@ pub(super) struct Draft<'f> {
     options: &'f ReadOptions,
     metadata: Vec<(String, String)>,
     default_align: Option<Alignment>,
+    /// Lines with `#` so far.
+    comments: usize,
     /// Directives that count once, and their lines.
     said: Vec<(&'static str, u64)>,
     header_line: u64,
@@ -67,6 +72,7 @@ impl<'f> Draft<'f> {
             options,
             metadata: Vec::new(),
             default_align: None,
+            comments: 0,
             said: Vec::new(),
             header_line: 1,
             buffers: Vec::new(),
@@ -97,6 +103,10 @@ impl<'f> Draft<'f> {
 
     /// Takes the comment of a line in: `key: value` is metadata or a directive, all else is prose.
     pub(super) fn comment(&mut self, line: u64, comment: &str) -> Result<(), String> {
+        self.comments += 1;
+        if self.comments > MOST_COMMENTS {
+            return Err(format!("more than {MOST_COMMENTS} comments"));
+        }
         let Some((key, value)) = comment.split_once(':') else {
             self.notices.extend(directive::misspelt(line, comment));
             return Ok(());

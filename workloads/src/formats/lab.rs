@@ -77,14 +77,48 @@ pub(super) fn each_row(
     lines: &mut Lines<'_>,
     mut take: impl FnMut(&mut Draft<'_>, u64, &[Cow<'_, str>]) -> Result<(), String>,
 ) -> Result<(), FormatError> {
+    let mut repeats = Repeats::default();
     while let Some((number, line)) = lines.next_line()? {
         let read = match text::comment(line) {
             Some(comment) => metadata(header, line, comment).and_then(|()| draft.comment(number, comment)),
-            None => header.row(line).and_then(|fields| take(draft, number, &fields)),
+            None => repeats
+                .look(number, line)
+                .and_then(|()| header.row(line))
+                .and_then(|fields| take(draft, number, &fields)),
         };
         read.map_err(|reason| draft.error(number, reason))?;
     }
     Ok(())
+}
+
+/// Finds a long file that says the same again and again before it fills the memory, as a few bytes unpack to billions
+/// of rows. No two rows of a file are equal: each has an id, or a step and an id, of its own.
+///
+/// It is Brent's search for a cycle: each row is compared with one before it, which is replaced after 2, 4, 8, ... times
+/// as many rows, so that a cycle is found when it has come a few times.
+#[derive(Default)]
+struct Repeats {
+    rows: u64,
+    kept: Option<(u64, String)>,
+}
+
+impl Repeats {
+    /// Shorter files cost little memory, and errors in them are told better once all is read.
+    const FIRST: u64 = 1 << 20;
+
+    fn look(&mut self, number: u64, line: &str) -> Result<(), String> {
+        self.rows += 1;
+        match &self.kept {
+            Some((first, kept)) if kept == line => {
+                return Err(format!("this row is there already, in line {first}"));
+            }
+            _ => {}
+        }
+        if self.rows >= Self::FIRST && self.rows.is_power_of_two() {
+            self.kept = Some((number, line.to_owned()));
+        }
+        Ok(())
+    }
 }
 
 /// Refuses a line below the header that begins with `#` unless it is `# key: value` and cannot be meant as a row: a
