@@ -27,10 +27,13 @@ mod turns;
 mod verbs;
 mod view;
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use cli::{Cli, Verb};
 use exit::{Exit, Failure, Verdict};
@@ -57,7 +60,8 @@ fn main() -> ExitCode {
 /// Help and the version that were asked for, or what is wrong with the arguments.
 fn misused(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
-    if printable(&text) == text {
+    let is_plain = |word: OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
+    if std::env::args_os().all(is_plain) {
         // In colours. Nobody can be told that stdout or stderr is closed.
         let _ = error.print();
     } else {
@@ -68,7 +72,12 @@ fn misused(error: &clap::Error) -> ExitCode {
     }
     let asked = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
     // The usage is for people.
-    let reason = text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: ");
+    let reason = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "no verb is named; `planlab --help` lists them"
+        }
+        _ => text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: "),
+    };
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     tell(&Failure::usage(reason), asked);
     ExitCode::from(Exit::Usage.code())

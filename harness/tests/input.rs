@@ -142,6 +142,7 @@ fn a_terminal_is_told_nothing_that_it_obeys() {
         (&["plan", name, "--planner", "no\x1b[31m"], 2),
         (&["plan", "gone\x1b[2J.csv"], 2),
         (&["plan", name, "--no\x1b[31m"], 2),
+        (&["plan", name, "--no\x1b[31m", "--json"], 2),
         (&["generate", "uniform", "n=10", "-o", "out\x1b[2J.csv"], 0),
     ] {
         let (stdout, stderr) = run(folder.path(), arguments, code);

@@ -40,6 +40,7 @@ fn an_error_is_one_object_with_its_file_and_line() {
         (&["verify", "t.csv"], None, None),
         // clap's own.
         (&["frobnicate"], None, None),
+        (&[], None, None),
         (&["plan"], None, None),
         (&["plan", "t.csv", "--time-limit", "soon"], None, None),
         (&["plan", "t.csv", "--no-such-option"], None, None),

@@ -17,7 +17,7 @@ use super::{FormatError, ReadOptions, Trace, text};
 pub(super) const PLAN_MARK: (&str, &str) = ("planlab", "plan");
 
 /// More comments than any file has: they are kept in memory.
-const MOST_COMMENTS: usize = 1 << 20;
+const MOST_COMMENTS: usize = 1 << 16;
 
 /// A pause as the file has it, half-open.
 #[derive(Clone)]

@@ -104,7 +104,7 @@ struct Repeats {
 
 impl Repeats {
     /// Shorter files cost little memory, and errors in them are told better once all is read.
-    const FIRST: u64 = 1 << 20;
+    const FIRST: u64 = 1 << 16;
 
     fn look(&mut self, number: u64, line: &str) -> Result<(), String> {
         self.rows += 1;
