@@ -76,6 +76,11 @@ test-deep RUNS="20":
     for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; just test --quiet; done
     scripts/hostile
 
+# more than a thousand hostile cases against the command line: damaged files, senseless parameters, full disks, signals;
+# ARGS go to the script (--seed N, --only GROUP)
+hostile *ARGS: build
+    scripts/hostile {{ARGS}} "${CARGO_TARGET_DIR:-target}/release/planlab"
+
 # formatting, lints, the lean build, and licences where cargo-deny is installed
 check:
     cargo fmt --all --check

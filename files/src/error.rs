@@ -118,6 +118,19 @@ pub enum FolderError {
 }
 
 impl FolderError {
+    /// The folder, or what the file system refused.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. }
+            | Self::NotAFolder { path }
+            | Self::Foreign { path, .. }
+            | Self::NoList { path, .. }
+            | Self::Nested { path, .. }
+            | Self::InUse { path, .. } => path,
+        }
+    }
+
     /// Whether the disk (or the quota) is full.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {

@@ -18,7 +18,7 @@ use crate::bench::{in_shard, progress};
 use crate::cli::Retry;
 use crate::exit::Failure;
 use crate::input::{self, Source};
-use crate::output::note;
+use crate::output::{note, printable};
 use crate::provenance;
 use crate::simulation::{Order, Stream, cell, play};
 
@@ -62,7 +62,7 @@ impl Baselines<'_> {
             if cancel.is_cancelled() {
                 break;
             }
-            bar.set_message(source.name.clone());
+            bar.set_message(printable(&source.name).into_owned());
             match stream(source) {
                 Ok((stream, order)) => {
                     for entry in entries.iter().take_while(|_| !cancel.is_cancelled()) {

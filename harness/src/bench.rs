@@ -17,7 +17,7 @@ use crate::cli::Retry;
 use crate::exit::Failure;
 use crate::input::{self, Source};
 use crate::judge::Judgement;
-use crate::output::note;
+use crate::output::{note, printable};
 use crate::provenance;
 use crate::runner::{RowContext, Runner, Subject, now_ns, record};
 
@@ -135,7 +135,7 @@ fn work(shared: &Shared<'_>, worker: u32) {
 }
 
 fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure> {
-    shared.bar.set_message(task.source.name.clone());
+    shared.bar.set_message(printable(&task.source.name).into_owned());
     let trace = match input::open(&task.source) {
         Ok(trace) => trace,
         Err(failure) => {

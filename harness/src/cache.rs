@@ -10,12 +10,13 @@ use std::time::Instant;
 use anyhow::Context;
 use planlab_dsa::{Digest, Instance, Offset, Scope, Stop, VerifiedPlan};
 use planlab_solvers::placement::{CachedPlan, Canonical, Effort, PlanCache};
-use planlab_workloads::formats::save;
+use planlab_workloads::formats::{read_document, save};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
-use crate::exit::Failure;
+use crate::exit::{Failure, InFile};
 use crate::hints::Hints;
+use crate::input;
 use crate::judge::{Judgement, judge_found};
 use crate::output::note;
 use crate::planners;
@@ -126,8 +127,16 @@ fn read(path: &Path) -> Result<Option<CachedPlan>, Failure> {
     if !path.exists() {
         return Ok(None);
     }
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    match serde_json::from_slice::<Entry>(&bytes) {
+    let name = path.display().to_string();
+    let file = fs::File::open(path).with_context(|| InFile(name.clone()))?;
+    let text = match read_document(&name, file, input::limits()) {
+        Ok(text) => text,
+        Err(error) => {
+            note(&format!("{error}; it is made anew"));
+            return Ok(None);
+        }
+    };
+    match serde_json::from_str::<Entry>(&text) {
         Ok(entry) if entry.version == VERSION => Ok(Some(entry.cached)),
         Ok(entry) => {
             note(&format!("{}: version {} is not known; it is made anew", path.display(), entry.version));

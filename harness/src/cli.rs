@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{external, quantity};
 
+/// Tells children how much they may read of an input.
+pub(crate) const INPUT_LIMIT: &str = "PLANLAB_INPUT_LIMIT";
+
 /// Plans the memory of deep nets, and says what each plan is worth.
 #[derive(Debug, Parser)]
 #[command(name = "planlab", version, propagate_version = true, max_term_width = 100)]
@@ -23,6 +26,10 @@ pub(crate) struct Cli {
     /// External planners [default: planners.toml in this folder, where there is one]
     #[arg(long = "planners", global = true, env = external::VARIABLE, value_name = "FILE")]
     pub(crate) planners_file: Option<PathBuf>,
+
+    /// Read no more than this of an input, unpacked; a line may have 1/256 of it, but always 16 MiB [default: 4GiB]
+    #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) input_limit: Option<u64>,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,

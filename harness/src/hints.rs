@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use planlab_dsa::{Digest, Offset, Violation};
 use planlab_workloads::Trace;
-use planlab_workloads::formats::{read_plan, unmatched};
 
 use crate::exit::Failure;
 use crate::input;
@@ -29,15 +28,15 @@ pub(crate) fn of_trace(trace: &Trace) -> Option<Hints> {
 ///
 /// Where the file is no plan of just the trace's buffers.
 pub(crate) fn of_plan(argument: &str, trace: &Trace) -> Result<Hints, Failure> {
-    let name = if argument == "-" { "<stdin>" } else { argument };
-    let bytes = input::bytes(argument)?;
-    let plan = read_plan(name, &bytes, trace)?;
+    let name = input::name(argument);
+    let file = input::plan_file(argument)?;
+    let plan = file.plan(trace)?;
     let hints = plan.offsets.iter().copied().map(Some).collect();
     match trace.instance.verify(plan) {
         Ok(_) => Ok(hints),
         Err(Violation::WrongCount { .. }) => {
-            let unmatched = unmatched(name, &bytes, trace)?;
-            Err(Failure::usage(format!("{name}: not a plan of this trace: {unmatched}")))
+            let unmatched = file.unmatched(trace);
+            Err(Failure::usage(format!("{name}: not a plan of this trace: {unmatched}")).in_file(name, None))
         }
         Err(violation) => {
             note(&format!("{name} is not a valid plan ({violation}); it is used as far as it goes"));

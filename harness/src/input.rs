@@ -1,16 +1,34 @@
 //! Where traces and plans come from: workload keys, files, standard input.
 
-use std::fs;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use planlab_dsa::{Alignment, Plan};
-use planlab_workloads::formats::{read_plan, read_trace, write_trace};
+use planlab_workloads::formats::{
+    InputLimits, PlanFile, check_lines, read_document, read_trace, read_trace_from, write_trace,
+};
 use planlab_workloads::{Catalog, ReadOptions, Trace};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, InFile};
+
+static LIMITS: OnceLock<InputLimits> = OnceLock::new();
+
+/// Sets how much of an input is read; nothing leaves it at its default.
+pub(crate) fn set_limit(bytes: Option<u64>) {
+    if let Some(bytes) = bytes {
+        // Set once for each process, by its command line.
+        let _ = LIMITS.set(InputLimits::new(bytes));
+    }
+}
+
+/// How much of an input is read.
+pub(crate) fn limits() -> InputLimits {
+    LIMITS.get().copied().unwrap_or_default()
+}
 
 /// A trace that a child can open again by itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,14 +65,14 @@ impl Source {
         };
         if argument == "-" {
             let copy = scratch.join("stdin.csv");
-            fs::write(&copy, stdin()?)?;
-            return Ok(source(Origin::File(copy), "<stdin>"));
+            keep(STDIN, io::stdin(), &copy)?;
+            return Ok(source(Origin::File(copy), STDIN));
         }
         let path = Path::new(argument);
         if path.exists() && !path.is_file() && !path.is_dir() {
             // A pipe can be read once, and the child opens its trace again.
             let copy = scratch.join("piped.csv");
-            fs::write(&copy, fs::read(path).with_context(|| argument.to_owned())?)?;
+            keep(argument, open_file(path, argument)?, &copy)?;
             return Ok(source(Origin::File(copy), argument));
         }
         if path.is_file() || is_file_name(argument) {
@@ -77,7 +95,7 @@ impl Source {
             Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
             None => None,
         };
-        Ok(ReadOptions::default().with_pins(self.pins).with_alignment(align))
+        Ok(ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits()))
     }
 }
 
@@ -85,18 +103,58 @@ fn is_file_name(argument: &str) -> bool {
     [".csv", ".csv.zst", ".zst"].iter().any(|ending| argument.ends_with(ending))
 }
 
-fn stdin() -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// What errors call standard input.
+const STDIN: &str = "<stdin>";
+
+/// What errors call an input.
+pub(crate) fn name(argument: &str) -> &str {
+    if argument == "-" { STDIN } else { argument }
 }
 
-/// The bytes of a file, or of standard input for `-`.
-pub(crate) fn bytes(argument: &str) -> Result<Vec<u8>, Failure> {
-    if argument == "-" {
-        return Ok(stdin()?);
+/// Opens a file, or standard input for `-`.
+pub(crate) fn reader(argument: &str) -> Result<Box<dyn Read>, Failure> {
+    Ok(match argument {
+        "-" => Box::new(io::stdin()),
+        path => Box::new(open_file(Path::new(path), argument)?),
+    })
+}
+
+fn open_file(path: &Path, name: &str) -> Result<File, Failure> {
+    Ok(File::open(path).with_context(|| InFile(name.to_owned()))?)
+}
+
+/// The text of a document (JSON, TOML).
+pub(crate) fn document(argument: &str) -> Result<String, Failure> {
+    Ok(read_document(name(argument), reader(argument)?, limits())?)
+}
+
+/// Copies what can be read once to a file, which takes no more than may be read of it.
+fn keep(name: &str, input: impl Read, copy: &Path) -> Result<(), Failure> {
+    let mut tee = Tee { input, copy: File::create(copy)?, failed: None };
+    let checked = check_lines(name, &mut tee, limits());
+    match tee.failed {
+        Some(error) => Err(error.into()),
+        None => Ok(checked?),
     }
-    Ok(fs::read(argument).with_context(|| argument.to_owned())?)
+}
+
+/// Copies what is read of an input to a file.
+struct Tee<R> {
+    input: R,
+    copy: File,
+    /// Why the copy could not be written.
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        if let Err(error) = self.copy.write_all(&buffer[..count]) {
+            self.failed = Some(error);
+            return Err(io::Error::other("the copy cannot be written"));
+        }
+        Ok(count)
+    }
 }
 
 /// Opens a trace.
@@ -104,7 +162,7 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
     let options = source.options()?;
     match &source.origin {
         Origin::Workload => {
-            let trace = Catalog::new(source.corpus.clone()).load(&source.name)?;
+            let trace = Catalog::new(source.corpus.clone()).with_limits(limits()).load(&source.name)?;
             match source.align {
                 // The catalog reads its own files: go through the text to round sizes as a file would.
                 Some(_) => Ok(read_trace(&source.name, &write_trace(&trace), &options)?),
@@ -112,14 +170,23 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
             }
         }
         Origin::File(path) => {
-            let bytes = fs::read(path).with_context(|| source.name.clone())?;
-            Ok(read_trace(&source.name, &bytes, &options)?)
+            let file = open_file(path, &source.name)?;
+            Ok(read_trace_from(&source.name, file, &options)?)
         }
     }
 }
 
+/// Reads a trace that is asked for by itself, with options of its own.
+pub(crate) fn trace(argument: &str, options: ReadOptions) -> Result<Trace, Failure> {
+    Ok(read_trace_from(name(argument), reader(argument)?, &options.with_limits(limits()))?)
+}
+
+/// Reads the rows of a plan.
+pub(crate) fn plan_file(argument: &str) -> Result<PlanFile, Failure> {
+    Ok(PlanFile::read(name(argument), reader(argument)?, limits())?)
+}
+
 /// Reads a plan of a trace.
 pub(crate) fn plan(argument: &str, trace: &Trace) -> Result<Plan, Failure> {
-    let name = if argument == "-" { "<stdin>" } else { argument };
-    Ok(read_plan(name, &bytes(argument)?, trace)?)
+    Ok(plan_file(argument)?.plan(trace)?)
 }

@@ -214,6 +214,7 @@ const fn status_of(kind: ComplaintKind) -> Status {
     match kind {
         ComplaintKind::Unsupported => Status::Unsupported,
         ComplaintKind::Overlap => Status::InvalidOverlap,
+        ComplaintKind::Broken => Status::InvalidPlan,
         ComplaintKind::Misaligned => Status::Misaligned,
         ComplaintKind::OverCapacity => Status::OverCapacity,
         ComplaintKind::Refuted => Status::BoundRefuted,

@@ -29,18 +29,24 @@ mod turns;
 mod verbs;
 mod view;
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use cli::{Cli, Verb};
 use exit::{Exit, Failure, Verdict};
-use output::{Output, note};
+use output::{Output, note, printable};
 
 fn main() -> ExitCode {
-    // clap ends the process itself: 2 for wrong usage, 0 for help.
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    let json = cli.json;
     let verdict = run(cli);
     // What goes wrong while an interrupted process is being ended is no error to tell.
     planlab_files::settle();
@@ -49,10 +55,45 @@ fn main() -> ExitCode {
         Err(failure) if is_closed_pipe(&failure) => Exit::Complete,
         Err(failure) => {
             note(&failure.message());
+            tell(&failure, json);
             failure.exit
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// Help and the version that were asked for, or what is wrong with the arguments.
+fn misused(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let is_plain = |word: OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
+    if std::env::args_os().all(is_plain) {
+        // In colours. Nobody can be told that stdout or stderr is closed.
+        let _ = error.print();
+    } else {
+        note(&text);
+    }
+    if !error.use_stderr() {
+        return ExitCode::from(Exit::Complete.code());
+    }
+    let asked = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
+    // The usage is for people.
+    let reason = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "no verb is named; `planlab --help` lists them"
+        }
+        _ => text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: "),
+    };
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    tell(&Failure::usage(reason), asked);
+    ExitCode::from(Exit::Usage.code())
+}
+
+/// Prints an error where programs look for it.
+fn tell(failure: &Failure, json: bool) {
+    if json {
+        // The exit code tells it as well.
+        let _ = Output { json }.value(&failure.object());
+    }
 }
 
 /// A reader that has seen enough (`planlab list | head`) is no error.
@@ -66,6 +107,7 @@ fn run(cli: Cli) -> Verdict {
     if !cli.verb.serves() {
         signals::listen(cli.verb.ends_by_itself())?;
     }
+    input::set_limit(cli.input_limit);
     if cli.verb.needs_planners() {
         external::load(cli.planners_file.as_deref())?;
     }

@@ -1,7 +1,6 @@
 //! Where answers go. A place is tried before the work, and what was found is told even where the writing
 //! fails in the end.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use planlab_files::{NewFile, NewFolder, TemporaryFolder};
@@ -11,7 +10,7 @@ use planlab_workloads::formats::write;
 use serde_json::{Map, Value, json};
 
 use crate::exit::{Exit, Failure, Verdict};
-use crate::output::{Output, note};
+use crate::output::{self, Output, note};
 
 /// A file that is going to be written, or standard output.
 pub(crate) enum Target {
@@ -31,7 +30,7 @@ impl Target {
     /// Writes the file as a whole.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
-            Self::Stdout => Ok(io::stdout().lock().write_all(bytes)?),
+            Self::Stdout => Ok(output::bytes(bytes)?),
             Self::File(file) => Ok(write(file, bytes)?),
         }
     }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::quantity;
 use crate::table::Table;
 
-/// The version of what `--json` prints.
-pub(crate) const JSON_VERSION: u32 = 1;
+pub(crate) use crate::output::JSON_VERSION;
 
 /// One cell as `plan --json` and `bench --json` print it.
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]

@@ -142,7 +142,7 @@ impl fmt::Display for Finding {
                 write!(f, "{subject}: rows disagree on {field}: {}", values.join(", "))
             }
             Self::MissingRepetitions { workload, planner, cell, missing } => {
-                write!(f, "{workload}: {planner} (cell {cell}): no rows for repetitions {missing:?}")
+                write!(f, "{workload}: {planner} (cell {cell}): no rows for repetitions {}", list(missing))
             }
             Self::FalsePlan { workload, planner, plan, reason } => {
                 write!(f, "{workload}: {planner}: plan {plan}: {reason}")
@@ -153,6 +153,14 @@ impl fmt::Display for Finding {
             }
         }
     }
+}
+
+fn or_none(value: Option<u64>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+fn list(numbers: &[u32]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Everything wrong with a set of rows, refutations first.
@@ -196,8 +204,9 @@ fn false_replay(row: &ReplayRow) -> Option<Finding> {
             let (served, reserved) = (row.requested_peak, row.reserved_peak);
             format!("it served {served} bytes at once, but reserved {reserved} at most")
         }
-        ReplayStatus::Complete if row.capacity.is_some_and(|capacity| capacity < row.reserved_peak) => {
-            format!("it reserved {} bytes of {:?}", row.reserved_peak, row.capacity)
+        ReplayStatus::Complete => {
+            let capacity = row.capacity.filter(|&capacity| capacity < row.reserved_peak)?;
+            format!("it reserved {} bytes of a capacity of {capacity}", row.reserved_peak)
         }
         _ => return None,
     };
@@ -247,7 +256,7 @@ fn plans_of(
             let reason = match &verified {
                 Err(violation) => violation.to_string(),
                 Ok(height) if Some(height.get()) == row.height => continue,
-                Ok(height) => format!("its height is {height}, the row says {:?}", row.height),
+                Ok(height) => format!("its height is {height}, the row says {}", or_none(row.height)),
             };
             let (workload, planner) = (row.workload.clone(), row.planner.clone());
             findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
@@ -349,7 +358,8 @@ fn contradiction(row: &Record) -> Option<String> {
         }
         (Status::Infeasible, _) if target_bytes.is_none_or(|target| bound <= target) && !is_by_arena(row) => {
             Some(format!(
-                "it is infeasible, but its bound {bound} is not above a capacity ({target_bytes:?})"
+                "it is infeasible, but its bound {bound} is not above a capacity (the row's: {})",
+                or_none(target_bytes)
             ))
         }
         (_, Some(height)) if height < load && row.hand_overs == 0 => {

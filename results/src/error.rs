@@ -112,6 +112,33 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The file or folder that it is about.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(error) => Some(error.path()),
+            Self::Io { path, .. }
+            | Self::NotAStore { path, .. }
+            | Self::Locked { path, .. }
+            | Self::Corrupt { path, .. }
+            | Self::BadFile { path, .. }
+            | Self::Schema { path, .. }
+            | Self::Content { path, .. }
+            | Self::NoResults { path }
+            | Self::NoParquet { path } => Some(path),
+            Self::Labels { .. } | Self::Row { .. } => None,
+        }
+    }
+
+    /// The line of the file, from 1, where it is about one.
+    #[must_use]
+    pub const fn line(&self) -> Option<u64> {
+        match self {
+            Self::Corrupt { line, .. } => Some(*line),
+            _ => None,
+        }
+    }
+
     /// Whether the disk (or the quota) is full: the same command may succeed once there is room.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {

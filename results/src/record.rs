@@ -30,8 +30,10 @@ pub enum Status {
     Crashed,
     /// The child was killed from outside.
     Killed,
-    /// The plan overlaps (or breaks another rule of placement).
+    /// The plan overlaps. Rows of before `invalid-plan` have it for plans that break another rule, too.
     InvalidOverlap,
+    /// The plan breaks another rule of placement: buffers have no row, a pin is not kept, a buffer ends past 2^64 - 1.
+    InvalidPlan,
     /// The plan is not aligned.
     Misaligned,
     /// The plan needs more than an arena's capacity.
@@ -46,7 +48,7 @@ pub enum Status {
 
 impl Status {
     /// All of them, in the order in which reports show them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Optimal,
         Self::Feasible,
         Self::Infeasible,
@@ -57,6 +59,7 @@ impl Status {
         Self::Crashed,
         Self::Killed,
         Self::InvalidOverlap,
+        Self::InvalidPlan,
         Self::Misaligned,
         Self::OverCapacity,
         Self::BoundRefuted,
@@ -78,6 +81,7 @@ impl Status {
             Self::Crashed => "crashed",
             Self::Killed => "killed",
             Self::InvalidOverlap => "invalid-overlap",
+            Self::InvalidPlan => "invalid-plan",
             Self::Misaligned => "misaligned",
             Self::OverCapacity => "over-capacity",
             Self::BoundRefuted => "bound-refuted",
@@ -108,7 +112,14 @@ impl Status {
     /// Whether a plan or a bound was refuted.
     #[must_use]
     pub const fn is_lie(self) -> bool {
-        matches!(self, Self::InvalidOverlap | Self::Misaligned | Self::OverCapacity | Self::BoundRefuted)
+        matches!(
+            self,
+            Self::InvalidOverlap
+                | Self::InvalidPlan
+                | Self::Misaligned
+                | Self::OverCapacity
+                | Self::BoundRefuted
+        )
     }
 }
 

@@ -55,8 +55,8 @@ fn statuses_that_contradict_their_row_are_found() {
         (with(Status::Feasible, None, 100, None), "no height"),
         (with(Status::Optimal, Some(120), 100, None), "is not its bound 100"),
         (with(Status::Feasible, Some(100), 100, None), "not above its bound"),
-        (with(Status::Infeasible, None, 100, None), "not above a capacity"),
-        (with(Status::Infeasible, None, 100, Some(100)), "not above a capacity"),
+        (with(Status::Infeasible, None, 100, None), "not above a capacity (the row's: none)"),
+        (with(Status::Infeasible, None, 100, Some(100)), "not above a capacity (the row's: 100)"),
         (with(Status::Feasible, Some(95), 90, None), "below the load 100"),
     ];
     for (row, reason) in cases {

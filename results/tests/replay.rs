@@ -203,7 +203,7 @@ fn an_audit_finds_corruption_and_contradictions() {
     assert!(findings[1].to_string().contains("served 100 bytes at once, but reserved 99"), "{findings:?}");
     assert_eq!(audit_replays(&[ReplayRow { device: "host".to_owned(), ..little }]), []);
     let over = ReplayRow { capacity: Some(511), ..row("a", 0) };
-    assert!(audit_replays(&[over])[0].to_string().contains("reserved 512 bytes of"));
+    assert!(audit_replays(&[over])[0].to_string().contains("reserved 512 bytes of a capacity of 511"));
     let other = ReplayRow { requests: 47, ..row("a", 1) };
     let findings = audit_replays(&[row("a", 0), other]);
     assert!(matches!(&findings[..], [Finding::InstanceMismatch { .. }]), "{findings:?}");

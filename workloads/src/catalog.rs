@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::external::{self, External, ExternalError};
-use crate::formats::{FormatError, Trace};
+use crate::formats::{FormatError, InputLimits, Trace};
 use crate::models;
 use crate::nearest::{did_you_mean, nearest};
 use crate::process::{self, Process, ProcessError};
@@ -27,6 +27,7 @@ pub struct Catalog {
     corpus: Option<PathBuf>,
     external: Vec<External>,
     notices: Vec<String>,
+    limits: InputLimits,
 }
 
 /// Why a workload cannot be had.
@@ -73,7 +74,14 @@ impl Catalog {
     #[must_use]
     pub fn new(corpus: Option<PathBuf>) -> Self {
         let (external, notices) = external::scan(corpus.as_deref());
-        Self { corpus, external, notices }
+        Self { corpus, external, notices, limits: InputLimits::default() }
+    }
+
+    /// The same, public instances read within other limits. Default: what any trace needs.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: InputLimits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// The corpus folder that was given.
@@ -145,7 +153,7 @@ impl Catalog {
             return process_trace(key, &window.trace()?);
         }
         if let Some(entry) = self.external(key) {
-            return Ok(entry.trace()?);
+            return Ok(entry.trace(self.limits)?);
         }
         if is_synthetic(key) {
             return Ok(synthetic::load(key)?);

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::formats::{FormatError, ReadOptions, Trace, read_trace};
+use crate::formats::{FormatError, InputLimits, ReadOptions, Trace, read_trace_from};
 
 /// A source of public instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,11 +96,11 @@ impl External {
     /// # Errors
     ///
     /// Why the file cannot be read, or what is wrong in it.
-    pub fn trace(&self) -> Result<Trace, ExternalError> {
+    pub fn trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
         let file = self.path.display().to_string();
-        let bytes =
-            fs::read(&self.path).map_err(|source| ExternalError::Io { file: file.clone(), source })?;
-        let mut trace = read_trace(&file, &bytes, &ReadOptions::default())?;
+        let input =
+            fs::File::open(&self.path).map_err(|source| ExternalError::Io { file: file.clone(), source })?;
+        let mut trace = read_trace_from(&file, input, &ReadOptions::default().with_limits(limits))?;
         trace.name_workload(&self.key);
         if let Some(capacity) = self.capacity {
             trace.labels.metadata.push(("capacity".to_owned(), capacity.to_string()));
@@ -144,7 +144,7 @@ mod tests {
         let keys: Vec<&str> = found.iter().map(|external| external.key.as_str()).collect();
         assert_eq!(keys, ["idealloc/g-1", "idealloc/pangu-2.6b", "minimalloc/a"]);
         assert!(notices.is_empty());
-        let trace = found[2].trace().expect("valid");
+        let trace = found[2].trace(InputLimits::default()).expect("valid");
         assert_eq!(trace.labels.meta("capacity"), Some("1048576"));
         assert_eq!(trace.labels.meta("workload"), Some("minimalloc/a"));
     }

@@ -47,6 +47,7 @@ use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
 use crate::catalog::{Catalog, WorkloadError};
+use crate::formats::{InputLimits, read_document};
 use crate::glob::{glob, is_glob};
 use crate::nearest::{did_you_mean, nearest};
 use crate::process::selects;
@@ -313,10 +314,13 @@ impl Suite {
     /// [`SuiteError`]: why the file cannot be read, or what is wrong in which line.
     pub fn read(path: &Path) -> Result<Self, SuiteError> {
         let file = path.display().to_string();
-        match fs::read_to_string(path) {
-            Ok(text) => parse(&file, &text, builtin()),
-            Err(source) => Err(SuiteError::Io { file, source }),
-        }
+        let input = fs::File::open(path).map_err(|source| SuiteError::Io { file: file.clone(), source })?;
+        let text = read_document(&file, input, InputLimits::default()).map_err(|error| SuiteError::Bad {
+            file: file.clone(),
+            line: usize::try_from(error.line()).unwrap_or(usize::MAX),
+            reason: error.reason().to_owned(),
+        })?;
+        parse(&file, &text, builtin())
     }
 
     /// The cells over the workloads of a catalog and the planners of these keys. `is_quick` knows which planner

@@ -1,10 +1,12 @@
 //! What is wrong with a file is named with its line; what is merely odd is read.
 
+use std::io::{self, Read};
 use std::time::Instant;
 
 use planlab_dsa::{Alignment, Offset, Step};
 use planlab_workloads::formats::{
-    compress, read_plan, read_trace, unmatched, write_minimalloc, write_plan, write_trace,
+    InputLimits, PlanFile, check_lines, compress, read_document, read_plan, read_trace, read_trace_from,
+    unmatched, write_minimalloc, write_plan, write_trace,
 };
 use planlab_workloads::{Dialect, FormatError, ReadOptions, Trace};
 
@@ -125,6 +127,207 @@ fn events_that_are_wrong() {
 }
 
 #[test]
+fn events_say_of_a_buffer_what_rows_do() {
+    let events = "# arena fast: 1000\n\
+        step,event,id,size,alignment,offset,hint,gaps,may_overwrite,apart,arena,category,op\n\
+        0,alloc,a,64,64,0,,1-2@0:8,,,fast,param,conv\n\
+        2,alloc,b,32,,-1,128,,a,,fast,act,relu\n\
+        2,alloc,c,8,8,,,3-4,,b,fast,,\n\
+        3,free,a,64,,-1,,,,,,param,\n\
+        5,free,c,,,,,,,,,,\n";
+    let rows = "# arena fast: 1000\n\
+        id,lower,upper,size,alignment,offset,hint,gaps,may_overwrite,apart,arena,category,op\n\
+        a,0,3,64,64,0,,1-2@0:8,,,fast,param,conv\n\
+        b,2,6,32,,-1,128,,a,,fast,act,relu\n\
+        c,2,5,8,8,,,3-4,,b,fast,,\n";
+    let (events, rows) = (read(events).expect("valid"), read(rows).expect("valid"));
+    assert_eq!(events.instance, rows.instance);
+    assert_eq!(write_trace(&events), write_trace(&rows));
+}
+
+#[test]
+fn an_alignment_of_events_reaches_the_plan() {
+    let trace = read("step,event,id,size,alignment\n0,alloc,a,4,64\n0,alloc,b,4,64\n").expect("valid");
+    assert!(trace.instance.buffers().iter().all(|buffer| buffer.align.get() == 64));
+}
+
+#[test]
+fn events_name_the_buffer_that_has_the_id() {
+    let of = |rows: &str| read(format!("step,event,id,size,may_overwrite,apart\n{rows}"));
+    let trace =
+        of("0,alloc,x,8,,\n1,free,x,,,\n1,alloc,x,8,,\n3,alloc,y,8,x,\n4,free,x,,,\n5,alloc,x,8,,x#2\n");
+    let trace = trace.expect("valid");
+    let names = |id: planlab_dsa::BufferId| trace.labels.buffers[id.index()].name.as_str();
+    let [pair] = trace.instance.in_place() else { panic!("{:?}", trace.instance.in_place()) };
+    assert_eq!((names(pair.input), names(pair.output)), ("x#2", "y"));
+    let [pair] = trace.instance.apart() else { panic!("{:?}", trace.instance.apart()) };
+    assert_eq!((names(pair.first), names(pair.second)), ("x#3", "x#2"));
+    let error =
+        of("0,alloc,x,8,,\n1,free,x,,,\n1,alloc,x,8,,\n2,free,x,,,\n3,alloc,y,8,,x\n").expect_err("which?");
+    assert_eq!(error.to_string(), "t.csv:6: `x` is not live at step 3, and several buffers have the id");
+}
+
+#[test]
+fn columns_of_events_that_are_wrong() {
+    let free = |column: &str, cell: &str| {
+        let text = format!("step,event,id,size,{column}\n0,alloc,a,8,\n2,free,a,8,{cell}\n");
+        let message = format!(
+            "t.csv:3: a free has `{cell}` in the column `{column}`, which belongs to the row of the alloc"
+        );
+        refused(text, &message);
+    };
+    for (column, cell) in [
+        ("alignment", "64"),
+        ("offset", "0"),
+        ("hint", "0"),
+        ("gaps", "0-1"),
+        ("may_overwrite", "b"),
+        ("apart", "b"),
+        ("arena", "fast"),
+    ] {
+        free(column, cell);
+    }
+    let head =
+        |columns: &str, row: &str| format!("step,event,id,size,{columns}\n0,alloc,{row}\n3,free,a,8,\n");
+    refused(head("alignment", "a,8,0"), "t.csv:2: alignment is 0");
+    refused(head("offset", "a,8,-2"), "t.csv:2: offset -2 is negative");
+    refused(head("gaps", "a,8,1-9"), "t.csv:2: the gap [1, 9) leaves the life [0, 3)");
+    refused(head("may_overwrite", "a,8,z"), "t.csv:2: may_overwrite names `z`, which is no id of this file");
+    refused(
+        head("upper", "a,8,3"),
+        "t.csv:1: the column `upper` has no meaning beside `event`: rows are events",
+    );
+    let notices = read("step,event,id,size,aligment\n0,alloc,a,4,8\n").expect("left out").notices;
+    assert_eq!(notices, ["column `aligment` is not known and was left out"]);
+}
+
+#[test]
+fn directives_that_are_there_twice() {
+    for (first, second) in [("alignment: 64", "Alignment: 64"), ("step-unit: ns", "step-unit: us")] {
+        let key = first.split(':').next().unwrap_or_default();
+        let message =
+            |lines: &str| format!("t.csv:{}: `# {key}` is there twice, in lines {lines}", &lines[6..]);
+        refused(format!("# {first}\n# note: x\n# {second}\n{}", rows("")), &message("1 and 3"));
+        refused(format!("# {first}\n{}# {second}\n", rows("a,0,2,4\n")), &message("1 and 4"));
+    }
+}
+
+#[test]
+fn a_row_is_never_taken_for_a_comment() {
+    let lost = |line: &str, quoted: &str| {
+        refused(
+            rows(&format!("a,0,3,4096\n{line}\n")),
+            &format!(
+                "t.csv:3: `{line}` is not `# key: value`: an id that begins with `#` stands in quotes \
+                 (`{quoted}`), other comments above the header"
+            ),
+        );
+    };
+    lost("#1,0,3,4096", "\"#1\",0,3,4096");
+    lost("# 1,0,3,4096", "\"# 1\",0,3,4096");
+    lost("#1,0,3,4096,aten::conv", "\"#1\",0,3,4096,aten::conv");
+    lost("# and one in between", "\"# and one in between\",...");
+    lost("#", "\"#\",...");
+    refused(
+        rows("#1: x,0,3,4\n"),
+        "t.csv:2: `#1: x,0,3,4` may be a row or metadata: an id that begins with `#` stands in quotes \
+         (`\"#1: x\",0,3,4`), metadata with so many commas above the header",
+    );
+    let error = read("step,event,id,size\n0,alloc,a,4\n#1,free,a,4\n").expect_err("a step");
+    assert_eq!(error.line(), 3);
+    let trace = read(rows("\"#1\",0,3,4096\n \"# 2: x\" ,0,3,4\n# note: a, b\n")).expect("quoted");
+    let names: Vec<&str> = trace.labels.buffers.iter().map(|label| label.name.as_str()).collect();
+    assert_eq!(names, ["#1", "# 2: x"]);
+    assert_eq!(trace.labels.meta("note"), Some("a, b"));
+    let written = write_trace(&trace);
+    assert_eq!(read(&written).expect("what is written can be read").instance, trace.instance);
+    let plan = planlab_dsa::Plan::from_offsets([Offset::new(0), Offset::new(4096)]);
+    assert_eq!(read_plan("p.csv", &write_plan(&trace, &plan), &trace), Ok(plan));
+    let error = read_plan("p.csv", b"id,offset\n#1,0\n\"# 2: x\",4096\n", &trace).expect_err("no quotes");
+    assert!(error.to_string().starts_with("p.csv:2: `#1,0` is not `# key: value`"), "{error}");
+}
+
+/// The compressed form of so many copies of a byte.
+fn bomb(byte: u8, count: u64) -> Vec<u8> {
+    let mut packed = Vec::new();
+    zstd::stream::copy_encode(io::repeat(byte).take(count), &mut packed, 1).expect("compressed");
+    packed
+}
+
+#[test]
+fn what_has_no_end_is_refused_by_its_limit() {
+    let of_line = "the line has more than 16777216 bytes, the limit of a line (--input-limit raises it)";
+    let zeros = || io::repeat(0);
+    let read =
+        |input: Box<dyn Read>| read_trace_from("t.csv", input, &ReadOptions::default()).expect_err("a limit");
+    assert_eq!(read(Box::new(zeros())).to_string(), format!("t.csv:1: {of_line}"));
+    let row = rows("a,0,2,4\nb").into_bytes();
+    assert_eq!(
+        read(Box::new(io::Cursor::new(row).chain(io::repeat(b'x')))).to_string(),
+        format!("t.csv:3: {of_line}")
+    );
+    let packed = bomb(0, 64 << 20);
+    assert!(packed.len() < 100_000);
+    assert_eq!(read(Box::new(io::Cursor::new(packed.clone()))).reason(), of_line);
+    for blank in ["\n", "\r\n", " \t \n"] {
+        let lines = blank.repeat((17 << 20) / blank.len());
+        let reason = of_line.replace("the line has", "the blank lines here have");
+        assert_eq!(read(Box::new(io::Cursor::new(lines))).reason(), reason);
+    }
+    let plan = PlanFile::read("p.csv", zeros(), InputLimits::default()).map(|_| ()).expect_err("a limit");
+    assert_eq!(plan.reason(), of_line);
+    assert_eq!(
+        check_lines("<stdin>", &packed[..], InputLimits::default()).expect_err("a limit").reason(),
+        of_line
+    );
+    let document = read_document("c.json", zeros(), InputLimits::default()).expect_err("a limit");
+    let of_input = "bytes, the limit of an input (--input-limit raises it)";
+    assert_eq!(document.to_string(), format!("c.json:1: the file has more than 67108864 {of_input}"));
+}
+
+#[test]
+fn what_says_the_same_without_end_is_refused_before_it_fills_the_memory() {
+    let cases = [
+        ("id,lower,upper,size\n", "a,0,2,4\n", "this row is there already, in line 65537"),
+        ("step,event,id,size\n", "0,alloc,a,4\n1,free,a,4\n", "this row is there already, in line 65537"),
+        ("", "# note: x\n", "more than 65536 comments"),
+        ("", "# prose\n", "more than 65536 comments"),
+    ];
+    for (header, row, reason) in cases {
+        let rows = row.repeat(1 << 18 >> (row.matches('\n').count() - 1));
+        let endless = io::Cursor::new(header).chain(io::Cursor::new(rows)).chain(io::repeat(b'x'));
+        let error = read_trace_from("t.csv", endless, &ReadOptions::default()).expect_err("the same again");
+        assert_eq!(error.reason(), reason);
+        assert!(error.line() < 70_000, "{error}");
+    }
+    let plan = format!("id,offset\n{}", "a,0\n".repeat(1 << 17));
+    let error =
+        PlanFile::read("p.csv", plan.as_bytes(), InputLimits::default()).map(|_| ()).expect_err("again");
+    assert_eq!(error.reason(), "this row is there already, in line 65537");
+}
+
+#[test]
+fn the_unpacked_size_is_limited_and_the_limit_can_be_raised() {
+    let text = rows(&(0..1000).map(|id| format!("{id},0,2,4\n\n")).collect::<String>());
+    let packed = compress(text.as_bytes(), 3).expect("compressed");
+    let read = |bytes: &[u8], limit: usize| {
+        let options = ReadOptions::default().with_limits(InputLimits::new(limit as u64));
+        read_trace("t.csv", bytes, &options).map(|trace| trace.instance.len())
+    };
+    for (bytes, unpacked) in [(text.as_bytes(), ""), (&packed, " unpacked")] {
+        assert_eq!(read(bytes, text.len()), Ok(1000));
+        let most = text.len() - 1;
+        let error = read(bytes, most).expect_err("one byte too many").to_string();
+        let reason = format!(
+            "the file has more than {most} bytes{unpacked}, the limit of an input (--input-limit raises it)"
+        );
+        assert!(error.ends_with(&reason), "{error}");
+    }
+    let blank = read(&bomb(b'\n', 1 << 20), 1000).expect_err("blank lines count");
+    assert!(blank.reason().contains("more than 1000 bytes unpacked"), "{blank}");
+}
+
+#[test]
 fn bytes_that_are_wrong() {
     let mut latin = rows("a,0,2,4\n").into_bytes();
     latin.extend(b"\xe4,0,2,4\n");
@@ -175,9 +378,9 @@ fn misspelt_directives_are_noticed() {
         ("rank_steps: yes", "# rank-steps: yes"),
         ("step_unit: ns", "# step-unit: ns"),
     ] {
-        let trace = read(format!("id,lower,upper,size\n# {comment}\na,0,2,4\n")).expect(comment);
+        let trace = read(format!("# {comment}\n{}", rows("a,0,2,4\n"))).expect(comment);
         assert_eq!(trace.instance, read(rows("a,0,2,4\n")).expect("plain").instance, "{comment}");
-        let notice = format!("line 2: `# {comment}` sets nothing; did you mean `{usage}`?");
+        let notice = format!("line 1: `# {comment}` sets nothing; did you mean `{usage}`?");
         assert_eq!(trace.notices, [notice]);
     }
     for prose in ["alignment is not given", "arena of the second device", "parent: resnet", "a", "", "é: 4"]
@@ -225,7 +428,7 @@ fn what_is_odd_is_read() {
         "buffer_id,begin,upper,size\na,0,2,4\nb,1,3,5\n",
         "id,lower,upper,size,hint,offset,gaps\na,0,2,4,-1,-1,\nb,1,3,5,,,\n",
         "step,event,id,size\n0,alloc,a,4\n1,alloc,b,5\n2,free,a,4\n3,free,b,\n",
-        "# a comment without a key\nid,lower,upper,size\na,0,2,4\n# and one in between\nb,1,3,5\n",
+        "# a comment without a key\nid,lower,upper,size\na,0,2,4\n# note: one in between\nb,1,3,5\n",
     ] {
         let trace = read(odd).unwrap_or_else(|error| panic!("{error}: {odd:?}"));
         assert_eq!(trace.instance, plain.instance, "{odd:?}");

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::PREFIX;
 use crate::exit::Failure;
+use crate::input;
 
 /// How an instance is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -116,15 +117,15 @@ pub(crate) const PLACEHOLDERS: [&str; 7] =
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
-    let text =
-        fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let place = |at: usize| {
+    let name = path.display().to_string();
+    let text = input::document(&name)?;
+    let refuse = |at: usize, reason: &str| {
         let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
-        format!("{}:{line}", path.display())
+        Failure::usage(format!("{name}:{line}: {reason}")).in_file(&name, u64::try_from(line).ok())
     };
     let file: File = toml::from_str(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        Failure::usage(format!("{}: {}", place(at), error.message().replace('\n', " ")))
+        refuse(at, &error.message().replace('\n', " "))
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut entries: Vec<Entry> = Vec::new();
@@ -135,7 +136,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
             true => Err(format!("`{}` is there already", entry.key)),
             false => Ok(entry),
         });
-        entries.push(entry.map_err(|reason| Failure::usage(format!("{}: {reason}", place(at))))?);
+        entries.push(entry.map_err(|reason| refuse(at, &reason))?);
     }
     Ok(entries)
 }

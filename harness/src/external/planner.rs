@@ -12,7 +12,7 @@ use planlab_dsa::{
     Stop, execute,
 };
 use planlab_workloads::Trace;
-use planlab_workloads::formats::read_plan;
+use planlab_workloads::formats::PlanFile;
 use tempfile::TempDir;
 
 use super::entry::{Entry, Unit};
@@ -302,11 +302,12 @@ impl Watch<'_> {
 
     /// The plan in the output; `None` where there is no output, or an empty one.
     fn read(&self) -> Result<Option<Plan>, String> {
-        let bytes = fs::read(self.output).unwrap_or_default();
-        if bytes.is_empty() {
+        let Ok(file) = fs::File::open(self.output) else { return Ok(None) };
+        if file.metadata().is_ok_and(|there| there.len() == 0) {
             return Ok(None);
         }
-        let plan = read_plan("its plan", &bytes, self.trace).map_err(|error| error.to_string())?;
+        let rows = PlanFile::read("its plan", file, crate::input::limits());
+        let plan = rows.and_then(|rows| rows.plan(self.trace)).map_err(|error| error.to_string())?;
         Ok(Some(plan))
     }
 }

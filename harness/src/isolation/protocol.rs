@@ -92,6 +92,8 @@ pub(crate) enum ComplaintKind {
     Overlap,
     Misaligned,
     OverCapacity,
+    /// The plan breaks another rule.
+    Broken,
     Refuted,
     /// An external planner's program died.
     Crashed,
@@ -173,7 +175,8 @@ impl ComplaintKind {
         match violation {
             Violation::Misaligned { .. } => Self::Misaligned,
             Violation::OverCapacity { .. } => Self::OverCapacity,
-            _ => Self::Overlap,
+            Violation::Overlap { .. } => Self::Overlap,
+            _ => Self::Broken,
         }
     }
 }

@@ -15,7 +15,8 @@ use serde::Serialize;
 use super::limits::{Cgroup, Mechanism};
 use super::mailbox;
 use super::protocol::{Answer, ComplaintKind, Reply, Request};
-use crate::external;
+use crate::cli::INPUT_LIMIT;
+use crate::{external, input};
 
 /// How long a child may take to read its trace.
 const LOADING: Duration = Duration::from_secs(300);
@@ -154,6 +155,7 @@ fn spawn() -> io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .arg("run-cells")
         .env(external::VARIABLE, external::file())
+        .env(INPUT_LIMIT, input::limits().unpacked().to_string())
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

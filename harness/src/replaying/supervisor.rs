@@ -14,6 +14,8 @@ use serde::Serialize;
 
 use super::contender::malloc;
 use super::protocol::{Reply, Request};
+use crate::cli::INPUT_LIMIT;
+use crate::input;
 use crate::isolation::Death;
 use crate::isolation::supervisor::{cause, read_tail, reap, send, signal};
 
@@ -101,6 +103,7 @@ fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
     }
     command.envs(variable);
     command
+        .env(INPUT_LIMIT, input::limits().unpacked().to_string())
         .arg(verb)
         .process_group(0)
         .stdin(Stdio::piped())

@@ -18,6 +18,7 @@ use self::common::{Common, Share};
 use crate::bench::progress;
 use crate::cli::{LimitArgs, TurnsArgs};
 use crate::exit::{Exit, Failure};
+use crate::output::printable;
 use crate::quantity::nanoseconds;
 
 const REPETITIONS: u32 = 5;
@@ -60,7 +61,7 @@ pub(crate) fn measure(
     let mark = Mark::begin(args, &sides, &told, &shares, repetitions)?;
     for repetition in 1..=repetitions {
         for (at, share) in (0_u32..).zip(&shares) {
-            bar.set_message(share.workload.clone());
+            bar.set_message(printable(&share.workload).into_owned());
             for side in order(&sides, repetition + at) {
                 if cancel.is_cancelled() || !turn(side, &told, share, repetition)? {
                     return Ok(Measured { results, alone, interrupted: true });

@@ -19,11 +19,11 @@ use crate::output::{Output, note};
 use crate::runner::{Runner, Samples};
 use crate::selection::{baselines, suite, tasks};
 use crate::signals::cancel_token;
-use crate::{quantity, view};
+use crate::{input, quantity, view};
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
-    let catalog = Catalog::new(args.corpus.corpus.clone());
+    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(input::limits());
     let suite = suite(args)?;
     let tasks = tasks(args, suite.as_ref(), &catalog)?;
     let name = suite.as_ref().map_or("", |suite| suite.name.as_str());

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use planlab_dsa::{Budget, Bytes, Descriptor, Halt, Instance, Planner, Run, Stop, execute};
 use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutation, certify};
-use planlab_workloads::formats::decode;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure, Verdict};
@@ -30,6 +29,7 @@ pub(crate) fn write(
     wall: Duration,
     output: Output,
 ) -> Verdict {
+    output.refuse_stdout("certificate", file)?;
     let cancel = cancel_token();
     let target = Target::open(file)?;
     let trace = input::open(source)?;
@@ -99,11 +99,10 @@ fn with(mut head: Value, more: &Value) -> Value {
 /// Checks a certificate of a trace; exit code 4 where it proves nothing.
 pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
     let trace = input::open(source)?;
-    let bytes = input::bytes(file)?;
-    let name = if file == "-" { "<stdin>" } else { file };
-    let text = decode(name, &bytes)?;
-    let certificate: Certificate =
-        serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let name = input::name(file);
+    let certificate: Certificate = serde_json::from_str(&input::document(file)?).map_err(|error| {
+        Failure::usage(format!("{name}: {error}")).in_file(name, u64::try_from(error.line()).ok())
+    })?;
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());
     let head = json!({ "version": JSON_VERSION, "capacity": capacity, "steps": steps });
     match certificate.check(&trace.instance) {

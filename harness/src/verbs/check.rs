@@ -9,7 +9,6 @@ use planlab_dsa::{
 };
 use planlab_solvers::bounds;
 use planlab_workloads::Trace;
-use planlab_workloads::formats::{read_plan, unmatched};
 use serde_json::{Value, json};
 
 use crate::cli::{BoundArgs, VerifyArgs};
@@ -41,10 +40,8 @@ pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
 
 fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
     let trace = input::open(source)?;
-    let bytes = input::bytes(file)?;
-    let name = if file == "-" { "<stdin>" } else { file };
-    let plan = read_plan(name, &bytes, &trace)?;
-    match trace.instance.verify(plan) {
+    let file = input::plan_file(file)?;
+    match trace.instance.verify(file.plan(&trace)?) {
         Ok(plan) => {
             output.put(&valid_object(&plan), &valid_text(&plan))?;
             Ok(Exit::Complete)
@@ -52,7 +49,7 @@ fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
         Err(violation) => {
             let mut text = violation_text(&violation, &trace);
             if matches!(violation, Violation::WrongCount { .. }) {
-                text += &format!("  {}\n", unmatched(name, &bytes, &trace)?);
+                text += &format!("  {}\n", file.unmatched(&trace));
             }
             output.put(&violation_object(&violation, &trace), &text)?;
             Ok(Exit::Invalid)

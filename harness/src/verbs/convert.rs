@@ -1,9 +1,7 @@
 //! `generate`, `import` and `export`.
 
 use planlab_dsa::{Instance, Plan};
-use planlab_workloads::formats::{
-    Dialect, read_trace, write_idealloc, write_minimalloc, write_plan, write_trace,
-};
+use planlab_workloads::formats::{Dialect, write_idealloc, write_minimalloc, write_plan, write_trace};
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::json;
 
@@ -15,6 +13,7 @@ use crate::target::{Target, scratch, tell_written};
 use crate::view::JSON_VERSION;
 
 pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
+    output.refuse_stdout("trace", &args.output)?;
     let parameters = args.parameters.iter().map(|text| parameter(text)).collect::<Result<Vec<_>, _>>()?;
     let target = Target::open(&args.output)?;
     let trace = synthetic::generate(&args.family, &parameters)?;
@@ -26,6 +25,7 @@ fn parameter(text: &str) -> Result<(&str, &str), Failure> {
 }
 
 pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
+    output.refuse_stdout("trace", &args.output)?;
     let dialect = match args.dialect {
         DialectArg::HalfOpen => Dialect::HalfOpen,
         DialectArg::Inclusive => Dialect::Inclusive,
@@ -38,22 +38,23 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     }
     let target = Target::open(&args.output)?;
     let options = ReadOptions::default().with_dialect(dialect).with_pins(args.pins);
-    let name = if args.file == "-" { "<stdin>" } else { &args.file };
-    let trace = read_trace(name, &input::bytes(&args.file)?, &options)?;
+    let trace = input::trace(&args.file, options)?;
     trace.notices.iter().for_each(|notice| note(notice));
     written((target, &args.output), &write_trace(&trace), &trace, output)
 }
 
 pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
+    output.refuse_stdout(if args.plan.is_some() { "plan" } else { "trace" }, &args.output)?;
     let target = Target::open(&args.output)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let trace = input::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let plan = args.plan.as_ref().map(|plan| input::plan(plan, &trace)).transpose()?;
-    if let Some(plan) = &plan {
+    if let (Some(plan), Some(file)) = (&plan, &args.plan) {
         // What leaves here with offsets is a plan that somebody will use.
-        trace.instance.verify(plan.clone()).map_err(|violation| Failure::new(Exit::Invalid, violation))?;
+        let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(input::name(file), None);
+        trace.instance.verify(plan.clone()).map_err(refuse)?;
     }
     let bytes = match (args.format, &plan) {
         (ExportFormat::Lab, None) => write_trace(&trace),

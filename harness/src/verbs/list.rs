@@ -9,7 +9,7 @@ use crate::cli::{ListArgs, Listing};
 use crate::exit::{Exit, Verdict};
 use crate::output::{Output, note};
 use crate::table::Table;
-use crate::{external, planners};
+use crate::{external, input, planners};
 
 /// A key, one line, and for programs the rest.
 struct Entry {
@@ -116,7 +116,7 @@ fn honoured(honours: &Honours) -> String {
 }
 
 fn workload_entries(args: &ListArgs) -> Vec<Entry> {
-    let catalog = Catalog::new(args.corpus.corpus.clone());
+    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(input::limits());
     catalog.notices().iter().for_each(|notice| note(notice));
     let entry = |key: String| {
         let description = catalog.describe(&key).unwrap_or_default();

@@ -38,7 +38,11 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     trace.notices.iter().for_each(|notice| note(notice));
     let plan = args.plan.as_ref().map(|plan| input::plan(plan, &trace)).transpose()?;
     let verified = plan.map(|plan| trace.instance.verify(plan)).transpose();
-    let plan = verified.map_err(|violation| Failure::new(Exit::Invalid, violation))?;
+    let refuse = |violation| {
+        let file = args.plan.as_deref().map_or("", input::name);
+        Failure::new(Exit::Invalid, violation).in_file(file, None)
+    };
+    let plan = verified.map_err(refuse)?;
     let bytes = match kind {
         Picture::Svg => drawing(&trace, plan.as_ref(), &source.name).to_svg()?.into_bytes(),
         Picture::Png => drawing(&trace, plan.as_ref(), &source.name).to_png()?,

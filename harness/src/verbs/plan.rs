@@ -30,9 +30,7 @@ const DEFAULT_WALL: std::time::Duration = std::time::Duration::from_secs(10);
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
     planners::find(&args.planner)?;
-    if output.json && args.output.as_deref() == Some("-") {
-        return Err(Failure::usage("the plan and the JSON cannot both go to stdout: name a file by -o"));
-    }
+    output.refuse_stdout("plan", args.output.as_deref().unwrap_or_default())?;
     if args.trace == "-" && args.start.as_deref() == Some("-") {
         return Err(Failure::usage("the trace and the plan to start from cannot both come from stdin"));
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use planlab_files::NewFolder;
-use planlab_results::{Record, read_records};
+use planlab_results::Record;
 use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
+use super::rows;
 use crate::cli::RatiosArgs;
 use crate::exit::{Failure, Verdict};
 use crate::output::{Output, note};
@@ -16,11 +17,10 @@ use crate::{external, planners};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "ratios", &[&args.results])?;
-    let rows = read_records(&args.results)?;
-    let wanted = |row: &&Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
-    let rows: Vec<&Record> = rows.iter().filter(wanted).collect();
+    let rows = rows::read(&args.results, args.suite.as_deref())?;
+    let rows: Vec<&Record> = rows.iter().collect();
     if rows.is_empty() {
-        return Err(Failure::usage(format!("{} has no such rows", args.results.display())));
+        return Err(Failure::usage(format!("{} has no rows", args.results.display())));
     }
     let field = Field::new(rows.iter().copied());
     for name in args.of.iter().chain(&args.over).filter(|name| !field.has(name)) {

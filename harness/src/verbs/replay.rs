@@ -11,7 +11,7 @@ use crate::bench::progress;
 use crate::cli::{Device, LimitArgs, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
-use crate::output::{Output, note};
+use crate::output::{Output, note, printable};
 use crate::quantity::nanoseconds;
 use crate::replaying::protocol::{Request, Work};
 use crate::replaying::row::{Settings, row};
@@ -136,7 +136,7 @@ fn on_host(
         if cancel.is_cancelled() {
             break;
         }
-        bar.set_message(turn.contender.name());
+        bar.set_message(printable(&turn.contender.name()).into_owned());
         let started_ns = now_ns();
         let provenance = provenance::here(1);
         let end = supervisor::run(&turn.request(sources), args.time_limit, cancel)?;

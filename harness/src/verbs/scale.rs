@@ -6,9 +6,9 @@ use std::fmt::Write;
 use planlab_files::NewFolder;
 use planlab_results::scale::{Curve, ScalePoint, curves};
 use planlab_results::statistics::PowerFit;
-use planlab_results::{Record, read_records};
 use serde_json::json;
 
+use super::rows;
 use crate::cli::ScaleArgs;
 use crate::exit::{Failure, Verdict};
 use crate::markdown::{csv, table};
@@ -19,8 +19,7 @@ use crate::view::JSON_VERSION;
 
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "scale", &[&args.results])?;
-    let wanted = |row: &Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
-    let rows: Vec<Record> = read_records(&args.results)?.into_iter().filter(wanted).collect();
+    let rows = rows::read(&args.results, args.suite.as_deref())?;
     let curves = curves(&rows);
     if curves.is_empty() {
         let results = args.results.display();

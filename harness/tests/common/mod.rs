@@ -14,6 +14,7 @@ pub(crate) fn planlab(folder: &Path) -> Command {
         .current_dir(folder)
         .env_remove("PLANLAB_CORPUS")
         .env_remove("PLANLAB_PLANNERS")
+        .env_remove("PLANLAB_INPUT_LIMIT")
         .env_remove("PLANLAB_SABOTEURS");
     command
 }

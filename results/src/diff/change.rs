@@ -153,7 +153,11 @@ const fn distance(status: Status, at_capacity: bool) -> u8 {
         Status::Feasible => 1,
         Status::Unknown | Status::Unsupported | Status::Timeout | Status::Interrupted => 2,
         Status::OutOfMemory | Status::Crashed | Status::Killed | Status::BadOutput => 3,
-        Status::InvalidOverlap | Status::Misaligned | Status::OverCapacity | Status::BoundRefuted => 4,
+        Status::InvalidOverlap
+        | Status::InvalidPlan
+        | Status::Misaligned
+        | Status::OverCapacity
+        | Status::BoundRefuted => 4,
     }
 }
 

@@ -10,12 +10,17 @@ use rustc_hash::FxHashMap;
 
 use super::directive::{self, ALIGNMENT_KEY, ARENA_KEY, RANK_KEY, UNIT_KEY};
 use super::error::excerpt;
+use super::lab::check_gaps;
 use super::{FormatError, ReadOptions, Trace, text};
 
 /// Metadata of a plan, in its first line.
 pub(super) const PLAN_MARK: (&str, &str) = ("planlab", "plan");
 
+/// More comments than any file has: they are kept in memory.
+const MOST_COMMENTS: usize = 1 << 16;
+
 /// A pause as the file has it, half-open.
+#[derive(Clone)]
 pub(super) struct RawPause {
     pub(super) lower: u64,
     pub(super) upper: u64,
@@ -40,6 +45,10 @@ pub(super) struct Draft<'f> {
     options: &'f ReadOptions,
     metadata: Vec<(String, String)>,
     default_align: Option<Alignment>,
+    /// Lines with `#` so far.
+    comments: usize,
+    /// Directives that count once, and their lines.
+    said: Vec<(&'static str, u64)>,
     header_line: u64,
     buffers: Vec<Buffer>,
     labels: Vec<Label>,
@@ -63,6 +72,8 @@ impl<'f> Draft<'f> {
             options,
             metadata: Vec::new(),
             default_align: None,
+            comments: 0,
+            said: Vec::new(),
             header_line: 1,
             buffers: Vec::new(),
             labels: Vec::new(),
@@ -90,15 +101,12 @@ impl<'f> Draft<'f> {
         self.header_line = line;
     }
 
-    /// Room for so many buffers.
-    pub(super) fn reserve(&mut self, buffers: usize) {
-        self.buffers.reserve(buffers);
-        self.labels.reserve(buffers);
-        self.steps.reserve(buffers);
-    }
-
     /// Takes the comment of a line in: `key: value` is metadata or a directive, all else is prose.
     pub(super) fn comment(&mut self, line: u64, comment: &str) -> Result<(), String> {
+        self.comments += 1;
+        if self.comments > MOST_COMMENTS {
+            return Err(format!("more than {MOST_COMMENTS} comments"));
+        }
         let Some((key, value)) = comment.split_once(':') else {
             self.notices.extend(directive::misspelt(line, comment));
             return Ok(());
@@ -108,6 +116,7 @@ impl<'f> Draft<'f> {
             _ if (key, value) == PLAN_MARK => self.is_plan = true,
             Some(ARENA_KEY) => self.declare_arena(&comment[ARENA_KEY.len()..])?,
             Some(ALIGNMENT_KEY) => {
+                self.say_once(ALIGNMENT_KEY, line)?;
                 let bytes = text::whole("the alignment", value)?;
                 self.default_align = Some(Alignment::new(bytes).ok_or("the alignment is 0")?);
                 self.metadata.push((ALIGNMENT_KEY.to_owned(), value.to_owned()));
@@ -115,13 +124,27 @@ impl<'f> Draft<'f> {
             Some(UNIT_KEY) if directive::nanoseconds(value).is_none() => {
                 return Err(format!("the step unit `{}` is none of ns, us, ms, s", excerpt(value)));
             }
-            Some(known) => self.metadata.push((known.to_owned(), value.to_owned())),
+            Some(known) => {
+                self.say_once(known, line)?;
+                self.metadata.push((known.to_owned(), value.to_owned()));
+            }
             None => {
                 self.notices.extend(directive::misspelt(line, comment));
                 self.metadata.push((key.to_owned(), value.to_owned()));
             }
         }
         Ok(())
+    }
+
+    /// Refuses a directive that is there already: which of the two counts would be anybody's guess.
+    fn say_once(&mut self, key: &'static str, line: u64) -> Result<(), String> {
+        match self.said.iter().find(|(known, _)| *known == key) {
+            Some((_, first)) => Err(format!("`# {key}` is there twice, in lines {first} and {line}")),
+            None => {
+                self.said.push((key, line));
+                Ok(())
+            }
+        }
     }
 
     /// Takes ` NAME: capacity` in.
@@ -158,8 +181,9 @@ impl<'f> Draft<'f> {
         self.buffers.len()
     }
 
-    /// Takes a buffer in; its life is not empty.
-    pub(super) fn buffer(&mut self, raw: RawBuffer, arena: ArenaId) {
+    /// Takes a buffer in, and says its number; its life is not empty.
+    pub(super) fn buffer(&mut self, raw: RawBuffer, arena: ArenaId) -> usize {
+        let number = self.buffers.len();
         let one_step = LiveRange::new(0, 1).expect("not empty");
         self.buffers.push(Buffer {
             size: Bytes::new(raw.size),
@@ -173,24 +197,44 @@ impl<'f> Draft<'f> {
         self.labels.push(raw.label);
         self.steps.push((raw.lower, raw.upper));
         if !raw.pauses.is_empty() {
-            self.pauses.push((self.buffers.len() - 1, raw.pauses));
+            self.pauses.push((number, raw.pauses));
         }
+        number
     }
 
-    /// Gives the last buffer its end afterwards (an event list knows it later than the start).
+    /// Gives a buffer its end afterwards (an event list knows it later than the start).
     pub(super) fn set_upper(&mut self, buffer: usize, upper: u64) {
         self.steps[buffer].1 = upper;
     }
 
-    pub(super) fn may_overwrite(&mut self, ids: &str) {
+    /// The life of a buffer as the file has it, half-open.
+    pub(super) fn life(&self, buffer: usize) -> (u64, u64) {
+        self.steps[buffer]
+    }
+
+    /// The name of a buffer.
+    pub(super) fn name(&self, buffer: usize) -> &str {
+        &self.labels[buffer].name
+    }
+
+    /// Checks the pauses of all buffers against their lives, which were not known when they were read.
+    pub(super) fn check_pauses(&self) -> Result<(), FormatError> {
+        for (buffer, pauses) in &self.pauses {
+            let checked = check_gaps(pauses, self.steps[*buffer], self.buffers[*buffer].size.get());
+            checked.map_err(|reason| self.error(self.line(*buffer), reason))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn may_overwrite(&mut self, buffer: usize, ids: &str) {
         if !ids.is_empty() {
-            self.overwrites.push((self.buffers.len() - 1, ids.to_owned()));
+            self.overwrites.push((buffer, ids.to_owned()));
         }
     }
 
-    pub(super) fn keep_apart(&mut self, ids: &str) {
+    pub(super) fn keep_apart(&mut self, buffer: usize, ids: &str) {
         if !ids.is_empty() {
-            self.apart.push((self.buffers.len() - 1, ids.to_owned()));
+            self.apart.push((buffer, ids.to_owned()));
         }
     }
 
@@ -361,7 +405,8 @@ pub(super) fn escape(id: &str) -> String {
     escaped
 }
 
-fn unescape(id: &str) -> String {
+/// The id that stands in a list of ids.
+pub(super) fn unescape(id: &str) -> String {
     let mut plain = String::with_capacity(id.len());
     let mut parts = id.split('%');
     plain.push_str(parts.next().unwrap_or(""));

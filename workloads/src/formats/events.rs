@@ -1,66 +1,103 @@
-//! The events shape of the trace CSV: `step,event,id,size[,stream][,category][,op]`.
+//! The events shape of the trace CSV: `step,event,id,size[,stream]` and the columns of the buffers shape.
 //!
 //! At one step frees come before allocations, so an id may be freed and allocated again at once. What is
 //! never freed lives to the end, which is the step after the last event. An id that comes again after
 //! its free gets a number: `x`, then `x#2`. Streams are read and left out.
+//!
+//! `alignment`, `offset`, `hint`, `gaps`, `may_overwrite`, `apart` and `arena` stand in the row of the allocation; in
+//! that of a free they are empty. An id in `may_overwrite` or `apart` is the buffer that has the id at that step.
 
 use std::borrow::Cow;
 
-use planlab_dsa::{ArenaId, Label};
+use planlab_dsa::{Alignment, ArenaId, Label};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::draft::{Draft, RawBuffer};
+use super::draft::{Draft, RawBuffer, RawPause, escape, unescape};
 use super::error::excerpt;
 use super::header::{Column, Header};
-use super::lab::{positive, some};
-use super::{FormatError, text};
+use super::lab::{alignment, each_row, gaps, positive, some};
+use super::text::Lines;
+use super::{Dialect, FormatError, text};
+
+/// Columns that say something of a buffer, with their names: a free has nothing to say there.
+const OF_BUFFERS: [(Column, &str); 7] = [
+    (Column::Alignment, "alignment"),
+    (Column::Offset, "offset"),
+    (Column::Hint, "hint"),
+    (Column::Gaps, "gaps"),
+    (Column::MayOverwrite, "may_overwrite"),
+    (Column::Apart, "apart"),
+    (Column::Arena, "arena"),
+];
+/// Columns that say what the events say, or that only a plan has.
+const SENSELESS: [Column; 4] = [Column::Lower, Column::Upper, Column::End, Column::Overwrites];
 
 /// One line.
-struct Event<'t> {
+struct Event {
     line: u64,
     step: u64,
     alloc: bool,
-    id: Cow<'t, str>,
+    id: Box<str>,
     /// Bytes; 0 where a free names none.
     size: u64,
     category: Option<String>,
     op: Option<String>,
+    demands: Option<Box<Demands>>,
+}
+
+/// What an allocation asks for beyond a size.
+struct Demands {
+    align: Option<Alignment>,
+    pin: Option<u64>,
+    hint: Option<u64>,
+    gaps: Vec<RawPause>,
+    /// Ids, separated by spaces.
+    may_overwrite: String,
+    apart: String,
+    /// Where there is such a column.
+    arena: Option<String>,
+}
+
+impl Event {
+    /// Whether its row names other buffers.
+    fn names_others(&self) -> bool {
+        self.demands
+            .as_ref()
+            .is_some_and(|demands| !(demands.may_overwrite.is_empty() && demands.apart.is_empty()))
+    }
 }
 
 /// Reads the lines after the header.
-pub(super) fn read<'t>(
+pub(super) fn read(
     draft: &mut Draft<'_>,
     header: &Header,
     header_line: u64,
-    lines: impl Iterator<Item = (u64, &'t str)>,
+    lines: &mut Lines<'_>,
 ) -> Result<(), FormatError> {
     let required =
         [(Column::Step, "step"), (Column::Event, "event"), (Column::Id, "id"), (Column::Size, "size")];
-    header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
+    let checked = header
+        .require(&required)
+        .and_then(|()| header.forbid(&SENSELESS, "has no meaning beside `event`: rows are events"));
+    checked.map_err(|reason| draft.error(header_line, reason))?;
     let mut events = Vec::new();
-    let mut fields = Vec::with_capacity(8);
-    for (line, text) in lines {
-        let read = match text::comment(text) {
-            Some(comment) => draft.comment(line, comment),
-            None => header
-                .row(text, &mut fields)
-                .and_then(|()| event(header, &fields, line))
-                .map(|event| events.push(event)),
-        };
-        read.map_err(|reason| draft.error(line, reason))?;
-    }
+    each_row(draft, header, lines, |_, line, fields| {
+        events.push(event(header, fields, line)?);
+        Ok(())
+    })?;
     events.sort_by_key(|event| event.step);
-    Pairing::default().pair(draft, &events)
+    Pairing::default().pair(draft, &events)?;
+    draft.check_pauses()
 }
 
-fn event<'t>(header: &Header, fields: &[Cow<'t, str>], line: u64) -> Result<Event<'t>, String> {
+fn event(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Event, String> {
     let step = text::whole("step", header.get(fields, Column::Step))?;
     let alloc = match header.get(fields, Column::Event) {
         "alloc" => true,
         "free" => false,
         other => return Err(format!("the event `{}` is neither alloc nor free", excerpt(other))),
     };
-    let id = header.at(Column::Id).map(|index| fields[index].clone()).unwrap_or_default();
+    let id = header.get(fields, Column::Id);
     if id.is_empty() {
         return Err("the id is empty".to_owned());
     }
@@ -69,9 +106,40 @@ fn event<'t>(header: &Header, fields: &[Cow<'t, str>], line: u64) -> Result<Even
         bytes if alloc => positive("size", bytes)?,
         bytes => text::whole("size", bytes)?,
     };
+    let demands = if alloc { demands(header, fields)? } else { demand_nothing(header, fields)? };
     let category = some(header.get(fields, Column::Category));
     let op = some(header.get(fields, Column::Op));
-    Ok(Event { line, step, alloc, id, size, category, op })
+    Ok(Event { line, step, alloc, id: id.into(), size, category, op, demands })
+}
+
+fn demands(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
+    if !OF_BUFFERS.iter().any(|&(column, _)| header.has(column)) {
+        return Ok(None);
+    }
+    let cell = |column| header.get(fields, column);
+    Ok(Some(Box::new(Demands {
+        align: alignment(cell(Column::Alignment))?,
+        pin: text::maybe("offset", cell(Column::Offset))?,
+        hint: text::maybe("hint", cell(Column::Hint))?,
+        gaps: gaps(cell(Column::Gaps), Dialect::HalfOpen)?,
+        may_overwrite: cell(Column::MayOverwrite).to_owned(),
+        apart: cell(Column::Apart).to_owned(),
+        arena: header.has(Column::Arena).then(|| cell(Column::Arena).to_owned()),
+    })))
+}
+
+fn demand_nothing(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
+    let is_none = |column, cell: &str| {
+        cell.is_empty() || cell == "-1" && matches!(column, Column::Offset | Column::Hint)
+    };
+    let said = OF_BUFFERS.iter().find(|&&(column, _)| !is_none(column, header.get(fields, column)));
+    match said {
+        Some((column, name)) => Err(format!(
+            "a free has `{}` in the column `{name}`, which belongs to the row of the alloc",
+            excerpt(header.get(fields, *column))
+        )),
+        None => Ok(None),
+    }
 }
 
 /// What is live while the events go by.
@@ -81,30 +149,81 @@ struct Pairing<'t> {
     live: FxHashMap<&'t str, (usize, u64)>,
     /// How often each id was allocated.
     times: FxHashMap<&'t str, u32>,
+    /// The buffers of each id; empty where no buffer names another.
+    buffers: FxHashMap<&'t str, Vec<usize>>,
     names: FxHashSet<String>,
     sizes: Vec<u64>,
 }
 
 impl<'t> Pairing<'t> {
-    fn pair(mut self, draft: &mut Draft<'_>, events: &'t [Event<'t>]) -> Result<(), FormatError> {
+    fn pair(mut self, draft: &mut Draft<'_>, events: &'t [Event]) -> Result<(), FormatError> {
+        let names_any = events.iter().any(Event::names_others);
+        let mut naming = Vec::new();
         for group in events.chunk_by(|a, b| a.step == b.step) {
             for event in group.iter().filter(|event| !event.alloc) {
                 let freed = self.free(draft, event, group);
                 freed.map_err(|reason| draft.error(event.line, reason))?;
             }
             for event in group.iter().filter(|event| event.alloc) {
-                self.alloc(draft, event).map_err(|reason| draft.error(event.line, reason))?;
+                let buffer = self.alloc(draft, event).map_err(|reason| draft.error(event.line, reason))?;
+                if names_any {
+                    self.buffers.entry(&event.id).or_default().push(buffer);
+                }
+                naming.extend(event.names_others().then_some((buffer, event)));
             }
         }
         let Some(last) = events.last() else { return Ok(()) };
         let Some(end) = last.step.checked_add(1) else {
             return Err(draft.error(last.line, "a step of 2^64 - 1 leaves no room for the one after"));
         };
-        self.live.into_values().for_each(|(buffer, _)| draft.set_upper(buffer, end));
+        self.live.values().for_each(|&(buffer, _)| draft.set_upper(buffer, end));
+        // Which buffer an id means is known once every end is.
+        for (buffer, event) in naming {
+            self.link(draft, buffer, event).map_err(|reason| draft.error(event.line, reason))?;
+        }
         Ok(())
     }
 
-    fn free(&mut self, draft: &mut Draft<'_>, event: &Event<'t>, group: &[Event<'t>]) -> Result<(), String> {
+    fn link(&self, draft: &mut Draft<'_>, buffer: usize, event: &Event) -> Result<(), String> {
+        let Some(demands) = &event.demands else { return Ok(()) };
+        let may_overwrite = self.resolve(draft, buffer, &demands.may_overwrite)?;
+        let apart = self.resolve(draft, buffer, &demands.apart)?;
+        draft.may_overwrite(buffer, &may_overwrite);
+        draft.keep_apart(buffer, &apart);
+        Ok(())
+    }
+
+    /// The ids that a buffer's row names, each as the name of one buffer: of several that have the id, the one that
+    /// is live when the buffer is allocated.
+    fn resolve(&self, draft: &Draft<'_>, buffer: usize, ids: &str) -> Result<String, String> {
+        let (start, _) = draft.life(buffer);
+        let mut names = Vec::new();
+        for id in ids.split_ascii_whitespace() {
+            let plain = unescape(id);
+            let known = self.buffers.get(id).or_else(|| self.buffers.get(plain.as_str()));
+            names.push(match known.map(Vec::as_slice) {
+                // Not an id of the file; perhaps the name of a buffer whose id came again, `x#2`.
+                None => id.to_owned(),
+                Some([only]) => escape(draft.name(*only)),
+                Some(several) => {
+                    let is_live = |other: &&usize| {
+                        let (lower, upper) = draft.life(**other);
+                        **other != buffer && lower <= start && start < upper
+                    };
+                    let live = several.iter().find(is_live).ok_or_else(|| {
+                        format!(
+                            "`{}` is not live at step {start}, and several buffers have the id",
+                            excerpt(id)
+                        )
+                    })?;
+                    escape(draft.name(*live))
+                }
+            });
+        }
+        Ok(names.join(" "))
+    }
+
+    fn free(&mut self, draft: &mut Draft<'_>, event: &Event, group: &[Event]) -> Result<(), String> {
         let id = excerpt(&event.id);
         let Some((buffer, line)) = self.live.remove(&*event.id) else {
             let same_step = group.iter().find(|other| other.alloc && other.id == event.id);
@@ -124,26 +243,36 @@ impl<'t> Pairing<'t> {
         Ok(())
     }
 
-    fn alloc(&mut self, draft: &mut Draft<'_>, event: &'t Event<'t>) -> Result<(), String> {
-        let buffer = draft.len();
-        if let Some((_, line)) = self.live.insert(&event.id, (buffer, event.line)) {
+    /// Takes a buffer in, and says its number.
+    fn alloc(&mut self, draft: &mut Draft<'_>, event: &'t Event) -> Result<usize, String> {
+        if let Some((_, line)) = self.live.insert(&event.id, (draft.len(), event.line)) {
             let id = excerpt(&event.id);
             return Err(format!("`{id}` is allocated again, but it is live since line {line}"));
         }
+        let demands = event.demands.as_deref();
         let label = Label {
             name: self.name(&event.id),
             category: event.category.clone(),
             op: event.op.clone(),
             row: Some(event.line),
+            hint: demands.and_then(|demands| demands.hint),
             ..Label::default()
         };
         self.sizes.push(event.size);
-        let (lower, size) = (event.step, event.size);
-        draft.buffer(
-            RawBuffer { label, lower, upper: lower, size, ..RawBuffer::default() },
-            ArenaId::default(),
-        );
-        Ok(())
+        let arena = match demands.and_then(|demands| demands.arena.as_deref()) {
+            Some(name) => draft.arena(name)?,
+            None => ArenaId::default(),
+        };
+        let raw = RawBuffer {
+            label,
+            lower: event.step,
+            upper: event.step,
+            size: event.size,
+            align: demands.and_then(|demands| demands.align),
+            pin: demands.and_then(|demands| demands.pin),
+            pauses: demands.map(|demands| demands.gaps.clone()).unwrap_or_default(),
+        };
+        Ok(draft.buffer(raw, arena))
     }
 
     /// A name that no buffer has yet.

@@ -130,12 +130,21 @@ impl Header {
         Err(format!("missing column `{name}`; the header has {shown}"))
     }
 
+    /// Refuses a header that has one of `columns`.
+    pub(super) fn forbid(&self, columns: &[Column], why: &str) -> Result<(), String> {
+        match columns.iter().find_map(|&column| self.at(column)) {
+            Some(index) => Err(format!("the column `{}` {why}", self.names[index])),
+            None => Ok(()),
+        }
+    }
+
     /// Splits a row; refuses one with another number of fields than the header has.
-    pub(super) fn row<'a>(&self, line: &'a str, fields: &mut Vec<Cow<'a, str>>) -> Result<(), String> {
+    pub(super) fn row<'a>(&self, line: &'a str) -> Result<Vec<Cow<'a, str>>, String> {
         let columns = self.names.len();
-        text::split(line, columns, fields)?;
+        let mut fields = Vec::with_capacity(columns);
+        text::split(line, columns, &mut fields)?;
         match fields.len() {
-            count if count == columns => Ok(()),
+            count if count == columns => Ok(fields),
             count if count > columns => Err(format!("more fields than the header's {columns}")),
             count => Err(format!("{count} fields, but the header has {columns}")),
         }

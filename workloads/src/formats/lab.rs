@@ -7,12 +7,14 @@
 //! not matter in these four words; a line that looks like one of them misspelt is a notice.
 
 use std::borrow::Cow;
+use std::io::Read;
 
 use planlab_dsa::{Alignment, Label};
 
 use super::draft::{Draft, RawBuffer, RawPause};
 use super::error::excerpt;
 use super::header::{Column, Header};
+use super::text::Lines;
 use super::{Dialect, FormatError, ReadOptions, Trace, events, text};
 
 /// Reads a trace. `file` is what errors call it.
@@ -21,9 +23,17 @@ use super::{Dialect, FormatError, ReadOptions, Trace, events, text};
 ///
 /// The first thing that is wrong, with its line.
 pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Trace, FormatError> {
-    let text = text::decode(file, bytes)?;
+    read_trace_from(file, bytes, options)
+}
+
+/// The same from what need not be in memory as a whole: a file, a pipe.
+///
+/// # Errors
+///
+/// As [`read_trace`].
+pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, FormatError> {
     let mut draft = Draft::new(file, options);
-    let mut lines = text::lines(&text);
+    let mut lines = Lines::new(file, input, options.limits)?;
     let (number, header) = find_header(&mut draft, &mut lines)?;
     draft.header_at(number);
     if draft.is_plan && !options.pins {
@@ -34,21 +44,19 @@ pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tra
         draft.notices.push(format!("column `{column}` is not known and was left out"));
     }
     if header.is_events() {
-        events::read(&mut draft, &header, number, lines)?;
+        events::read(&mut draft, &header, number, &mut lines)?;
     } else {
-        // A row has about 40 bytes; a little too much room costs less than moving everything.
-        draft.reserve(text.len() / 40);
-        read_rows(&mut draft, &header, number, lines)?;
+        read_rows(&mut draft, &header, number, &mut lines)?;
     }
     draft.finish()
 }
 
 /// Takes the comments in front of the header in, and parses the header.
-pub(super) fn find_header<'t>(
+pub(super) fn find_header(
     draft: &mut Draft<'_>,
-    lines: &mut impl Iterator<Item = (u64, &'t str)>,
+    lines: &mut Lines<'_>,
 ) -> Result<(u64, Header), FormatError> {
-    for (number, line) in lines {
+    while let Some((number, line)) = lines.next_line()? {
         let read = match text::comment(line) {
             Some(comment) => draft.comment(number, comment).map(|()| None),
             None => Header::parse(line).map(Some),
@@ -62,27 +70,94 @@ pub(super) fn find_header<'t>(
     Err(draft.error(1, "the file is empty: there is no header line"))
 }
 
-fn read_rows<'t>(
+/// Hands every row below the header to `take`, with its line and its fields.
+pub(super) fn each_row(
+    draft: &mut Draft<'_>,
+    header: &Header,
+    lines: &mut Lines<'_>,
+    mut take: impl FnMut(&mut Draft<'_>, u64, &[Cow<'_, str>]) -> Result<(), String>,
+) -> Result<(), FormatError> {
+    let mut repeats = Repeats::default();
+    while let Some((number, line)) = lines.next_line()? {
+        let read = match text::comment(line) {
+            Some(comment) => metadata(header, line, comment).and_then(|()| draft.comment(number, comment)),
+            None => repeats
+                .look(number, line)
+                .and_then(|()| header.row(line))
+                .and_then(|fields| take(draft, number, &fields)),
+        };
+        read.map_err(|reason| draft.error(number, reason))?;
+    }
+    Ok(())
+}
+
+/// Finds a long file that says the same again and again before it fills the memory, as a few bytes unpack to billions
+/// of rows. No two rows of a file are equal: each has an id, or a step and an id, of its own.
+///
+/// It is Brent's search for a cycle: each row is compared with one before it, which is replaced after 2, 4, 8, ... times
+/// as many rows, so that a cycle is found when it has come a few times.
+#[derive(Default)]
+struct Repeats {
+    rows: u64,
+    kept: Option<(u64, String)>,
+}
+
+impl Repeats {
+    /// Shorter files cost little memory, and errors in them are told better once all is read.
+    const FIRST: u64 = 1 << 16;
+
+    fn look(&mut self, number: u64, line: &str) -> Result<(), String> {
+        self.rows += 1;
+        match &self.kept {
+            Some((first, kept)) if kept == line => {
+                return Err(format!("this row is there already, in line {first}"));
+            }
+            _ => {}
+        }
+        if self.rows >= Self::FIRST && self.rows.is_power_of_two() {
+            self.kept = Some((number, line.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a line below the header that begins with `#` unless it is `# key: value` and cannot be meant as a row: a
+/// row whose first field begins with `#` and lacks its quotes would be lost without a word.
+fn metadata(header: &Header, line: &str, comment: &str) -> Result<(), String> {
+    let is_key = |key: &str| !key.trim_ascii().is_empty() && !key.contains(',');
+    let has_key = comment.split_once(':').is_some_and(|(key, _)| is_key(key));
+    let is_row = header.row(line).is_ok();
+    if has_key && !is_row {
+        return Ok(());
+    }
+    let (first, rest) = line.trim_ascii().split_once(',').unwrap_or((line.trim_ascii(), "..."));
+    let quoted = format!("`\"{}\",{}`", excerpt(first), excerpt(rest));
+    let shown = excerpt(line.trim_ascii());
+    Err(match has_key {
+        true => format!(
+            "`{shown}` may be a row or metadata: an id that begins with `#` stands in quotes ({quoted}), metadata \
+             with so many commas above the header"
+        ),
+        false => format!(
+            "`{shown}` is not `# key: value`: an id that begins with `#` stands in quotes ({quoted}), other comments \
+             above the header"
+        ),
+    })
+}
+
+fn read_rows(
     draft: &mut Draft<'_>,
     header: &Header,
     header_line: u64,
-    lines: impl Iterator<Item = (u64, &'t str)>,
+    lines: &mut Lines<'_>,
 ) -> Result<(), FormatError> {
     let upper = if header.has(Column::End) { Column::End } else { Column::Upper };
     let required = [(Column::Id, "id"), (Column::Lower, "lower"), (upper, "upper"), (Column::Size, "size")];
     header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
     let dialect = if upper == Column::End { Dialect::Inclusive } else { draft.options().dialect };
-    let mut fields = Vec::with_capacity(16);
-    for (number, line) in lines {
-        let read = match text::comment(line) {
-            Some(comment) => draft.comment(number, comment),
-            None => header
-                .row(line, &mut fields)
-                .and_then(|()| read_row(draft, &Row { header, fields: &fields, dialect, number })),
-        };
-        read.map_err(|reason| draft.error(number, reason))?;
-    }
-    Ok(())
+    each_row(draft, header, lines, |draft, number, fields| {
+        read_row(draft, &Row { header, fields, dialect, number })
+    })
 }
 
 /// A row of the buffers shape.
@@ -132,46 +207,50 @@ impl Row<'_> {
             ..Label::default()
         }
     }
+}
 
-    fn pauses(&self, (start, end): (u64, u64), size: u64) -> Result<Vec<RawPause>, String> {
-        let gaps = self.get(Column::Gaps).split_ascii_whitespace();
-        let mut pauses = gaps.map(|gap| self.pause(gap)).collect::<Result<Vec<_>, _>>()?;
-        pauses.sort_by_key(|pause| pause.lower);
-        let mut from = start;
-        for pause in &pauses {
-            let (lower, upper) = (pause.lower, pause.upper);
-            if upper > end || lower < start {
-                return Err(format!("the gap [{lower}, {upper}) leaves the life [{start}, {end})"));
-            } else if lower < from {
-                return Err(format!("the gap [{lower}, {upper}) overlaps the one before it"));
-            } else if pause.window.is_some_and(|(low, high)| low >= high || high > size) {
-                return Err(format!(
-                    "the window of the gap [{lower}, {upper}) is empty or leaves the buffer"
-                ));
-            }
-            from = upper;
+/// The pauses of a cell, in their order; see [`check_gaps`].
+pub(super) fn gaps(cell: &str, dialect: Dialect) -> Result<Vec<RawPause>, String> {
+    let gaps = cell.split_ascii_whitespace();
+    let mut pauses = gaps.map(|gap| pause(gap, dialect)).collect::<Result<Vec<_>, _>>()?;
+    pauses.sort_by_key(|pause| pause.lower);
+    Ok(pauses)
+}
+
+/// Whether pauses lie apart from each other inside a life, and their windows inside the buffer.
+pub(super) fn check_gaps(pauses: &[RawPause], (start, end): (u64, u64), size: u64) -> Result<(), String> {
+    let mut from = start;
+    for pause in pauses {
+        let (lower, upper) = (pause.lower, pause.upper);
+        if upper > end || lower < start {
+            return Err(format!("the gap [{lower}, {upper}) leaves the life [{start}, {end})"));
+        } else if lower < from {
+            return Err(format!("the gap [{lower}, {upper}) overlaps the one before it"));
+        } else if pause.window.is_some_and(|(low, high)| low >= high || high > size) {
+            return Err(format!("the window of the gap [{lower}, {upper}) is empty or leaves the buffer"));
         }
-        Ok(pauses)
+        from = upper;
     }
+    Ok(())
+}
 
-    fn pause(&self, gap: &str) -> Result<RawPause, String> {
-        let bad = || format!("the gap `{}` is not `lo-hi` or `lo-hi@wlo:whi`", excerpt(gap));
-        let (steps, window) = match gap.split_once('@') {
-            Some((steps, window)) => (steps, Some(window.split_once(':').ok_or_else(bad)?)),
-            None => (gap, None),
-        };
-        let (lower, upper) = steps.split_once('-').ok_or_else(bad)?;
-        let (lower, upper) = (text::whole("the gap's start", lower)?, text::whole("the gap's end", upper)?);
-        let half_open = self.dialect.half_open(lower, upper).filter(|(lower, upper)| lower < upper);
-        let (lower, upper) = half_open.ok_or_else(|| format!("the gap `{}` is empty", excerpt(gap)))?;
-        let window = match window {
-            Some((low, high)) => {
-                Some((text::whole("the window's start", low)?, text::whole("the window's end", high)?))
-            }
-            None => None,
-        };
-        Ok(RawPause { lower, upper, window })
-    }
+fn pause(gap: &str, dialect: Dialect) -> Result<RawPause, String> {
+    let bad = || format!("the gap `{}` is not `lo-hi` or `lo-hi@wlo:whi`", excerpt(gap));
+    let (steps, window) = match gap.split_once('@') {
+        Some((steps, window)) => (steps, Some(window.split_once(':').ok_or_else(bad)?)),
+        None => (gap, None),
+    };
+    let (lower, upper) = steps.split_once('-').ok_or_else(bad)?;
+    let (lower, upper) = (text::whole("the gap's start", lower)?, text::whole("the gap's end", upper)?);
+    let half_open = dialect.half_open(lower, upper).filter(|(lower, upper)| lower < upper);
+    let (lower, upper) = half_open.ok_or_else(|| format!("the gap `{}` is empty", excerpt(gap)))?;
+    let window = match window {
+        Some((low, high)) => {
+            Some((text::whole("the window's start", low)?, text::whole("the window's end", high)?))
+        }
+        None => None,
+    };
+    Ok(RawPause { lower, upper, window })
 }
 
 fn read_row(draft: &mut Draft<'_>, row: &Row<'_>) -> Result<(), String> {
@@ -182,20 +261,26 @@ fn read_row(draft: &mut Draft<'_>, row: &Row<'_>) -> Result<(), String> {
     let (lower, upper) = row.life()?;
     let size = positive("size", row.get(Column::Size))?;
     label.hint = text::maybe("hint", row.get(Column::Hint))?;
-    let align = match row.get(Column::Alignment) {
-        "" => None,
-        bytes => Alignment::new(positive("alignment", bytes)?),
-    };
+    let align = alignment(row.get(Column::Alignment))?;
     let pin = text::maybe("offset", row.get(Column::Offset))?;
-    let pauses = row.pauses((lower, upper), size)?;
+    let pauses = gaps(row.get(Column::Gaps), row.dialect)?;
+    check_gaps(&pauses, (lower, upper), size)?;
     let arena = match row.header.has(Column::Arena) {
         true => draft.arena(row.get(Column::Arena))?,
         false => planlab_dsa::ArenaId::default(),
     };
-    draft.buffer(RawBuffer { label, lower, upper, size, align, pin, pauses }, arena);
-    draft.may_overwrite(row.get(Column::MayOverwrite));
-    draft.keep_apart(row.get(Column::Apart));
+    let buffer = draft.buffer(RawBuffer { label, lower, upper, size, align, pin, pauses }, arena);
+    draft.may_overwrite(buffer, row.get(Column::MayOverwrite));
+    draft.keep_apart(buffer, row.get(Column::Apart));
     Ok(())
+}
+
+/// The alignment of a cell, if it has one.
+pub(super) fn alignment(cell: &str) -> Result<Option<Alignment>, String> {
+    match cell {
+        "" => Ok(None),
+        bytes => Ok(Alignment::new(positive("alignment", bytes)?)),
+    }
 }
 
 /// A whole number above 0.

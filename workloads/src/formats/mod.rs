@@ -2,7 +2,8 @@
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
 //! dialects of idealloc; the header tells them apart. Bytes that begin like a zstd frame are
-//! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes.
+//! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes. Inputs are read
+//! line by line, within [`InputLimits`].
 //!
 //! ```
 //! use planlab_workloads::formats::{read_trace, ReadOptions};
@@ -20,6 +21,7 @@ mod error;
 mod events;
 mod header;
 mod lab;
+mod limits;
 mod plan;
 mod save;
 mod text;
@@ -28,10 +30,11 @@ mod write;
 use planlab_dsa::{Alignment, Instance, Labels};
 
 pub use error::{ExportError, FormatError};
-pub use lab::read_trace;
-pub use plan::{Unmatched, read_plan, unmatched};
+pub use lab::{read_trace, read_trace_from};
+pub use limits::InputLimits;
+pub use plan::{PlanFile, Unmatched, read_plan, unmatched};
 pub use save::{compress, save, write};
-pub use text::decode;
+pub use text::{check_lines, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 
 /// A problem with what its file says about it.
@@ -150,6 +153,8 @@ pub struct ReadOptions {
     /// Sizes are rounded up to it and offsets are multiples of it, whatever the file's metadata say.
     /// Default: as the file says.
     pub alignment: Option<Alignment>,
+    /// How much is read. Default: what any trace needs.
+    pub limits: InputLimits,
 }
 
 impl ReadOptions {
@@ -171,6 +176,13 @@ impl ReadOptions {
     #[must_use]
     pub const fn with_rank_steps(mut self, rank: bool) -> Self {
         self.rank_steps = rank;
+        self
+    }
+
+    /// The same with other limits of what is read.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: InputLimits) -> Self {
+        self.limits = limits;
         self
     }
 

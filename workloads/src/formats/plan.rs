@@ -4,8 +4,8 @@
 //! (`MiniMalloc`'s output, say). Rows go by id, in any order.
 
 use std::borrow::Cow;
-
 use std::fmt;
+use std::io::Read;
 
 use planlab_dsa::{BufferId, InPlace, Offset, Plan};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,8 +13,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::draft::Draft;
 use super::error::excerpt;
 use super::header::{Column, Header};
-use super::lab::find_header;
-use super::{FormatError, ReadOptions, Trace, text};
+use super::lab::{each_row, find_header};
+use super::text::Lines;
+use super::{FormatError, InputLimits, ReadOptions, Trace, text};
 
 /// Reads a plan for the buffers of `trace`; nothing says yet that it is a valid one.
 ///
@@ -26,12 +27,60 @@ use super::{FormatError, ReadOptions, Trace, text};
 /// The first thing that is wrong, with its line: no column `offset`, a row without one, an id that the
 /// trace lacks or that comes twice, a size or life that is not the trace's.
 pub fn read_plan(file: &str, bytes: &[u8], trace: &Trace) -> Result<Plan, FormatError> {
-    let text = text::decode(file, bytes)?;
-    let rows = parse(file, &text)?;
-    if rows.len() == trace.instance.len() {
-        match_rows(file, &rows, trace)
-    } else {
-        Ok(Plan::from_offsets(rows.iter().map(|row| row.offset).collect::<Vec<_>>()))
+    PlanFile::read(file, bytes, InputLimits::default())?.plan(trace)
+}
+
+/// The rows of a plan file, before anybody looks whose buffers they are.
+pub struct PlanFile {
+    file: String,
+    rows: Vec<Row>,
+}
+
+impl PlanFile {
+    /// Reads the rows.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong with the file by itself, with its line.
+    pub fn read(file: &str, input: impl Read, limits: InputLimits) -> Result<Self, FormatError> {
+        let options = ReadOptions::default();
+        let mut draft = Draft::new(file, &options);
+        let mut lines = Lines::new(file, input, limits)?;
+        let (header_line, header) = find_header(&mut draft, &mut lines)?;
+        let required = [(Column::Id, "id"), (Column::Offset, "offset")];
+        header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
+        let mut rows = Vec::new();
+        each_row(&mut draft, &header, &mut lines, |_, line, fields| {
+            rows.push(read_row(&header, fields, line)?);
+            Ok(())
+        })?;
+        Ok(Self { file: file.to_owned(), rows })
+    }
+
+    /// The plan for the buffers of `trace`; see [`read_plan`].
+    ///
+    /// # Errors
+    ///
+    /// The first row that is not of this trace.
+    pub fn plan(&self, trace: &Trace) -> Result<Plan, FormatError> {
+        if self.rows.len() == trace.instance.len() {
+            match_rows(&self.file, &self.rows, trace)
+        } else {
+            Ok(Plan::from_offsets(self.rows.iter().map(|row| row.offset).collect::<Vec<_>>()))
+        }
+    }
+
+    /// Which ids the file and a trace do not share: why [`plan`](Self::plan) gave a wrong number of offsets.
+    #[must_use]
+    pub fn unmatched(&self, trace: &Trace) -> Unmatched {
+        let names = || trace.labels.buffers.iter().map(|label| label.name.as_str());
+        let mut missing: FxHashSet<&str> = names().collect();
+        let extra = self.rows.iter().filter(|row| !missing.remove(&*row.id)).map(|row| row.id.to_string());
+        let extra = extra.collect();
+        Unmatched {
+            missing: names().filter(|name| missing.contains(name)).map(str::to_owned).collect(),
+            extra,
+        }
     }
 }
 
@@ -80,69 +129,36 @@ fn some_of(ids: &[String]) -> String {
 ///
 /// As [`read_plan`], for what is wrong with a row by itself.
 pub fn unmatched(file: &str, bytes: &[u8], trace: &Trace) -> Result<Unmatched, FormatError> {
-    let text = text::decode(file, bytes)?;
-    let rows = parse(file, &text)?;
-    let names = || trace.labels.buffers.iter().map(|label| label.name.as_str());
-    let mut missing: FxHashSet<&str> = names().collect();
-    let extra = rows.iter().filter(|row| !missing.remove(row.id.as_ref())).map(|row| row.id.to_string());
-    let extra = extra.collect();
-    Ok(Unmatched {
-        missing: names().filter(|name| missing.contains(name)).map(str::to_owned).collect(),
-        extra,
-    })
+    Ok(PlanFile::read(file, bytes, InputLimits::default())?.unmatched(trace))
 }
 
-struct Row<'t> {
+struct Row {
     line: u64,
-    id: Cow<'t, str>,
+    id: Box<str>,
     offset: Offset,
     lower: Option<u64>,
     /// As the trace's half-open `upper`.
     upper: Option<u64>,
     size: Option<u64>,
-    overwrites: Cow<'t, str>,
+    overwrites: Box<str>,
 }
 
-fn parse<'t>(file: &str, text: &'t str) -> Result<Vec<Row<'t>>, FormatError> {
-    let options = ReadOptions::default();
-    let mut draft = Draft::new(file, &options);
-    let mut lines = text::lines(text);
-    let (header_line, header) = find_header(&mut draft, &mut lines)?;
-    let required = [(Column::Id, "id"), (Column::Offset, "offset")];
-    header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
-    read_rows(file, &header, lines)
-}
-
-fn read_rows<'t>(
-    file: &str,
-    header: &Header,
-    lines: impl Iterator<Item = (u64, &'t str)>,
-) -> Result<Vec<Row<'t>>, FormatError> {
-    let mut fields = Vec::with_capacity(16);
-    let mut rows = Vec::new();
-    for (line, text) in lines.filter(|(_, text)| text::comment(text).is_none()) {
-        let read = header.row(text, &mut fields).and_then(|()| read_row(header, &fields, line));
-        rows.push(read.map_err(|reason| FormatError::new(file, line, reason))?);
-    }
-    Ok(rows)
-}
-
-fn read_row<'t>(header: &Header, fields: &[Cow<'t, str>], line: u64) -> Result<Row<'t>, String> {
-    let cell = |column| header.at(column).map(|index: usize| fields[index].clone()).unwrap_or_default();
+fn read_row(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Row, String> {
+    let cell = |column| header.get(fields, column);
     let id = cell(Column::Id);
-    let offset = text::maybe("offset", &cell(Column::Offset))?
-        .ok_or_else(|| format!("buffer `{}` has no offset", excerpt(&id)))?;
-    let lower = text::maybe("lower", &cell(Column::Lower))?;
-    let upper = match text::maybe("end", &cell(Column::End))? {
+    let offset = text::maybe("offset", cell(Column::Offset))?
+        .ok_or_else(|| format!("buffer `{}` has no offset", excerpt(id)))?;
+    let lower = text::maybe("lower", cell(Column::Lower))?;
+    let upper = match text::maybe("end", cell(Column::End))? {
         Some(end) => Some(end.checked_add(1).ok_or("a step of 2^64 - 1 leaves no room for the one after")?),
-        None => text::maybe("upper", &cell(Column::Upper))?,
+        None => text::maybe("upper", cell(Column::Upper))?,
     };
-    let size = text::maybe("size", &cell(Column::Size))?;
-    let overwrites = cell(Column::Overwrites);
-    Ok(Row { line, id, offset: Offset::new(offset), lower, upper, size, overwrites })
+    let size = text::maybe("size", cell(Column::Size))?;
+    let overwrites = cell(Column::Overwrites).into();
+    Ok(Row { line, id: id.into(), offset: Offset::new(offset), lower, upper, size, overwrites })
 }
 
-fn match_rows(file: &str, rows: &[Row<'_>], trace: &Trace) -> Result<Plan, FormatError> {
+fn match_rows(file: &str, rows: &[Row], trace: &Trace) -> Result<Plan, FormatError> {
     let names = trace.labels.buffers.iter().map(|label| label.name.as_str());
     let numbers: FxHashMap<&str, usize> = names.zip(0..).collect();
     let number = |line: u64, id: &str| {
@@ -179,7 +195,7 @@ fn other_size(trace: &Trace, buffer: usize, size: u64) -> Option<String> {
 }
 
 /// Steps may be the trace's own or, where it ranks them, its file's.
-fn other_life(trace: &Trace, buffer: usize, row: &Row<'_>) -> Option<String> {
+fn other_life(trace: &Trace, buffer: usize, row: &Row) -> Option<String> {
     let (lower, upper) = <(u32, u32)>::from(trace.instance.buffers()[buffer].live);
     let planned = (u64::from(lower), u64::from(upper));
     let fits = |(lower, upper): (u64, u64)| {

@@ -1,45 +1,54 @@
 //! From bytes to lines, fields and numbers.
 
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use super::FormatError;
 use super::error::excerpt;
-
-/// What a file may hold once it is decompressed, in bytes; more is taken for a mistake.
-const MOST_DECODED: u64 = 8 << 30;
+use super::{FormatError, InputLimits};
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// Read at a time, in bytes.
+const CHUNK: usize = 256 << 10;
 
-/// The text of a file: decompresses where it must, checks the encoding, takes the byte order mark off.
-///
-/// # Errors
-///
-/// What is wrong, and on which line.
-pub fn decode<'a>(file: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>, FormatError> {
-    let bytes = if is_zstd(bytes) {
-        Cow::Owned(decompress(file, bytes)?)
-    } else if file.ends_with(".zst") {
-        return Err(FormatError::new(file, 1, "not a zstd file, or cut short"));
-    } else {
-        Cow::Borrowed(bytes)
-    };
-    let bad = |error: std::str::Utf8Error, bytes: &[u8]| {
-        let at = error.valid_up_to();
-        FormatError::new(file, line_at(bytes, at), format!("byte {at} of the file is not valid UTF-8"))
-    };
-    match bytes {
-        Cow::Borrowed(bytes) => {
-            let text = std::str::from_utf8(bytes).map_err(|error| bad(error, bytes))?;
-            Ok(Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text)))
+/// The bytes of an input: decompressed where they must be.
+struct Unpacked<'r> {
+    input: Box<dyn BufRead + 'r>,
+    is_packed: bool,
+}
+
+impl<'r> Unpacked<'r> {
+    fn new(file: &str, mut input: impl Read + 'r) -> Result<Self, FormatError> {
+        let bad = |error: io::Error| FormatError::new(file, 1, format!("cannot be read: {error}"));
+        let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
+        input.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut start).map_err(bad)?;
+        let is_packed = is_zstd(&start);
+        if !is_packed && file.ends_with(".zst") {
+            return Err(FormatError::new(file, 1, "not a zstd file, or cut short"));
         }
-        Cow::Owned(bytes) => {
-            let mut text = String::from_utf8(bytes).map_err(|e| bad(e.utf8_error(), e.as_bytes()))?;
-            if text.starts_with('\u{feff}') {
-                text.drain(..'\u{feff}'.len_utf8());
-            }
-            Ok(Cow::Owned(text))
+        let whole = Cursor::new(start).chain(input);
+        let input: Box<dyn BufRead + 'r> = if is_packed {
+            Box::new(BufReader::with_capacity(CHUNK, zstd::Decoder::new(whole).map_err(bad)?))
+        } else {
+            Box::new(BufReader::with_capacity(CHUNK, whole))
+        };
+        Ok(Self { input, is_packed })
+    }
+
+    /// What an error of reading means.
+    fn reason(&self, error: &io::Error) -> String {
+        match self.is_packed {
+            true => format!("the zstd data is damaged or cut short: {error}"),
+            false => format!("cannot be read: {error}"),
         }
+    }
+
+    /// That the input is longer than it may be.
+    fn too_long(&self, most: u64) -> String {
+        let unpacked = if self.is_packed { " unpacked" } else { "" };
+        format!(
+            "the file has more than {most} bytes{unpacked}, the limit of an input (--input-limit raises it)"
+        )
     }
 }
 
@@ -49,29 +58,141 @@ fn is_zstd(bytes: &[u8]) -> bool {
     skippable || bytes.starts_with(&ZSTD_MAGIC)
 }
 
-fn decompress(file: &str, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
-    let mut out = Vec::new();
-    let read = zstd::Decoder::new(bytes).and_then(|decoder| decoder.take(MOST_DECODED).read_to_end(&mut out));
-    let end = |reason: String| Err(FormatError::new(file, line_at(&out, out.len()), reason));
-    match read {
-        Ok(_) if out.len() as u64 == MOST_DECODED => {
-            end(format!("decompressed, the file has {MOST_DECODED} bytes or more"))
-        }
-        Ok(_) => Ok(out),
-        Err(error) => end(format!("the zstd data is damaged or cut short: {error}")),
+/// The lines of an input, one in memory at a time. Decompresses where it must, checks the encoding, takes the byte
+/// order mark off.
+pub(super) struct Lines<'r> {
+    file: String,
+    input: Unpacked<'r>,
+    limits: InputLimits,
+    line: Vec<u8>,
+    /// Of the line that was read last, from 1.
+    number: u64,
+    /// Bytes of the input up to the end of that line.
+    read: u64,
+}
+
+impl<'r> Lines<'r> {
+    pub(super) fn new(file: &str, input: impl Read + 'r, limits: InputLimits) -> Result<Self, FormatError> {
+        let input = Unpacked::new(file, input)?;
+        Ok(Self { file: file.to_owned(), input, limits, line: Vec::new(), number: 0, read: 0 })
     }
+
+    /// The next line that is not blank, with its number from 1, without its end.
+    pub(super) fn next_line(&mut self) -> Result<Option<(u64, &str)>, FormatError> {
+        let blank_from = self.read;
+        loop {
+            self.skip_line_feeds(blank_from)?;
+            if !self.fill()? {
+                return Ok(None);
+            }
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let text = std::str::from_utf8(&self.line).map_err(|error| {
+            let at = self.read - self.line.len() as u64 + error.valid_up_to() as u64;
+            self.error(format!("byte {at} of the file is not valid UTF-8"))
+        })?;
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        Ok(Some((self.number, text.strip_suffix('\r').unwrap_or(text))))
+    }
+
+    fn error(&self, reason: impl Into<String>) -> FormatError {
+        FormatError::new(&self.file, self.number.max(1), reason)
+    }
+
+    /// Passes empty lines by, as many as a line has bytes at most: nobody waits for a billion of them.
+    fn skip_line_feeds(&mut self, blank_from: u64) -> Result<(), FormatError> {
+        loop {
+            let chunk = match self.input.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(self.error(self.input.reason(&error))),
+            };
+            let count = chunk.iter().take_while(|&&byte| byte == b'\n').count();
+            let all = count == chunk.len() && count > 0;
+            self.input.input.consume(count);
+            self.number += count as u64;
+            self.count(count)?;
+            if self.read - blank_from > self.limits.line() {
+                return Err(self.over_line("the blank lines here have"));
+            }
+            if !all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a line with its end; `false` after the last.
+    fn fill(&mut self) -> Result<bool, FormatError> {
+        self.line.clear();
+        self.number += 1;
+        let most = self.limits.line().min(self.limits.unpacked() - self.read).saturating_add(1);
+        let line = self.input.input.by_ref().take(most).read_until(b'\n', &mut self.line);
+        let length = line.map_err(|error| self.error(self.input.reason(&error)))?;
+        self.count(length)?;
+        if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
+            self.line.drain(..BYTE_ORDER_MARK.len());
+        }
+        if length as u64 > self.limits.line() && self.line.last() != Some(&b'\n') {
+            return Err(self.over_line("the line has"));
+        }
+        Ok(length > 0)
+    }
+
+    fn over_line(&self, what: &str) -> FormatError {
+        let most = self.limits.line();
+        self.error(format!("{what} more than {most} bytes, the limit of a line (--input-limit raises it)"))
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), FormatError> {
+        self.read += bytes as u64;
+        let most = self.limits.unpacked();
+        if self.read > most { Err(self.error(self.input.too_long(most))) } else { Ok(()) }
+    }
+}
+
+/// Reads lines to the end, and keeps nothing: says whether an input is text within the limits.
+///
+/// # Errors
+///
+/// The first thing that is wrong, with its line: a limit, the encoding, the compression.
+pub fn check_lines(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
+    let mut lines = Lines::new(file, input, limits)?;
+    while lines.next_line()?.is_some() {}
+    Ok(())
+}
+
+/// The text of a document (JSON, TOML), which is held in memory as a whole: decompressed where it must be, without a
+/// byte order mark.
+///
+/// # Errors
+///
+/// What is wrong, and on which line: a limit, the encoding, the compression.
+pub fn read_document(file: &str, input: impl Read, limits: InputLimits) -> Result<String, FormatError> {
+    let mut input = Unpacked::new(file, input)?;
+    let most = limits.document().min(limits.unpacked());
+    let mut bytes = Vec::new();
+    let read = input.input.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes);
+    let end = |bytes: &[u8], reason: String| FormatError::new(file, line_at(bytes, bytes.len()), reason);
+    if let Err(error) = read {
+        return Err(end(&bytes, input.reason(&error)));
+    }
+    if bytes.len() as u64 > most {
+        return Err(end(&bytes, input.too_long(most)));
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = line_at(error.as_bytes(), at);
+        FormatError::new(file, line, format!("byte {at} of the file is not valid UTF-8"))
+    })
 }
 
 fn line_at(bytes: &[u8], at: usize) -> u64 {
     1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count() as u64
-}
-
-/// The lines with their numbers from 1, without line ends; blank ones are left out.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
-    (1..).zip(text.split('\n')).filter_map(|(number, line)| {
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        (!line.trim_ascii().is_empty()).then_some((number, line))
-    })
 }
 
 /// What follows the `#` of a comment line.
