@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use planlab_results::{Record, read_records};
+use planlab_results::Record;
 use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
 use crate::output::{Output, note};
 use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
-use crate::{external, planners};
+use crate::{external, planners, records};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
-    let rows = read_records(&args.results)?;
+    let records::Rows { rows, is_whole } = records::read(&args.results)?;
     let wanted = |row: &&Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
     let rows: Vec<&Record> = rows.iter().filter(wanted).collect();
     if rows.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let path = args.output.join(files[0].0);
     let value = json!({ "output": path, "rows": rows.len(), "pairs": pairs.len() });
     output.put(&value, &format!("{}: {} rows\n", path.display(), rows.len()))?;
-    Ok(Exit::Complete)
+    Ok(records::exit(Exit::Complete, is_whole))
 }
 
 /// A name that neither the rows nor the registry have is misspelt. Which external planners there are is not

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use planlab_results::Record;
 use planlab_results::scale::{Curve, ScalePoint, curves};
 use planlab_results::statistics::PowerFit;
-use planlab_results::{Record, read_records};
 use serde_json::json;
 
 use crate::cli::ScaleArgs;
@@ -13,11 +13,12 @@ use crate::exit::{Exit, Failure, Verdict};
 use crate::markdown::{csv, table};
 use crate::output::Output;
 use crate::view::JSON_VERSION;
-use crate::{input, quantity};
+use crate::{input, quantity, records};
 
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     let wanted = |row: &Record| args.suite.as_ref().is_none_or(|suite| *suite == row.suite);
-    let rows: Vec<Record> = read_records(&args.results)?.into_iter().filter(wanted).collect();
+    let records::Rows { rows, is_whole } = records::read(&args.results)?;
+    let rows: Vec<Record> = rows.into_iter().filter(wanted).collect();
     let curves = curves(&rows);
     if curves.is_empty() {
         let results = args.results.display();
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
         "curves": curves.len(),
     });
     output.put(&value, &format!("{}: {} curves of {} rows\n", path.display(), curves.len(), rows.len()))?;
-    Ok(Exit::Complete)
+    Ok(records::exit(Exit::Complete, is_whole))
 }
 
 fn command(args: &ScaleArgs) -> String {
