@@ -149,7 +149,7 @@ fn perform(shared: &Shared<'_>, task: &Task, worker: u32) -> Result<(), Failure>
     // Planners are compared on the problem alone: no cell of a bench is given hints.
     let subject = Subject { source: &task.source, instance: &trace.instance, digest, hints: None };
     let fresh: Vec<Cell> = task.cells.iter().filter(|cell| shared.is_due(cell, &subject)).cloned().collect();
-    if !fresh.is_empty() {
+    if !fresh.is_empty() || shared.order.retry == Some(Retry::Failed) {
         shared.keep_instance(&trace)?;
     }
     for batch in batches(fresh, trace.instance.len(), shared.order) {
@@ -176,7 +176,9 @@ impl Shared<'_> {
             return false;
         }
         let old = lock(&self.store).record(&key, cell.repetition).cloned();
-        let Some(old) = old.filter(|row| is_served(row, self.order)) else { return true };
+        let folder = lock(&self.store).dir().to_path_buf();
+        let serves = |row: &Record| is_served(row, self.order) && !is_plan_lost(row, self.order, &folder);
+        let Some(old) = old.filter(serves) else { return true };
         self.bar.inc(1);
         // Workloads of one content share a row; it is shown under the name that was asked for.
         let old = Record { workload: cell.workload.clone(), ..old };
@@ -272,6 +274,19 @@ fn is_served(row: &Record, order: &Order<'_>) -> bool {
     !is_retried(row.status, order.retry) && (order.jobs > 1 || timed)
 }
 
+/// Whether the plan of a row in this folder is to be made again.
+#[cfg(feature = "reports")]
+fn is_plan_lost(row: &Record, order: &Order<'_>, folder: &Path) -> bool {
+    let is_lost =
+        |plan: &String| !plan.parse().is_ok_and(|digest| planlab_results::load_plan(folder, digest).is_ok());
+    order.retry == Some(Retry::Failed) && row.plan.as_ref().is_some_and(is_lost)
+}
+
+#[cfg(not(feature = "reports"))]
+const fn is_plan_lost(_row: &Record, _order: &Order<'_>, _folder: &Path) -> bool {
+    false
+}
+
 /// Whether the time was up before there was an answer, or the planner gave up.
 fn is_unanswered(row: &Record) -> bool {
     matches!(row.status, Status::Unknown | Status::Timeout)
@@ -338,7 +353,11 @@ pub(crate) fn is_quick_planner(descriptor: &Descriptor) -> bool {
 /// # Errors
 ///
 /// Where a workload cannot be read.
-pub(crate) fn left(order: &Order<'_>, rows: &[Record]) -> Result<Vec<(Cell, Option<u64>)>, Failure> {
+pub(crate) fn left(
+    order: &Order<'_>,
+    rows: &[Record],
+    folder: &Path,
+) -> Result<Vec<(Cell, Option<u64>)>, Failure> {
     let known: BTreeMap<(&str, u32), &Record> =
         rows.iter().map(|row| ((row.cell.as_str(), row.repetition), row)).collect();
     let mut left = Vec::new();
@@ -348,8 +367,8 @@ pub(crate) fn left(order: &Order<'_>, rows: &[Record]) -> Result<Vec<(Cell, Opti
             let key = cell.key(digest);
             let old = known.get(&(key.as_str(), cell.repetition));
             let first = known.get(&(key.as_str(), 0)).filter(|_| cell.repetition > 0);
-            let done =
-                old.is_some_and(|row| is_served(row, order)) || first.is_some_and(|row| is_unanswered(row));
+            let serves = |row: &&&Record| is_served(row, order) && !is_plan_lost(row, order, folder);
+            let done = old.filter(serves).is_some() || first.is_some_and(|row| is_unanswered(row));
             if in_shard(&key, order.shard) && !done {
                 left.push((cell.clone(), earlier_time(cell, rows)));
             }

@@ -673,6 +673,9 @@ pub(crate) struct AuditArgs {
     /// Folder of the results
     #[arg(default_value = "results/store")]
     pub(crate) results: PathBuf,
+    /// Set damaged lines of the journals aside in files beside them, and miss shards that are gone no longer
+    #[arg(long)]
+    pub(crate) repair: bool,
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod planners;
 mod provenance;
 mod quantity;
 mod ratios;
+mod records;
 mod replaying;
 mod runner;
 mod selection;

@@ -67,6 +67,13 @@ pub(crate) fn keys() -> Vec<String> {
     keys
 }
 
+/// Keys that may be named though nothing answers to them here: of planners that this build was made without, and of
+/// external ones whose program is not there.
+pub(crate) fn absent() -> Vec<&'static str> {
+    let external = external::all_absent().iter().map(|(key, _)| key.as_str());
+    planlab_solvers::absent().into_iter().chain(external).collect()
+}
+
 /// Descriptors of our own planners, in the registry's order.
 pub(crate) fn descriptors() -> Vec<Descriptor> {
     planlab_solvers::registry().iter().map(Planner::descriptor).collect()

@@ -123,6 +123,7 @@ fn of_suite(
     let planners =
         if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
     let selection = suite.select(catalog, &planners::keys(), is_quick)?;
+    suite.check(catalog, &planners::keys(), &planners::absent(), &selection.picks)?;
     selection.notices.iter().for_each(|notice| note(notice));
     let baselines = suite.baselines(catalog, &online::keys())?;
     let mut keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
@@ -143,6 +144,24 @@ fn of_suite(
             }
         }
     }
+    refuse_nothing(args, suite, &selection.picks, cells)
+}
+
+/// A planner that the suite does not run is told; if that leaves nothing to run, it is refused.
+fn refuse_nothing(args: &BenchArgs, suite: &Suite, picks: &[Pick], cells: &Cells<'_>) -> Result<(), Failure> {
+    let chosen: Vec<&Cell> = cells.by_workload.values().flatten().collect();
+    let is_left_out = |name: &&String| !chosen.iter().any(|cell| glob(name, &cell.planner));
+    let left_out: Vec<String> =
+        args.planners.iter().filter(is_left_out).map(|name| format!("`{name}`")).collect();
+    if left_out.is_empty() || picks.is_empty() {
+        return Ok(());
+    }
+    let among = if args.workloads.is_empty() { "" } else { " on these workloads" };
+    let reason = format!("suite `{}` does not run {}{among}", suite.name, left_out.join(", "));
+    if chosen.is_empty() {
+        return Err(Failure::usage(reason));
+    }
+    note(&reason);
     Ok(())
 }
 

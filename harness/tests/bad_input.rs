@@ -160,3 +160,55 @@ fn a_plan_given_as_a_trace_is_refused_unless_pins_are_meant() {
     let unsupported = json(folder.path(), &["plan", "p.csv", "--pins", "--planner", "best-fit"], 3);
     assert_eq!(unsupported["detail"], "unsupported");
 }
+
+#[test]
+fn names_of_a_suite_that_stand_for_nothing_are_refused() {
+    let folder = tempdir().expect("a folder");
+    let suite = |text: &str, words: &[&str], code: i32| {
+        write(folder.path(), "s.toml", format!("name = \"s\"\nanalysis = \"a\"\n{text}"));
+        let bench = ["bench", "--suite", "s.toml", "--dry-run", "--out", "none"];
+        run(folder.path(), &[&bench[..], words].concat(), code).1
+    };
+    let group = "[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"bump\", \"external/*\", \"mip/*\"]\n";
+    let expect = "[[expect]]\nworkload = \"chainer/alexnet/infer/b1\"\nplanner = \"bump\"\nheight = 1\n";
+    suite(&format!("{group}{expect}"), &[], 0);
+    for (text, told) in [
+        (group.replace("bump", "bupm"), "s.toml:5: there is no planner `bupm`; did you mean `bump`"),
+        (
+            group.replace("alexnet", "alexnot"),
+            "s.toml:4: there is no workload `chainer/alexnot/infer/b1`; did you mean",
+        ),
+        (format!("{group}except = [\"bmup\"]\n"), "s.toml:6: there is no planner `bmup`"),
+        (format!("{group}{}", expect.replace("bump", "bumb")), "s.toml:6: an expectation of `bumb`"),
+        (format!("{group}{}", expect.replace("b1", "b9")), "s.toml:6: an expectation: there is no workload"),
+        (
+            format!("{group}{}", expect.replace("bump", "best-fit")),
+            "s.toml:6: an expectation that nothing would check",
+        ),
+    ] {
+        let found = suite(&text, &[], 2);
+        assert!(found.contains(told), "{told}: {found}");
+    }
+    let told = suite(group, &["--planner", "best-fit"], 2);
+    assert!(told.contains("suite `s` does not run `best-fit`"), "{told}");
+    assert!(suite(group, &["--planner", "best-fti"], 2).contains("did you mean best-fit"));
+    assert!(suite(group, &["--workload", "chainer/alexnot/*"], 2).contains("no workload in suite `s`"));
+    assert!(
+        suite(group, &["--planner", "bump", "--planner", "best-fit"], 0).contains("does not run `best-fit`")
+    );
+    // Instances that nobody gave may be named.
+    suite(&group.replace("chainer/alexnet/infer/b1", "minimalloc/*"), &[], 0);
+}
+
+#[test]
+fn embedded_suites_name_what_there_is() {
+    let folder = tempdir().expect("a folder");
+    for name in ["all", "exact", "public", "recorded", "scale", "seeds", "smoke", "synthetic"] {
+        // No instance is read: a planner that no suite has is refused once all names were looked at.
+        let words =
+            ["bench", "--suite", name, "--planner", "mxnet-sharing/published", "--dry-run", "--out", "none"];
+        let output = planlab(folder.path()).args(words).output().expect("the binary runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!told.contains(".toml:"), "{name}: {told}");
+    }
+}

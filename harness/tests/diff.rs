@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 /// A folder with the rows of a small bench in `a`.
 fn measured() -> TempDir {
     let folder = tempdir().expect("a folder");
-    let mut bench = vec!["bench", "--planner", "first-fit/s*", "--out", "a"];
+    let mut bench = vec!["bench", "--planner", "first-fit/s*", "--reps", "5", "--out", "a"];
     for workload in ["synthetic/uniform/n10/s0", "synthetic/uniform/n100/s0", "synthetic/uniform/n1000/s0"] {
         bench.extend(["--workload", workload]);
     }
@@ -124,6 +124,23 @@ fn cells_of_one_side_are_listed() {
     let (text, _) = run(folder.path(), &["diff", "a", "b"], 0);
     assert!(text.contains("in A alone:\n  first-fit/start on synthetic/uniform/n10/s0"), "{text}");
     assert!(text.contains("in B alone:\n  new on synthetic/uniform/n10/s0"), "{text}");
+}
+
+#[test]
+fn two_benches_of_one_build_have_no_verdict() {
+    let folder = tempdir().expect("a folder");
+    for out in ["a", "b"] {
+        let mut bench = vec!["bench", "--planner", "first-fit/*", "--planner", "best-fit*", "--out", out];
+        for workload in
+            ["synthetic/uniform/n10/s0", "synthetic/uniform/n100/s0", "synthetic/uniform/n1000/s0"]
+        {
+            bench.extend(["--workload", workload]);
+        }
+        run(folder.path(), &bench, 0);
+    }
+    let same = json(folder.path(), &["diff", "a", "b"], 0);
+    assert_eq!((&same["worse"], &same["better"]), (&Value::from(0), &Value::from(0)), "{same}");
+    assert!(same["remarks"].to_string().contains("one side was measured after the other"), "{same}");
 }
 
 /// Writes a script `b.sh` that does what a line of shell says and then what this build does; gives this build.

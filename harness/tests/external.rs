@@ -316,6 +316,45 @@ fn a_planner_whose_program_is_missing_is_told_from_a_misspelt_one() {
 }
 
 #[test]
+fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
+    let folder = folder();
+    let planners = |version: &str| {
+        write(
+            folder.path(),
+            "versions.toml",
+            format!(
+                "[[planner]]\nkey = \"external/slow\"\ncommand = [\"sh\", \"{{instance}}\", \"{{output}}\"]\n\
+                 instance = \"minimalloc\"\nversion = [\"sh\", \"-c\", \"{version}\"]\n"
+            ),
+        );
+    };
+    let said = || {
+        let words = ["list", "planners", "--planners", "versions.toml", "--json"];
+        let output = planlab(folder.path())
+            .args(words)
+            .env("PLANLAB_VERSION_PATIENCE", "300")
+            .timeout(std::time::Duration::from_secs(30))
+            .output()
+            .expect("it ends");
+        let entries: Value = serde_json::from_slice(&output.stdout).expect("an array");
+        let slow =
+            entries.as_array().and_then(|all| all.iter().find(|entry| entry["key"] == "external/slow"));
+        slow.expect("it is listed")["version"].as_str().expect("a text").to_owned()
+    };
+    planners("echo 1.2; echo 1.3");
+    assert_eq!(said(), "1.2");
+    planners("sleep 1000 & echo $$ $! > pids; echo 1.2; wait");
+    assert_eq!(said(), "version unknown");
+    let pids = std::fs::read_to_string(folder.path().join("pids")).expect("it was started");
+    let is_alive = |pid: &str| {
+        // One that nobody has waited for yet is dead all the same.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    wait_for("the end of both", || !pids.split_whitespace().any(is_alive));
+}
+
+#[test]
 fn every_workload_that_is_not_there_is_named() {
     let folder = folder();
     let names = ["minimalloc/A", "synthetic/uniform/n40/s1", "nonsense/foo", "idealloc/*"];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Digest, Instance, Labels};
 use planlab_files::NewFolder;
-use planlab_results::audit::{Finding, audit, audit_plans, audit_replays};
+use planlab_results::audit::{Finding, audit, audit_plans, audit_replays, audit_shards};
 use planlab_results::replay::read_rows;
 use planlab_results::scale::curves;
 use planlab_results::{load_instance, load_plan, read_records};
@@ -93,6 +93,7 @@ impl Report {
         let mut findings = audit(model.records());
         findings.extend(audit_replays(&rows));
         findings.extend(audit_plans(dir, model.records())?);
+        findings.extend(audit_shards(dir, model.records())?);
         findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
         let replays = Replays::new(rows);

@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::record::{Record, Status};
 use crate::replay::{ReplayRow, ReplayStatus};
+use crate::store::SHARDS;
+use crate::{StoreError, files};
 
 /// Something wrong with a set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +95,20 @@ pub enum Finding {
         /// What is wrong.
         reason: String,
     },
+    /// A shard that is gone.
+    MissingShard {
+        /// The shard.
+        path: PathBuf,
+        /// How many rows it had.
+        rows: u64,
+    },
+    /// There are instances or plans, and no row that could name them: the rows are lost.
+    NoRows {
+        /// How many instances there are.
+        instances: usize,
+        /// How many plans there are.
+        plans: usize,
+    },
     /// A file that rows name and that is missing or damaged.
     MissingFile {
         /// `instance` or `plan`.
@@ -108,6 +125,12 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// Whether rows are lost.
+    #[must_use]
+    pub const fn is_loss_of_rows(&self) -> bool {
+        matches!(self, Self::MissingShard { .. } | Self::NoRows { .. })
+    }
+
     /// Whether a plan or a bound is false, as against rows that are missing or disagree.
     #[must_use]
     pub const fn is_refutation(&self) -> bool {
@@ -146,6 +169,15 @@ impl fmt::Display for Finding {
             }
             Self::FalsePlan { workload, planner, plan, reason } => {
                 write!(f, "{workload}: {planner}: plan {plan}: {reason}")
+            }
+            Self::MissingShard { path, rows } => {
+                write!(f, "{}: the shard is gone, and {rows} rows with it", path.display())
+            }
+            Self::NoRows { instances, plans } => {
+                write!(
+                    f,
+                    "there are {instances} instances and {plans} plans, but no rows: their shards are gone"
+                )
             }
             Self::MissingFile { kind, workload, rows, reason, .. } => {
                 let rows = if *rows == 1 { "1 row needs".to_owned() } else { format!("{rows} rows need") };
@@ -211,6 +243,29 @@ fn false_replay(row: &ReplayRow) -> Option<Finding> {
         _ => return None,
     };
     Some(Finding::Inconsistent { workload, planner: contender, cell: row.cell.clone(), reason })
+}
+
+/// Looks whether the shards that a store's manifest names are there; and, where there are no rows at all, whether there
+/// once were.
+///
+/// # Errors
+///
+/// [`StoreError`] where the folder or its manifest cannot be read.
+pub fn audit_shards(
+    dir: impl AsRef<std::path::Path>,
+    records: &[Record],
+) -> Result<Vec<Finding>, StoreError> {
+    let dir = dir.as_ref();
+    let missing = crate::missing_shards(dir)?.into_iter();
+    let mut findings: Vec<Finding> = missing
+        .map(|shard| Finding::MissingShard { path: dir.join(SHARDS).join(shard.name), rows: shard.rows })
+        .collect();
+    let count = |folder: &str| files::list(&dir.join(folder), "parquet").map(|paths| paths.len());
+    let (instances, plans) = (count("instances")?, count("plans")?);
+    if findings.is_empty() && records.is_empty() && plans > 0 {
+        findings.push(Finding::NoRows { instances, plans });
+    }
+    Ok(findings)
 }
 
 /// Verifies every stored plan again and compares its height with its row's. Instances and plans that rows

@@ -62,6 +62,12 @@ pub(crate) struct Table {
 impl Table {
     /// Reads a file of `kind` from its bytes.
     pub(crate) fn decode(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
+        // polars panics on some files that are damaged.
+        std::panic::catch_unwind(|| Self::decode_whole(path, bytes, kind))
+            .unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
+    }
+
+    fn decode_whole(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
         let mut reader = ParquetReader::new(Cursor::new(bytes));
         let metadata = reader.get_metadata().map_err(|error| StoreError::bad_file(path, &error))?;
         let pairs = metadata.key_value_metadata.iter().flatten();

@@ -41,8 +41,8 @@ pub enum StoreError {
         /// Who holds it, as the lock file says.
         holder: String,
     },
-    /// A line of the journal, not the last, that is not what was written.
-    #[error("{}:{line}: {reason}", path.display())]
+    /// A line of the journal that is not what was written, and not cut short by a crash either.
+    #[error("{}:{line}: {reason}; `planlab audit --repair` sets damaged lines aside", path.display())]
     Corrupt {
         /// The journal.
         path: PathBuf,

@@ -14,6 +14,19 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 /// What earlier versions began their temporary files with.
 const TEMPORARY: &str = ".tmp-";
 
+/// Whether an open file is the one that has this path now.
+#[cfg(unix)]
+pub(crate) fn is_open_as(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+    (open.dev(), open.ino()) == (named.dev(), named.ino())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_open_as(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let open = File::open(folder).map_err(StoreError::io("open", folder))?;

@@ -34,7 +34,8 @@ pub(crate) fn put_instance(dir: &Path, instance: &Instance, labels: &Labels) -> 
     }
     let digest = instance.digest();
     let path = instance_path(dir, digest);
-    if !path.exists() {
+    // One that is damaged is made whole.
+    if load_instance(dir, digest).is_err() {
         let bytes = encode_instance(instance, labels).map_err(|error| StoreError::bad_file(&path, &error))?;
         files::write_whole(&path, &bytes)?;
     }
@@ -44,7 +45,7 @@ pub(crate) fn put_instance(dir: &Path, instance: &Instance, labels: &Labels) -> 
 pub(crate) fn put_plan(dir: &Path, plan: &Plan) -> Result<Digest, StoreError> {
     let digest = Digest::of_plan(plan);
     let path = plan_path(dir, digest);
-    if !path.exists() {
+    if load_plan(dir, digest).is_err() {
         let bytes = encode_plan(plan).map_err(|error| StoreError::bad_file(&path, &error))?;
         files::write_whole(&path, &bytes)?;
     }

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A line is written by one call and flushed to the disk before the next. A process that dies while it
-//! writes leaves a torn last line, which is dropped; a line before the last that does not match its
-//! checksum means that the file was damaged, and is an error.
+//! writes leaves a torn last line, without its line feed, which is dropped; any other line that does not match its
+//! checksum means that the file was damaged, and is an error: [`repair`](crate::repair) sets it aside.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -46,8 +46,7 @@ pub(crate) struct Content<R> {
 pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
     let mut content = Content { rows: Vec::new(), length: 0, unended: false, torn: None };
     let Some(bytes) = files::read_if_there(path)? else { return Ok(content) };
-    let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..).peekable();
-    while let Some((line, number)) = lines.next() {
+    for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..) {
         match decode::<R>(line) {
             Ok(row) if row.schema() > R::KNOWN => {
                 let (path, found) = (path.to_path_buf(), row.schema());
@@ -58,13 +57,44 @@ pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
                 content.length += line.len() as u64;
                 content.unended = line.last() != Some(&b'\n');
             }
-            Err(_) if lines.peek().is_none() => content.torn = Some((number, line.len() as u64)),
+            Err(_) if is_torn(line) => content.torn = Some((number, line.len() as u64)),
             Err(reason) => {
                 return Err(StoreError::Corrupt { path: path.to_path_buf(), line: number, reason });
             }
         }
     }
     Ok(content)
+}
+
+/// Whether a process died while it wrote the line: only the last one can lack its line feed.
+fn is_torn(line: &[u8]) -> bool {
+    line.last() != Some(&b'\n')
+}
+
+/// The lines of a journal, those that are what was written apart from the others.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    pub(crate) whole: Vec<u8>,
+    pub(crate) damaged: Vec<u8>,
+    /// Of the damaged ones, from 1. A torn last line is none of either.
+    pub(crate) numbers: Vec<u64>,
+}
+
+/// Sorts the lines of a journal; none is an empty one.
+pub(crate) fn sort<R: Row>(path: &Path) -> Result<Sorted, StoreError> {
+    let mut sorted = Sorted::default();
+    let Some(bytes) = files::read_if_there(path)? else { return Ok(sorted) };
+    for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..) {
+        match decode::<R>(line) {
+            Ok(_) => sorted.whole.extend_from_slice(line),
+            Err(_) if is_torn(line) => {}
+            Err(_) => {
+                sorted.damaged.extend_from_slice(line);
+                sorted.numbers.push(number);
+            }
+        }
+    }
+    Ok(sorted)
 }
 
 fn checksum(json: &[u8]) -> String {

@@ -14,7 +14,7 @@ use crate::record::Provenance;
 use crate::store::{Notice, refuse_foreign, torn};
 use crate::{StoreError, files};
 
-const FILE: &str = "replays.jsonl";
+pub(crate) const FILE: &str = "replays.jsonl";
 
 /// The version of the row; raised when a column changes its meaning.
 pub const REPLAY_SCHEMA: u32 = 1;
@@ -255,9 +255,7 @@ impl ReplayWriter {
         refuse_foreign(dir)?;
         files::create_folder(dir)?;
         let path = dir.join(FILE);
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        let turn = file.map_err(StoreError::io("open for writing", &path))?;
-        turn.lock().map_err(StoreError::io("lock", &path))?;
+        let turn = take_turn(&path)?;
         let (journal, content) = Journal::<ReplayRow>::open(&path)?;
         turn.unlock().map_err(StoreError::io("unlock", &path))?;
         files::sync_folder(dir)?;
@@ -272,6 +270,11 @@ impl ReplayWriter {
     /// As [`append_rows`].
     pub fn append(&mut self, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
         self.turn.lock().map_err(StoreError::io("lock", &self.path))?;
+        if !files::is_open_as(&self.turn, &self.path) {
+            // A repair has put another file in its place.
+            self.turn = take_turn(&self.path)?;
+            self.journal = Journal::open(&self.path)?.0;
+        }
         let appended = self.append_alone(rows);
         self.turn.unlock().map_err(StoreError::io("unlock", &self.path))?;
         appended
@@ -287,6 +290,19 @@ impl ReplayWriter {
         }
         self.journal.append(rows)?;
         Ok(notices)
+    }
+}
+
+/// Opens the file, which is made where there is none, and waits for the turn to write to it.
+pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
+    loop {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let turn = file.map_err(StoreError::io("open for writing", path))?;
+        turn.lock().map_err(StoreError::io("lock", path))?;
+        // A repair may have put another file in its place meanwhile.
+        if files::is_open_as(&turn, path) {
+            return Ok(turn);
+        }
     }
 }
 

@@ -4,13 +4,14 @@
 //! <dir>/lock                          held by the one writer
 //! <dir>/journal.jsonl                 rows, appended and flushed one by one
 //! <dir>/shards/<n>-<digest>.parquet   rows, compacted
+//! <dir>/manifest.json                 the shards that were written
 //! <dir>/instances/<digest>.parquet    instances with their labels, each once
 //! <dir>/plans/<digest>.parquet        plans, each once
 //! <dir>/replays.jsonl                 rows of replays, see [`crate::replay`]
 //! ```
 //!
-//! Files under the folders appear whole or not at all. Compaction writes the shard first and empties the
-//! journal once the shard is on the disk; a crash in between leaves rows in both, which are one row to
+//! Files under the folders appear whole or not at all. Compaction writes the shard first, then names it in the
+//! manifest, and empties the journal once both are on the disk; a crash in between leaves rows in both, which are one row to
 //! every reader: of the rows of one cell and repetition the latest counts, and the journal is later than
 //! the shards.
 
@@ -24,11 +25,14 @@ use planlab_files::first_foreign;
 
 use crate::journal::{self, Journal};
 use crate::latest::Latest;
+use crate::manifest::missing_shards;
+#[cfg(feature = "parquet")]
+use crate::manifest::{Manifest, Shard};
 use crate::record::Record;
 use crate::{StoreError, files, replay};
 
-const JOURNAL: &str = "journal.jsonl";
-const SHARDS: &str = "shards";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+pub(crate) const SHARDS: &str = "shards";
 
 /// Something that a reader should know and need not act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +47,13 @@ pub enum Notice {
         /// How much of the line there was.
         bytes: u64,
     },
+    /// A shard is gone; its rows are lost and will be made again.
+    MissingShard {
+        /// The shard.
+        path: PathBuf,
+        /// How many rows it had.
+        rows: u64,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -51,6 +62,9 @@ impl fmt::Display for Notice {
             Self::TornLine { path, line, bytes } => {
                 let path = path.display();
                 write!(f, "{path}:{line}: dropped a last line of {bytes} bytes that was cut short")
+            }
+            Self::MissingShard { path, rows } => {
+                write!(f, "{}: the shard is gone, and {rows} rows with it", path.display())
             }
         }
     }
@@ -88,7 +102,8 @@ impl Store {
         files::sync_folder(dir)?;
         let mut latest = Latest::of(read_shards(dir)?);
         let fresh = content.rows.into_iter().filter_map(|record| latest.put(record)).collect();
-        let notices = torn(&path, content.torn);
+        let mut notices = torn(&path, content.torn);
+        notices.extend(missing(dir)?);
         Ok(Self { dir: dir.to_path_buf(), journal, latest, fresh, notices, _lock: lock })
     }
 
@@ -164,12 +179,29 @@ impl Store {
         let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
         let number = next_shard(&self.dir)?;
         let path = self.dir.join(SHARDS).join(format!("{number:06}-{digest}.parquet"));
+        let mut manifest = self.manifest()?;
         files::write_whole(&path, &bytes)?;
+        manifest.shards.push(shard(&path, rows.len()));
+        manifest.write(&self.dir)?;
         Ok(path)
     }
 
-    /// Keeps an instance with its labels, under its digest. An instance that is there already is left as
-    /// it is, labels included.
+    /// The manifest, with the shards that it does not name yet.
+    fn manifest(&self) -> Result<Manifest, StoreError> {
+        let mut manifest = Manifest::read(&self.dir)?;
+        for path in files::list(&self.dir.join(SHARDS), "parquet")? {
+            let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
+            if manifest.shards.iter().any(is_named) {
+                continue;
+            }
+            let rows = read_shard(&path)?.len();
+            manifest.shards.push(shard(&path, rows));
+        }
+        Ok(manifest)
+    }
+
+    /// Keeps an instance with its labels, under its digest. An instance that is there already, and whole, is left
+    /// as it is, labels included.
     ///
     /// # Errors
     ///
@@ -219,9 +251,26 @@ pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     match first_foreign(dir, &BTreeSet::new()).map_err(StoreError::io("read", dir))? {
+        // A store that has lost all its shards is one.
+        Some(_) if missing_shards(dir).is_ok_and(|missing| !missing.is_empty()) => Ok(()),
         Some(file) => Err(StoreError::NotAStore { path: dir.to_path_buf(), file }),
         None => Ok(()),
     }
+}
+
+#[cfg(feature = "parquet")]
+fn shard(path: &Path, rows: usize) -> Shard {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Shard { name, rows: rows as u64 }
+}
+
+/// The notices of shards that are gone.
+fn missing(dir: &Path) -> Result<Vec<Notice>, StoreError> {
+    let notice = |shard: crate::Shard| Notice::MissingShard {
+        path: dir.join(SHARDS).join(shard.name),
+        rows: shard.rows,
+    };
+    Ok(missing_shards(dir)?.into_iter().map(notice).collect())
 }
 
 /// The notice of a torn last line, where there was one.
@@ -229,7 +278,7 @@ pub(crate) fn torn(path: &Path, torn: Option<(u64, u64)>) -> Vec<Notice> {
     torn.map(|(line, bytes)| Notice::TornLine { path: path.to_path_buf(), line, bytes }).into_iter().collect()
 }
 
-fn lock(path: &Path) -> Result<File, StoreError> {
+pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -279,10 +328,29 @@ fn next_shard(dir: &Path) -> Result<u64, StoreError> {
 fn read_shards(dir: &Path) -> Result<Vec<Record>, StoreError> {
     let mut records = Vec::new();
     for path in files::list(&dir.join(SHARDS), "parquet")? {
-        let Some(bytes) = files::read_if_there(&path)? else { continue };
-        records.append(&mut crate::frame::decode(&path, bytes)?);
+        records.append(&mut read_shard(&path)?);
     }
     Ok(records)
+}
+
+/// The rows of a shard; none where it is gone meanwhile.
+#[cfg(feature = "parquet")]
+pub(crate) fn read_shard(path: &Path) -> Result<Vec<Record>, StoreError> {
+    let Some(bytes) = files::read_if_there(path)? else { return Ok(Vec::new()) };
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+    // A shard that somebody else named says nothing of its content.
+    let is_ours = name.split_once('-').is_some_and(|(number, rest)| {
+        number.parse::<u64>().is_ok()
+            && rest.len() == digest.len()
+            && rest.bytes().all(|b| b.is_ascii_hexdigit())
+    });
+    if is_ours && !name.ends_with(&digest) {
+        let reason = "it is damaged: its content has another digest than its name says; \
+                      `planlab audit --repair` sets it aside";
+        return Err(StoreError::bad_file(path, &reason));
+    }
+    crate::frame::decode(path, bytes)
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -8,7 +8,7 @@ use planlab_results::replay::{
     CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, ReplayWriter, append_rows,
     read_rows,
 };
-use planlab_results::{Provenance, Store, StoreError, merge, read_records};
+use planlab_results::{Provenance, Repair, Store, StoreError, merge, read_records, repair};
 
 /// A row with a value, or a hard one, in every column.
 fn row(cell: &str, repetition: u32) -> ReplayRow {
@@ -164,6 +164,26 @@ fn damage_is_an_error_that_names_file_and_line_and_leaves_the_file_alone() {
         assert!(text.contains("replays.jsonl:2: the row does not match its checksum"), "{text}");
     }
     assert_eq!(fs::read_to_string(file(dir.path())).expect("reads"), damaged);
+}
+
+#[test]
+fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
+    let dir = folder();
+    let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
+    writer.append(&[row("a", 0), row("b", 0), row("c", 0)]).expect("appends");
+    let text = fs::read_to_string(file(dir.path())).expect("reads");
+    // The last line is whole, so that it is no torn one.
+    let damaged = text.replacen("\"cell\":\"c\"", "\"cell\":\"x\"", 1);
+    fs::write(file(dir.path()), &damaged).expect("writes");
+    assert!(matches!(read_rows(dir.path()), Err(StoreError::Corrupt { line: 3, .. })));
+    let repairs = repair(dir.path()).expect("repairs");
+    assert!(matches!(repairs.as_slice(), [Repair::Lines { lines, .. }] if lines == &[3]), "{repairs:?}");
+    assert_eq!(
+        fs::read_to_string(dir.path().join("replays.jsonl.damaged")).expect("there").lines().count(),
+        1
+    );
+    writer.append(&[row("d", 0)]).expect("appends to the file that is there now");
+    assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0), row("b", 0), row("d", 0)]);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use common::row;
-use planlab_results::{Record, SCHEMA, Status, Store, StoreError, merge, missing_cells, read_records};
+use planlab_results::{
+    Record, Repair, SCHEMA, Status, Store, StoreError, merge, missing_cells, read_records, repair,
+};
 
 fn failed(cell: &str) -> Record {
     let mut row = row(cell, 0);
@@ -96,6 +98,52 @@ fn a_corrupt_line_in_the_middle_is_an_error_that_names_it() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_complete_last_line_that_does_not_match_is_an_error_too() {
+    let dir = folder();
+    let mut store = Store::open(dir.path()).expect("opens");
+    store.append_all(&[row("a", 0), row("b", 0)]).expect("appends");
+    drop(store);
+    let text = fs::read_to_string(journal(dir.path())).expect("reads");
+    fs::write(journal(dir.path()), text.replacen("\"cell\":\"b\"", "\"cell\":\"x\"", 1)).expect("writes");
+    for error in
+        [read_records(dir.path()).expect_err("refused"), Store::open(dir.path()).expect_err("refused")]
+    {
+        assert!(matches!(error, StoreError::Corrupt { line: 2, .. }), "{error}");
+        assert!(error.to_string().contains("audit --repair"), "{error}");
+    }
+}
+
+#[test]
+fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
+    let dir = folder();
+    let mut store = Store::open(dir.path()).expect("opens");
+    store.append_all(&[row("a", 0), row("b", 0), row("c", 0), row("d", 0)]).expect("appends");
+    assert!(matches!(repair(dir.path()), Err(StoreError::Locked { .. })), "a writer is at work");
+    drop(store);
+    assert_eq!(repair(dir.path()).expect("nothing to do"), []);
+    let text = fs::read_to_string(journal(dir.path())).expect("reads");
+    let damaged =
+        text.replacen("\"cell\":\"b\"", "\"cell\":\"x\"", 1).replacen("\"cell\":\"d\"", "\"cell\":\"y\"", 1);
+    fs::write(journal(dir.path()), format!("{damaged}torn")).expect("writes");
+    let repairs = repair(dir.path()).expect("repairs");
+    let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
+    assert_eq!(lines, &[2, 4]);
+    let told = repairs[0].to_string();
+    assert!(told.contains("2 damaged lines set aside in") && told.ends_with("lines 2, 4"), "{told}");
+    let kept = fs::read_to_string(aside).expect("they are there");
+    let expected: Vec<&str> = damaged.lines().skip(1).step_by(2).collect();
+    assert_eq!(kept.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0), row("c", 0)]);
+    // A second repair adds to what was set aside.
+    let text = fs::read_to_string(journal(dir.path())).expect("reads");
+    fs::write(journal(dir.path()), text.replacen("\"cell\":\"a\"", "\"cell\":\"z\"", 1)).expect("writes");
+    assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
+    assert_eq!(fs::read_to_string(aside).expect("they are there").lines().count(), 3);
+    Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
+    assert_eq!(read_records(dir.path()).expect("reads"), [row("c", 0), row("a", 0)]);
 }
 
 #[test]
@@ -213,6 +261,9 @@ fn a_merge_depends_on_no_order_and_can_be_done_twice() {
 
 #[cfg(feature = "parquet")]
 mod parquet {
+    use planlab_results::audit::{Finding, audit_shards};
+    use planlab_results::missing_shards;
+
     use super::*;
 
     fn shards(dir: &Path) -> usize {
@@ -275,6 +326,92 @@ mod parquet {
         fs::write(&shard, &bytes[..bytes.len() / 2]).expect("writes");
         let error = read_records(dir.path()).expect_err("refused");
         assert!(matches!(&error, StoreError::BadFile { path, .. } if *path == shard), "{error}");
+    }
+
+    #[test]
+    fn a_shard_that_is_gone_is_missed_until_a_repair_forgets_it() {
+        let dir = folder();
+        let mut store = Store::open(dir.path()).expect("opens");
+        store.append_all(&[row("a", 0), row("b", 0)]).expect("appends");
+        let lost = store.compact().expect("compacts").expect("there are rows");
+        store.append(&row("c", 0)).expect("appends");
+        store.compact().expect("compacts").expect("there is a row");
+        drop(store);
+        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+        assert_eq!(audit_shards(dir.path(), &[]).expect("reads"), []);
+        fs::remove_file(&lost).expect("removes");
+        let missing = missing_shards(dir.path()).expect("reads");
+        assert_eq!((missing.len(), missing[0].rows), (1, 2));
+        let findings = audit_shards(dir.path(), &[]).expect("reads");
+        assert!(matches!(findings.as_slice(), [Finding::MissingShard { path, rows: 2 }] if *path == lost));
+        let mut store = Store::open(dir.path()).expect("opens all the same");
+        assert!(store.notices()[0].to_string().contains("and 2 rows with it"), "{:?}", store.notices());
+        assert_eq!(store.records(), [row("c", 0)]);
+        // Rows that are made again do not hide that a shard is gone.
+        store.append(&row("a", 0)).expect("appends");
+        store.compact().expect("compacts").expect("there is a row");
+        drop(store);
+        assert_eq!(missing_shards(dir.path()).expect("reads"), missing);
+        let repairs = repair(dir.path()).expect("repairs");
+        assert!(matches!(repairs.as_slice(), [Repair::Forgotten { rows: 2, .. }]), "{repairs:?}");
+        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+    }
+
+    #[test]
+    fn a_store_without_a_manifest_is_read_and_the_next_shard_names_all() {
+        let dir = folder();
+        let mut store = Store::open(dir.path()).expect("opens");
+        store.append(&row("a", 0)).expect("appends");
+        let first = store.compact().expect("compacts").expect("there is a row");
+        drop(store);
+        let manifest = dir.path().join("manifest.json");
+        fs::remove_file(&manifest).expect("it is there");
+        assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0)]);
+        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+        let mut store = Store::open(dir.path()).expect("opens");
+        store.append(&row("b", 0)).expect("appends");
+        store.compact().expect("compacts").expect("there is a row");
+        drop(store);
+        fs::remove_file(&first).expect("removes");
+        assert_eq!(missing_shards(dir.path()).expect("reads").len(), 1);
+        // A manifest that is damaged does not block the store for good.
+        fs::write(&manifest, "{").expect("writes");
+        assert!(Store::open(dir.path()).expect_err("refused").to_string().contains("audit --repair"));
+        assert!(matches!(repair(dir.path()).expect("repairs").as_slice(), [Repair::Manifest { .. }]));
+        assert_eq!(Store::open(dir.path()).expect("opens").records(), [row("b", 0)]);
+    }
+
+    #[test]
+    fn a_shard_that_is_not_what_was_written_is_found() {
+        let dir = folder();
+        let mut store = Store::open(dir.path()).expect("opens");
+        store.append(&row("a", 0)).expect("appends");
+        let shard = store.compact().expect("compacts").expect("there is a row");
+        drop(store);
+        let mut bytes = fs::read(&shard).expect("reads");
+        bytes[10] ^= 1;
+        fs::write(&shard, bytes).expect("writes");
+        let error = read_records(dir.path()).expect_err("refused").to_string();
+        assert!(
+            error.contains("another digest than its name") && error.contains("audit --repair"),
+            "{error}"
+        );
+        let repairs = repair(dir.path()).expect("repairs");
+        assert!(matches!(repairs.as_slice(), [Repair::Shard { aside, .. }] if aside.exists()), "{repairs:?}");
+        assert_eq!(read_records(dir.path()).expect("reads"), []);
+        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+    }
+
+    #[test]
+    fn plans_without_any_row_tell_of_lost_rows_where_there_is_no_manifest() {
+        let dir = folder();
+        drop(Store::open(dir.path()).expect("makes the store"));
+        assert_eq!(audit_shards(dir.path(), &[]).expect("reads"), []);
+        fs::write(dir.path().join("plans/x.parquet"), "x").expect("writes");
+        let findings = audit_shards(dir.path(), &[]).expect("reads");
+        assert_eq!(findings, [Finding::NoRows { instances: 0, plans: 1 }]);
+        assert!(findings[0].is_loss_of_rows() && !findings[0].is_refutation());
+        assert_eq!(audit_shards(dir.path(), &[row("a", 0)]).expect("reads"), []);
     }
 
     #[test]

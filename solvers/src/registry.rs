@@ -26,6 +26,19 @@ use crate::placement::{Order, Portfolio, Scaled};
 /// hexadecimal digits; the same for the same sources.
 pub const SOURCE_DIGEST: &str = env!("PLANLAB_SOURCE_DIGEST");
 
+/// Keys of planners that there are, and that this build was made without.
+#[must_use]
+pub fn absent() -> Vec<&'static str> {
+    let mut absent = Vec::new();
+    if !cfg!(feature = "mip") {
+        absent.extend(["mip/cbc", "mip/highs"]);
+    }
+    if !cfg!(feature = "cp") {
+        absent.push("cp/pumpkin");
+    }
+    absent
+}
+
 /// One planner for each key, in the order in which lists show them.
 ///
 /// ```

@@ -33,7 +33,7 @@
 //!
 //! A cell (planner, workload, capacity and, where a group lists them, threads and time limit) that several
 //! groups ask for takes the limits of the first. Planners `external/*` that are not given are left out with a
-//! notice.
+//! notice. Every other name has to stand for something, and every `[[expect]]` for a cell of the suite.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,6 +51,9 @@ use crate::formats::{InputLimits, read_document};
 use crate::glob::{glob, is_glob};
 use crate::nearest::{did_you_mean, nearest};
 use crate::process::selects;
+
+/// What the keys of external planners begin with.
+const EXTERNAL: &str = "external/";
 
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
@@ -374,6 +377,54 @@ impl Suite {
         Ok(selection)
     }
 
+    /// Refuses names of planners that stand for nothing, and expectations of cells that the suite does not have, as
+    /// `picks` are all its cells: a suite that is misspelt would test nothing. `absent` are planners that this build
+    /// or this machine lacks: they may be named. So may `external/*`, and public instances that are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError::Bad`] with the line and the nearest names.
+    pub fn check(
+        &self,
+        catalog: &Catalog,
+        planners: &[String],
+        absent: &[&str],
+        picks: &[Pick],
+    ) -> Result<(), SuiteError> {
+        let known: Vec<&str> = planners.iter().map(String::as_str).chain(absent.iter().copied()).collect();
+        let patterns = self.groups.iter().flat_map(|group| group.planners.iter().chain(&group.except));
+        for pattern in patterns {
+            if !pattern.starts_with(EXTERNAL) && !known.iter().any(|key| glob(pattern, key)) {
+                let near = nearest(pattern, known.iter().copied());
+                let reason = format!("there is no planner `{pattern}`{}", did_you_mean(&near));
+                return Err(self.wrong(pattern, reason));
+            }
+        }
+        let missing = |known: &Expectation| {
+            !picks.iter().any(|pick| pick.workload == known.workload && pick.planner == known.planner)
+        };
+        for expectation in self.expect.iter().filter(|known| missing(known)) {
+            if let Some(reason) = why_missing(expectation, catalog, &known, absent) {
+                let (file, line) = (self.file.clone(), self.line_of(expectation));
+                return Err(SuiteError::Bad { file, line, reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// The line of an expectation; 1 where it is another suite's.
+    fn line_of(&self, expectation: &Expectation) -> usize {
+        const HEAD: &str = "[[expect]]";
+        let names = [&expectation.workload, &expectation.planner].map(|name| format!("\"{name}\""));
+        let lines: Vec<&str> = self.text.lines().collect();
+        let is_it = |&start: &usize| {
+            let own = lines[start + 1..].iter().take_while(|line| !line.trim_start().starts_with('['));
+            let text: String = own.copied().collect();
+            lines[start].trim() == HEAD && names.iter().all(|name| text.contains(name.as_str()))
+        };
+        (0..lines.len()).find(is_it).map_or(1, |start| start + 1)
+    }
+
     /// The online allocators of these keys over the workloads of a catalog: by workload, as the suite has them, then
     /// in the order of the keys; each pair once.
     ///
@@ -420,7 +471,7 @@ impl Suite {
             if planners.iter().any(|planner| glob(pattern, planner)) {
                 continue;
             }
-            if pattern.starts_with("external/") {
+            if pattern.starts_with(EXTERNAL) {
                 notices.push(format!("`{pattern}` is not given (docs/external-planners.md): not run"));
             } else {
                 let near = nearest(pattern, planners.iter().map(String::as_str));
@@ -462,9 +513,34 @@ impl Suite {
     }
 
     fn wrong(&self, what: &str, reason: String) -> SuiteError {
-        let line = self.text.lines().position(|line| line.contains(what)).map_or(1, |index| index + 1);
+        let quoted = format!("\"{what}\"");
+        let position = |part: &str| self.text.lines().position(|line| line.contains(part));
+        let line = position(&quoted).or_else(|| position(what)).map_or(1, |index| index + 1);
         SuiteError::Bad { file: self.file.clone(), line, reason }
     }
+}
+
+/// Why a suite has no cell that an expectation is of; `None` where the cell is left out for want of the planner or of
+/// public instances.
+fn why_missing(
+    Expectation { workload, planner, .. }: &Expectation,
+    catalog: &Catalog,
+    known: &[&str],
+    absent: &[&str],
+) -> Option<String> {
+    if planner.starts_with(EXTERNAL) || absent.contains(&planner.as_str()) {
+        return None;
+    }
+    if !known.contains(&planner.as_str()) {
+        let near = nearest(planner, known.iter().copied());
+        return Some(format!("an expectation of `{planner}`, which is no planner{}", did_you_mean(&near)));
+    }
+    if catalog.describe(workload).is_none() {
+        let error = catalog.unknown(workload);
+        let is_absent = matches!(error, WorkloadError::Absent { .. });
+        return (!is_absent).then(|| format!("an expectation: {error}"));
+    }
+    Some(format!("an expectation that nothing would check: no group runs `{planner}` on `{workload}`"))
 }
 
 fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {

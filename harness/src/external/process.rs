@@ -95,6 +95,29 @@ pub(crate) fn follow(
     })
 }
 
+/// What a program prints on stdout and then on stderr, the ends of long texts; empty where it cannot be started. `None`
+/// where it has not ended in time: then it is killed, with all that it started.
+pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<String> {
+    let until = Instant::now() + patience;
+    let Ok(mut command) = launch::command(words, Path::new("/dev/null")) else { return Some(String::new()) };
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return Some(String::new()) };
+    let streams = [tail(child.stdout.take()), tail(child.stderr.take())];
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let ended = wait(child).recv_timeout(patience);
+    signal(group, Signal::KILL);
+    ended.ok()?;
+    // What has left the group may still hold the streams.
+    while !streams.iter().all(JoinHandle::is_finished) {
+        if Instant::now() >= until {
+            return None;
+        }
+        thread::sleep(FIRST_LOOK);
+    }
+    let [stdout, stderr] = streams.map(|stream| stream.join().unwrap_or_default());
+    Some(format!("{stdout}\n{stderr}").trim().to_owned())
+}
+
 /// How the program ended, and when.
 type End = (Option<ExitStatus>, Duration);
 

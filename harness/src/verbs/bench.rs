@@ -96,7 +96,7 @@ fn dry_run(args: &BenchArgs, order: &Order<'_>, pools: &Baselines<'_>, output: O
         _ if !args.out.exists() => Vec::new(),
         rows => rows?,
     };
-    let left = left(order, &rows)?;
+    let left = left(order, &rows, &args.out)?;
     for (cell, repetitions) in distinct(left.iter().map(|(cell, _)| cell)) {
         let value = json!({
             "workload": cell.workload,

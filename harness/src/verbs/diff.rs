@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use planlab_results::diff::{CellName, Change, Diff, DiffOptions, PlannerChange, Sides, Summary, Verdict};
-use planlab_results::read_records;
 use planlab_results::statistics::Interval;
 use serde_json::{Value, json};
 
 use crate::cli::DiffArgs;
 use crate::exit::{Exit, Failure, Verdict as Outcome};
 use crate::output::{Output, note};
+use crate::records;
 use crate::signals::cancel_token;
 use crate::table::Table;
 use crate::turns::{self, Measured, Named};
@@ -25,7 +25,9 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
         note("interrupted; the same command goes on from here");
         return Ok(Exit::Interrupted);
     }
-    let (rows_a, rows_b) = (read_records(&a)?, read_records(&b)?);
+    let [of_a, of_b] = [records::read(&a)?, records::read(&b)?];
+    let is_whole = of_a.is_whole && of_b.is_whole;
+    let (rows_a, rows_b) = (of_a.rows, of_b.rows);
     let mut options = DiffOptions::default();
     options.threshold = args.threshold;
     options.judge_times = !args.across_hosts || args.force;
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
         format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
     let left_out = not_run("A", &alone[0], args.all) + &not_run("B", &alone[1], args.all);
     output.put(&value(args, [&a, &b], &alone, &diff), &(head + &text(args, &diff) + &left_out))?;
-    Ok(exit_of(&diff))
+    Ok(records::exit(exit_of(&diff), is_whole))
 }
 
 /// A proof that a plan refutes is false, whichever side has it.

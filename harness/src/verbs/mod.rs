@@ -13,7 +13,6 @@ pub(crate) mod picture;
 pub(crate) mod plan;
 pub(crate) mod ratios;
 pub(crate) mod replay;
-mod rows;
 pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;

@@ -8,6 +8,7 @@ use planlab_reports::{
     Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
     show_page,
 };
+use planlab_results::audit::Finding;
 use planlab_results::replay::{ReplayRow, read_rows};
 use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
@@ -100,7 +101,23 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     });
     let text = format!("{pages}/index.html: {} pages, {} files\n", written.pages, written.files);
     output.put(&value, &text)?;
-    Ok(Exit::Complete)
+    tell_lost(report.findings());
+    let is_whole = !report.findings().iter().any(Finding::is_loss_of_rows);
+    Ok(crate::records::exit(Exit::Complete, is_whole))
+}
+
+/// Tells what a report lacks: rows each, and how many instances and plans. Curated records have rows alone.
+fn tell_lost(findings: &[Finding]) {
+    findings
+        .iter()
+        .filter(|finding| finding.is_loss_of_rows())
+        .for_each(|finding| note(&finding.to_string()));
+    let lost = findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
+    if lost > 0 {
+        note(&format!(
+            "{lost} instances and plans that rows name cannot be read and have no pictures: `planlab audit` names them"
+        ));
+    }
 }
 
 /// What is known of the recorded nets beside the records: of the paper's the retained part, the sum of all requests,

@@ -7,17 +7,16 @@ use planlab_results::Record;
 use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
-use super::rows;
 use crate::cli::RatiosArgs;
 use crate::exit::{Failure, Verdict};
 use crate::output::{Output, note};
 use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
 use crate::target::write_tables;
-use crate::{external, planners};
+use crate::{external, planners, records};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "ratios", &[&args.results])?;
-    let rows = rows::read(&args.results, args.suite.as_deref())?;
+    let records::Rows { rows, is_whole } = records::read_suite(&args.results, args.suite.as_deref())?;
     let rows: Vec<&Record> = rows.iter().collect();
     if rows.is_empty() {
         return Err(Failure::usage(format!("{} has no rows", args.results.display())));
@@ -45,7 +44,9 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
         ("minimised.csv", minimised_csv(&field)),
     ];
     let about = json!({ "rows": rows.len(), "pairs": pairs.len() });
-    write_tables(folder, &args.output, &files, (about, &format!("{} rows", rows.len())), output)
+    let text = format!("{} rows", rows.len());
+    let exit = write_tables(folder, &args.output, &files, (about, &text), output)?;
+    Ok(records::exit(exit, is_whole))
 }
 
 /// A name that neither the rows nor the registry have is misspelt. Which external planners there are is not

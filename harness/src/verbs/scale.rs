@@ -8,18 +8,17 @@ use planlab_results::scale::{Curve, ScalePoint, curves};
 use planlab_results::statistics::PowerFit;
 use serde_json::json;
 
-use super::rows;
 use crate::cli::ScaleArgs;
 use crate::exit::{Failure, Verdict};
 use crate::markdown::{csv, table};
 use crate::output::Output;
-use crate::quantity;
 use crate::target::write_tables;
 use crate::view::JSON_VERSION;
+use crate::{quantity, records};
 
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "scale", &[&args.results])?;
-    let rows = rows::read(&args.results, args.suite.as_deref())?;
+    let records::Rows { rows, is_whole } = records::read_suite(&args.results, args.suite.as_deref())?;
     let curves = curves(&rows);
     if curves.is_empty() {
         let results = args.results.display();
@@ -34,7 +33,8 @@ pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     ];
     let about = json!({ "version": JSON_VERSION, "rows": rows.len(), "curves": curves.len() });
     let text = format!("{} curves of {} rows", curves.len(), rows.len());
-    write_tables(folder, &args.output, &files, (about, &text), output)
+    let exit = write_tables(folder, &args.output, &files, (about, &text), output)?;
+    Ok(records::exit(exit, is_whole))
 }
 
 fn command(args: &ScaleArgs) -> String {

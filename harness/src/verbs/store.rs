@@ -1,38 +1,61 @@
 //! `audit` and `merge`.
 
-use planlab_results::audit::{Finding, audit as audit_rows, audit_replays};
-use planlab_results::read_records;
+use planlab_results::audit::{Finding, audit as audit_rows, audit_replays, audit_shards};
 use planlab_results::replay::read_rows;
+use planlab_results::{Repair, read_records, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
 use crate::exit::{Exit, Verdict};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::view::JSON_VERSION;
 
 pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
+    let repairs = if args.repair { repair(&args.results)? } else { Vec::new() };
+    repairs.iter().for_each(|repair| note(&repair.to_string()));
     let (rows, replays) = (read_records(&args.results)?, read_rows(&args.results)?);
     let mut findings = audit_rows(&rows);
     findings.extend(audit_replays(&replays));
+    findings.extend(audit_shards(&args.results, &rows)?);
     #[cfg(feature = "reports")]
     findings.extend(planlab_results::audit::audit_plans(&args.results, &rows)?);
     let object =
         |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
     let objects: Vec<Value> = findings.iter().map(object).collect();
-    let value =
-        json!({ "version": JSON_VERSION, "rows": rows.len(), "replays": replays.len(), "findings": objects });
+    let value = json!({
+        "version": JSON_VERSION,
+        "rows": rows.len(),
+        "replays": replays.len(),
+        "findings": objects,
+        "repairs": repairs.iter().map(repair_value).collect::<Vec<_>>(),
+    });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     text += &format!("{} rows, {} replays, {} findings\n", rows.len(), replays.len(), findings.len());
     output.put(&value, &text)?;
-    Ok(match (findings.iter().any(Finding::is_refutation), findings.is_empty()) {
+    let is_whole = findings.is_empty() && repairs.is_empty();
+    Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {
         (true, _) => Exit::Invalid,
         (false, true) => Exit::Complete,
         (false, false) => Exit::Incomplete,
     })
 }
 
+fn repair_value(repair: &Repair) -> Value {
+    let (path, aside, lines) = match repair {
+        Repair::Lines { path, aside, lines } => (path, Some(aside), Some(lines)),
+        Repair::Shard { path, aside } | Repair::Manifest { path, aside } => (path, Some(aside), None),
+        Repair::Forgotten { path, .. } => (path, None, None),
+        _ => return Value::Null,
+    };
+    json!({ "path": path, "aside": aside, "lines": lines, "message": repair.to_string() })
+}
+
 #[cfg(feature = "reports")]
 pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
+    let mut is_whole = true;
+    for folder in &args.from {
+        is_whole &= crate::records::tell_missing(folder)?;
+    }
     let merged = planlab_results::merge(&args.from, &args.output)?;
     let value = json!({
         "version": JSON_VERSION,
@@ -49,5 +72,5 @@ pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
         merged.files
     );
     output.put(&value, &text)?;
-    Ok(Exit::Complete)
+    Ok(crate::records::exit(Exit::Complete, is_whole))
 }

@@ -1,8 +1,7 @@
 //! What changed in one cell.
 
-use super::DiffOptions;
 use super::pairs::{CellName, Pair};
-use super::timing::{Noise, Samples, TimeChange};
+use super::timing::TimeChange;
 use crate::record::{Record, Status};
 
 /// So many repetitions tell chance from change.
@@ -71,8 +70,10 @@ pub struct Change {
     /// A height is worse that is higher.
     pub height_verdict: Verdict,
     /// Whether the heights say something of the planner over many cells: they are the same on every run, or each is
-    /// the middle one of five runs or more.
+    /// the middle one of five runs or more in turns.
     pub is_height_settled: bool,
+    /// Whether the heights are the same on every run.
+    pub is_height_certain: bool,
     /// The bound of the middle one of the repetitions, bytes. It is shown, not judged.
     pub bound: Sides<u64>,
     /// The time; `None` where a side has none that may be compared.
@@ -80,22 +81,20 @@ pub struct Change {
 }
 
 impl Change {
-    pub(super) fn new(
-        pair: &Pair<'_>,
-        samples: Option<&Samples>,
-        noise: &Noise,
-        options: &DiffOptions,
-    ) -> Self {
+    pub(super) fn new(pair: &Pair<'_>, time: Option<TimeChange>, in_turns: bool) -> Self {
         let (a, b) = (pair.a.as_slice(), pair.b.as_slice());
+        let is_height_certain = is_repeatable(a) && is_repeatable(b);
+        let is_often = [a, b].iter().all(|rows| is_repeatable(rows) || heights(rows).len() >= ENOUGH);
         Self {
             cell: pair.name.clone(),
             status: Sides { a: middle_status(a), b: middle_status(b) },
-            status_verdict: status_verdict(a, b),
+            status_verdict: status_verdict(a, b, in_turns),
             height: Sides { a: middle(&heights(a)), b: middle(&heights(b)) },
-            height_verdict: height_verdict(a, b),
-            is_height_settled: is_settled(a) && is_settled(b),
+            height_verdict: height_verdict(a, b, in_turns),
+            is_height_settled: is_height_certain || (in_turns && is_often),
+            is_height_certain,
             bound: Sides { a: middle(&bounds(a)).unwrap_or(0), b: middle(&bounds(b)).unwrap_or(0) },
-            time: samples.map(|samples| samples.change(noise, options)),
+            time,
         }
     }
 
@@ -169,7 +168,7 @@ fn middle_status(rows: &[&Record]) -> Status {
     middle(&distances(rows)).map_or(Status::Unknown, |(_, status)| status)
 }
 
-fn status_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
+fn status_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
     if refutes(a, b) || refutes(b, a) {
         return Verdict::Contradiction;
     }
@@ -181,7 +180,8 @@ fn status_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
         Verdict::Better => !is_well_below_limit(b) && is_without_failure(&of_a),
         _ => false,
     };
-    if by_limit && !is_apart(&of_a, &of_b) { Verdict::Undecided } else { verdict }
+    let is_certain = in_turns && is_apart(&of_a, &of_b);
+    if by_limit && !is_certain { Verdict::Undecided } else { verdict }
 }
 
 fn is_without_failure(distances: &[u8]) -> bool {
@@ -203,15 +203,15 @@ fn is_refuted(proof: &Record, plan: &Record) -> bool {
     in_scope && (is_lower || (is_plan && proof.status == Status::Infeasible))
 }
 
-/// Whether a side has its middle status in every repetition, and had it long before the time limit: in half of it, or
-/// in three quarters where there are five repetitions. Then a side that ran into the limit did not do so by
-/// chance, however few rows it has: what has no answer is not repeated.
+/// Whether a side has its middle status in every repetition, and had it long before the time limit: in a tenth of it,
+/// or in a quarter where there are five repetitions. Then a side that ran into the limit did not do so by chance, be
+/// the machine as busy as it may, however few rows it has: what has no answer is not repeated.
 fn is_well_below_limit(rows: &[&Record]) -> bool {
     let ranks: Vec<u8> = distances(rows).into_iter().map(|(rank, _)| rank).collect();
     let Some(own) = middle(&ranks) else { return false };
-    let (times, of) = if rows.len() >= ENOUGH { (4, 3) } else { (2, 1) };
+    let times = if rows.len() >= ENOUGH { 4 } else { 10 };
     let is_early = |row: &&Record| match (needed(row), row.wall_limit_ns) {
-        (Some(needed), Some(limit)) => u128::from(needed) * times <= u128::from(limit) * of,
+        (Some(needed), Some(limit)) => u128::from(needed) * times <= u128::from(limit),
         _ => true,
     };
     ranks.iter().all(|&rank| rank <= own) && rows.iter().all(is_early)
@@ -227,7 +227,7 @@ fn needed(row: &Record) -> Option<u64> {
     }
 }
 
-fn height_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
+fn height_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
     let is_asked = |rows: &[&Record]| rows.iter().any(|row| row.target_bytes.is_some());
     let (of_a, of_b) = (heights(a), heights(b));
     let (Some(middle_a), Some(middle_b)) = (middle(&of_a), middle(&of_b)) else { return Verdict::Same };
@@ -236,7 +236,9 @@ fn height_verdict(a: &[&Record], b: &[&Record]) -> Verdict {
         return Verdict::Same;
     }
     let verdict = Verdict::of(&middle_a, &middle_b);
-    let certain = verdict == Verdict::Same || is_repeatable(a) && is_repeatable(b) || is_apart(&of_a, &of_b);
+    let certain = verdict == Verdict::Same
+        || is_repeatable(a) && is_repeatable(b)
+        || in_turns && is_far_apart(&of_a, &of_b);
     if certain { verdict } else { Verdict::Undecided }
 }
 
@@ -248,15 +250,21 @@ fn is_repeatable(rows: &[&Record]) -> bool {
         && rows.iter().all(|row| !row.is_cut() && row.threads() == 1)
 }
 
-/// Whether the middle height is more than the chance of one run.
-fn is_settled(rows: &[&Record]) -> bool {
-    is_repeatable(rows) || heights(rows).len() >= ENOUGH
-}
-
 /// Whether enough values of either side are all on one side of the other's.
 fn is_apart<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
-    let (Some(low_a), Some(high_a)) = (a.iter().min(), a.iter().max()) else { return false };
-    let (Some(low_b), Some(high_b)) = (b.iter().min(), b.iter().max()) else { return false };
-    // Of five on either side, one in 126 is so by chance.
-    a.len() >= ENOUGH && b.len() >= ENOUGH && (high_a < low_b || high_b < low_a)
+    let (Some(of_a), Some(of_b)) = (range(a), range(b)) else { return false };
+    a.len() >= ENOUGH && b.len() >= ENOUGH && (of_a.1 < of_b.0 || of_b.1 < of_a.0)
+}
+
+/// Whether they are apart by more than the values of either side are from each other: of five on either side, one in
+/// 126 is apart by chance alone, and a diff has many cells.
+fn is_far_apart(a: &[u64], b: &[u64]) -> bool {
+    let (Some(of_a), Some(of_b)) = (range(a), range(b)) else { return false };
+    let between = of_a.0.max(of_b.0).saturating_sub(of_a.1.min(of_b.1));
+    is_apart(a, b) && between > (of_a.1 - of_a.0).max(of_b.1 - of_b.0)
+}
+
+/// The least and the greatest.
+fn range<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
+    Some((*values.iter().min()?, *values.iter().max()?))
 }

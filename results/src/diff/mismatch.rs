@@ -59,8 +59,8 @@ pub enum Remark {
     Compilers(Sides<Vec<String>>),
     /// The sides were limited by different means.
     Mechanisms(Sides<Vec<String>>),
-    /// Cells whose time changed beyond the threshold, with too few samples to be judged by themselves.
-    FewSamples {
+    /// Cells whose time changed beyond the threshold, with too few repetitions to be judged by themselves.
+    FewRepetitions {
         /// How many.
         cells: usize,
     },
@@ -86,11 +86,11 @@ impl fmt::Display for Remark {
             Self::Mechanisms(Sides { a, b }) => {
                 write!(f, "limits were enforced by {} and by {}", a.join(", "), b.join(", "))
             }
-            Self::FewSamples { cells } => {
+            Self::FewRepetitions { cells } => {
                 write!(
                     f,
-                    "{cells} cells changed in time beyond the threshold and have too few samples to be judged by \
-                     themselves (--reps 5)"
+                    "{cells} cells changed in time beyond the threshold and have too few repetitions in turns to be \
+                     judged by themselves (diff --interleave --reps 10)"
                 )
             }
             Self::Beside { cells } => {
@@ -131,34 +131,21 @@ pub(super) fn mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
 
 pub(super) fn remarks(pairing: &Pairing<'_>, changes: &[Change], options: &DiffOptions) -> Vec<Remark> {
     let has_times = changes.iter().any(|change| change.time.is_some());
-    let few = changes.iter().filter(|change| {
-        change.time.is_some_and(|time| time.noise.is_none() && time.verdict == Verdict::Undecided)
-    });
+    let is_open = |change: &&Change| change.time.is_some_and(|time| time.verdict == Verdict::Undecided);
+    let few = changes.iter().filter(is_open);
     let beside = pairing.pairs.iter().filter(|pair| {
         pair.a.iter().chain(&pair.b).any(|row| row.lane == Lane::Quality && row.status.is_answer())
     });
     let cells = |count: usize| (count > 0).then_some(count);
     [
-        (has_times && options.judge_times && !in_turns(pairing)).then_some(Remark::NotInTurns),
+        (has_times && options.judge_times && !pairing.in_turns()).then_some(Remark::NotInTurns),
         (has_times && !options.judge_times).then_some(Remark::TimesNotJudged),
         differ(both(pairing, |row| row.provenance.rustc.clone())).map(Remark::Compilers),
         differ(both(pairing, |row| row.mechanism.clone())).map(Remark::Mechanisms),
-        cells(few.count()).filter(|_| options.judge_times).map(|cells| Remark::FewSamples { cells }),
+        cells(few.count()).filter(|_| options.judge_times).map(|cells| Remark::FewRepetitions { cells }),
         cells(beside.count()).map(|cells| Remark::Beside { cells }),
     ]
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// Whether either side began before the other had ended.
-fn in_turns(pairing: &Pairing<'_>) -> bool {
-    let a = span(pairing.pairs.iter().flat_map(|pair| &pair.a));
-    let b = span(pairing.pairs.iter().flat_map(|pair| &pair.b));
-    a.0 <= b.1 && b.0 <= a.1
-}
-
-/// When the first and the last row began.
-fn span<'p, 'r: 'p>(rows: impl Iterator<Item = &'p &'r Record>) -> (u64, u64) {
-    rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row.started_ns), last.max(row.started_ns)))
 }

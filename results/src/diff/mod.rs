@@ -1,8 +1,8 @@
 //! What changed between two sets of rows: times, heights, bounds and statuses, by cell and by planner.
 //!
 //! Cells are paired by planner, content of the workload, parameters, seed, capacity and limits; the build differs
-//! by purpose. [`DiffOptions`] says when a change of a time counts. Whether many small changes of one planner
-//! are chance is asked of the signed-rank test over its cells, adjusted for the number of planners.
+//! by purpose. [`DiffOptions`] says when a change of a time counts. Whether many small changes of one planner's
+//! heights are chance is asked of the signed-rank test over its cells, adjusted for the number of planners.
 //!
 //! # References
 //!
@@ -10,6 +10,7 @@
 //!    samples of one process resemble each other, so that processes are repeated and resampled too.
 //! 2. The tests are those of [`wilcoxon`](crate::statistics::wilcoxon) and [`holm`](crate::statistics::holm).
 
+mod chance;
 mod change;
 mod mismatch;
 mod pairs;
@@ -26,14 +27,15 @@ pub use timing::TimeChange;
 
 use crate::record::Record;
 use pairs::Pairing;
-use timing::Samples;
+use timing::Times;
 
 /// When a change counts.
 ///
-/// A time is worse where three things agree: the ratio of the medians is beyond the threshold; it is beyond the noise
-/// floor, which the spread of the samples reaches by chance in fewer than one of twenty diffs of this many cells;
-/// and its bootstrap interval does not hold 1. A cell's spread is never taken to be less than the median spread of all
-/// cells: a few samples may lie close together by chance.
+/// A time is worse, of a cell or of a planner over its cells, where the ratio is beyond the threshold and chance
+/// makes as many measurements agree on as much in fewer than one of a thousand diffs, all cells and planners of the
+/// diff taken together. What chance does is read from the rows: where turns were repeated, from what changes between the
+/// repetitions of one side; else from the cells of other planners that take as long, and then a planner alone is
+/// judged. See `docs/METHODOLOGY.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DiffOptions {
@@ -75,15 +77,10 @@ impl Diff {
     pub fn new(a: &[Record], b: &[Record], options: &DiffOptions) -> Self {
         let pairing = Pairing::new(a, b, options.across_limits);
         let mismatches = mismatch::mismatches(&pairing);
-        let samples: Vec<Option<Samples>> = pairing.pairs.iter().map(Samples::of).collect();
-        let noise = timing::Noise::new(samples.iter().flatten());
-        let changes: Vec<Change> = pairing
-            .pairs
-            .iter()
-            .zip(&samples)
-            .map(|(pair, samples)| Change::new(pair, samples.as_ref(), &noise, options))
-            .collect();
-        let planners = planners::summarize(&changes, options);
+        let (times, in_turns) = (Times::new(&pairing), pairing.in_turns());
+        let of = |(at, pair)| Change::new(pair, times.change(at, options), in_turns);
+        let changes: Vec<Change> = pairing.pairs.iter().enumerate().map(of).collect();
+        let planners = planners::summarize(&changes, &times, options);
         let remarks = mismatch::remarks(&pairing, &changes, options);
         Self { changes, planners, only_a: pairing.only_a, only_b: pairing.only_b, mismatches, remarks }
     }

@@ -98,6 +98,20 @@ impl<'r> Pairing<'r> {
     }
 }
 
+impl Pairing<'_> {
+    /// Whether either side began before the other had ended.
+    pub(super) fn in_turns(&self) -> bool {
+        let a = span(self.pairs.iter().flat_map(|pair| &pair.a));
+        let b = span(self.pairs.iter().flat_map(|pair| &pair.b));
+        a.0 <= b.1 && b.0 <= a.1
+    }
+}
+
+/// When the first and the last row began.
+fn span<'p, 'r: 'p>(rows: impl Iterator<Item = &'p &'r Record>) -> (u64, u64) {
+    rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row.started_ns), last.max(row.started_ns)))
+}
+
 fn pair<'r>(a: Vec<&'r Record>, b: Vec<&'r Record>) -> Option<Pair<'r>> {
     Some(Pair { name: CellName::of(a.first()?), a, b })
 }

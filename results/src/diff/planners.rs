@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::DiffOptions;
+use super::chance::ERROR;
 use super::change::{Change, Sides, Verdict};
-use super::timing::TimeChange;
+use super::timing::{PlannerEvidence, TimeChange, Times, beyond};
 use crate::statistics::{Interval, bootstrap, count, holm, real, shifted_geometric_mean, wilcoxon};
 
-/// A change is taken for real below this probability, adjusted for the number of planners.
+/// A change of heights is taken for real below this probability, adjusted for the number of planners.
 const LEVEL: f64 = 0.05;
+/// The same where chance has a part in the heights, and of times: half of all, as cells have the other half.
+const STRICT: f64 = ERROR / 2.0;
 /// 1 ms in nanoseconds: times far below it say little of a planner.
 const SHIFT_NS: f64 = 1e6;
 
@@ -33,7 +36,8 @@ pub struct Summary {
     pub shifted_ratio: Option<f64>,
     /// The 95 % bootstrap interval of the ratio over cells.
     pub interval: Option<Interval>,
-    /// How likely ratios at least so one-sided are by chance: signed-rank test, adjusted by Holm over planners.
+    /// How likely chance makes ratios at least so one-sided, adjusted by Holm over planners: of heights by the
+    /// signed-rank test, of times by how many measurements agree on how much.
     pub p: Option<f64>,
     /// What it comes to.
     pub verdict: Verdict,
@@ -74,22 +78,25 @@ struct Figure {
     b: f64,
     verdict: Verdict,
     is_settled: bool,
+    /// Whether the same build gives the same again.
+    is_certain: bool,
+}
+
+impl Figure {
+    fn log_ratio(&self) -> f64 {
+        (self.b / self.a).ln()
+    }
 }
 
 type Figures = Vec<Figure>;
 
-pub(super) fn summarize(changes: &[Change], options: &DiffOptions) -> Vec<PlannerChange> {
+pub(super) fn summarize(changes: &[Change], times: &Times<'_>, options: &DiffOptions) -> Vec<PlannerChange> {
     let mut by_planner: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
     for change in changes {
         by_planner.entry(&change.cell.label).or_default().push(change);
     }
-    let figures = |figures: fn(&[&Change]) -> Figures| -> Vec<Figures> {
-        by_planner.values().map(|all| figures(all)).collect()
-    };
-    let threshold = if options.judge_times { Some(options.threshold) } else { None };
-    let times = summaries(&figures(times), SHIFT_NS, threshold);
-    // Settled heights are not higher by chance over many cells of one planner: any mean above 1 counts.
-    let heights = summaries(&figures(heights), 0.0, Some(0.0));
+    let heights = height_summaries(&by_planner.values().map(|all| heights(all)).collect::<Vec<_>>());
+    let times = time_summaries(&by_planner, times, options);
     let statuses = |all: &[&Change], verdict| all.iter().filter(|c| c.status_verdict == verdict).count();
     by_planner
         .iter()
@@ -106,11 +113,11 @@ pub(super) fn summarize(changes: &[Change], options: &DiffOptions) -> Vec<Planne
         .collect()
 }
 
-fn times(changes: &[&Change]) -> Figures {
+fn time_figures(changes: &[&Change]) -> Figures {
     let times = changes.iter().filter_map(|change| change.time);
     let figure = |time: TimeChange| {
         let Sides { a, b } = time.median_ns;
-        Figure { a, b, verdict: time.verdict, is_settled: true }
+        Figure { a, b, verdict: time.verdict, is_settled: true, is_certain: false }
     };
     times.map(figure).collect()
 }
@@ -120,58 +127,80 @@ fn heights(changes: &[&Change]) -> Figures {
         let (a, b) = (change.height.a?, change.height.b?);
         let asked = change.cell.target_bytes.is_some();
         let (verdict, is_settled) = (change.height_verdict, change.is_height_settled);
-        (a > 0 && b > 0 && !asked).then(|| Figure { a: real(a), b: real(b), verdict, is_settled })
+        let (a, b, is_certain) = (real(a), real(b), change.is_height_certain);
+        (a > 0.0 && b > 0.0 && !asked).then_some(Figure { a, b, verdict, is_settled, is_certain })
     });
     figures.collect()
 }
 
-/// The summary of each planner; without a threshold nothing is judged.
-fn summaries(figures: &[Figures], shift: f64, threshold: Option<f64>) -> Vec<Summary> {
-    let of = |all: &Figures| settled(all).map(|figure| (figure.b / figure.a).ln()).collect();
-    let logs: Vec<Vec<f64>> = figures.iter().map(of).collect();
-    let tested: Vec<usize> = (0..logs.len()).filter(|&at| !logs[at].is_empty()).collect();
-    let probabilities: Vec<f64> = tested.iter().map(|&at| wilcoxon(&logs[at]).p).collect();
-    let mut adjusted = vec![None; logs.len()];
-    for (&at, p) in tested.iter().zip(holm(&probabilities)) {
-        adjusted[at] = Some(p);
-    }
-    let all = figures.iter().zip(logs.iter().zip(adjusted));
-    all.map(|(figures, (logs, p))| summary(figures, logs, shift, p, threshold)).collect()
+/// The heights of each planner.
+fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
+    let probability = |all: &Figures| {
+        let logs: Vec<f64> = settled(all).map(Figure::log_ratio).collect();
+        (!logs.is_empty()).then(|| wilcoxon(&logs).p)
+    };
+    let adjusted = adjusted(figures.iter().map(probability).collect());
+    let judged = figures.iter().zip(adjusted).map(|(figures, p)| {
+        let summary = summary(figures, 0.0, p);
+        let level = if settled(figures).all(|figure| figure.is_certain) { LEVEL } else { STRICT };
+        // Settled heights are not higher by chance over many cells of one planner: any mean above 1 counts.
+        let verdict = summary.ratio.filter(|_| p.is_some_and(|p| p < level)).map(|ratio| beyond(ratio, 0.0));
+        Summary { verdict: verdict.unwrap_or_default(), ..summary }
+    });
+    judged.collect()
+}
+
+/// The times of each planner.
+fn time_summaries(
+    by_planner: &BTreeMap<&str, Vec<&Change>>,
+    times: &Times<'_>,
+    options: &DiffOptions,
+) -> Vec<Summary> {
+    let evidence: Vec<Option<PlannerEvidence>> =
+        by_planner.keys().map(|label| times.of_planner(label)).collect();
+    let adjusted = adjusted(evidence.iter().map(|evidence| Some(evidence.as_ref()?.p)).collect());
+    let all = by_planner.values().zip(evidence).zip(adjusted);
+    let judged = all.map(|((changes, evidence), p)| {
+        let summary = summary(&time_figures(changes), SHIFT_NS, p);
+        let is_sure = options.judge_times && p.is_some_and(|p| p < STRICT);
+        let verdict = evidence.filter(|_| is_sure).zip(summary.ratio).map(|(evidence, ratio)| {
+            // Both what was measured and what is left of it without the machine's part.
+            let own = beyond(evidence.ratio, options.threshold + evidence.allowance);
+            if beyond(ratio, options.threshold) == own { own } else { Verdict::Same }
+        });
+        Summary { verdict: verdict.unwrap_or_default(), ..summary }
+    });
+    judged.collect()
+}
+
+/// Holm's adjusted probabilities of those that have one.
+fn adjusted(probabilities: Vec<Option<f64>>) -> Vec<Option<f64>> {
+    let known: Vec<f64> = probabilities.iter().copied().flatten().collect();
+    let mut adjusted = holm(&known).into_iter();
+    probabilities.into_iter().map(|p| p.and_then(|_| adjusted.next())).collect()
 }
 
 fn settled(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
     figures.iter().filter(|figure| figure.is_settled)
 }
 
-fn summary(figures: &[Figure], logs: &[f64], shift: f64, p: Option<f64>, threshold: Option<f64>) -> Summary {
+/// The summary of a planner's figures, not judged yet.
+fn summary(figures: &[Figure], shift: f64, p: Option<f64>) -> Summary {
+    let logs: Vec<f64> = settled(figures).map(Figure::log_ratio).collect();
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count(logs.len());
     let of = |verdict| figures.iter().filter(|figure| figure.verdict == verdict).count();
     let shifted = settled(figures).map(|Figure { a, b, .. }| Some((b + shift) / (a + shift)));
-    let ratio = (!logs.is_empty()).then(|| mean(logs).exp());
-    let interval = bootstrap(logs, mean, 0.95, 1000, 1);
+    let interval = bootstrap(&logs, mean, 0.95, 1000, 1);
     Summary {
         cells: figures.len(),
         settled: logs.len(),
         better: of(Verdict::Better),
         worse: of(Verdict::Worse),
         undecided: of(Verdict::Undecided),
-        ratio,
+        ratio: (!logs.is_empty()).then(|| mean(&logs).exp()),
         shifted_ratio: shifted_geometric_mean(shifted, 0.0).mean,
         interval: interval.map(|all| Interval { low: all.low.exp(), high: all.high.exp() }),
         p,
-        verdict: match (ratio, p, threshold) {
-            (Some(ratio), Some(p), Some(threshold)) if p < LEVEL => verdict(ratio, threshold),
-            _ => Verdict::Same,
-        },
-    }
-}
-
-fn verdict(ratio: f64, threshold: f64) -> Verdict {
-    if ratio > 1.0 + threshold {
-        Verdict::Worse
-    } else if ratio * (1.0 + threshold) < 1.0 {
-        Verdict::Better
-    } else {
-        Verdict::Same
+        verdict: Verdict::Same,
     }
 }

@@ -1,17 +1,22 @@
-//! The times of a cell on both sides.
+//! The times of cells and planners on both sides.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::DiffOptions;
+use super::chance::{ERROR, Evidence, Strays, of_a_cell, of_a_planner};
 use super::change::{Sides, Verdict};
-use super::pairs::Pair;
+use super::pairs::{Pair, Pairing};
 use crate::record::{Lane, Record};
-use crate::statistics::{Interval, bootstrap_ratio, count, median, median_error, spread, student_quantile};
+use crate::statistics::{Interval, bootstrap_ratio, count, median};
 
-/// So many values make a spread that is worth something.
-const ENOUGH: usize = 3;
-/// How often all cells of a diff together may be taken for changed by chance.
-const ERROR: f64 = 0.05;
 const LEVEL: f64 = 0.95;
 const RESAMPLES: usize = 1000;
+/// So many cells of other planners say what the machine did to cells that take as long.
+const NEIGHBOURS: usize = 24;
+/// Fewer neighbours, or cells of a planner, say nothing where nothing was repeated in turns.
+const ENOUGH: usize = 5;
+/// What another load of the machine may do to all cells of one planner and not to their neighbours.
+const ALLOWANCE: f64 = 0.1;
 
 /// How the time of a cell changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,22 +32,22 @@ pub struct TimeChange {
     pub ratio: f64,
     /// The 95 % bootstrap interval of the ratio.
     pub interval: Option<Interval>,
-    /// Ratios up to 1 plus this, or down to 1 over it, are what the spread of the samples makes by chance. `None`
-    /// where there are too few samples to tell.
+    /// Ratios up to 1 plus this, or down to 1 over it, are what the machine makes by chance. `None` where there are
+    /// too few repetitions to tell.
     pub noise: Option<f64>,
     /// What it comes to.
     pub verdict: Verdict,
 }
 
 /// The samples of a cell, by repetition, in nanoseconds; no side is empty.
-pub(super) struct Samples {
-    groups: Sides<Vec<Vec<f64>>>,
+struct Samples {
+    groups: Sides<BTreeMap<u32, Vec<f64>>>,
 }
 
 impl Samples {
     /// The samples of runs that were alone and have an answer. `None` where a side has none, and where the time
     /// limit ended the run on both sides: such times are the limit's.
-    pub(super) fn of(pair: &Pair<'_>) -> Option<Self> {
+    fn of(pair: &Pair<'_>) -> Option<Self> {
         if [&pair.a, &pair.b].iter().all(|rows| rows.iter().all(|row| row.is_cut())) {
             return None;
         }
@@ -50,158 +55,246 @@ impl Samples {
         (!groups.a.is_empty() && !groups.b.is_empty()).then_some(Self { groups })
     }
 
-    /// The logarithms of what is taken for independent: the medians of repetitions where either side has enough of
-    /// those, else all samples.
-    fn logs(&self) -> Sides<Vec<f64>> {
-        let by_repetition = self.groups.a.len() >= ENOUGH && self.groups.b.len() >= ENOUGH;
-        let logs = |groups: &Vec<Vec<f64>>| -> Vec<f64> {
-            let values: Vec<f64> = if by_repetition {
-                groups.iter().filter_map(|group| median(group)).collect()
-            } else {
-                groups.concat()
-            };
-            values.iter().map(|value| value.ln()).collect()
+    fn medians(&self) -> Sides<f64> {
+        let middle = |groups: &BTreeMap<u32, Vec<f64>>| {
+            let all: Vec<f64> = groups.values().flatten().copied().collect();
+            median(&all).unwrap_or(1.0)
         };
-        Sides { a: logs(&self.groups.a), b: logs(&self.groups.b) }
+        Sides { a: middle(&self.groups.a), b: middle(&self.groups.b) }
     }
 
-    fn spread(&self) -> Option<f64> {
-        let logs = self.logs();
-        let enough = logs.a.len() >= ENOUGH && logs.b.len() >= ENOUGH;
-        if enough { spread(&[&logs.a, &logs.b]) } else { None }
+    /// The change from A to B of each repetition that both have: the logarithm of the ratio of medians.
+    fn turns(&self) -> Vec<f64> {
+        let (a, b) = (logs(&self.groups.a), logs(&self.groups.b));
+        a.iter().filter_map(|(repetition, a)| Some(b.get(repetition)? - a)).collect()
     }
 
-    /// How the time changed, judged by the noise of all cells.
-    pub(super) fn change(&self, noise: &Noise, options: &DiffOptions) -> TimeChange {
-        let middle = |groups: &Vec<Vec<f64>>| median(&groups.concat()).unwrap_or(1.0);
-        let median_ns = Sides { a: middle(&self.groups.a), b: middle(&self.groups.b) };
-        let ratio = median_ns.b / median_ns.a;
-        let interval = bootstrap_ratio(&self.groups.a, &self.groups.b, LEVEL, RESAMPLES, 1);
-        let noise = noise.floor(self);
-        let samples = |groups: &Vec<Vec<f64>>| groups.iter().map(Vec::len).sum();
-        TimeChange {
-            median_ns,
-            samples: Sides { a: samples(&self.groups.a), b: samples(&self.groups.b) },
-            repetitions: Sides { a: self.groups.a.len(), b: self.groups.b.len() },
+    /// The changes from each repetition of a side to its next: what happens without a change.
+    fn strays(&self) -> Vec<f64> {
+        let of = |groups| -> Vec<f64> {
+            let logs: Vec<f64> = logs(groups).into_values().collect();
+            logs.windows(2).map(|pair| pair[1] - pair[0]).collect()
+        };
+        [of(&self.groups.a), of(&self.groups.b)].concat()
+    }
+}
+
+/// The logarithm of each repetition's median.
+fn logs(groups: &BTreeMap<u32, Vec<f64>>) -> BTreeMap<u32, f64> {
+    groups.iter().filter_map(|(&repetition, group)| Some((repetition, median(group)?.ln()))).collect()
+}
+
+fn groups(rows: &[&Record]) -> BTreeMap<u32, Vec<f64>> {
+    let counts = |row: &&&Record| row.lane == Lane::Timing && row.status.is_answer();
+    let samples = |row: &&Record| -> (u32, Vec<f64>) {
+        // No time is 0: its logarithm is taken.
+        let samples = row.samples_ns.iter().map(|&ns| crate::statistics::real(ns).max(1.0));
+        (row.repetition, samples.collect())
+    };
+    rows.iter().filter(counts).map(samples).filter(|(_, samples)| !samples.is_empty()).collect()
+}
+
+/// A cell with times on both sides.
+struct Timed<'p> {
+    label: &'p str,
+    samples: Samples,
+    medians: Sides<f64>,
+}
+
+impl Timed<'_> {
+    fn change(&self) -> f64 {
+        (self.medians.b / self.medians.a).ln()
+    }
+
+    /// Where it stands among others by its time.
+    fn place(&self) -> f64 {
+        (self.medians.a * self.medians.b).ln() / 2.0
+    }
+}
+
+/// What became of a planner's times beside chance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlannerEvidence {
+    /// How likely chance makes as many of its measurements agree as do.
+    pub(super) p: f64,
+    /// The geometric mean of ratios B over A, without what all cells near its own share.
+    pub(super) ratio: f64,
+    /// What the machine may do to that ratio.
+    pub(super) allowance: f64,
+}
+
+/// The times of all cells.
+pub(super) struct Times<'p> {
+    /// One for each pair.
+    cells: Vec<Option<Timed<'p>>>,
+    in_turns: bool,
+    /// Of all cells, where turns were repeated; else there are none.
+    strays: Strays,
+}
+
+impl<'p> Times<'p> {
+    pub(super) fn new(pairing: &'p Pairing<'_>) -> Self {
+        let timed = |pair: &'p Pair<'_>| {
+            let samples = Samples::of(pair)?;
+            Some(Timed { label: &pair.name.label, medians: samples.medians(), samples })
+        };
+        let cells: Vec<Option<Timed<'p>>> = pairing.pairs.iter().map(timed).collect();
+        let in_turns = pairing.in_turns();
+        let all = cells.iter().flatten().filter(|_| in_turns);
+        let strays = Strays::new(all.flat_map(|cell| cell.samples.strays()));
+        Self { cells, in_turns, strays }
+    }
+
+    /// Whether the same turns came again, so that what chance does is known from each side alone.
+    const fn is_repeated(&self) -> bool {
+        self.strays.len() >= ENOUGH
+    }
+
+    /// How the time of the cell of that pair changed.
+    pub(super) fn change(&self, at: usize, options: &DiffOptions) -> Option<TimeChange> {
+        let cell = self.cells.get(at)?.as_ref()?;
+        let Samples { groups } = &cell.samples;
+        let lists = |side: &BTreeMap<u32, Vec<f64>>| -> Vec<Vec<f64>> { side.values().cloned().collect() };
+        let (a, b) = (lists(&groups.a), lists(&groups.b));
+        let samples = |groups: &[Vec<f64>]| groups.iter().map(Vec::len).sum();
+        let ratio = cell.medians.b / cell.medians.a;
+        let interval = bootstrap_ratio(&a, &b, LEVEL, RESAMPLES, 1);
+        let (floor, verdict) = if self.is_repeated() {
+            self.by_turns(cell, ratio, interval, options)
+        } else {
+            self.by_neighbours(at, cell, ratio, options)
+        };
+        Some(TimeChange {
+            median_ns: cell.medians,
+            samples: Sides { a: samples(&a), b: samples(&b) },
+            repetitions: Sides { a: a.len(), b: b.len() },
             ratio,
             interval,
-            noise,
-            verdict: match verdict(ratio, interval, noise, options.threshold) {
+            noise: floor.map(f64::exp_m1),
+            verdict: match verdict {
                 Verdict::Better | Verdict::Worse if !options.judge_times => Verdict::Undecided,
                 verdict => verdict,
             },
+        })
+    }
+
+    /// A cell is judged by itself where its turns were repeated often enough.
+    fn by_turns(
+        &self,
+        cell: &Timed<'_>,
+        ratio: f64,
+        interval: Option<Interval>,
+        options: &DiffOptions,
+    ) -> (Option<f64>, Verdict) {
+        let evidence = self.of_turns(&[cell]);
+        let needed = of_a_cell(evidence.changes.len());
+        let tested = self.cells.iter().flatten().count();
+        let floor = evidence.floor(needed, ERROR / 2.0 / count(tested.max(1)));
+        let by_ratio = beyond(ratio, options.threshold);
+        let agreed = evidence.agreed(needed);
+        let holds_one = interval.is_none_or(|interval| interval.low <= 1.0 && interval.high >= 1.0);
+        let verdict = match floor {
+            _ if by_ratio == Verdict::Same => Verdict::Same,
+            None => Verdict::Undecided,
+            Some(floor) if agreed.abs() > floor && !holds_one && beyond(agreed.exp(), 0.0) == by_ratio => {
+                by_ratio
+            }
+            Some(_) => Verdict::Same,
+        };
+        (floor, verdict)
+    }
+
+    /// One measurement of each side is no verdict on a cell: one process may be slow by chance.
+    fn by_neighbours(
+        &self,
+        at: usize,
+        cell: &Timed<'_>,
+        ratio: f64,
+        options: &DiffOptions,
+    ) -> (Option<f64>, Verdict) {
+        let near = self.near(at);
+        let (drift, strays) = drift(&near);
+        let floor = strays.into_iter().map(f64::abs).max_by(f64::total_cmp).filter(|_| near.len() >= ENOUGH);
+        let is_noise = floor.is_some_and(|floor| (cell.change() - drift).abs() <= floor);
+        let is_little = beyond(ratio, options.threshold) == Verdict::Same;
+        (floor, if is_little || is_noise { Verdict::Same } else { Verdict::Undecided })
+    }
+
+    /// What the times of a planner come to.
+    pub(super) fn of_planner(&self, label: &str) -> Option<PlannerEvidence> {
+        let own = |cell: &Option<Timed<'_>>| cell.as_ref().is_some_and(|cell| cell.label == label);
+        let cells: Vec<usize> = (0..self.cells.len()).filter(|&at| own(&self.cells[at])).collect();
+        if cells.is_empty() {
+            return None;
+        }
+        if self.is_repeated() {
+            let cells: Vec<&Timed<'_>> = cells.iter().filter_map(|&at| self.cells[at].as_ref()).collect();
+            let evidence = self.of_turns(&cells);
+            let p = evidence.probability(of_a_planner(evidence.changes.len()));
+            let mean = cells.iter().map(|cell| cell.change()).sum::<f64>() / count(cells.len());
+            return Some(PlannerEvidence { p, ratio: mean.exp(), allowance: 0.0 });
+        }
+        Some(self.beside_neighbours(&cells))
+    }
+
+    fn of_turns(&self, cells: &[&Timed<'_>]) -> Evidence<'_> {
+        Evidence {
+            changes: cells.iter().flat_map(|cell| cell.samples.turns()).collect(),
+            own: Strays::new(cells.iter().flat_map(|cell| cell.samples.strays())),
+            all: &self.strays,
         }
     }
-}
 
-fn groups(rows: &[&Record]) -> Vec<Vec<f64>> {
-    let counts = |row: &&&Record| row.lane == Lane::Timing && row.status.is_answer();
-    let samples = |row: &&Record| -> Vec<f64> {
-        // No time is 0: its logarithm is taken.
-        row.samples_ns.iter().map(|&ns| crate::statistics::real(ns).max(1.0)).collect()
-    };
-    rows.iter().filter(counts).map(samples).filter(|samples| !samples.is_empty()).collect()
-}
-
-fn verdict(ratio: f64, interval: Option<Interval>, noise: Option<f64>, threshold: f64) -> Verdict {
-    let factor = ratio.max(1.0 / ratio);
-    if factor <= 1.0 + threshold {
-        return Verdict::Same;
-    }
-    let Some(noise) = noise else { return Verdict::Undecided };
-    let holds_one = interval.is_none_or(|interval| interval.low <= 1.0 && interval.high >= 1.0);
-    match factor > 1.0 + noise && !holds_one {
-        true if ratio > 1.0 => Verdict::Worse,
-        true => Verdict::Better,
-        false => Verdict::Same,
-    }
-}
-
-/// The noise of all cells of a diff.
-pub(super) struct Noise {
-    /// The median spread of logarithms; 0 where no cell has one.
-    typical: f64,
-    /// How many cells are judged.
-    cells: usize,
-}
-
-impl Noise {
-    pub(super) fn new<'s>(all: impl Iterator<Item = &'s Samples>) -> Self {
-        let spreads: Vec<f64> = all.filter_map(Samples::spread).collect();
-        Self { typical: median(&spreads).unwrap_or(0.0), cells: spreads.len().max(1) }
+    /// Compares cells with those of other planners that take as long: what those share is the machine's.
+    fn beside_neighbours(&self, cells: &[usize]) -> PlannerEvidence {
+        let (mut changes, mut strays, mut distinct) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for &at in cells {
+            let near = self.near(at);
+            let (drift, own) = drift(&near);
+            changes.extend(self.cells[at].as_ref().map(|cell| cell.change() - drift));
+            strays.extend(own);
+            distinct.extend(near.into_iter().map(|(at, _)| at));
+        }
+        let mean = changes.iter().sum::<f64>() / count(changes.len().max(1));
+        let is_enough = changes.len().min(distinct.len()) >= ENOUGH;
+        let all = Strays::new(strays).with_independent(distinct.len());
+        let needed = of_a_planner(changes.len());
+        let evidence = Evidence { changes, own: Strays::default(), all: &all };
+        let p = if is_enough { evidence.probability(needed) } else { 1.0 };
+        let allowance = if self.in_turns { 0.0 } else { ALLOWANCE };
+        PlannerEvidence { p, ratio: mean.exp(), allowance }
     }
 
-    /// The change that chance alone may make.
-    fn floor(&self, samples: &Samples) -> Option<f64> {
-        let spread = samples.spread()?.max(self.typical);
-        let logs = samples.logs();
-        let error = median_error(spread, logs.a.len()).hypot(median_error(spread, logs.b.len()));
-        let reach = student_quantile(ERROR / 2.0 / count(self.cells), logs.a.len() + logs.b.len() - 2);
-        Some((reach * error).exp_m1())
+    /// The cells of other planners whose times are nearest to that of a cell, with their changes.
+    fn near(&self, at: usize) -> Vec<(usize, f64)> {
+        let Some(own) = self.cells[at].as_ref() else { return Vec::new() };
+        let others = self.cells.iter().enumerate().filter_map(|(at, cell)| Some((at, cell.as_ref()?)));
+        let mut near: Vec<(f64, usize, f64)> = others
+            .filter(|(_, cell)| cell.label != own.label)
+            .map(|(at, cell)| ((cell.place() - own.place()).abs(), at, cell.change()))
+            .collect();
+        if near.len() > NEIGHBOURS {
+            near.select_nth_unstable_by(NEIGHBOURS, |x, y| x.0.total_cmp(&y.0).then(x.1.cmp(&y.1)));
+            near.truncate(NEIGHBOURS);
+        }
+        near.into_iter().map(|(_, at, change)| (at, change)).collect()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The change that neighbours share, and how far each strays from it.
+fn drift(near: &[(usize, f64)]) -> (f64, Vec<f64>) {
+    let changes: Vec<f64> = near.iter().map(|&(_, change)| change).collect();
+    let drift = median(&changes).unwrap_or(0.0);
+    (drift, changes.iter().map(|change| change - drift).collect())
+}
 
-    fn samples(a: &[&[f64]], b: &[&[f64]]) -> Samples {
-        let side = |groups: &[&[f64]]| groups.iter().map(|group| group.to_vec()).collect();
-        Samples { groups: Sides { a: side(a), b: side(b) } }
-    }
-
-    fn judged(samples: &Samples) -> TimeChange {
-        samples.change(&Noise::new([samples].into_iter()), &DiffOptions::default())
-    }
-
-    #[test]
-    fn a_change_beyond_threshold_and_noise_counts() {
-        let quiet = [99.0, 100.0, 101.0, 100.5, 99.5];
-        let slow = quiet.map(|time| 1.2 * time);
-        let change = judged(&samples(&[&quiet], &[&slow]));
-        assert_eq!(change.verdict, Verdict::Worse, "{change:?}");
-        assert!((change.ratio - 1.2).abs() < 1e-9 && change.noise.is_some_and(|noise| noise < 0.05));
-        assert_eq!(judged(&samples(&[&slow], &[&quiet])).verdict, Verdict::Better);
-        assert_eq!(judged(&samples(&[&quiet], &[&quiet])).verdict, Verdict::Same);
-        let little = quiet.map(|time| 1.04 * time);
-        assert_eq!(judged(&samples(&[&quiet], &[&little])).verdict, Verdict::Same, "below the threshold");
-    }
-
-    #[test]
-    fn what_the_spread_makes_is_noise() {
-        let loud = [60.0, 140.0, 100.0, 75.0, 130.0];
-        let change = judged(&samples(&[&loud], &[&loud.map(|time| 1.2 * time)]));
-        assert_eq!(change.verdict, Verdict::Same, "{change:?}");
-        assert!(change.noise.is_some_and(|noise| noise > 0.3), "{change:?}");
-    }
-
-    #[test]
-    fn repetitions_count_where_there_are_enough() {
-        // Within a process nothing moves; between processes everything does.
-        let process = |time: f64| [time; 5];
-        let a = [80.0, 120.0, 100.0].map(process);
-        let b = [96.0, 144.0, 120.0].map(process);
-        let side = |processes: &[[f64; 5]; 3]| processes.iter().map(|p| p.to_vec()).collect();
-        let change = judged(&Samples { groups: Sides { a: side(&a), b: side(&b) } });
-        assert_eq!(change.verdict, Verdict::Same, "{change:?}");
-        assert_eq!((change.samples.a, change.repetitions.b), (15, 3));
-    }
-
-    #[test]
-    fn one_sample_is_too_few_to_judge() {
-        let change = judged(&samples(&[&[100.0]], &[&[200.0]]));
-        assert_eq!((change.verdict, change.noise), (Verdict::Undecided, None));
-        assert_eq!(judged(&samples(&[&[100.0]], &[&[101.0]])).verdict, Verdict::Same);
-    }
-
-    #[test]
-    fn a_cell_that_is_quiet_by_chance_has_the_noise_of_the_others() {
-        let loud = samples(&[&[90.0, 100.0, 110.0]], &[&[90.0, 100.0, 110.0]]);
-        let quiet = samples(&[&[100.0, 100.0, 100.0]], &[&[108.0, 108.0, 108.0]]);
-        let options = DiffOptions::default();
-        let alone = Noise::new([&quiet].into_iter());
-        assert_eq!(quiet.change(&alone, &options).verdict, Verdict::Worse);
-        let together = Noise::new([&loud, &loud, &quiet].into_iter());
-        assert_eq!(quiet.change(&together, &options).verdict, Verdict::Same);
+/// Whether a ratio is beyond a threshold, and to which side.
+pub(super) fn beyond(ratio: f64, threshold: f64) -> Verdict {
+    if ratio > 1.0 + threshold {
+        Verdict::Worse
+    } else if ratio * (1.0 + threshold) < 1.0 {
+        Verdict::Better
+    } else {
+        Verdict::Same
     }
 }

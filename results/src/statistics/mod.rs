@@ -2,17 +2,17 @@
 //!
 //! A value that is missing (`None`) is a failure: it is counted, never left out silently.
 
+mod binomial;
 mod fit;
 mod paired;
 mod profile;
-mod spread;
 mod student;
 mod summary;
 
+pub use binomial::binomial_tail;
 pub use fit::{PowerFit, fit_power};
 pub use paired::{Wilcoxon, holm, wilcoxon};
 pub use profile::{Profile, VirtualBest, performance_profiles, virtual_best};
-pub use spread::{median_error, spread};
 pub use student::student_quantile;
 pub use summary::{
     GapInterval, Interval, ShiftedMean, bootstrap, bootstrap_ratio, gap_interval, median, par,

@@ -198,6 +198,47 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
 }
 
 #[test]
+fn names_that_stand_for_nothing_are_refused() {
+    let text = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
+                planners = [\"bump\", \"external/peer\", \"cp/*\"]\nexcept = [\"best-*\"]\n\
+                [[expect]]\nworkload = \"chainer/alexnet/infer/b1\"\nplanner = \"bump\"\nheight = 1\n\
+                [[expect]]\nworkload = \"chainer/alexnet/infer/b1\"\nplanner = \"cp/pumpkin\"\nheight = 1\n";
+    let catalog = Catalog::new(None);
+    let check = |text: &str| {
+        let suite = parse("x.toml", text, builtin()).expect("well formed");
+        let picks = suite.select(&catalog, &planners(), all_quick).expect("known workloads").picks;
+        suite.check(&catalog, &planners(), &["cp/pumpkin"], &picks).map_err(|error| error.to_string())
+    };
+    assert_eq!(check(text), Ok(()));
+    let key = "chainer/alexnet/infer/b1";
+    let expected = format!("{key}\"\nplanner = \"bump\"");
+    for (from, to, place) in [
+        ("[\"bump\"", "[\"bupm\"".to_owned(), "x.toml:5: there is no planner `bupm`; did you mean `bump`"),
+        ("best-*", "bets-*".to_owned(), "x.toml:6: there is no planner `bets-*`"),
+        (
+            "\nplanner = \"bump\"",
+            "\nplanner = \"bumb\"".to_owned(),
+            "x.toml:7: an expectation of `bumb`, which",
+        ),
+        (
+            &expected,
+            expected.replace("b1", "b3"),
+            "x.toml:7: an expectation: there is no workload `chainer/alexnet/",
+        ),
+        (
+            &expected,
+            expected.replace("alexnet", "googlenet"),
+            "x.toml:7: an expectation that nothing would check",
+        ),
+    ] {
+        let told = check(&text.replacen(from, &to, 1)).expect_err(place);
+        assert!(told.starts_with(place), "{told}");
+    }
+    let public = expected.replace(key, "minimalloc/a");
+    assert_eq!(check(&text.replacen(&expected, &public, 1)), Ok(()), "instances that are not there");
+}
+
+#[test]
 fn missing_public_instances_are_a_notice() {
     let suite = Suite::find("public").expect("embedded");
     let selection = suite.select(&Catalog::new(None), &planners(), all_quick).expect("a notice, no error");
