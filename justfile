@@ -74,12 +74,12 @@ test *ARGS:
 # before a release (hours): all tests RUNS times, with other random cases each time, then hostile input and signals
 test-deep RUNS="20":
     for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; just test --quiet; done
-    scripts/hostile
+    just hostile
 
 # more than a thousand hostile cases against the command line: damaged files, senseless parameters, full disks, signals;
 # ARGS go to the script (--seed N, --only GROUP)
 hostile *ARGS: build
-    scripts/hostile {{ARGS}} "${CARGO_TARGET_DIR:-target}/release/planlab"
+    scripts/hostile {{ARGS}} "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab"
 
 # formatting, lints, the lean build, and licences where cargo-deny is installed
 check:

@@ -88,8 +88,8 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Locked`] while another process writes to it, [`StoreError::Io`] where the folder
-    /// cannot be written, [`StoreError::NotAStore`] where it holds something else, [`StoreError::Corrupt`] and [`StoreError::BadFile`] where a file is damaged,
-    /// [`StoreError::Schema`] where it was made by a newer program.
+    /// cannot be written, [`StoreError::NotAStore`] where it holds something else, [`StoreError::Corrupt`] and
+    /// [`StoreError::BadFile`] where a file is damaged, [`StoreError::Schema`] where it was made by a newer program.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
@@ -246,16 +246,18 @@ pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
 
 /// Refuses a folder that holds something and no results: what is in it belongs to somebody else.
 pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
-    let there = [JOURNAL, SHARDS].map(|name| dir.join(name));
-    if there.iter().any(|path| path.exists()) || replay::is_there(dir) {
-        return Ok(());
-    }
+    // In this order: another writer may begin a store meanwhile, and makes first what tells one.
     match first_foreign(dir, &BTreeSet::new()).map_err(StoreError::io("read", dir))? {
-        // A store that has lost all its shards is one.
-        Some(_) if missing_shards(dir).is_ok_and(|missing| !missing.is_empty()) => Ok(()),
-        Some(file) => Err(StoreError::NotAStore { path: dir.to_path_buf(), file }),
-        None => Ok(()),
+        Some(file) if !is_store(dir) => Err(StoreError::NotAStore { path: dir.to_path_buf(), file }),
+        _ => Ok(()),
     }
+}
+
+/// Whether a folder has results, or has lost them.
+fn is_store(dir: &Path) -> bool {
+    [JOURNAL, SHARDS].iter().any(|name| dir.join(name).exists())
+        || replay::is_there(dir)
+        || missing_shards(dir).is_ok_and(|missing| !missing.is_empty())
 }
 
 #[cfg(feature = "parquet")]

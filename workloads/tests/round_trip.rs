@@ -74,7 +74,7 @@ fn file(rows: &[Row], alignment: Option<u64>, arenas: bool, scale: u64, pins: bo
     out.push_str("id,lower,upper,size,alignment,offset,hint,gaps,may_overwrite,apart,arena,category,op\n");
     let arena = |row: &Row| if arenas { ["fast", "slow", "other"][row.arena] } else { "" };
     let ids: Vec<String> =
-        rows.iter().enumerate().map(|(index, row)| format!("{}{index}", row.name)).collect();
+        rows.iter().enumerate().map(|(index, row)| format!("{}.{index}", row.name)).collect();
     let mut next_pin = 0;
     for (index, row) in rows.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| (&rows[before], &ids[before]));
