@@ -255,6 +255,19 @@ fn a_slowdown_of_a_fifth_is_found_on_a_busy_machine_in_turns() {
     assert!(slower >= 18 && faster >= 18, "{slower} and {faster} of 20");
 }
 
+#[test]
+fn a_slowdown_is_found_between_runs_one_after_the_other() {
+    let found = |seed: u64, factor: f64| {
+        let (a, b) = one_after_the_other(seed, ("c", factor));
+        let diff = diff(&a, &b);
+        assert!(verdicts(&diff).iter().all(|text| text.starts_with('c')), "{:?}", verdicts(&diff));
+        diff.has_regression()
+    };
+    let half = (0..40).filter(|&seed| found(seed, 1.5)).count();
+    let fifth = (0..40).filter(|&seed| found(seed, 1.2)).count();
+    assert!(half >= 30 && fifth >= 10, "{half} and {fifth} of 40");
+}
+
 fn one(change: impl Fn(&mut Record)) -> Diff {
     let a = cell("best-fit", 1);
     let mut b = a.clone();

@@ -29,8 +29,8 @@ use planlab_dsa::{
 
 use crate::nested::{Ended, Share, Then, nested, raise_both};
 
-/// Units of work of the first share where nothing is limited.
-const FIRST_SHARE: u64 = 1 << 20;
+/// Units of work of the first share where work is not limited, at least, and for each buffer.
+const FIRST_SHARE: (u64, u64) = (1 << 20, 64);
 /// How often that doubles.
 const MOST_DOUBLINGS: u32 = 40;
 
@@ -150,7 +150,8 @@ impl<'p> Arenas<'p> {
         }
         let parts = self.parts;
         let is_first = self.known[at].best.is_none();
-        let share = self.share(run, at, (round, to_come));
+        let by_work = planner.descriptor().honours.work_limit;
+        let share = self.share(run, at, by_work, (round, to_come));
         let informed = Informed { planner, bound: self.known[at].bound };
         let Ended { end, bound, work } = nested(run, &informed, &parts[at].instance, share, |run, event| {
             self.take(run, at, event)?;
@@ -169,16 +170,25 @@ impl<'p> Arenas<'p> {
         run.tick(u64::from(work == 0))
     }
 
-    fn share(&self, run: &Run<'_>, at: usize, (round, to_come): (u32, usize)) -> Share {
+    /// What one arena may use: shares of time only where the planner counts no work (`by_work`), so that a time
+    /// limit decides where a run ends and nothing else.
+    fn share(&self, run: &Run<'_>, at: usize, by_work: bool, (round, to_come): (u32, usize)) -> Share {
         let parts = u32::try_from(to_come).expect("there are at most 65535 arenas");
         let (wall, work) = match (run.remaining(), run.remaining_work()) {
-            // Time has no say where work is counted, so that equal work gives equal plans.
             (wall, Some(work)) => (wall, Some((work / u64::from(parts)).max(1))),
-            (Some(wall), None) if self.waits_for_a_plan(at) => (Some(wall / parts), Some(u64::MAX)),
-            (Some(wall), None) => (Some(wall / parts), None),
-            (None, None) => (None, Some(FIRST_SHARE << round.min(MOST_DOUBLINGS))),
+            (Some(wall), None) if !by_work && self.waits_for_a_plan(at) => {
+                (Some(wall / parts), Some(u64::MAX))
+            }
+            (Some(wall), None) if !by_work => (Some(wall / parts), None),
+            (wall, None) => (wall, Some(self.first_share(at) << round.min(MOST_DOUBLINGS))),
         };
         Share { wall, work, target: self.target(run, at), hints: self.hints(run, at) }
+    }
+
+    fn first_share(&self, at: usize) -> u64 {
+        let (least, each) = FIRST_SHARE;
+        let buffers = u64::try_from(self.parts[at].ids.len()).unwrap_or(u64::MAX);
+        least.max(each.saturating_mul(buffers)).min(u64::MAX >> MOST_DOUBLINGS)
     }
 
     /// Whether any plan will do: with work to count, a run sees at once that it was ended.

@@ -66,7 +66,7 @@ fn run<'i>(
     let honours = planner.descriptor().honours;
     let hands_over = honours.in_place && !instance.in_place().is_empty();
     let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
-    let mut run = Run::new(instance, budget, seed, scope, observer);
+    let mut run = Run::new((instance, scope), budget, seed, honours.work_limit, observer);
     if let Some(feature) = honours.refuses(instance) {
         return run.finish(Err(PlanError::Unsupported(feature).into()), Duration::ZERO);
     }

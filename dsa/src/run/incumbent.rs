@@ -55,7 +55,8 @@ impl<'i> Run<'i> {
             return Ok(());
         }
         let mut state = self.shared.state();
-        let waits = state.verified >= VERIFIED_AT_ONCE && self.done() < state.due;
+        let is_soon = state.verified >= VERIFIED_AT_ONCE && self.done() < state.due;
+        let waits = self.shared.counts_work && is_soon;
         match height {
             Some(height) if waits && !self.decides(&state, height, plan.scope()) => {
                 // Another fork may have been quicker.

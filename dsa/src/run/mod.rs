@@ -47,6 +47,8 @@ struct Shared<'i> {
     instance: &'i Instance,
     budget: Budget,
     scope: Scope,
+    /// Whether units of work tell how long the planner takes.
+    counts_work: bool,
     start: Duration,
     work: AtomicU64,
     /// The work at which the plan that waits is verified; `u64::MAX` if none does.
@@ -79,10 +81,10 @@ pub struct Run<'i> {
 
 impl<'i> Run<'i> {
     fn new(
-        instance: &'i Instance,
+        (instance, scope): (&'i Instance, Scope),
         budget: Budget,
         seed: u64,
-        scope: Scope,
+        counts_work: bool,
         observer: Option<Observer<'i>>,
     ) -> Self {
         let state = State {
@@ -101,6 +103,7 @@ impl<'i> Run<'i> {
             start: budget.clock.now(),
             budget,
             scope,
+            counts_work,
             work: AtomicU64::new(0),
             settle_at: AtomicU64::new(u64::MAX),
             below: AtomicU64::new(u64::MAX),
@@ -114,6 +117,7 @@ impl<'i> Run<'i> {
     /// worker of a parallel planner.
     #[must_use]
     pub fn fork(&mut self) -> Self {
+        self.hand_in();
         let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
         Self { shared: Arc::clone(&self.shared), rng, unread: 0 }
     }
@@ -200,9 +204,8 @@ impl<'i> Run<'i> {
         if self.unread < WORK_PER_LOOK && self.shared.budget.work.is_none() {
             return Ok(());
         }
+        let done = self.hand_in();
         let shared = &*self.shared;
-        let done = shared.work.fetch_add(self.unread, Ordering::Relaxed) + self.unread;
-        self.unread = 0;
         if let Some(&stop) = shared.decided.get() {
             return Err(Halt::Stop(stop));
         }
@@ -219,6 +222,12 @@ impl<'i> Run<'i> {
             return Err(Halt::Stop(Stop::Deadline));
         }
         Ok(())
+    }
+
+    /// Adds what this fork has done to what all have; the sum.
+    fn hand_in(&mut self) -> u64 {
+        let own = std::mem::take(&mut self.unread);
+        self.shared.work.fetch_add(own, Ordering::Relaxed) + own
     }
 
     /// Counts work that was done elsewhere for this run, without a look at any limit: what it came to may have
@@ -240,5 +249,11 @@ impl<'i> Run<'i> {
             bound: state.bound.of(self.shared.scope).value,
         };
         state.trajectory.push(mark);
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.hand_in();
     }
 }

@@ -235,6 +235,11 @@ fn forks_share_the_incumbent_and_draw_other_numbers() {
     assert_eq!(outcome.end, Ok(Stop::Finished));
 }
 
+/// As [`scripted`], and counts its work.
+fn working<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync>(script: F) -> Scripted<F> {
+    Scripted(script, Honours { work_limit: true, ..Honours::default() })
+}
+
 /// `count` plans, each a byte lower than the last; the load is 8.
 fn offer_many(run: &mut Run<'_>, count: u64) -> Result<(), Halt> {
     (0..count).rev().try_for_each(|above| run.offer(plan([0, 4, 9 + above])))
@@ -250,16 +255,23 @@ fn heights(outcome: &crate::Outcome<'_>) -> Vec<u64> {
 #[test]
 fn plans_that_come_quickly_wait_for_the_verifier_and_the_lowest_is_kept() {
     let instance = instance();
-    let outcome = execute(&scripted(|run| offer_many(run, 100)), &instance, Budget::default(), 0);
-    assert_eq!(outcome.height(), Some(Bytes::new(13)));
-    let verified = heights(&outcome);
-    assert_eq!(verified.len(), 17, "sixteen at once, the last one in the end: {verified:?}");
+    let verified = |planner: &dyn Planner| {
+        let outcome = execute(planner, &instance, Budget::default(), 0);
+        assert_eq!(outcome.height(), Some(Bytes::new(13)));
+        heights(&outcome).len()
+    };
+    assert_eq!(
+        verified(&working(|run| offer_many(run, 100))),
+        17,
+        "sixteen at once, the last one in the end"
+    );
+    assert_eq!(verified(&scripted(|run| offer_many(run, 100))), 100, "without units of work none waits");
 }
 
 #[test]
 fn a_plan_that_waits_is_verified_once_the_work_is_worth_it() {
     let instance = instance();
-    let script = scripted(|run| {
+    let script = working(|run| {
         offer_many(run, 100)?;
         assert_eq!(run.height_to_beat(), Some(Bytes::new(13)));
         // Less is not looked at without a work limit.
@@ -274,7 +286,7 @@ fn a_plan_that_waits_is_verified_once_the_work_is_worth_it() {
 #[test]
 fn the_best_plan_never_waits() {
     let instance = instance();
-    let script = scripted(|run| {
+    let script = working(|run| {
         offer_many(run, 50)?;
         assert_eq!(run.best()?.map(|best| best.height()), Some(Bytes::new(13)));
         Ok(())
@@ -286,7 +298,7 @@ fn the_best_plan_never_waits() {
 fn a_wrong_plan_that_waited_is_found_out() {
     let instance = instance();
     let script = |asks: bool| {
-        scripted(move |run: &mut Run<'_>| {
+        working(move |run: &mut Run<'_>| {
             offer_many(run, 50)?;
             run.offer(plan([0, 1, 6]))?;
             if asks { run.best().map(drop) } else { Ok(()) }

@@ -1,7 +1,7 @@
 //! What chance alone makes of times: how far they stray, and how seldom many of them stray alike.
 //!
-//! Nothing is assumed of how times are distributed but that a measurement without a change strays to either side
-//! alike, and as measurements do that are known to have none.
+//! One thing is assumed of how times are distributed: without a change, a measurement is as likely to come out faster
+//! as slower, and varies as much as measurements that are known to have none.
 
 use crate::statistics::binomial_tail;
 

@@ -31,9 +31,9 @@ use timing::Times;
 
 /// When a change counts.
 ///
-/// A time is worse, of a cell or of a planner over its cells, where the ratio is beyond the threshold and chance
-/// makes as many measurements agree on as much in fewer than one of a thousand diffs, all cells and planners of the
-/// diff taken together. What chance does is read from the rows: where turns were repeated, from what changes between the
+/// A time is worse, of a cell or of a planner over its cells, where the ratio is beyond the threshold and a change this
+/// large, shared by this many measurements, would arise by chance in fewer than 1 of 1000 diffs, counting all cells
+/// and planners of the diff. What chance does is read from the rows: where turns were repeated, from what changes between the
 /// repetitions of one side; else from the cells of other planners that take as long, and then a planner alone is
 /// judged. See `docs/METHODOLOGY.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
