@@ -121,15 +121,15 @@ fn quickest() -> [Box<dyn Planner>; 2] {
     [Box::new(SharedObjectsInOrder), Box::new(Bump)]
 }
 
-/// Every greedy planner: first a few that between them have the lowest greedy plan of every recorded net, those of
-/// most nets and of the largest before the others; then the rest, the quicker rule first.
+/// Every greedy planner: first those that between them have the lowest greedy plan of every recorded net, by the
+/// number of nets that each adds to those before it; then the rest, the quicker rule first.
 fn greedy() -> Vec<Box<dyn Planner>> {
     let fit = |order| Box::new(FirstFit::new(order)) as Box<dyn Planner>;
     let gap = |order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>;
-    let mut all = vec![Box::new(BestFit) as Box<dyn Planner>, fit(Order::Size), fit(Order::Sections)];
-    all.extend([gap(Order::Load), gap(Order::Start), Box::new(GreedyByBreadth), gap(Order::Sections)]);
+    let mut all = vec![Box::new(BestFit) as Box<dyn Planner>, fit(Order::Size), gap(Order::Load)];
+    all.extend([gap(Order::Start), Box::new(GreedyByBreadth), gap(Order::Sections)]);
     all.extend([fit(Order::End), gap(Order::Size), gap(Order::Overlaps)]);
-    all.extend([Order::Load, Order::Overlaps, Order::Width, Order::Area].map(fit));
+    all.extend([Order::Load, Order::Sections, Order::Overlaps, Order::Width, Order::Area].map(fit));
     all.extend([fit(Order::Input), fit(Order::Start), Box::new(GreedyBySize)]);
     all.extend([Order::Width, Order::Area, Order::Input, Order::End].map(gap));
     all
