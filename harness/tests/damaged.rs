@@ -247,3 +247,23 @@ fn words<'a>(verb: &'a str, out: &'a str) -> Vec<&'a str> {
         _ => vec![verb, "store", "-o", out],
     }
 }
+
+#[test]
+fn a_damaged_file_is_an_error_and_no_panic() {
+    let folder = tempdir().expect("a folder");
+    let words = ["bench", "--workload", "synthetic/uniform/n10/s0", "--planner", "bump", "--out", "store"];
+    run(folder.path(), &words, 0);
+    let path = files(folder.path(), "instances").remove(0);
+    let whole = fs::read(&path).expect("reads");
+    // Around here the file says where its columns are: some of these bytes make the library that reads it panic.
+    for at in whole.len() * 54 / 100..whole.len() * 56 / 100 {
+        flip(&path, at);
+        let output = common::planlab(folder.path()).args(["audit", "store"]).output().expect("runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(0 | 3)) && !told.contains("panicked"),
+            "byte {at}: {told}"
+        );
+        fs::write(&path, &whole).expect("writes");
+    }
+}

@@ -28,6 +28,8 @@ pub mod statistics;
 mod store;
 
 pub use cells::latest_builds;
+#[cfg(feature = "parquet")]
+pub use columns::is_decoding;
 pub use error::StoreError;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};
