@@ -293,7 +293,7 @@ pub fn audit_ends(dir: impl AsRef<std::path::Path>) -> Result<Vec<Finding>, Stor
 ///
 /// # Errors
 ///
-/// [`StoreError`](crate::StoreError) where the folder itself cannot be read.
+/// [`StoreError`] where the folder itself cannot be read.
 #[cfg(feature = "parquet")]
 pub fn audit_plans(
     dir: impl AsRef<std::path::Path>,

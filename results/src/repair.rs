@@ -160,6 +160,7 @@ const fn damaged_shards(_dir: &Path) -> Result<Vec<Repair>, StoreError> {
     Ok(Vec::new())
 }
 
+#[cfg(feature = "parquet")]
 fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     let aside = free_aside(path);
     std::fs::rename(path, &aside).map_err(StoreError::io("rename", path))?;
