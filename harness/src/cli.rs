@@ -673,7 +673,7 @@ pub(crate) struct AuditArgs {
     /// Folder of the results
     #[arg(default_value = "results/store")]
     pub(crate) results: PathBuf,
-    /// Set damaged lines of the journals aside in files beside them, and miss shards that are gone no longer
+    /// Move damaged journal lines and shards to `*.damaged` files, and stop reporting shards that are gone
     #[arg(long)]
     pub(crate) repair: bool,
 }

@@ -43,6 +43,8 @@ use exit::{Exit, Failure, Verdict};
 use output::{Output, note, printable};
 
 fn main() -> ExitCode {
+    #[cfg(feature = "reports")]
+    hush_damage();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
@@ -61,6 +63,17 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// A damaged file of results is told as an error, not as the panic that it comes from.
+#[cfg(feature = "reports")]
+fn hush_damage() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !planlab_results::is_decoding() {
+            tell(panic);
+        }
+    }));
 }
 
 /// Help and the version that were asked for, or what is wrong with the arguments.

@@ -291,5 +291,5 @@ fn growth_becomes_tables() {
     assert!(points.lines().count() == 5 && points.contains(",time_ns,cut,peak_rss_bytes,"), "{points}");
     assert!(read("scale-fits.csv").starts_with("family,planner,figure,exponent,from,to,points,r_squared\n"));
     let (_, told) = run(folder.path(), &["scale", "s", "--suite", "none", "-o", "tables"], 2);
-    assert!(told.contains("no row is of the suite `none`"), "{told}");
+    assert!(told.contains("no row belongs to suite `none`"), "{told}");
 }

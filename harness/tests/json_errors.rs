@@ -107,7 +107,7 @@ fn a_suite_that_no_row_is_of_is_named_with_those_that_are_there() {
         &["ratios", "r", "--of", "bump", "--over", "bump", "--suite", "nosuch", "-o", "out"],
     ] {
         let found = error(folder.path(), arguments, 2);
-        assert_eq!(found["error"], "r: no row is of the suite `nosuch`; there are rows of `mine`");
+        assert_eq!(found["error"], "r: no row belongs to suite `nosuch`; the rows here belong to `mine`");
         assert_eq!(found["file"], "r");
         assert!(!folder.path().join("out").exists());
     }

@@ -8,9 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::record::{Record, Status};
-use crate::replay::{ReplayRow, ReplayStatus};
-use crate::store::SHARDS;
-use crate::{StoreError, files};
+use crate::replay::{self, ReplayRow, ReplayStatus};
+use crate::{MissingShard, StoreError, files, journal, store};
 
 /// Something wrong with a set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,11 +95,15 @@ pub enum Finding {
         reason: String,
     },
     /// A shard that is gone.
-    MissingShard {
-        /// The shard.
+    MissingShard(MissingShard),
+    /// The last line of a journal was cut short by a crash, or has lost its end: its row is lost.
+    TornLine {
+        /// The journal.
         path: PathBuf,
-        /// How many rows it had.
-        rows: u64,
+        /// From 1.
+        line: u64,
+        /// How much of the line there is.
+        bytes: u64,
     },
     /// There are instances or plans, and no row that could name them: the rows are lost.
     NoRows {
@@ -128,7 +131,7 @@ impl Finding {
     /// Whether rows are lost.
     #[must_use]
     pub const fn is_loss_of_rows(&self) -> bool {
-        matches!(self, Self::MissingShard { .. } | Self::NoRows { .. })
+        matches!(self, Self::MissingShard(_) | Self::NoRows { .. })
     }
 
     /// Whether a plan or a bound is false, as against rows that are missing or disagree.
@@ -170,13 +173,18 @@ impl fmt::Display for Finding {
             Self::FalsePlan { workload, planner, plan, reason } => {
                 write!(f, "{workload}: {planner}: plan {plan}: {reason}")
             }
-            Self::MissingShard { path, rows } => {
-                write!(f, "{}: the shard is gone, and {rows} rows with it", path.display())
+            Self::MissingShard(shard) => shard.fmt(f),
+            Self::TornLine { path, line, bytes } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path}:{line}: the last line was cut short after {bytes} bytes, and its row is lost"
+                )
             }
             Self::NoRows { instances, plans } => {
                 write!(
                     f,
-                    "there are {instances} instances and {plans} plans, but no rows: their shards are gone"
+                    "there are {instances} instances and {plans} plans, but no rows; the rows are lost or were set aside"
                 )
             }
             Self::MissingFile { kind, workload, rows, reason, .. } => {
@@ -257,9 +265,7 @@ pub fn audit_shards(
 ) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
     let missing = crate::missing_shards(dir)?.into_iter();
-    let mut findings: Vec<Finding> = missing
-        .map(|shard| Finding::MissingShard { path: dir.join(SHARDS).join(shard.name), rows: shard.rows })
-        .collect();
+    let mut findings: Vec<Finding> = missing.map(Finding::MissingShard).collect();
     let count = |folder: &str| files::list(&dir.join(folder), "parquet").map(|paths| paths.len());
     let (instances, plans) = (count("instances")?, count("plans")?);
     if findings.is_empty() && records.is_empty() && plans > 0 {
@@ -268,12 +274,26 @@ pub fn audit_shards(
     Ok(findings)
 }
 
+/// Looks whether the last lines of a store's journal and replays were cut short. A writer that is at work may be in the
+/// middle of one.
+///
+/// # Errors
+///
+/// [`StoreError`] where one of them cannot be read.
+pub fn audit_ends(dir: impl AsRef<std::path::Path>) -> Result<Vec<Finding>, StoreError> {
+    let dir = dir.as_ref();
+    let (rows, replays) = (dir.join(store::JOURNAL), dir.join(replay::FILE));
+    let torn = [journal::read::<Record>(&rows)?.torn, journal::read::<ReplayRow>(&replays)?.torn];
+    let finding = |path, (line, bytes)| Finding::TornLine { path, line, bytes };
+    Ok([rows, replays].into_iter().zip(torn).filter_map(|(path, torn)| Some(finding(path, torn?))).collect())
+}
+
 /// Verifies every stored plan again and compares its height with its row's. Instances and plans that rows
 /// name and that cannot be read are findings, each once.
 ///
 /// # Errors
 ///
-/// [`StoreError`](crate::StoreError) where the folder itself cannot be read.
+/// [`StoreError`] where the folder itself cannot be read.
 #[cfg(feature = "parquet")]
 pub fn audit_plans(
     dir: impl AsRef<std::path::Path>,

@@ -1,7 +1,10 @@
 //! Tables as Parquet files: typed columns in, typed columns out.
 
+use std::cell::Cell;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{panic, thread};
 
 use polars::prelude::*;
 use polars_io::SerReader as _;
@@ -12,6 +15,31 @@ use crate::StoreError;
 
 const KIND: &str = "planlab.kind";
 const VERSION: &str = "planlab.schema";
+
+/// How many files are being decoded.
+static DECODING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static IS_DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread is one of a damaged file, which is caught and becomes an error: a panic hook need not
+/// tell it. polars hands the panics of its own threads to the one that decodes; nothing says which of them do, so that
+/// all count as long as there is one.
+#[must_use]
+pub fn is_decoding() -> bool {
+    let is_of_polars = || thread::current().name().is_some_and(|name| name.starts_with("polars-"));
+    IS_DECODING.get() || (DECODING.load(Ordering::SeqCst) > 0 && is_of_polars())
+}
+
+fn caught<T>(decode: impl FnOnce() -> T + panic::UnwindSafe) -> thread::Result<T> {
+    DECODING.fetch_add(1, Ordering::SeqCst);
+    IS_DECODING.set(true);
+    let decoded = panic::catch_unwind(decode);
+    IS_DECODING.set(false);
+    DECODING.fetch_sub(1, Ordering::SeqCst);
+    decoded
+}
 
 /// What a file is: `records`, `instance`, `plan`, and the version of its columns.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +91,8 @@ impl Table {
     /// Reads a file of `kind` from its bytes.
     pub(crate) fn decode(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
         // polars panics on some files that are damaged.
-        std::panic::catch_unwind(|| Self::decode_whole(path, bytes, kind))
-            .unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
+        let decoded = caught(|| Self::decode_whole(path, bytes, kind));
+        decoded.unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
     }
 
     fn decode_whole(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {

@@ -69,6 +69,18 @@ pub enum StoreError {
         /// The newest version that is known.
         known: u32,
     },
+    /// A line of a journal that is what was written, by a program whose rows this one does not know.
+    #[error("{}:{line}: a row of another version of planlab (schema {schema}): {reason}", path.display())]
+    UnknownRow {
+        /// The journal.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// The schema that the row names, or `none`.
+        schema: String,
+        /// What is not known of it.
+        reason: String,
+    },
     /// A file whose content has another digest than its name.
     #[error("{}: its content has digest {found}, its name says {expected}", path.display())]
     Content {
@@ -80,7 +92,7 @@ pub enum StoreError {
         found: Digest,
     },
     /// A folder that was never a store, or an empty one.
-    #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl", path.display())]
+    #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl, no manifest.json", path.display())]
     NoResults {
         /// The folder.
         path: PathBuf,
@@ -123,6 +135,7 @@ impl StoreError {
             | Self::Corrupt { path, .. }
             | Self::BadFile { path, .. }
             | Self::Schema { path, .. }
+            | Self::UnknownRow { path, .. }
             | Self::Content { path, .. }
             | Self::NoResults { path }
             | Self::NoParquet { path } => Some(path),
@@ -134,7 +147,7 @@ impl StoreError {
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {
-            Self::Corrupt { line, .. } => Some(*line),
+            Self::Corrupt { line, .. } | Self::UnknownRow { line, .. } => Some(*line),
             _ => None,
         }
     }

@@ -6,15 +6,16 @@
 //!
 //! A line is written by one call and flushed to the disk before the next. A process that dies while it
 //! writes leaves a torn last line, without its line feed, which is dropped; any other line that does not match its
-//! checksum means that the file was damaged, and is an error: [`repair`](crate::repair) sets it aside.
+//! checksum means that the file was damaged, and is an error: [`repair`](crate::repair) sets it aside. A line that
+//! matches its checksum and is no row that this program knows was written by another version, and is left alone.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::{StoreError, files};
 
@@ -46,37 +47,77 @@ pub(crate) struct Content<R> {
 pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
     let mut content = Content { rows: Vec::new(), length: 0, unended: false, torn: None };
     let Some(bytes) = files::read_if_there(path)? else { return Ok(content) };
-    for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..) {
+    for (line, number) in lines(&bytes) {
         match decode::<R>(line) {
-            Ok(row) if row.schema() > R::KNOWN => {
-                let (path, found) = (path.to_path_buf(), row.schema());
-                return Err(StoreError::Schema { path, found, known: R::KNOWN });
-            }
-            Ok(row) => {
-                content.rows.push(row);
+            Line::Whole(row) => {
+                content.rows.push(*row);
                 content.length += line.len() as u64;
                 content.unended = line.last() != Some(&b'\n');
             }
-            Err(_) if is_torn(line) => content.torn = Some((number, line.len() as u64)),
-            Err(reason) => {
-                return Err(StoreError::Corrupt { path: path.to_path_buf(), line: number, reason });
+            Line::Unknown(unknown) => return Err(unknown.error::<R>(path, number)),
+            Line::Torn => content.torn = Some((number, line.len() as u64)),
+            Line::Damaged(reason) => {
+                let (path, reason) = (path.to_path_buf(), reason.to_owned());
+                return Err(StoreError::Corrupt { path, line: number, reason });
             }
         }
     }
     Ok(content)
 }
 
-/// Whether a process died while it wrote the line: only the last one can lack its line feed.
-fn is_torn(line: &[u8]) -> bool {
-    line.last() != Some(&b'\n')
+/// The lines of a journal with their line feeds, and their numbers from 1.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
+    bytes.split_inclusive(|&byte| byte == b'\n').zip(1..)
+}
+
+/// What a line of a journal is.
+enum Line<R> {
+    Whole(Box<R>),
+    /// It is what was written, and no row that this program knows.
+    Unknown(Unknown),
+    /// A process died while it wrote the line: it is the last, and lacks its end.
+    Torn,
+    /// It is not what was written, and why that is known.
+    Damaged(&'static str),
+}
+
+/// What is known of a row of another version.
+struct Unknown {
+    schema: Option<u32>,
+    reason: String,
+}
+
+/// What the rows of every version say.
+#[derive(Deserialize)]
+struct Versioned {
+    schema: u32,
+}
+
+impl Unknown {
+    fn of(json: &[u8], reason: &impl ToString) -> Self {
+        let schema = serde_json::from_slice(json).ok().map(|Versioned { schema }| schema);
+        Self { schema, reason: reason.to_string() }
+    }
+
+    fn error<R: Row>(self, path: &Path, line: u64) -> StoreError {
+        let (path, reason) = (path.to_path_buf(), self.reason);
+        match self.schema {
+            Some(found) if found > R::KNOWN => StoreError::Schema { path, found, known: R::KNOWN },
+            schema => {
+                let schema = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
+                StoreError::UnknownRow { path, line, schema, reason }
+            }
+        }
+    }
 }
 
 /// The lines of a journal, those that are what was written apart from the others.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     pub(crate) whole: Vec<u8>,
+    /// With a torn last line, which ends with a line feed here.
     pub(crate) damaged: Vec<u8>,
-    /// Of the damaged ones, from 1. A torn last line is none of either.
+    /// Of the damaged ones, from 1.
     pub(crate) numbers: Vec<u64>,
 }
 
@@ -84,15 +125,18 @@ pub(crate) struct Sorted {
 pub(crate) fn sort<R: Row>(path: &Path) -> Result<Sorted, StoreError> {
     let mut sorted = Sorted::default();
     let Some(bytes) = files::read_if_there(path)? else { return Ok(sorted) };
-    for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(1_u64..) {
+    for (line, number) in lines(&bytes) {
         match decode::<R>(line) {
-            Ok(_) => sorted.whole.extend_from_slice(line),
-            Err(_) if is_torn(line) => {}
-            Err(_) => {
+            Line::Whole(_) => sorted.whole.extend_from_slice(line),
+            Line::Unknown(unknown) => return Err(unknown.error::<R>(path, number)),
+            Line::Torn | Line::Damaged(_) => {
                 sorted.damaged.extend_from_slice(line);
                 sorted.numbers.push(number);
             }
         }
+    }
+    if sorted.damaged.last().is_some_and(|&byte| byte != b'\n') {
+        sorted.damaged.push(b'\n');
     }
     Ok(sorted)
 }
@@ -113,14 +157,29 @@ fn encode<R: Row>(row: &R, lines: &mut Vec<u8>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn decode<R: Row>(line: &[u8]) -> Result<R, String> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
+fn decode<R: Row>(line: &[u8]) -> Line<R> {
+    let ended = line.strip_suffix(b"\n");
+    let json = match (matching(ended.unwrap_or(line)), ended) {
+        (Ok(json), _) => json,
+        (Err(reason), Some(_)) => return Line::Damaged(reason),
+        // A line that was cut short lacks more than that.
+        (Err(_), None) if line.split_last().is_some_and(|(_, row)| matching(row).is_ok()) => {
+            return Line::Damaged("the row ends with another byte than a line feed");
+        }
+        (Err(_), None) => return Line::Torn,
+    };
+    match serde_json::from_slice::<R>(json) {
+        Ok(row) if row.schema() <= R::KNOWN => Line::Whole(Box::new(row)),
+        Ok(_) => Line::Unknown(Unknown::of(json, &"a newer schema")),
+        Err(error) => Line::Unknown(Unknown::of(json, &error)),
+    }
+}
+
+/// The row of a line without its line feed, if it is what was written.
+fn matching(line: &[u8]) -> Result<&[u8], &'static str> {
     let (sum, json) = line.split_at_checked(16).ok_or("the line is too short for a checksum")?;
     let json = json.strip_prefix(b" ").ok_or("there is no space after the checksum")?;
-    if checksum(json).as_bytes() != sum {
-        return Err("the row does not match its checksum".to_owned());
-    }
-    serde_json::from_slice(json).map_err(|error| format!("not a row: {error}"))
+    if checksum(json).as_bytes() == sum { Ok(json) } else { Err("the row does not match its checksum") }
 }
 
 /// An open journal that rows are appended to.

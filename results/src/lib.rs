@@ -28,11 +28,13 @@ pub mod statistics;
 mod store;
 
 pub use cells::latest_builds;
+#[cfg(feature = "parquet")]
+pub use columns::is_decoding;
 pub use error::StoreError;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};
-pub use manifest::{Shard, missing_shards};
+pub use manifest::{MissingShard, missing_shards};
 pub use merge::{Merged, merge, missing_cells};
 pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status};
 pub use repair::{Repair, repair};
-pub use store::{Notice, Store, read_records};
+pub use store::{Notice, Store, keeps_plans, read_records};

@@ -1,12 +1,14 @@
 //! The manifest of a store: which shards were written, so that a lost one is missed.
 //!
-//! It is replaced as a whole whenever a shard was written. A store of before there were manifests has none: then what is
-//! there is taken for all there was. A shard that it does not name (a crash came between the two) counts all the same.
+//! It is replaced as a whole whenever a shard was written. Stores of earlier versions have no manifest; what they hold is
+//! taken to be complete. A shard that it does not name (a crash came between the two) counts all the same.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::store::SHARDS;
 use crate::{StoreError, files};
 
 const FILE: &str = "manifest.json";
@@ -15,17 +17,45 @@ const VERSION: u32 = 1;
 
 /// A shard that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
+pub(crate) struct Shard {
     /// Its file's name in the folder `shards`, which holds a digest of its bytes.
-    pub name: String,
+    pub(crate) name: String,
     /// How many rows it has.
+    pub(crate) rows: u64,
+}
+
+/// A shard that a store's manifest names and that is gone: its rows are lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingShard {
+    /// Where it was.
+    pub path: PathBuf,
+    /// How many rows it had.
     pub rows: u64,
+}
+
+impl fmt::Display for MissingShard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, rows } = self;
+        let (plural, them) = if *rows == 1 { ("", "it") } else { ("s", "them") };
+        write!(
+            f,
+            "{}: the shard is gone, and {rows} row{plural} with it; `planlab bench` makes {them} again, \
+             `planlab audit --repair` stops this reminder",
+            path.display()
+        )
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
     pub(crate) shards: Vec<Shard>,
+}
+
+/// What the manifest of every version says.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
 }
 
 impl Default for Manifest {
@@ -41,17 +71,23 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
 impl Manifest {
     /// The manifest of a store; an empty one where there is none.
     pub(crate) fn read(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self::read_if_there(dir)?.unwrap_or_default())
+    }
+
+    /// The manifest of a store, if there is one.
+    pub(crate) fn read_if_there(dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = path(dir);
-        let Some(bytes) = files::read_if_there(&path)? else { return Ok(Self::default()) };
+        let Some(bytes) = files::read_if_there(&path)? else { return Ok(None) };
         let bad = |error: serde_json::Error| StoreError::BadFile {
             path: path.clone(),
             reason: format!("not a manifest of shards: {error}; `planlab audit --repair` makes it anew"),
         };
-        let manifest: Self = serde_json::from_slice(&bytes).map_err(bad)?;
-        if manifest.version > VERSION {
-            return Err(StoreError::Schema { path, found: manifest.version, known: VERSION });
+        // The version first: a newer one may say all else in another way.
+        let Versioned { version } = serde_json::from_slice(&bytes).map_err(bad)?;
+        if version > VERSION {
+            return Err(StoreError::Schema { path, found: version, known: VERSION });
         }
-        Ok(manifest)
+        serde_json::from_slice(&bytes).map(Some).map_err(bad)
     }
 
     pub(crate) fn write(&self, dir: &Path) -> Result<(), StoreError> {
@@ -63,9 +99,15 @@ impl Manifest {
     }
 
     /// The shards that it names and that are not there.
-    pub(crate) fn missing(&self, dir: &Path) -> Vec<Shard> {
-        let folder = dir.join(crate::store::SHARDS);
-        self.shards.iter().filter(|shard| !folder.join(&shard.name).exists()).cloned().collect()
+    pub(crate) fn missing(&self, dir: &Path) -> Vec<MissingShard> {
+        let place =
+            |shard: &Shard| MissingShard { path: dir.join(SHARDS).join(&shard.name), rows: shard.rows };
+        self.shards.iter().map(place).filter(|shard| !shard.path.exists()).collect()
+    }
+
+    /// No longer names the shards that are not there.
+    pub(crate) fn forget_missing(&mut self, dir: &Path) {
+        self.shards.retain(|shard| dir.join(SHARDS).join(&shard.name).exists());
     }
 }
 
@@ -76,7 +118,7 @@ impl Manifest {
 ///
 /// [`StoreError::Io`] and [`StoreError::BadFile`] where the manifest cannot be read, [`StoreError::Schema`] where a newer
 /// program wrote it.
-pub fn missing_shards(dir: impl AsRef<Path>) -> Result<Vec<Shard>, StoreError> {
+pub fn missing_shards(dir: impl AsRef<Path>) -> Result<Vec<MissingShard>, StoreError> {
     let dir = dir.as_ref();
     Ok(Manifest::read(dir)?.missing(dir))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::journal::{self, Row};
-use crate::manifest::{Manifest, Shard};
+use crate::manifest::{self, Manifest, MissingShard};
 use crate::record::Record;
 use crate::replay::{self, ReplayRow};
 use crate::{StoreError, files, store};
@@ -16,7 +16,8 @@ const ASIDE: &str = ".damaged";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
-    /// Lines of a journal that are not what was written were moved to a file beside it: their rows are lost.
+    /// Lines of a journal that are not what was written, a torn last one too, were moved to a file beside it: their rows
+    /// are lost.
     Lines {
         /// The journal.
         path: PathBuf,
@@ -28,9 +29,9 @@ pub enum Repair {
     /// A shard that is gone is no longer missed.
     Forgotten {
         /// The shard.
-        path: PathBuf,
-        /// How many rows it had.
-        rows: u64,
+        shard: MissingShard,
+        /// Where the manifest is now that names it.
+        aside: PathBuf,
     },
     /// A shard that is not what was written was set aside: its rows are lost.
     Shard {
@@ -60,27 +61,42 @@ impl fmt::Display for Repair {
             Self::Shard { path, aside } => {
                 write!(f, "{}: the shard is damaged and set aside in {}", path.display(), aside.display())
             }
-            Self::Forgotten { path, rows } => {
-                write!(f, "{}: it is gone and no longer missed, with its {rows} rows", path.display())
+            Self::Forgotten { shard: MissingShard { path, rows }, aside } => {
+                let (path, aside, plural) =
+                    (path.display(), aside.display(), if *rows == 1 { "" } else { "s" });
+                write!(
+                    f,
+                    "{path}: the shard is gone with its {rows} row{plural}; it was taken out of the manifest, and the \
+                     manifest before is kept in {aside}"
+                )
             }
             Self::Manifest { path, aside } => {
                 let (path, aside) = (path.display(), aside.display());
-                write!(f, "{path}: it was damaged and is set aside in {aside}; made anew of what is there")
+                write!(
+                    f,
+                    "{path}: the manifest was damaged and is set aside in {aside}; the new one names the shards that \
+                     are there"
+                )
             }
         }
     }
 }
 
 /// Sets aside the damaged lines of a store's journal and replays, and makes its manifest name what is there. Nothing is
-/// done to what is whole.
+/// done to what is whole, nor to a folder that is no store.
 ///
 /// # Errors
 ///
-/// As [`Store::open`](crate::Store::open), save for damage.
+/// As [`Store::open`](crate::Store::open), save for damage; [`StoreError::NoResults`] where the folder is no store.
 pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
     let dir = dir.as_ref();
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    store::require_store(dir)?;
     let _lock = store::lock(&dir.join("lock"))?;
+    match Manifest::read(dir) {
+        Err(StoreError::BadFile { .. }) => {}
+        // One of a newer program is refused before anything is changed.
+        manifest => drop(manifest?),
+    }
     let mut repairs: Vec<Repair> = lines::<Record>(&dir.join(store::JOURNAL))?.into_iter().collect();
     if replay::is_there(dir) {
         let path = dir.join(replay::FILE);
@@ -89,7 +105,7 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
         turn.unlock().map_err(StoreError::io("unlock", &path))?;
     }
     let aside = damaged_shards(dir)?;
-    repairs.extend(manifest(dir, &aside)?);
+    repairs.extend(amend_manifest(dir, &aside)?);
     repairs.extend(aside);
     Ok(repairs)
 }
@@ -114,6 +130,18 @@ fn aside(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// A name beside a file that no earlier repair has taken: `x.damaged`, `x.damaged.2`, ...
+fn free_aside(path: &Path) -> PathBuf {
+    let first = aside(path);
+    let numbered = |number: u32| {
+        let mut name = first.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let mut names = std::iter::once(first.clone()).chain((2..).map(numbered));
+    names.find(|name| !name.exists()).unwrap_or_else(|| first.clone())
+}
+
 /// Sets shards aside that cannot be read.
 #[cfg(feature = "parquet")]
 fn damaged_shards(dir: &Path) -> Result<Vec<Repair>, StoreError> {
@@ -132,34 +160,46 @@ const fn damaged_shards(_dir: &Path) -> Result<Vec<Repair>, StoreError> {
     Ok(Vec::new())
 }
 
+#[cfg(feature = "parquet")]
 fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
-    let aside = aside(path);
+    let aside = free_aside(path);
     std::fs::rename(path, &aside).map_err(StoreError::io("rename", path))?;
     files::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
     Ok(aside)
 }
 
 /// Makes the manifest name what is there. Shards that were just set aside are not told a second time.
-fn manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError> {
+fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError> {
     let mut manifest = match Manifest::read(dir) {
-        Err(StoreError::BadFile { path, .. }) => {
-            let aside = set_aside(&path)?;
-            // Shards that it does not name count all the same: the next compaction names them.
-            return Ok(vec![Repair::Manifest { path, aside }]);
-        }
+        Err(StoreError::BadFile { .. }) => return Ok(vec![new_manifest(dir)?]),
         manifest => manifest?,
     };
     let missing = manifest.missing(dir);
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    manifest.shards.retain(|shard| !missing.contains(shard));
-    manifest.write(dir)?;
-    let folder = dir.join(store::SHARDS);
-    let forgotten = |shard: Shard| Repair::Forgotten { path: folder.join(shard.name), rows: shard.rows };
-    let is_told = |path: &Path| {
-        told.iter().any(|repair| matches!(repair, Repair::Shard { path: own, .. } if own == path))
+    manifest.forget_missing(dir);
+    let aside = replace_manifest(dir, &manifest)?;
+    let is_told = |shard: &MissingShard| {
+        told.iter().any(|repair| matches!(repair, Repair::Shard { path, .. } if *path == shard.path))
     };
-    let all = missing.into_iter().map(forgotten);
-    Ok(all.filter(|repair| !matches!(repair, Repair::Forgotten { path, .. } if is_told(path))).collect())
+    let forgotten = missing.into_iter().filter(|shard| !is_told(shard));
+    Ok(forgotten.map(|shard| Repair::Forgotten { shard, aside: aside.clone() }).collect())
+}
+
+/// Makes a manifest that is damaged anew.
+fn new_manifest(dir: &Path) -> Result<Repair, StoreError> {
+    let manifest = store::with_all_shards(dir, Manifest::default())?;
+    let aside = replace_manifest(dir, &manifest)?;
+    Ok(Repair::Manifest { path: manifest::path(dir), aside })
+}
+
+/// Writes the manifest, and keeps the one that was there: gives where it is now. There is a manifest at any moment.
+fn replace_manifest(dir: &Path, manifest: &Manifest) -> Result<PathBuf, StoreError> {
+    let path = manifest::path(dir);
+    let aside = free_aside(&path);
+    let old = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
+    files::write_whole(&aside, &old)?;
+    manifest.write(dir)?;
+    Ok(aside)
 }

@@ -25,9 +25,9 @@ use planlab_files::first_foreign;
 
 use crate::journal::{self, Journal};
 use crate::latest::Latest;
-use crate::manifest::missing_shards;
 #[cfg(feature = "parquet")]
-use crate::manifest::{Manifest, Shard};
+use crate::manifest::Shard;
+use crate::manifest::{self, Manifest, MissingShard, missing_shards};
 use crate::record::Record;
 use crate::{StoreError, files, replay};
 
@@ -48,12 +48,7 @@ pub enum Notice {
         bytes: u64,
     },
     /// A shard is gone; its rows are lost and will be made again.
-    MissingShard {
-        /// The shard.
-        path: PathBuf,
-        /// How many rows it had.
-        rows: u64,
-    },
+    MissingShard(MissingShard),
 }
 
 impl fmt::Display for Notice {
@@ -63,9 +58,7 @@ impl fmt::Display for Notice {
                 let path = path.display();
                 write!(f, "{path}:{line}: dropped a last line of {bytes} bytes that was cut short")
             }
-            Self::MissingShard { path, rows } => {
-                write!(f, "{}: the shard is gone, and {rows} rows with it", path.display())
-            }
+            Self::MissingShard(shard) => shard.fmt(f),
         }
     }
 }
@@ -103,7 +96,7 @@ impl Store {
         let mut latest = Latest::of(read_shards(dir)?);
         let fresh = content.rows.into_iter().filter_map(|record| latest.put(record)).collect();
         let mut notices = torn(&path, content.torn);
-        notices.extend(missing(dir)?);
+        notices.extend(missing_shards(dir)?.into_iter().map(Notice::MissingShard));
         Ok(Self { dir: dir.to_path_buf(), journal, latest, fresh, notices, _lock: lock })
     }
 
@@ -179,25 +172,11 @@ impl Store {
         let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
         let number = next_shard(&self.dir)?;
         let path = self.dir.join(SHARDS).join(format!("{number:06}-{digest}.parquet"));
-        let mut manifest = self.manifest()?;
+        let mut manifest = with_all_shards(&self.dir, Manifest::read(&self.dir)?)?;
         files::write_whole(&path, &bytes)?;
         manifest.shards.push(shard(&path, rows.len()));
         manifest.write(&self.dir)?;
         Ok(path)
-    }
-
-    /// The manifest, with the shards that it does not name yet.
-    fn manifest(&self) -> Result<Manifest, StoreError> {
-        let mut manifest = Manifest::read(&self.dir)?;
-        for path in files::list(&self.dir.join(SHARDS), "parquet")? {
-            let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
-            if manifest.shards.iter().any(is_named) {
-                continue;
-            }
-            let rows = read_shard(&path)?.len();
-            manifest.shards.push(shard(&path, rows));
-        }
-        Ok(manifest)
     }
 
     /// Keeps an instance with its labels, under its digest. An instance that is there already, and whole, is left
@@ -230,18 +209,21 @@ impl Store {
 /// # Errors
 ///
 /// As [`Store::open`], save the lock. A folder that is not there is an error, and so is one that has
-/// neither a journal nor a shard nor replays: [`StoreError::NoResults`].
+/// neither a journal nor shards nor replays nor a manifest: [`StoreError::NoResults`].
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
-    let journal = dir.join(JOURNAL);
-    let has_journal = journal.exists() || replay::is_there(dir);
-    if !has_journal && files::list(&dir.join(SHARDS), "parquet")?.is_empty() {
-        return Err(StoreError::NoResults { path: dir.to_path_buf() });
-    }
+    require_store(dir)?;
     // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
-    let journal = journal::read(&journal)?;
+    let journal = journal::read(&dir.join(JOURNAL))?;
     Ok(Latest::of(read_shards(dir)?.into_iter().chain(journal.rows)).into_rows())
+}
+
+/// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records have rows alone:
+/// neither a manifest nor folders of instances and plans.
+#[must_use]
+pub fn keeps_plans(dir: impl AsRef<Path>) -> bool {
+    let dir = dir.as_ref();
+    [manifest::path(dir), dir.join("instances"), dir.join("plans")].iter().any(|path| path.exists())
 }
 
 /// Refuses a folder that holds something and no results: what is in it belongs to somebody else.
@@ -253,26 +235,45 @@ pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Refuses a folder that is not there, or has no results.
+pub(crate) fn require_store(dir: &Path) -> Result<(), StoreError> {
+    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    if is_store(dir) { Ok(()) } else { Err(StoreError::NoResults { path: dir.to_path_buf() }) }
+}
+
 /// Whether a folder has results, or has lost them.
 fn is_store(dir: &Path) -> bool {
-    [JOURNAL, SHARDS].iter().any(|name| dir.join(name).exists())
-        || replay::is_there(dir)
-        || missing_shards(dir).is_ok_and(|missing| !missing.is_empty())
+    let has = |name: &str| dir.join(name).exists();
+    let has_manifest = || match Manifest::read_if_there(dir) {
+        Ok(manifest) => manifest.is_some(),
+        // Other programs have a file of this name too.
+        Err(_) => has("instances") || has("plans"),
+    };
+    has(JOURNAL) || has(SHARDS) || replay::is_there(dir) || has_manifest()
+}
+
+/// The manifest, with the shards that it does not name yet.
+#[cfg(feature = "parquet")]
+pub(crate) fn with_all_shards(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
+    for path in files::list(&dir.join(SHARDS), "parquet")? {
+        let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
+        if !manifest.shards.iter().any(is_named) {
+            let rows = read_shard(&path)?.len();
+            manifest.shards.push(shard(&path, rows));
+        }
+    }
+    Ok(manifest)
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn with_all_shards(dir: &Path, manifest: Manifest) -> Result<Manifest, StoreError> {
+    read_shards(dir).map(|_| manifest)
 }
 
 #[cfg(feature = "parquet")]
 fn shard(path: &Path, rows: usize) -> Shard {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Shard { name, rows: rows as u64 }
-}
-
-/// The notices of shards that are gone.
-fn missing(dir: &Path) -> Result<Vec<Notice>, StoreError> {
-    let notice = |shard: crate::Shard| Notice::MissingShard {
-        path: dir.join(SHARDS).join(shard.name),
-        rows: shard.rows,
-    };
-    Ok(missing_shards(dir)?.into_iter().map(notice).collect())
 }
 
 /// The notice of a torn last line, where there was one.

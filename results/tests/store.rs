@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use common::row;
+use planlab_results::audit::{Finding, audit_ends};
 use planlab_results::{
     Record, Repair, SCHEMA, Status, Store, StoreError, merge, missing_cells, read_records, repair,
 };
@@ -22,6 +23,10 @@ fn failed(cell: &str) -> Record {
 
 fn journal(dir: &Path) -> std::path::PathBuf {
     dir.join("journal.jsonl")
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().expect("a file").to_string_lossy().into_owned()
 }
 
 fn folder() -> tempfile::TempDir {
@@ -130,18 +135,18 @@ fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
     fs::write(journal(dir.path()), format!("{damaged}torn")).expect("writes");
     let repairs = repair(dir.path()).expect("repairs");
     let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
-    assert_eq!(lines, &[2, 4]);
+    assert_eq!(lines, &[2, 4, 5]);
     let told = repairs[0].to_string();
-    assert!(told.contains("2 damaged lines set aside in") && told.ends_with("lines 2, 4"), "{told}");
+    assert!(told.contains("3 damaged lines set aside in") && told.ends_with("lines 2, 4, 5"), "{told}");
     let kept = fs::read_to_string(aside).expect("they are there");
-    let expected: Vec<&str> = damaged.lines().skip(1).step_by(2).collect();
+    let expected: Vec<&str> = damaged.lines().skip(1).step_by(2).chain(["torn"]).collect();
     assert_eq!(kept.lines().collect::<Vec<_>>(), expected);
     assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0), row("c", 0)]);
     // A second repair adds to what was set aside.
     let text = fs::read_to_string(journal(dir.path())).expect("reads");
     fs::write(journal(dir.path()), text.replacen("\"cell\":\"a\"", "\"cell\":\"z\"", 1)).expect("writes");
     assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
-    assert_eq!(fs::read_to_string(aside).expect("they are there").lines().count(), 3);
+    assert_eq!(fs::read_to_string(aside).expect("they are there").lines().count(), 4);
     Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
     assert_eq!(read_records(dir.path()).expect("reads"), [row("c", 0), row("a", 0)]);
 }
@@ -157,6 +162,96 @@ fn a_row_of_a_newer_schema_is_refused_and_not_taken_for_a_torn_line() {
         matches!(error, StoreError::Schema { found, known: SCHEMA, .. } if found == SCHEMA + 1),
         "{error}"
     );
+}
+
+/// A line with its checksum, whatever it says.
+fn line(json: &str) -> String {
+    format!("{} {json}\n", &blake3::hash(json.as_bytes()).to_hex()[..16])
+}
+
+#[test]
+fn a_row_that_is_whole_and_of_another_version_is_not_damaged() {
+    let newer = format!(r#"{{"schema":{},"all":"else"}}"#, SCHEMA + 1);
+    let strange = format!(r#"{{"schema":{SCHEMA},"all":"else"}}"#);
+    for (json, told) in [
+        (newer, format!("it has schema {}, but this program reads schema {SCHEMA}", SCHEMA + 1)),
+        (strange, format!("journal.jsonl:2: a row of another version of planlab (schema {SCHEMA})")),
+        ("[]".to_owned(), "a row of another version of planlab (schema none)".to_owned()),
+    ] {
+        let dir = folder();
+        Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
+        let text = fs::read_to_string(journal(dir.path())).expect("reads") + &line(&json);
+        fs::write(journal(dir.path()), &text).expect("writes");
+        for error in [
+            read_records(dir.path()).expect_err("refused"),
+            Store::open(dir.path()).expect_err("refused"),
+            repair(dir.path()).expect_err("refused"),
+        ] {
+            assert!(error.to_string().contains(&told) && !error.to_string().contains("--repair"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(journal(dir.path())).expect("there"), text);
+    }
+}
+
+#[test]
+fn a_manifest_of_a_newer_version_is_left_alone() {
+    let dir = folder();
+    Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
+    let manifest = dir.path().join("manifest.json");
+    let text = r#"{"version": 2, "parts": ["of", "another", "shape"]}"#;
+    fs::write(&manifest, text).expect("writes");
+    fs::write(journal(dir.path()), "damaged\n").expect("writes");
+    let error = repair(dir.path()).expect_err("refused");
+    assert!(matches!(error, StoreError::Schema { found: 2, known: 1, .. }), "{error}");
+    assert_eq!(fs::read_to_string(&manifest).expect("there"), text);
+    assert_eq!(fs::read_to_string(journal(dir.path())).expect("there"), "damaged\n");
+}
+
+#[test]
+fn a_last_line_feed_that_is_not_what_was_written_is_damage() {
+    let dir = folder();
+    Store::open(dir.path()).expect("opens").append_all(&[row("a", 0), row("b", 0)]).expect("appends");
+    let mut bytes = fs::read(journal(dir.path())).expect("reads");
+    *bytes.last_mut().expect("bytes") ^= 1;
+    fs::write(journal(dir.path()), &bytes).expect("writes");
+    for error in
+        [read_records(dir.path()).expect_err("refused"), Store::open(dir.path()).expect_err("refused")]
+    {
+        assert!(matches!(error, StoreError::Corrupt { line: 2, .. }), "{error}");
+    }
+    assert_eq!(fs::read(journal(dir.path())).expect("there"), bytes, "nothing is cut off");
+    let repairs = repair(dir.path()).expect("repairs");
+    assert!(matches!(repairs.as_slice(), [Repair::Lines { lines, .. }] if lines == &[2]), "{repairs:?}");
+    assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0)]);
+}
+
+#[test]
+fn a_last_line_that_was_cut_short_is_found_and_set_aside() {
+    let dir = folder();
+    Store::open(dir.path()).expect("opens").append_all(&[row("a", 0), row("b", 0)]).expect("appends");
+    assert_eq!(audit_ends(dir.path()).expect("reads"), []);
+    let bytes = fs::read(journal(dir.path())).expect("reads");
+    fs::write(journal(dir.path()), &bytes[..bytes.len() - 2]).expect("writes");
+    let findings = audit_ends(dir.path()).expect("reads");
+    let [Finding::TornLine { line: 2, bytes: torn, .. }] = findings.as_slice() else {
+        panic!("{findings:?}")
+    };
+    let repairs = repair(dir.path()).expect("repairs");
+    let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
+    assert_eq!(lines, &[2]);
+    assert_eq!(fs::read(aside).expect("it is kept").len() as u64, torn + 1);
+    assert_eq!(audit_ends(dir.path()).expect("reads"), []);
+}
+
+#[test]
+fn a_repair_changes_nothing_in_a_folder_of_something_else() {
+    for manifest in [r#"{"version": 1, "files": []}"#, r#"{"version": 3}"#, "of a person"] {
+        let dir = folder();
+        fs::write(dir.path().join("manifest.json"), manifest).expect("writes");
+        assert!(matches!(repair(dir.path()), Err(StoreError::NoResults { .. })));
+        assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
+        assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1, "no lock");
+    }
 }
 
 #[test]
@@ -261,8 +356,8 @@ fn a_merge_depends_on_no_order_and_can_be_done_twice() {
 
 #[cfg(feature = "parquet")]
 mod parquet {
-    use planlab_results::audit::{Finding, audit_shards};
-    use planlab_results::missing_shards;
+    use planlab_results::audit::audit_shards;
+    use planlab_results::{MissingShard, missing_shards};
 
     use super::*;
 
@@ -341,9 +436,9 @@ mod parquet {
         assert_eq!(audit_shards(dir.path(), &[]).expect("reads"), []);
         fs::remove_file(&lost).expect("removes");
         let missing = missing_shards(dir.path()).expect("reads");
-        assert_eq!((missing.len(), missing[0].rows), (1, 2));
+        assert_eq!(missing, [MissingShard { path: lost, rows: 2 }]);
         let findings = audit_shards(dir.path(), &[]).expect("reads");
-        assert!(matches!(findings.as_slice(), [Finding::MissingShard { path, rows: 2 }] if *path == lost));
+        assert!(matches!(findings.as_slice(), [Finding::MissingShard(shard)] if *shard == missing[0]));
         let mut store = Store::open(dir.path()).expect("opens all the same");
         assert!(store.notices()[0].to_string().contains("and 2 rows with it"), "{:?}", store.notices());
         assert_eq!(store.records(), [row("c", 0)]);
@@ -353,7 +448,10 @@ mod parquet {
         drop(store);
         assert_eq!(missing_shards(dir.path()).expect("reads"), missing);
         let repairs = repair(dir.path()).expect("repairs");
-        assert!(matches!(repairs.as_slice(), [Repair::Forgotten { rows: 2, .. }]), "{repairs:?}");
+        let [Repair::Forgotten { shard, aside }] = repairs.as_slice() else { panic!("{repairs:?}") };
+        assert_eq!(*shard, missing[0]);
+        assert_eq!(*aside, dir.path().join("manifest.json.damaged"));
+        assert!(fs::read_to_string(aside).expect("it is kept").contains(&name(&missing[0].path)));
         assert_eq!(missing_shards(dir.path()).expect("reads"), []);
     }
 
@@ -377,8 +475,20 @@ mod parquet {
         // A manifest that is damaged does not block the store for good.
         fs::write(&manifest, "{").expect("writes");
         assert!(Store::open(dir.path()).expect_err("refused").to_string().contains("audit --repair"));
-        assert!(matches!(repair(dir.path()).expect("repairs").as_slice(), [Repair::Manifest { .. }]));
+        fs::write(dir.path().join("manifest.json.damaged"), "of an earlier repair").expect("writes");
+        let repairs = repair(dir.path()).expect("repairs");
+        let [Repair::Manifest { aside, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
+        assert_eq!(*aside, dir.path().join("manifest.json.damaged.2"));
+        assert_eq!(fs::read_to_string(aside).expect("it is kept"), "{");
         assert_eq!(Store::open(dir.path()).expect("opens").records(), [row("b", 0)]);
+        // The new one names the shard that is there, which is missed from now on.
+        let shards = fs::read_dir(dir.path().join("shards")).expect("there");
+        let second = shards.map(|entry| entry.expect("readable").path()).next().expect("a shard");
+        let text = fs::read_to_string(&manifest).expect("there");
+        let expected = format!("\"name\": \"{}\",\n      \"rows\": 1", name(&second));
+        assert!(text.contains(&expected) && !text.contains(&name(&first)), "{text}");
+        fs::remove_file(&second).expect("removes");
+        assert_eq!(missing_shards(dir.path()).expect("reads"), [MissingShard { path: second, rows: 1 }]);
     }
 
     #[test]

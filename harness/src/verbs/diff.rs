@@ -26,7 +26,7 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
         return Ok(Exit::Interrupted);
     }
     let [of_a, of_b] = [records::read(&a)?, records::read(&b)?];
-    let is_whole = of_a.is_whole && of_b.is_whole;
+    let missing = [of_a.missing, of_b.missing].concat();
     let (rows_a, rows_b) = (of_a.rows, of_b.rows);
     let mut options = DiffOptions::default();
     options.threshold = args.threshold;
@@ -38,8 +38,10 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
     let head =
         format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
     let left_out = not_run("A", &alone[0], args.all) + &not_run("B", &alone[1], args.all);
-    output.put(&value(args, [&a, &b], &alone, &diff), &(head + &text(args, &diff) + &left_out))?;
-    Ok(records::exit(exit_of(&diff), is_whole))
+    let mut object = value(args, [&a, &b], &alone, &diff);
+    object["missing"] = json!(missing);
+    output.put(&object, &(head + &text(args, &diff) + &left_out))?;
+    Ok(records::exit(exit_of(&diff), missing.is_empty()))
 }
 
 /// A proof that a plan refutes is false, whichever side has it.

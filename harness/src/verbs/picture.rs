@@ -10,6 +10,7 @@ use planlab_reports::{
 };
 use planlab_results::audit::Finding;
 use planlab_results::replay::{ReplayRow, read_rows};
+use planlab_results::{MissingShard, keeps_plans};
 use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
@@ -92,32 +93,37 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     options.totals = totals(&read_rows(&args.results)?);
     let report = Report::from_store(&args.results, options)?;
     let written = report.write_into(folder)?;
+    let shard = |finding: &Finding| match finding {
+        Finding::MissingShard(shard) => Some(shard.clone()),
+        _ => None,
+    };
+    let missing: Vec<MissingShard> = report.findings().iter().filter_map(shard).collect();
     let value = json!({
         "version": JSON_VERSION,
         "output": pages,
         "pages": written.pages,
         "files": written.files,
         "findings": report.findings().len(),
+        "missing": missing,
     });
     let text = format!("{pages}/index.html: {} pages, {} files\n", written.pages, written.files);
     output.put(&value, &text)?;
-    tell_lost(report.findings());
-    let is_whole = !report.findings().iter().any(Finding::is_loss_of_rows);
+    let is_whole = tell_lost(report.findings(), keeps_plans(&args.results));
     Ok(crate::records::exit(Exit::Complete, is_whole))
 }
 
-/// Tells what a report lacks: rows each, and how many instances and plans. Curated records have rows alone.
-fn tell_lost(findings: &[Finding]) {
-    findings
-        .iter()
-        .filter(|finding| finding.is_loss_of_rows())
-        .for_each(|finding| note(&finding.to_string()));
-    let lost = findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
-    if lost > 0 {
+/// Tells what a report lacks: rows each, and how many instances and plans. Gives whether it lacks nothing that there
+/// should be: curated records have rows alone.
+fn tell_lost(findings: &[Finding], keeps_plans: bool) -> bool {
+    let of_rows: Vec<&Finding> = findings.iter().filter(|finding| finding.is_loss_of_rows()).collect();
+    of_rows.iter().for_each(|finding| note(&finding.to_string()));
+    let files = findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
+    if files > 0 {
         note(&format!(
-            "{lost} instances and plans that rows name cannot be read and have no pictures: `planlab audit` names them"
+            "{files} instances and plans that rows name cannot be read and have no pictures: `planlab audit` names them"
         ));
     }
+    of_rows.is_empty() && (files == 0 || !keeps_plans)
 }
 
 /// What is known of the recorded nets beside the records: of the paper's the retained part, the sum of all requests,

@@ -16,7 +16,7 @@ use crate::{external, planners, records};
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "ratios", &[&args.results])?;
-    let records::Rows { rows, is_whole } = records::read_suite(&args.results, args.suite.as_deref())?;
+    let records::Rows { rows, missing } = records::read_suite(&args.results, args.suite.as_deref())?;
     let rows: Vec<&Record> = rows.iter().collect();
     if rows.is_empty() {
         return Err(Failure::usage(format!("{} has no rows", args.results.display())));
@@ -43,10 +43,10 @@ pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
         ("capacity.csv", capacity_csv(&pairs)),
         ("minimised.csv", minimised_csv(&field)),
     ];
-    let about = json!({ "rows": rows.len(), "pairs": pairs.len() });
+    let about = json!({ "rows": rows.len(), "pairs": pairs.len(), "missing": missing });
     let text = format!("{} rows", rows.len());
     let exit = write_tables(folder, &args.output, &files, (about, &text), output)?;
-    Ok(records::exit(exit, is_whole))
+    Ok(records::exit(exit, missing.is_empty()))
 }
 
 /// A name that neither the rows nor the registry have is misspelt. Which external planners there are is not

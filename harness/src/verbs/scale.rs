@@ -18,7 +18,7 @@ use crate::{quantity, records};
 
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "scale", &[&args.results])?;
-    let records::Rows { rows, is_whole } = records::read_suite(&args.results, args.suite.as_deref())?;
+    let records::Rows { rows, missing } = records::read_suite(&args.results, args.suite.as_deref())?;
     let curves = curves(&rows);
     if curves.is_empty() {
         let results = args.results.display();
@@ -31,10 +31,11 @@ pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
         ("scale.csv", points_csv(&curves)),
         ("scale-fits.csv", fits_csv(&curves)),
     ];
-    let about = json!({ "version": JSON_VERSION, "rows": rows.len(), "curves": curves.len() });
+    let about =
+        json!({ "version": JSON_VERSION, "rows": rows.len(), "curves": curves.len(), "missing": missing });
     let text = format!("{} curves of {} rows", curves.len(), rows.len());
     let exit = write_tables(folder, &args.output, &files, (about, &text), output)?;
-    Ok(records::exit(exit, is_whole))
+    Ok(records::exit(exit, missing.is_empty()))
 }
 
 fn command(args: &ScaleArgs) -> String {

@@ -1,6 +1,6 @@
 //! `audit` and `merge`.
 
-use planlab_results::audit::{Finding, audit as audit_rows, audit_replays, audit_shards};
+use planlab_results::audit::{Finding, audit as audit_rows, audit_ends, audit_replays, audit_shards};
 use planlab_results::replay::read_rows;
 use planlab_results::{Repair, read_records, repair};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     let mut findings = audit_rows(&rows);
     findings.extend(audit_replays(&replays));
     findings.extend(audit_shards(&args.results, &rows)?);
+    findings.extend(audit_ends(&args.results)?);
     #[cfg(feature = "reports")]
     findings.extend(planlab_results::audit::audit_plans(&args.results, &rows)?);
     let object =
@@ -42,9 +43,9 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
 
 fn repair_value(repair: &Repair) -> Value {
     let (path, aside, lines) = match repair {
-        Repair::Lines { path, aside, lines } => (path, Some(aside), Some(lines)),
-        Repair::Shard { path, aside } | Repair::Manifest { path, aside } => (path, Some(aside), None),
-        Repair::Forgotten { path, .. } => (path, None, None),
+        Repair::Lines { path, aside, lines } => (path, aside, Some(lines)),
+        Repair::Shard { path, aside } | Repair::Manifest { path, aside } => (path, aside, None),
+        Repair::Forgotten { shard, aside } => (&shard.path, aside, None),
         _ => return Value::Null,
     };
     json!({ "path": path, "aside": aside, "lines": lines, "message": repair.to_string() })
@@ -52,9 +53,9 @@ fn repair_value(repair: &Repair) -> Value {
 
 #[cfg(feature = "reports")]
 pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
-    let mut is_whole = true;
+    let mut missing = Vec::new();
     for folder in &args.from {
-        is_whole &= crate::records::tell_missing(folder)?;
+        missing.extend(crate::records::tell_missing(folder)?);
     }
     let merged = planlab_results::merge(&args.from, &args.output)?;
     let value = json!({
@@ -63,6 +64,7 @@ pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
         "read": merged.read,
         "changed": merged.changed,
         "files": merged.files,
+        "missing": missing,
     });
     let text = format!(
         "{}: {} rows read, {} of them new, {} files copied\n",
@@ -72,5 +74,5 @@ pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
         merged.files
     );
     output.put(&value, &text)?;
-    Ok(crate::records::exit(Exit::Complete, is_whole))
+    Ok(crate::records::exit(Exit::Complete, missing.is_empty()))
 }

@@ -36,7 +36,7 @@ pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -
         // Rows with such a status have lines of their own below.
         if !matches!(finding, Finding::Refuted { .. }) {
             let kind = match finding {
-                Finding::MissingFile { .. } | Finding::MissingShard { .. } => "missing file",
+                Finding::MissingFile { .. } | Finding::MissingShard(_) => "missing file",
                 finding if finding.is_refutation() => "refuted",
                 _ => "inconsistent",
             };
