@@ -43,14 +43,10 @@ impl NewFolder {
         let place = Place::find(named, reads)?;
         place.check_replaceable()?;
         check_own(&place, kind)?;
-        let parent = place.parent()?;
-        let create = |parent: &Path| {
-            let temporary = TemporaryFolder::create_in(parent)?;
-            // A folder inside: temporary folders are private, what is kept is not.
-            fs::create_dir(temporary.path().join(NEW))?;
-            Ok(temporary)
-        };
-        let temporary = create(parent).map_err(FolderError::io("create a folder in", parent))?;
+        let temporary = TemporaryFolder::beside(&place)?;
+        // A folder inside: temporary folders are private, what is kept is not.
+        let new = fs::create_dir(temporary.path().join(NEW));
+        new.map_err(FolderError::io("create", place.named()))?;
         Ok(Self { place, kind, temporary, files: BTreeSet::new() })
     }
 

@@ -38,7 +38,7 @@ impl Target {
 
 /// A folder for what nobody keeps.
 pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
-    Ok(TemporaryFolder::create_in(&std::env::temp_dir())?)
+    Ok(TemporaryFolder::scratch_in(&std::env::temp_dir())?)
 }
 
 /// Tells what was made, then says why it could not be written where it could not. `made` has the path as its
