@@ -213,6 +213,11 @@ impl TemporaryFolder {
         &self.path
     }
 
+    /// From now on the folder goes only where it is empty.
+    pub(crate) fn spare(&self) -> io::Result<()> {
+        fs::remove_file(self.path.join(LOCK))
+    }
+
     /// Renames what is in the folder; not while the process is being ended.
     ///
     /// # Errors
