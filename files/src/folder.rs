@@ -146,8 +146,8 @@ impl NewFolder {
             }
         };
         // On the disk before the old one goes.
-        let parents = target.parent().into_iter().chain([self.temporary.path()]);
-        parents.map(|folder| File::open(folder)?.sync_all()).collect::<io::Result<()>>().map_err(io)?;
+        let mut parents = target.parent().into_iter().chain([self.temporary.path()]);
+        parents.try_for_each(|folder| File::open(folder)?.sync_all()).map_err(io)?;
         self.remove_listed(&old, &own)
     }
 

@@ -79,9 +79,9 @@ pub fn abandon() {
     let mut begun = begun();
     for (path, traces) in std::mem::take(&mut begun.paths) {
         if path.is_dir() {
-            abandon_folder(&path, traces.usage)
+            abandon_folder(&path, traces.usage);
         } else {
-            drop(fs::remove_file(&path))
+            let _ = fs::remove_file(&path);
         }
         remove_empty(&traces.made);
     }
@@ -580,7 +580,9 @@ mod tests {
         for (random, file) in [("emptyA", None), ("fullAA", Some("x"))] {
             let folder = root.path().join(name(boot(), random));
             fs::create_dir(&folder).expect("writable");
-            file.map(|file| fs::write(folder.join(file), "x").expect("writable"));
+            if let Some(file) = file {
+                fs::write(folder.join(file), "x").expect("writable");
+            }
         }
         drop(TemporaryFile::create_in(root.path()).expect("writable"));
         assert_eq!(there(root.path()), [name(boot(), "fullAA")]);
