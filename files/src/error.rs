@@ -40,7 +40,7 @@ impl SaveError {
     /// Whether the disk is full (rather than the folder missing or read-only).
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        is_full(&self.source)
+        is_disk_full(&self.source)
     }
 }
 
@@ -98,7 +98,7 @@ pub enum FolderError {
     },
     /// What is read lies in the folder that is written, or the other way round.
     #[error(
-        "{} and the results that are read ({}) lie in one another: name a folder outside", path.display(),
+        "{} is, contains or lies inside the results being read ({}); name a folder outside them", path.display(),
         read.display()
     )]
     Nested {
@@ -106,6 +106,19 @@ pub enum FolderError {
         path: PathBuf,
         /// What is read.
         read: PathBuf,
+    },
+    /// The folder was replaced, and somebody put a file into the earlier one meanwhile.
+    #[error(
+        "somebody put {} into {} while it was replaced: what was in it is kept in {}",
+        file.display(), path.display(), kept.display()
+    )]
+    Kept {
+        /// The folder.
+        path: PathBuf,
+        /// The first such file, from the folder.
+        file: PathBuf,
+        /// Where it is now.
+        kept: PathBuf,
     },
     /// The folder cannot be replaced as a whole, for what it is used for.
     #[error("{} cannot be replaced: {reason}; name another folder", path.display())]
@@ -127,6 +140,7 @@ impl FolderError {
             | Self::Foreign { path, .. }
             | Self::NoList { path, .. }
             | Self::Nested { path, .. }
+            | Self::Kept { path, .. }
             | Self::InUse { path, .. } => path,
         }
     }
@@ -134,7 +148,7 @@ impl FolderError {
     /// Whether the disk (or the quota) is full.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if is_full(source))
+        matches!(self, Self::Io { source, .. } if is_disk_full(source))
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -143,6 +157,8 @@ impl FolderError {
     }
 }
 
-fn is_full(error: &io::Error) -> bool {
+/// Whether the system refused for want of room, on the disk or in the quota.
+#[must_use]
+pub fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

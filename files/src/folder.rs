@@ -1,7 +1,7 @@
 //! A folder that one writer owns.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,15 +42,11 @@ impl NewFolder {
     ) -> Result<Self, FolderError> {
         let place = Place::find(named, reads)?;
         place.check_replaceable()?;
-        check_own(&place, kind)?;
-        let parent = place.parent()?;
-        let create = |parent: &Path| {
-            let temporary = TemporaryFolder::create_in(parent)?;
-            // A folder inside: temporary folders are private, what is kept is not.
-            fs::create_dir(temporary.path().join(NEW))?;
-            Ok(temporary)
-        };
-        let temporary = create(parent).map_err(FolderError::io("create a folder in", parent))?;
+        check_own(place.target(), place.named(), kind)?;
+        let temporary = TemporaryFolder::beside(&place)?;
+        // A folder inside: temporary folders are private, what is kept is not.
+        let new = fs::create_dir(temporary.path().join(NEW));
+        new.map_err(FolderError::io("create", place.named()))?;
         Ok(Self { place, kind, temporary, files: BTreeSet::new() })
     }
 
@@ -101,47 +97,152 @@ impl NewFolder {
     ///
     /// # Errors
     ///
-    /// As [`NewFolder::create`]; the earlier folder is then as it was.
+    /// As [`NewFolder::create`]; the earlier folder is then as it was. [`FolderError::Kept`] where the folder was
+    /// replaced, but not all of the earlier one could be removed.
     pub fn commit(mut self, about: Map<String, Value>) -> Result<usize, FolderError> {
         let mut manifest = json!({ "planlab": self.kind, "version": VERSION, "files": self.files });
         if let Value::Object(manifest) = &mut manifest {
             manifest.extend(about);
         }
         self.put(&manifest_of(self.kind), format!("{manifest:#}\n").as_bytes())?;
+        self.sync()?;
         // Time has passed.
-        check_own(&self.place, self.kind)?;
-        self.swap().map_err(FolderError::io("replace", self.place.named()))?;
+        self.check_own(self.place.target())?;
+        self.swap()?;
         Ok(self.files.len())
     }
 
-    fn swap(&self) -> io::Result<()> {
+    /// Has the disk take all that was put: a name that survives a power cut must not lead to empty pages.
+    fn sync(&self) -> Result<(), FolderError> {
+        let new = self.temporary.path().join(NEW);
+        let mut paths = BTreeSet::from([Path::new("")]);
+        for file in &self.files {
+            paths.extend(Path::new(file).ancestors());
+        }
+        let sync = |path: &Path| File::open(new.join(path))?.sync_all();
+        paths
+            .into_iter()
+            .try_for_each(|path| sync(path).map_err(FolderError::io("write", &self.place.named().join(path))))
+    }
+
+    fn check_own(&self, folder: &Path) -> Result<BTreeSet<String>, FolderError> {
+        check_own(folder, self.place.named(), self.kind)
+    }
+
+    /// Puts the new folder in the place of what is there, and looks at that once more: as long as it had its name,
+    /// anybody could put something into it.
+    fn swap(&self) -> Result<(), FolderError> {
         let _begun = begun();
         let (new, target) = (self.temporary.path().join(NEW), self.place.target());
+        let io = |error| FolderError::io("replace", self.place.named())(error);
+        let Some(old) = self.take_name(&new).map_err(io)? else { return Ok(()) };
+        let own = match self.check_own(&old) {
+            Ok(own) => own,
+            Err(error) => {
+                // Where it cannot have its name again, all of it is kept.
+                let back = self.take_back(&old, &new);
+                back.or_else(|_| self.remove_listed(&old, &BTreeSet::new()))?;
+                return Err(error);
+            }
+        };
+        // On the disk before the old one goes.
+        let mut parents = target.parent().into_iter().chain([self.temporary.path()]);
+        parents.try_for_each(|folder| File::open(folder)?.sync_all()).map_err(io)?;
+        self.remove_listed(&old, &own)
+    }
+
+    /// Gives the new folder its name; tells where the one is that had it.
+    fn take_name(&self, new: &Path) -> io::Result<Option<PathBuf>> {
+        let target = self.place.target();
         if let Ok(there) = fs::metadata(target) {
-            fs::set_permissions(&new, there.permissions())?;
+            fs::set_permissions(new, there.permissions())?;
         }
-        match fs::rename(&new, target) {
+        match fs::rename(new, target) {
             // The system replaces what is empty or not there.
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(None),
             Err(error) if !target.is_dir() => return Err(error),
             Err(_) => {}
         }
-        if exchange(&new, target).is_ok() {
-            return Ok(());
+        if exchange(new, target).is_ok() {
+            return Ok(Some(new.to_owned()));
         }
-        self.swap_in_steps(&new, target)
+        self.swap_in_steps(new, target).map(Some)
     }
 
     /// Where the file system cannot exchange two folders at once; a run that is killed in between leaves the old
     /// one to the next run, which gives it its name back.
-    fn swap_in_steps(&self, new: &Path, target: &Path) -> io::Result<()> {
+    fn swap_in_steps(&self, new: &Path, target: &Path) -> io::Result<PathBuf> {
         let name = target.file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| io::Error::other("the folder's name is no text"))?;
         let (back, old) = (self.temporary.path().join(BACK), self.temporary.path().join(OLD));
         fs::write(&back, name)?;
         fs::rename(target, &old)?;
         // Where this fails the name goes back when the temporary folder is dropped.
-        fs::rename(new, target)
+        fs::rename(new, target)?;
+        Ok(old)
+    }
+
+    /// Gives the old folder its name again. What came into the new one meanwhile is kept.
+    fn take_back(&self, old: &Path, new: &Path) -> io::Result<()> {
+        let target = self.place.target();
+        if old == new {
+            exchange(new, target)?;
+        } else {
+            fs::rename(target, new)?;
+            fs::rename(old, target)?;
+        }
+        if first_foreign(new, &self.files)?.is_some() {
+            self.keep(new)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a folder file by file: what is not on the list is kept, whenever it came.
+    fn remove_listed(&self, folder: &Path, own: &BTreeSet<String>) -> Result<(), FolderError> {
+        // What cannot be removed goes with the temporary folder, if it is ours.
+        let _ = remove_own(folder, Path::new(""), own);
+        let io = |error| FolderError::io("replace", self.place.named())(error);
+        match first_foreign(folder, own).map_err(io)? {
+            Some(file) => {
+                let kept = self.keep(folder).map_err(io)?;
+                Err(FolderError::Kept { path: self.place.named().to_owned(), file, kept })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a folder that holds what is not ours a name that is seen. Where it cannot have one, it stays where it
+    /// is.
+    fn keep(&self, folder: &Path) -> io::Result<PathBuf> {
+        let name = |number: u32| {
+            let mut name = self.place.target().as_os_str().to_owned();
+            name.push(format!(".kept-{number}"));
+            PathBuf::from(name)
+        };
+        let free = (1..).map(name).find(|kept| fs::symlink_metadata(kept).is_err());
+        let kept = free.ok_or(io::ErrorKind::AlreadyExists)?;
+        if let Err(error) = fs::rename(folder, &kept) {
+            self.temporary.spare()?;
+            return Err(error);
+        }
+        Ok(kept)
+    }
+}
+
+/// Removes the files of the list, then the folders that are empty.
+fn remove_own(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder.join(inside))? {
+        let entry = entry?;
+        let (path, kind) = (inside.join(entry.file_name()), entry.file_type()?);
+        match path.to_str() {
+            Some(name) if kind.is_dir() && has_folder(own, name) => remove_own(folder, &path, own)?,
+            Some(name) if kind.is_file() && own.contains(name) => fs::remove_file(entry.path())?,
+            _ => {}
+        }
+    }
+    match fs::remove_dir(folder.join(inside)) {
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -160,12 +261,13 @@ fn manifest_of(kind: &str) -> String {
     format!("{kind}.json")
 }
 
-/// Refuses a folder that holds anything but what an earlier run of the same writer has put there.
-fn check_own(place: &Place, kind: &'static str) -> Result<(), FolderError> {
-    let (path, manifest) = (place.target(), place.target().join(manifest_of(kind)));
-    let io = |error| FolderError::io("read", place.named())(error);
+/// Refuses a folder that holds anything but what an earlier run of the same writer has put there; gives the list
+/// of that. `named` is the name of the folder for who reads the message.
+fn check_own(path: &Path, named: &Path, kind: &'static str) -> Result<BTreeSet<String>, FolderError> {
+    let manifest = path.join(manifest_of(kind));
+    let io = |error| FolderError::io("read", named)(error);
     if first_foreign(path, &BTreeSet::new()).map_err(io)?.is_none() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     let own = match fs::read(&manifest) {
         Ok(bytes) => listed(&bytes, kind),
@@ -173,15 +275,15 @@ fn check_own(place: &Place, kind: &'static str) -> Result<(), FolderError> {
         Err(error) => return Err(FolderError::io("read", &manifest)(error)),
     };
     let Some(mut own) = own else {
-        let manifest = place.named().join(manifest_of(kind));
-        return Err(FolderError::NoList { path: place.named().to_owned(), manifest, kind });
+        let manifest = named.join(manifest_of(kind));
+        return Err(FolderError::NoList { path: named.to_owned(), manifest, kind });
     };
     if !own.is_empty() {
         own.insert(manifest_of(kind));
     }
     match first_foreign(path, &own).map_err(io)? {
-        Some(file) => Err(FolderError::Foreign { path: place.named().to_owned(), file, kind }),
-        None => Ok(()),
+        Some(file) => Err(FolderError::Foreign { path: named.to_owned(), file, kind }),
+        None => Ok(own),
     }
 }
 
@@ -346,6 +448,55 @@ mod tests {
             (read(&out.join("notes.txt")), read(&out.join("index.html"))),
             ("precious".into(), "one".into())
         );
+    }
+
+    #[test]
+    fn notes_that_come_while_the_folder_is_replaced_stay() {
+        let (_root, out) = begun_report();
+        let mut folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
+        folder.put("index.html", b"two").expect("writable");
+        fs::write(out.join("notes.txt"), "precious").expect("writable");
+        // Behind the last look at what is there.
+        assert!(matches!(folder.swap(), Err(FolderError::Foreign { .. })));
+        drop(folder);
+        assert_eq!(read(&out.join("notes.txt")), "precious");
+        assert_eq!((read(&out.join("index.html")), read(&out.join("a/b/c.csv"))), ("one".into(), "1".into()));
+        assert_eq!(only(out.parent().expect("one")), std::slice::from_ref(&out));
+    }
+
+    #[test]
+    fn notes_that_come_while_the_steps_are_taken_stay() {
+        let (_root, out) = begun_report();
+        let folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
+        let new = folder.temporary.path().join(NEW);
+        fs::write(out.join("notes.txt"), "precious").expect("writable");
+        let old = folder.swap_in_steps(&new, &out).expect("ours");
+        fs::write(out.join("late.txt"), "precious too").expect("writable");
+        folder.take_back(&old, &new).expect("ours");
+        drop(folder);
+        assert_eq!(
+            (read(&out.join("notes.txt")), read(&out.join("index.html"))),
+            ("precious".into(), "one".into())
+        );
+        assert_eq!(read(&out.with_file_name("out.kept-1").join("late.txt")), "precious too");
+    }
+
+    #[test]
+    fn what_comes_into_the_earlier_folder_at_last_is_kept_beside() {
+        let (_root, out) = begun_report();
+        let mut folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
+        folder.put("index.html", b"two").expect("writable");
+        fs::create_dir(out.with_file_name("out.kept-1")).expect("writable");
+        let new = folder.temporary.path().join(NEW);
+        let old = folder.take_name(&new).expect("ours").expect("an earlier one");
+        let own = folder.check_own(&old).expect("a list");
+        fs::write(old.join("a/notes.txt"), "precious").expect("writable");
+        let error = folder.remove_listed(&old, &own).expect_err("foreign").to_string();
+        drop(folder);
+        assert!(error.contains("a/notes.txt") && error.contains("out.kept-2"), "{error}");
+        assert_eq!(read(&out.with_file_name("out.kept-2").join("a/notes.txt")), "precious");
+        assert_eq!(read(&out.join("index.html")), "two");
+        assert_eq!(only(out.parent().expect("one")).len(), 3, "no temporary folder is left");
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod folder;
 mod place;
 mod temporary;
 
-pub use error::{FolderError, SaveError};
+pub use error::{FolderError, SaveError, is_disk_full};
 pub use file::{NewFile, save};
 pub use folder::{NewFolder, first_foreign};
 pub use place::Place;

@@ -52,15 +52,13 @@ impl Place {
         &self.target
     }
 
-    /// The folder that the folder lies in, made where it is missing.
+    /// The folder that the folder lies in, whether it is there or not.
     ///
     /// # Errors
     ///
-    /// [`FolderError::InUse`] for the root, which lies in none; [`FolderError::Io`].
+    /// [`FolderError::InUse`] for the root, which lies in none.
     pub fn parent(&self) -> Result<&Path, FolderError> {
-        let parent = self.target.parent().ok_or_else(|| self.in_use("it is the root"))?;
-        fs::create_dir_all(parent).map_err(FolderError::io("create", parent))?;
-        Ok(parent)
+        self.target.parent().ok_or_else(|| self.in_use("it is the root"))
     }
 
     /// Refuses a folder that cannot be renamed: one that the process runs in, or a mount point.

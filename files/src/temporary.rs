@@ -5,16 +5,24 @@
 //! the system frees when a process ends, however it ends. There is no process number in the name: numbers are
 //! used again, and other hosts have their own. Some file systems keep locks within a host: what another boot
 //! of this host or another host began is a leftover after a day only.
+//!
+//! The names are no secret, and anybody may write to `/tmp`: what belongs to another user is left alone, no link
+//! is followed, and nothing leaves a leftover but a folder that gets its own name back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use tempfile::NamedTempFile;
+
+use crate::{FolderError, Place};
 
 const PREFIX: &str = ".planlab-tmp-";
 /// Letters of the boot's number in a name, and of the random part.
@@ -37,9 +45,27 @@ static BEGUN: LazyLock<Mutex<Begun>> = LazyLock::new(Mutex::default);
 /// What this process has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
-    paths: BTreeSet<PathBuf>,
-    /// Folders that leftovers were looked for in.
-    swept: BTreeSet<PathBuf>,
+    paths: BTreeMap<PathBuf, Traces>,
+    /// Folders that leftovers were looked for in, and what for.
+    swept: BTreeSet<(PathBuf, Use)>,
+}
+
+/// What goes with a temporary file or folder.
+#[derive(Debug, Default)]
+struct Traces {
+    usage: Use,
+    /// Folders that were made for it to lie in, the innermost first. They go where nothing is in them.
+    made: Vec<PathBuf>,
+}
+
+/// What is done in a folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// Something gets a name in it; what [`OLD`] was there has it again.
+    #[default]
+    Names,
+    /// Nothing is kept: nothing gets a name in it.
+    Scratch,
 }
 
 /// Temporaries get their names, and lose them, under this lock alone.
@@ -51,21 +77,26 @@ pub(crate) fn begun() -> MutexGuard<'static, Begun> {
 /// on and for ever: the caller ends the process.
 pub fn abandon() {
     let mut begun = begun();
-    for path in std::mem::take(&mut begun.paths) {
-        if path.is_dir() { abandon_folder(&path) } else { drop(fs::remove_file(&path)) }
+    for (path, traces) in std::mem::take(&mut begun.paths) {
+        if path.is_dir() {
+            abandon_folder(&path, traces.usage);
+        } else {
+            let _ = fs::remove_file(&path);
+        }
+        remove_empty(&traces.made);
     }
     std::mem::forget(begun);
 }
 
 /// Under another name first: whoever still writes to it by its path writes to nothing.
-fn abandon_folder(path: &Path) {
+fn abandon_folder(path: &Path, usage: Use) {
     let mut aside = path.as_os_str().to_owned();
     aside.push("x");
     let aside = PathBuf::from(aside);
     let is_aside = fs::rename(path, &aside).is_ok();
-    discard(if is_aside { &aside } else { path });
+    discard(if is_aside { &aside } else { path }, usage);
     if path.exists() {
-        discard(path);
+        discard(path, usage);
     }
 }
 
@@ -109,12 +140,12 @@ impl TemporaryFile {
     /// A new file with what an ordinary one gets for its permissions.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         let mut begun = begun();
-        begun.sweep(folder);
+        begun.sweep(folder, Use::Names);
         for _ in 0..TRIES {
             let open = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
             let file = named().make_in(folder, open)?;
             if is_held(file.as_file(), file.path()) {
-                begun.paths.insert(file.path().to_owned());
+                begun.paths.insert(file.path().to_owned(), Traces::default());
                 return Ok(Self { inner: Some(file) });
             }
         }
@@ -153,37 +184,38 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// A new folder, private to this user.
+    /// A new folder for what nobody keeps, private to this user.
     ///
     /// # Errors
     ///
     /// What the file system says.
-    pub fn create_in(folder: &Path) -> io::Result<Self> {
+    pub fn scratch_in(folder: &Path) -> io::Result<Self> {
+        begun().begin(folder, Use::Scratch, Vec::new())
+    }
+
+    /// A new folder beside a place, private to this user. Folders that the place is to lie in are made where they
+    /// are missing, and go with this one where nothing is in them by then.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::InUse`] for the root, which lies in no folder; [`FolderError::Io`].
+    pub fn beside(place: &Place) -> Result<Self, FolderError> {
+        let parent = place.parent()?;
         let mut begun = begun();
-        begun.sweep(folder);
-        for _ in 0..TRIES {
-            let path = named().tempdir_in(folder)?.keep();
-            match lock_of(&path) {
-                Ok(lock) if is_held(&lock, &path) => {
-                    begun.paths.insert(path.clone());
-                    return Ok(Self { path, _lock: lock });
-                }
-                // Another process took it for a leftover before it was locked.
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    discard(&path);
-                    return Err(error);
-                }
-            }
-        }
-        Err(no_name())
+        let made = make_missing(parent).map_err(FolderError::io("create", parent))?;
+        let folder = begun.begin(parent, Use::Names, made);
+        folder.map_err(FolderError::io("create a folder in", parent))
     }
 
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// From now on the folder goes only where it is empty.
+    pub(crate) fn spare(&self) -> io::Result<()> {
+        fs::remove_file(self.path.join(LOCK))
     }
 
     /// Renames what is in the folder; not while the process is being ended.
@@ -200,8 +232,9 @@ impl TemporaryFolder {
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let mut begun = begun();
-        discard(&self.path);
-        begun.paths.remove(&self.path);
+        let traces = begun.paths.remove(&self.path).unwrap_or_default();
+        discard(&self.path, traces.usage);
+        remove_empty(&traces.made);
     }
 }
 
@@ -216,8 +249,37 @@ fn no_name() -> io::Error {
     io::Error::other("other processes remove every temporary file as soon as it is there")
 }
 
-fn lock_of(folder: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(LOCK))
+/// Makes a folder and those that it lies in; gives those that were not there, the innermost first. Makes all of
+/// them or none.
+fn make_missing(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    for folder in missing.into_iter().rev() {
+        match fs::create_dir(folder) {
+            Ok(()) => made.insert(0, folder.to_owned()),
+            Err(_) if folder.is_dir() => {}
+            Err(error) => {
+                remove_empty(&made);
+                return Err(error);
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// Removes folders up to the first in which something is.
+fn remove_empty(folders: &[PathBuf]) {
+    let _ = folders.iter().try_for_each(fs::remove_dir);
+}
+
+/// A new folder that only this user may look into.
+fn private_folder(parent: &Path) -> io::Result<PathBuf> {
+    Ok(named().permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep())
+}
+
+/// The lock of a folder that was just made.
+fn new_lock(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).open(folder.join(LOCK))
 }
 
 /// Locks what was made, and looks whether it is still there: until then it looked like a leftover. Where there
@@ -227,20 +289,45 @@ fn is_held(lock: &File, path: &Path) -> bool {
 }
 
 impl Begun {
+    fn begin(&mut self, folder: &Path, usage: Use, made: Vec<PathBuf>) -> io::Result<TemporaryFolder> {
+        self.sweep(folder, usage);
+        let begun = locked_folder(folder).inspect_err(|_| remove_empty(&made))?;
+        self.paths.insert(begun.path.clone(), Traces { usage, made });
+        Ok(begun)
+    }
+
     /// Removes what killed processes have left in a folder; once in a process.
-    fn sweep(&mut self, folder: &Path) {
+    fn sweep(&mut self, folder: &Path, usage: Use) {
         let Ok(folder) = folder.canonicalize() else { return };
         let Ok(entries) = fs::read_dir(&folder) else { return };
-        if !self.swept.insert(folder) {
+        if !self.swept.insert((folder, usage)) {
             return;
         }
         for entry in entries.filter_map(Result::ok) {
             let name = entry.file_name();
             if boot_in(&name).is_some_and(|boot| is_of_the_past(boot, &entry)) {
-                remove_leftover(&entry.path());
+                // Who cannot have the lock leaves it, for whatever reason.
+                let _ = remove_leftover(&entry.path(), usage);
             }
         }
     }
+}
+
+fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
+    for _ in 0..TRIES {
+        let path = private_folder(parent)?;
+        match new_lock(&path) {
+            Ok(lock) if is_held(&lock, &path) => return Ok(TemporaryFolder { path, _lock: lock }),
+            // Another process took it for a leftover before it was locked.
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let _ = fs::remove_dir_all(&path);
+                return Err(error);
+            }
+        }
+    }
+    Err(no_name())
 }
 
 /// Whether the lock decides alone: of this boot, or so old that no other host is at work on it.
@@ -249,29 +336,91 @@ fn is_of_the_past(of: &str, entry: &fs::DirEntry) -> bool {
     (of == boot() && of != UNKNOWN) || age().is_some_and(|age| age > PATIENCE)
 }
 
-/// Removes a file or folder that no process holds. Who cannot have the lock leaves it, for whatever reason.
-fn remove_leftover(path: &Path) {
-    let Ok(metadata) = fs::symlink_metadata(path) else { return };
-    let lock = match metadata.file_type() {
-        kind if kind.is_dir() => lock_of(path),
-        kind if kind.is_file() => OpenOptions::new().read(true).write(true).open(path),
-        _ => return,
-    };
-    if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-        if metadata.is_dir() { discard(path) } else { drop(fs::remove_file(path)) }
+/// Removes a file or folder of this user's that no process holds.
+fn remove_leftover(path: &Path, usage: Use) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_file() {
+        let file = open_in(CWD, path, OFlags::RDWR)?;
+        if is_ours(&file)? && file.metadata()?.is_file() && file.try_lock().is_ok() {
+            fs::remove_file(path)?;
+        }
+        return Ok(());
     }
+    let folder = open_in(CWD, path, OFlags::DIRECTORY)?;
+    if !is_ours(&folder)? {
+        return Ok(());
+    }
+    let lock = match open_in(&folder, Path::new(LOCK), OFlags::RDWR) {
+        // It goes where it is empty: it was about to get its lock, or had lost it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::remove_dir(path),
+        lock => lock?,
+    };
+    // Who makes tables finds their earlier folder, where that has to get its name back.
+    let waits = usage == Use::Scratch && fs::symlink_metadata(path.join(BACK)).is_ok();
+    if !waits && lock.metadata()?.is_file() && lock.try_lock().is_ok() {
+        discard(path, usage);
+    }
+    Ok(())
+}
+
+/// Opens what is there, in a folder that is open or by its path. A link is none of ours, and a pipe keeps nobody
+/// waiting.
+fn open_in(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(folder, path, flags, Mode::empty())?.into())
+}
+
+fn is_ours(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Removes a temporary folder. What it took the name from gets it back first, where nothing else has it.
-fn discard(folder: &Path) {
-    if let (Ok(name), Some(parent)) = (fs::read_to_string(folder.join(BACK)), folder.parent()) {
-        let (old, target) = (folder.join(OLD), parent.join(name));
-        if old.exists() && !target.exists() && fs::rename(&old, &target).is_err() {
-            return;
+fn discard(folder: &Path, usage: Use) {
+    if usage == Use::Scratch || give_back(folder).is_ok() {
+        // A folder that cannot be removed now is a leftover for the next run.
+        let _ = remove(folder);
+    }
+}
+
+/// The lock goes last, as a folder without one is not removed unless it is empty.
+fn remove(folder: &Path) -> io::Result<()> {
+    let lock = folder.join(LOCK);
+    if !lock.exists() {
+        return fs::remove_dir(folder);
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(&path)?,
+            false if path == lock => {}
+            false => fs::remove_file(&path)?,
         }
     }
-    // A folder that cannot be removed now is a leftover for the next run.
-    let _ = fs::remove_dir_all(folder);
+    fs::remove_file(lock)?;
+    fs::remove_dir(folder)
+}
+
+/// Gives the folder [`OLD`] the name in [`BACK`] again, if both are there and nothing else has the name.
+fn give_back(folder: &Path) -> io::Result<()> {
+    let old = folder.join(OLD);
+    if !fs::symlink_metadata(&old).is_ok_and(|old| old.is_dir()) {
+        return Ok(());
+    }
+    let mut name = String::new();
+    match open_in(CWD, &folder.join(BACK), OFlags::RDONLY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        back => back?.read_to_string(&mut name)?,
+    };
+    let parent = folder.parent().filter(|_| is_name(&name)).ok_or(io::ErrorKind::InvalidData)?;
+    let target = parent.join(name);
+    if fs::symlink_metadata(&target).is_ok() { Ok(()) } else { fs::rename(old, target) }
+}
+
+/// Whether a text is the name of something in a folder, rather than a path that leads out of it.
+fn is_name(text: &str) -> bool {
+    let mut parts = Path::new(text).components();
+    matches!(parts.next(), Some(Component::Normal(name)) if name == text) && parts.next().is_none()
 }
 
 #[cfg(test)]
@@ -305,7 +454,7 @@ mod tests {
     fn what_is_dropped_is_gone() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = TemporaryFile::create_in(folder.path()).expect("writable");
-        let inner = TemporaryFolder::create_in(folder.path()).expect("writable");
+        let inner = TemporaryFolder::scratch_in(folder.path()).expect("writable");
         fs::write(inner.path().join("x"), "x").expect("writable");
         assert_eq!(there(folder.path()).len(), 2);
         drop((file, inner));
@@ -324,7 +473,7 @@ mod tests {
         let held = File::create(path(&alive)).expect("writable");
         held.try_lock().expect("free");
         fs::create_dir(path(&busy)).expect("writable");
-        let inside = lock_of(&path(&busy)).expect("writable");
+        let inside = new_lock(&path(&busy)).expect("writable");
         inside.try_lock().expect("free");
         // Another host's, which is young; and what is none of ours.
         let elsewhere = name("ffffffff", "hostAA");
@@ -350,8 +499,105 @@ mod tests {
         fs::create_dir_all(left.join(OLD)).expect("writable");
         fs::write(left.join(OLD).join("page"), "old").expect("writable");
         fs::write(left.join(BACK), "out").expect("writable");
+        new_lock(&left).expect("writable");
+        drop(TemporaryFolder::scratch_in(folder.path()).expect("writable"));
+        assert_eq!(there(folder.path()), [name(boot(), "deadAA")], "what is scratch gives no names");
         drop(TemporaryFile::create_in(folder.path()).expect("writable"));
         assert_eq!(there(folder.path()), ["out"]);
         assert_eq!(fs::read_to_string(folder.path().join("out/page")).expect("there"), "old");
+    }
+
+    /// A leftover that says that its folder had this name.
+    fn planted(root: &Path, back: &str) -> PathBuf {
+        let left = root.join(name(boot(), "deadAA"));
+        fs::create_dir_all(left.join(OLD)).expect("writable");
+        fs::write(left.join(BACK), back).expect("writable");
+        new_lock(&left).expect("writable");
+        left
+    }
+
+    #[test]
+    fn a_leftover_names_nothing_outside_its_folder() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (shared, victim) = (root.path().join("shared"), root.path().join("victim"));
+        fs::create_dir(&victim).expect("writable");
+        let absolute = victim.join("planted");
+        for back in ["../victim/planted", absolute.to_str().expect("text"), "..", ".", "", "x/", "x/../y"] {
+            let left = planted(&shared, back);
+            drop(TemporaryFile::create_in(&shared).expect("writable"));
+            assert_eq!(there(&victim), [""; 0], "{back}");
+            assert_eq!(there(&shared), [name(boot(), "deadAA")], "{back}");
+            fs::remove_dir_all(left).expect("ours");
+            begun().swept.clear();
+        }
+    }
+
+    #[test]
+    fn no_link_of_a_leftover_is_followed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (shared, victim) = (root.path().join("shared"), root.path().join("victim"));
+        let link = |to: &Path, from: &Path| std::os::unix::fs::symlink(to, from).expect("writable");
+        let folder = |random| shared.join(name(boot(), random));
+        for path in [&victim, &folder("lockAA"), &folder("backAA")] {
+            fs::create_dir_all(path).expect("writable");
+        }
+        fs::write(victim.join("precious"), "mine").expect("writable");
+        link(&victim.join("made"), &folder("lockAA").join(LOCK));
+        link(&victim, &folder("linkAA"));
+        link(&victim.join("precious"), &folder("fileAA"));
+        fs::create_dir(folder("backAA").join(OLD)).expect("writable");
+        new_lock(&folder("backAA")).expect("writable");
+        link(&victim.join("precious"), &folder("backAA").join(BACK));
+        drop(TemporaryFile::create_in(&shared).expect("writable"));
+        assert_eq!(there(&victim), ["precious"]);
+        assert_eq!(there(&shared).len(), 4, "what is none of ours stays");
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_left_alone() {
+        let root = tempfile::tempdir().expect("a folder");
+        let left = planted(root.path(), "out");
+        let file = root.path().join(name(boot(), "deadBB"));
+        fs::write(&file, "theirs").expect("writable");
+        let gave = [&left, &file].map(|path| std::os::unix::fs::chown(path, Some(65534), None));
+        // Only root gives files away.
+        if gave.iter().all(Result::is_ok) {
+            drop(TemporaryFile::create_in(root.path()).expect("writable"));
+            assert!(left.join(OLD).is_dir() && file.is_file());
+        }
+    }
+
+    #[test]
+    fn temporary_folders_are_private() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = TemporaryFolder::scratch_in(root.path()).expect("writable");
+        assert_eq!(fs::metadata(folder.path()).expect("there").mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_folder_without_its_lock_is_removed_only_where_it_is_empty() {
+        let root = tempfile::tempdir().expect("a folder");
+        for (random, file) in [("emptyA", None), ("fullAA", Some("x"))] {
+            let folder = root.path().join(name(boot(), random));
+            fs::create_dir(&folder).expect("writable");
+            if let Some(file) = file {
+                fs::write(folder.join(file), "x").expect("writable");
+            }
+        }
+        drop(TemporaryFile::create_in(root.path()).expect("writable"));
+        assert_eq!(there(root.path()), [name(boot(), "fullAA")]);
+    }
+
+    #[test]
+    fn folders_that_were_made_go_where_nothing_is_in_them() {
+        let root = tempfile::tempdir().expect("a folder");
+        let nothing: [&Path; 0] = [];
+        let place = Place::find(&root.path().join("a/b/c"), &nothing).expect("free");
+        drop(TemporaryFolder::beside(&place).expect("writable"));
+        assert_eq!(there(root.path()), [""; 0]);
+        let temporary = TemporaryFolder::beside(&place).expect("writable");
+        fs::write(root.path().join("a/notes"), "mine").expect("writable");
+        drop(temporary);
+        assert_eq!(there(&root.path().join("a")), ["notes"]);
     }
 }

@@ -146,11 +146,7 @@ fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
 }
 
 fn is_disk_full(error: &anyhow::Error) -> bool {
-    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| full.contains(&cause.kind()))
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(planlab_files::is_disk_full)
 }
 
 /// What a verb comes to.

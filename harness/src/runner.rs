@@ -1,13 +1,12 @@
 //! Cells on one trace: children, judgement, rows.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use planlab_dsa::{CancelToken, Digest, Instance, Scope};
+use planlab_files::TemporaryFolder;
 use planlab_results::{Lane, Provenance, Record, SCHEMA};
-use tempfile::TempDir;
 
 use crate::cell::Cell;
 use crate::hints::Hints;
@@ -16,6 +15,7 @@ use crate::isolation::limits::Mechanism;
 use crate::isolation::{self, CellRequest, Request, Watch};
 use crate::judge::{Judgement, judge};
 use crate::quantity::nanoseconds;
+use crate::target::scratch_in_memory;
 
 /// How often a cell is timed.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Samples {
 
 /// Starts children and judges what they come to.
 pub(crate) struct Runner {
-    mailboxes: TempDir,
+    mailboxes: TemporaryFolder,
     next: AtomicU64,
     mechanism: Mechanism,
     cancel: CancelToken,
@@ -58,11 +58,7 @@ pub(crate) struct Subject<'i> {
 impl Runner {
     /// A runner whose cells end early once `cancel` is set.
     pub(crate) fn new(cancel: CancelToken, samples: Samples) -> io::Result<Self> {
-        let memory = Path::new("/dev/shm");
-        sweep(memory);
-        let prefix = format!("planlab-{}-", std::process::id());
-        let mailboxes = tempfile::Builder::new().prefix(&prefix).tempdir_in(memory);
-        let mailboxes = mailboxes.or_else(|_| tempfile::Builder::new().prefix(&prefix).tempdir())?;
+        let mailboxes = scratch_in_memory()?;
         Ok(Self { mailboxes, next: AtomicU64::new(0), mechanism: Mechanism::detect(), cancel, samples })
     }
 
@@ -117,22 +113,6 @@ pub(crate) fn ask(cell: &Cell, samples: Samples) -> CellRequest {
         hinted: is_hinted(cell),
         repeats: samples.repeats,
         repeat_below_ns: nanoseconds(samples.single_above),
-    }
-}
-
-/// Removes what runs that were killed left behind: folders `planlab-<pid>-...` of processes that are gone.
-pub(crate) fn sweep(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.filter_map(Result::ok) {
-        let name = entry.file_name();
-        let pid = name
-            .to_str()
-            .and_then(|name| name.strip_prefix("planlab-")?.split('-').next()?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // A cgroup's folder holds files that only it can remove; a mailbox folder has ordinary ones.
-            let path = entry.path();
-            let _ = std::fs::remove_dir(&path).or_else(|_| std::fs::remove_dir_all(&path));
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where answers go. A place is tried before the work, and what was found is told even where the writing
 //! fails in the end.
 
+use std::io;
 use std::path::Path;
 
 use planlab_files::{NewFile, NewFolder, TemporaryFolder};
@@ -38,7 +39,13 @@ impl Target {
 
 /// A folder for what nobody keeps.
 pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
-    Ok(TemporaryFolder::create_in(&std::env::temp_dir())?)
+    Ok(TemporaryFolder::scratch_in(&std::env::temp_dir())?)
+}
+
+/// The same in memory, where there is room for it.
+pub(crate) fn scratch_in_memory() -> io::Result<TemporaryFolder> {
+    let memory = TemporaryFolder::scratch_in(Path::new("/dev/shm"));
+    memory.or_else(|_| TemporaryFolder::scratch_in(&std::env::temp_dir()))
 }
 
 /// Tells what was made, then says why it could not be written where it could not. `made` has the path as its
@@ -72,12 +79,14 @@ pub(crate) fn write_tables(
     let path = out.join(name);
     about["output"] = json!(path);
     let line = format!("{}: {text}\n", path.display());
-    let told = if written.is_ok() { &line } else { page };
     if written.is_err() {
         about["output"] = Value::Null;
         about["page"] = json!(page);
     }
-    let told = output.put(&about, told);
+    let told = match written {
+        Err(_) if !output.json => output::bytes(page.as_bytes()).map_err(Failure::from),
+        _ => output.put(&about, &line),
+    };
     written.map_err(Failure::from).and(told).map(|()| Exit::Complete)
 }
 

@@ -172,6 +172,55 @@ fn a_place_is_tried_before_what_is_read() {
 }
 
 #[test]
+fn what_is_refused_leaves_no_folders() {
+    let folder = tempdir().expect("a folder");
+    let verbs: [&[&str]; 4] = [&["report", "nostore"], &["scale", "nostore"], &RATIOS, &["merge", "nostore"]];
+    for words in verbs {
+        refused(folder.path(), &[words, &["-o", "newa/b/c"]].concat(), "store");
+        assert!(!folder.path().join("newa").exists(), "{words:?}");
+    }
+    fs::create_dir(folder.path().join("there")).expect("writable");
+    refused(folder.path(), &["report", "nostore", "-o", "there/b/c"], "store");
+    assert!(folder.path().join("there").is_dir() && !folder.path().join("there/b").exists());
+}
+
+#[test]
+fn a_lost_plan_can_be_read_again_whatever_its_ids_hold() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE.replace("a,0", "\u{1b}[2Ja,0"));
+    let plan = ["plan", "trace.csv", "--planner", "best-fit", "-o", "/dev/full"];
+    let (stdout, _) = run(folder.path(), &plan, 3);
+    let (_, rows) = stdout.split_once("# planlab: plan").expect("a plan behind the card");
+    write(folder.path(), "plan.csv", format!("# planlab: plan{rows}"));
+    run(folder.path(), &["verify", "trace.csv", "plan.csv"], 0);
+}
+
+#[test]
+fn scratch_folders_of_killed_runs_go_with_the_next() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "trace.csv", TRACE);
+    write(folder.path(), "peer.sh", "echo \"$1\" > begun.new; mv begun.new begun; exec sleep 20\n");
+    let file = "[[planner]]\nkey = \"external/peer\"\ninstance = \"minimalloc\"\n\
+                command = [\"sh\", \"peer.sh\", \"{instance}\", \"{output}\"]\n";
+    write(folder.path(), "planners.toml", file);
+    let mut killed = start(folder.path(), &["plan", "trace.csv", "--planner", "external/peer"]);
+    let begun = folder.path().join("begun");
+    wait_for("the program", || begun.exists());
+    let instance = fs::read_to_string(begun).expect("a path");
+    let scratch = Path::new(instance.trim()).parent().expect("a folder");
+    let name = scratch.file_name().expect("a name").to_string_lossy();
+    assert!(name.starts_with(".planlab-tmp-"), "{name}");
+    assert_eq!(killed.end_by(Signal::KILL), None);
+    wait_for("the next run", || {
+        run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit"], 0);
+        !scratch.exists()
+    });
+}
+
+#[test]
 fn no_planner_runs_for_a_plan_that_cannot_be_written() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", TRACE);

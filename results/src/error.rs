@@ -156,9 +156,7 @@ impl StoreError {
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
         match self {
-            Self::Io { source, .. } => {
-                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-            }
+            Self::Io { source, .. } => planlab_files::is_disk_full(source),
             Self::Folder(error) => error.is_disk_full(),
             _ => false,
         }

@@ -57,9 +57,7 @@ impl Goal {
             return Ok(Self::There(Store::open(into)?));
         }
         place.check_replaceable()?;
-        let parent = place.parent()?;
-        let temporary = TemporaryFolder::create_in(parent);
-        let temporary = temporary.map_err(StoreError::io("create a folder in", parent))?;
+        let temporary = TemporaryFolder::beside(&place)?;
         Ok(Self::New { place, temporary })
     }
 }

@@ -13,10 +13,10 @@ use planlab_dsa::{
 };
 use planlab_workloads::Trace;
 use planlab_workloads::formats::PlanFile;
-use tempfile::TempDir;
 
 use super::entry::{Entry, Unit};
 use super::process::{Ended, follow};
+use crate::target::scratch_in_memory;
 
 /// Planners of ours whose lowest plan is the capacity of a program that needs one, where nobody names one.
 const CAPACITY_BY: [&str; 3] = ["best-fit", "first-fit/size", "greedy-by-size"];
@@ -70,7 +70,8 @@ impl Planner for External {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let trace = told(self.entry, run.instance())?;
-        let folder = scratch().map_err(|error| failed(format!("no folder for the program: {error}")))?;
+        let folder =
+            scratch_in_memory().map_err(|error| failed(format!("no folder for the program: {error}")))?;
         let files = Files::new(folder.path());
         let text = self.entry.write(&trace).map_err(failed)?;
         fs::write(&files.instance, text)
@@ -209,13 +210,6 @@ impl Files {
             stamp: folder.join("began"),
         }
     }
-}
-
-/// A folder that goes with the run; where this process is killed, the next run of planlab sweeps it away.
-fn scratch() -> std::io::Result<TempDir> {
-    let prefix = format!("planlab-{}-external-", std::process::id());
-    let memory = tempfile::Builder::new().prefix(&prefix).tempdir_in("/dev/shm");
-    memory.or_else(|_| tempfile::Builder::new().prefix(&prefix).tempdir())
 }
 
 /// The instance as the program is told of it: without the opportunities that it does not honour.

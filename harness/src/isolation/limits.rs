@@ -26,7 +26,7 @@ impl Mechanism {
     pub(crate) fn detect() -> Self {
         for mechanism in [Self::CgroupV2, Self::CgroupV1] {
             if let Some(root) = mechanism.root() {
-                crate::runner::sweep(&root);
+                sweep(&root);
             }
             if Cgroup::create(mechanism, Some(1 << 30)).is_ok_and(|group| group.is_some()) {
                 return mechanism;
@@ -40,6 +40,21 @@ impl Mechanism {
             Self::CgroupV2 => own_v2_group(),
             Self::CgroupV1 => Some(PathBuf::from("/sys/fs/cgroup/memory")),
             Self::Rlimit => None,
+        }
+    }
+}
+
+/// Removes groups of runs that were killed: folders `planlab-<pid>-...` of processes that are gone. There are no
+/// locks in a cgroup file system, so that the process is in the name; a group in use is never removed.
+fn sweep(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("planlab-")?.split('-').next()?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::hints::{self, Hints};
 use crate::input::{self, Source};
 use crate::isolation::{CellEnd, child, mailbox};
 use crate::judge::{Judgement, judge};
-use crate::output::{Output, note};
+use crate::output::{self, Output, note};
 use crate::runner::{RowContext, Runner, Samples, Subject, now_ns, record};
 use crate::signals::cancel_token;
 use crate::target::{Target, scratch};
@@ -150,8 +150,11 @@ fn show(
             output.value(&object)?;
         }
         (false, false) => {
-            let plan = plan.map(|plan| format!("\n{plan}")).unwrap_or_default();
-            output.text(&(beside.card(row) + &plan))?;
+            output.text(&beside.card(row))?;
+            if let Some(plan) = plan {
+                // As `-o -` prints it, so that it can be read again.
+                output::bytes(format!("\n{plan}").as_bytes())?;
+            }
         }
     }
     Ok(())
