@@ -41,7 +41,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         trace.instance.load().bytes
     );
     output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
-    Ok(exit_of(&rows))
+    // Planners that did not have their turn are missing, whatever the others came to.
+    Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
 fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {
