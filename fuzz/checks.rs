@@ -1,7 +1,9 @@
 // What holds for any bytes at all. The fuzz targets call these with what the fuzzer finds, and the tests
 // of `planlab-workloads` with the seeds in `corpus/`.
 
-use planlab_workloads::formats::{Trace, read_plan, read_trace, write_minimalloc, write_plan, write_trace};
+use planlab_workloads::formats::{
+    InputLimits, PlanFile, Trace, read_trace, write_minimalloc, write_plan, write_trace,
+};
 use planlab_workloads::{Dialect, ReadOptions};
 
 fn read(bytes: &[u8], options: &ReadOptions) -> Option<Trace> {
@@ -39,10 +41,12 @@ pub(crate) fn check_minimalloc(bytes: &[u8]) {
 pub(crate) fn check_plan(bytes: &[u8]) {
     let file = b"id,lower,upper,size,may_overwrite\na,0,3,8,\nb,2,4,8,a\nc,1,2,4,\n";
     let trace = read_trace("trace", file, &ReadOptions::default()).expect("valid");
-    let Ok(plan) = read_plan("input", bytes, &trace) else { return };
+    let rows = |name: &str, bytes: &[u8]| PlanFile::read(name, bytes, InputLimits::default());
+    let Ok(plan) = rows("input", bytes).and_then(|rows| rows.plan(&trace)) else { return };
     if plan.offsets.len() == trace.instance.len() {
         let written = write_plan(&trace, &plan);
-        let mut again = read_plan("again", &written, &trace).expect("what is written can be read");
+        let mut again =
+            rows("again", &written).and_then(|rows| rows.plan(&trace)).expect("what is written can be read");
         again.in_place.sort_unstable();
         assert_eq!(again.offsets, plan.offsets);
     }

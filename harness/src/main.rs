@@ -42,6 +42,8 @@ use cli::{Cli, Verb};
 use exit::{Exit, Failure, Verdict};
 use output::{Output, note, printable};
 
+const VERBLESS: &str = "no verb is named; `planlab --help` lists them";
+
 fn main() -> ExitCode {
     #[cfg(feature = "reports")]
     hush_damage();
@@ -80,7 +82,14 @@ fn hush_damage() {
 fn misused(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let is_plain = |word: OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
-    if std::env::args_os().all(is_plain) {
+    let is_verbless = matches!(
+        error.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if error.kind() == ErrorKind::MissingSubcommand {
+        // The parser's words name the verbs that are for planlab itself.
+        note(VERBLESS);
+    } else if std::env::args_os().all(is_plain) {
         // In colours. Nobody can be told that stdout or stderr is closed.
         let _ = error.print();
     } else {
@@ -90,16 +99,17 @@ fn misused(error: &clap::Error) -> ExitCode {
         return ExitCode::from(Exit::Complete.code());
     }
     let asked = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
-    // The usage is for people.
-    let reason = match error.kind() {
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            "no verb is named; `planlab --help` lists them"
-        }
-        _ => text.split("\n\nUsage:").next().unwrap_or_default().trim_start_matches("error: "),
-    };
+    let reason = if is_verbless { VERBLESS } else { reason(&text) };
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     tell(&Failure::usage(reason), asked);
     ExitCode::from(Exit::Usage.code())
+}
+
+/// What is wrong; tips and the usage are for people.
+fn reason(text: &str) -> &str {
+    let after = ["\n\n  tip: ", "\n\nUsage:", "\n\nFor more information"];
+    let end = after.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+    text[..end].trim_start_matches("error: ")
 }
 
 /// Prints an error where programs look for it.

@@ -14,8 +14,8 @@ use crate::cli::{BenchArgs, LimitArgs};
 use crate::exit::Failure;
 use crate::input::Source;
 use crate::output::note;
-use crate::planners;
 use crate::verbs::plan::cell;
+use crate::{external, planners};
 
 /// MIP planners that nobody named run up to so many buffers.
 const MIP_BUFFERS: usize = 300;
@@ -41,6 +41,7 @@ pub(crate) fn tasks(
         Some(suite) => of_suite(args, suite, catalog, &mut cells)?,
         None => of_workloads(args, catalog, &mut cells)?,
     }
+    external::ask_versions(|key| cells.by_workload.values().flatten().any(|cell| cell.planner == key));
     Ok(cells.into_tasks())
 }
 

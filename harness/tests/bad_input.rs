@@ -183,7 +183,7 @@ fn names_of_a_suite_that_stand_for_nothing_are_refused() {
         (format!("{group}{}", expect.replace("b1", "b9")), "s.toml:6: an expectation: there is no workload"),
         (
             format!("{group}{}", expect.replace("bump", "best-fit")),
-            "s.toml:6: an expectation that nothing would check",
+            "s.toml:6: this `[[expect]]` is never checked",
         ),
     ] {
         let found = suite(&text, &[], 2);

@@ -355,6 +355,42 @@ fn a_version_command_that_hangs_is_ended_with_all_that_it_started() {
 }
 
 #[test]
+fn versions_are_asked_all_at_once_and_an_unknown_one_is_left_out() {
+    let folder = folder();
+    let list = |versions: &[(&str, &str)], patience: &str| {
+        let planner = |(key, version): &(&str, &str)| {
+            format!(
+                "[[planner]]\nkey = \"external/{key}\"\ncommand = [\"sh\", \"{{instance}}\", \"{{output}}\"]\n\
+                 instance = \"minimalloc\"\n{version}\n"
+            )
+        };
+        write(folder.path(), "versions.toml", versions.iter().map(planner).collect::<String>());
+        let output = planlab(folder.path())
+            .args(["list", "planners", "--planners", "versions.toml", "--json"])
+            .env("PLANLAB_VERSION_PATIENCE", patience)
+            .output()
+            .expect("it ends");
+        let entries: Value = serde_json::from_slice(&output.stdout).expect("an array");
+        let find = |key: &str| entries.as_array()?.iter().find(|entry| entry["key"] == key).cloned();
+        let of = |(key, _): &(&str, &str)| find(&format!("external/{key}")).expect("it is listed");
+        (versions.iter().map(of).collect::<Vec<_>>(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // Each waits until the other is asked.
+    let waits = |own: &str, other: &str| {
+        let script = format!("touch {own}; until [ -e {other} ]; do sleep 0.02; done; echo {own}");
+        format!("version = [\"sh\", \"-c\", \"{script}\"]")
+    };
+    let (both, told) = list(&[("a", &waits("one", "two")), ("b", &waits("two", "one"))], "20000");
+    assert_eq!((&both[0]["version"], &both[1]["version"]), (&"one".into(), &"two".into()), "{told}");
+    let (hung, told) = list(&[("a", "version = [\"sleep\", \"1000\"]")], "100");
+    assert_eq!(hung[0]["version"], "version unknown");
+    assert!(told.contains("external/a: its version command did not end within 100ms"), "{told}");
+    let (silent, told) = list(&[("a", "")], "100");
+    assert_eq!(silent[0]["digest"], hung[0]["digest"]);
+    assert!(told.is_empty(), "{told}");
+}
+
+#[test]
 fn every_workload_that_is_not_there_is_named() {
     let folder = folder();
     let names = ["minimalloc/A", "synthetic/uniform/n40/s1", "nonsense/foo", "idealloc/*"];

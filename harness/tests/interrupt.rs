@@ -91,6 +91,31 @@ fn at_any_moment_there_is_an_answer() {
 }
 
 #[test]
+fn a_comparison_that_is_cut_short_says_so() {
+    let folder = tempdir().expect("a folder");
+    let workload = "synthetic/uniform/n100000/s0";
+    for wait in [0, 1500] {
+        let planners = ["--planner", "bump", "--planner", "best-fit/reference", "--planner", "saboteur/hang"];
+        let child =
+            start(folder.path(), &[&["compare", workload, "--time-limit", "60s"][..], &planners].concat());
+        std::thread::sleep(Duration::from_millis(wait));
+        interrupt(&child);
+        let (code, stdout, stderr) = end(child);
+        assert_eq!(code, Some(130), "{stdout}{stderr}");
+    }
+    // At many moments, some of them between two planners; the last one never ends.
+    for wait in (300..2000).step_by(250) {
+        let planners = ["--planner", "first-fit/*", "--planner", "best-fit*", "--planner", "saboteur/hang"];
+        let child =
+            start(folder.path(), &[&["compare", workload, "--time-limit", "60s"][..], &planners].concat());
+        std::thread::sleep(Duration::from_millis(wait));
+        interrupt(&child);
+        let (code, stdout, stderr) = end(child);
+        assert_eq!(code, Some(130), "after {wait} ms: {stdout}{stderr}");
+    }
+}
+
+#[test]
 fn an_external_planner_that_writes_as_it_goes_leaves_its_best() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "trace.csv", "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\n");

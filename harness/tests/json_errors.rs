@@ -56,6 +56,26 @@ fn an_error_is_one_object_with_its_file_and_line() {
 }
 
 #[test]
+fn wrong_usage_is_told_in_one_sentence() {
+    let folder = tempdir().expect("a folder");
+    let verbless = "no verb is named; `planlab --help` lists them";
+    for (arguments, expected) in [
+        (&[][..], verbless),
+        (&["--input-limit", "1MB"], verbless),
+        (&["frobnicate"], "unrecognized subcommand 'frobnicate'"),
+        (&["plna"], "unrecognized subcommand 'plna'"),
+        (&["plan", "t.csv", "--time-limt", "1s"], "unexpected argument '--time-limt' found"),
+    ] {
+        assert_eq!(error(folder.path(), arguments, 2)["error"], expected, "{arguments:?}");
+    }
+    let found = error(folder.path(), &["plan", "t.csv", "--time-limit", "soon"], 2);
+    let told = found["error"].as_str().expect("text");
+    assert!(told.contains("'soon'") && !told.contains("For more information"), "{told}");
+    let (_, told) = run(folder.path(), &["--input-limit", "1MB"], 2);
+    assert_eq!(told, format!("planlab: {verbless}\n"));
+}
+
+#[test]
 fn an_invalid_plan_that_is_to_leave_is_an_object_too() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "t.csv", TRACE);

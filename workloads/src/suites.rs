@@ -71,6 +71,8 @@ pub struct Suite {
     pub groups: Vec<Group>,
     /// Heights that are known.
     pub expect: Vec<Expectation>,
+    /// Names of the embedded suites whose groups and expectations are among them.
+    include: Vec<String>,
     file: String,
     text: String,
 }
@@ -405,24 +407,10 @@ impl Suite {
         };
         for expectation in self.expect.iter().filter(|known| missing(known)) {
             if let Some(reason) = why_missing(expectation, catalog, &known, absent) {
-                let (file, line) = (self.file.clone(), self.line_of(expectation));
-                return Err(SuiteError::Bad { file, line, reason });
+                return Err(self.at(&|text| line_of(text, expectation), reason));
             }
         }
         Ok(())
-    }
-
-    /// The line of an expectation; 1 where it is another suite's.
-    fn line_of(&self, expectation: &Expectation) -> usize {
-        const HEAD: &str = "[[expect]]";
-        let names = [&expectation.workload, &expectation.planner].map(|name| format!("\"{name}\""));
-        let lines: Vec<&str> = self.text.lines().collect();
-        let is_it = |&start: &usize| {
-            let own = lines[start + 1..].iter().take_while(|line| !line.trim_start().starts_with('['));
-            let text: String = own.copied().collect();
-            lines[start].trim() == HEAD && names.iter().all(|name| text.contains(name.as_str()))
-        };
-        (0..lines.len()).find(is_it).map_or(1, |start| start + 1)
     }
 
     /// The online allocators of these keys over the workloads of a catalog: by workload, as the suite has them, then
@@ -514,10 +502,39 @@ impl Suite {
 
     fn wrong(&self, what: &str, reason: String) -> SuiteError {
         let quoted = format!("\"{what}\"");
-        let position = |part: &str| self.text.lines().position(|line| line.contains(part));
-        let line = position(&quoted).or_else(|| position(what)).map_or(1, |index| index + 1);
-        SuiteError::Bad { file: self.file.clone(), line, reason }
+        let named = |text: &str| {
+            let position = |part: &str| text.lines().position(|line| line.contains(part));
+            position(&quoted).or_else(|| position(what)).map(|index| index + 1)
+        };
+        self.at(&named, reason)
     }
+
+    /// An error at the line that `find` finds in the text of this suite or of one that it includes; else at its begin.
+    fn at(&self, find: &dyn Fn(&str) -> Option<usize>, reason: String) -> SuiteError {
+        let (file, line) = self.place(find).unwrap_or((&self.file, 1));
+        SuiteError::Bad { file: file.to_owned(), line, reason }
+    }
+
+    fn place(&self, find: &dyn Fn(&str) -> Option<usize>) -> Option<(&str, usize)> {
+        if let Some(line) = find(&self.text) {
+            return Some((&self.file, line));
+        }
+        let mut included = builtin().iter().filter(|suite| self.include.contains(&suite.name));
+        included.find_map(|suite| suite.place(find))
+    }
+}
+
+/// The line of an expectation in the text of a suite.
+fn line_of(text: &str, expectation: &Expectation) -> Option<usize> {
+    const HEAD: &str = "[[expect]]";
+    let names = [&expectation.workload, &expectation.planner].map(|name| format!("\"{name}\""));
+    let lines: Vec<&str> = text.lines().collect();
+    let is_it = |&start: &usize| {
+        let own = lines[start + 1..].iter().take_while(|line| !line.trim_start().starts_with('['));
+        let text: String = own.copied().collect();
+        lines[start].trim() == HEAD && names.iter().all(|name| text.contains(name.as_str()))
+    };
+    (0..lines.len()).find(is_it).map(|start| start + 1)
 }
 
 /// Why a suite has no cell that an expectation is of; `None` where the cell is left out for want of the planner or of
@@ -540,7 +557,7 @@ fn why_missing(
         let is_absent = matches!(error, WorkloadError::Absent { .. });
         return (!is_absent).then(|| format!("an expectation: {error}"));
     }
-    Some(format!("an expectation that nothing would check: no group runs `{planner}` on `{workload}`"))
+    Some(format!("this `[[expect]]` is never checked: no group runs `{planner}` on `{workload}`"))
 }
 
 fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
@@ -567,10 +584,10 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
             return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
         }
     }
-    for other in include {
-        let Some(suite) = known.iter().find(|suite| suite.name == other) else {
-            let near = nearest(&other, known.iter().map(|suite| suite.name.as_str()));
-            return Err(bad(place(&other), format!("there is no suite `{other}`{}", did_you_mean(&near))));
+    for other in &include {
+        let Some(suite) = known.iter().find(|suite| suite.name == *other) else {
+            let near = nearest(other, known.iter().map(|suite| suite.name.as_str()));
+            return Err(bad(place(other), format!("there is no suite `{other}`{}", did_you_mean(&near))));
         };
         groups.extend(suite.groups.iter().cloned());
         expect.extend(suite.expect.iter().cloned());
@@ -581,7 +598,8 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
     if groups.iter().any(|group| group.planners.is_empty() && group.allocators.is_empty()) {
         return Err(bad(place("[[group]]"), "a group has neither planners nor allocators".to_owned()));
     }
-    Ok(Suite { name, analysis, limits, groups, expect, file: file.to_owned(), text: text.to_owned() })
+    let (file, text) = (file.to_owned(), text.to_owned());
+    Ok(Suite { name, analysis, limits, groups, expect, include, file, text })
 }
 
 #[cfg(test)]

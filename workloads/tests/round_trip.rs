@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use planlab_dsa::{Offset, Plan};
 use planlab_workloads::formats::{
-    compress, read_plan, read_trace, write_minimalloc, write_plan, write_trace,
+    InputLimits, PlanFile, compress, read_trace, write_minimalloc, write_plan, write_trace,
 };
 use planlab_workloads::{Catalog, ReadOptions, Trace};
 use proptest::prelude::*;
@@ -155,7 +155,8 @@ proptest! {
 
         let offsets: Vec<Offset> = rows.iter().zip(0..).map(|(row, id)| Offset::new(id * 977 + row.size)).collect();
         let plan = Plan { offsets, in_place: trace.instance.in_place().to_vec() };
-        prop_assert_eq!(read_plan("p.csv", &write_plan(&trace, &plan), &trace), Ok(plan));
+        let rows = PlanFile::read("p.csv", &write_plan(&trace, &plan)[..], InputLimits::default());
+        prop_assert_eq!(rows.expect("what is written can be read").plan(&trace), Ok(plan));
 
         if let Ok(written) = write_minimalloc(&trace) {
             let plain = read(&written);

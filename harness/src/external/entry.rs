@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::{PREFIX, process};
 use crate::exit::Failure;
 use crate::input;
+use crate::output::note;
 
 /// How an instance is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -110,7 +111,7 @@ pub(crate) struct Entry {
     pub(crate) anytime: bool,
     ask_version: Vec<String>,
     version: OnceLock<String>,
-    said: OnceLock<String>,
+    said: OnceLock<Option<String>>,
 }
 
 /// What stands for the version of a program that does not say it in time.
@@ -209,7 +210,8 @@ impl Entry {
         }
     }
 
-    /// A digest of the program, the files and words of its command line, and what it says of its version.
+    /// A digest of the program, the files and words of its command line, and what it says of its version; without
+    /// that, and said so, where it does not say it in time.
     pub(crate) fn version(&self) -> &str {
         self.version.get_or_init(|| {
             let mut hasher = blake3::Hasher::new();
@@ -219,7 +221,15 @@ impl Entry {
                     hasher.update(&content).update(&[0]);
                 }
             }
-            hasher.update(self.says_version().as_bytes()).update(format!("{:?}", self.format).as_bytes());
+            if self.said().is_none() {
+                note(&format!(
+                    "{}: its version command did not end within {:?} (PLANLAB_VERSION_PATIENCE, in ms): its rows are \
+                     kept without a version, apart from those of earlier runs in which it was known",
+                    self.key,
+                    patience()
+                ));
+            }
+            hasher.update(self.said().unwrap_or_default().as_bytes()).update(format!("{:?}", self.format).as_bytes());
             hasher.finalize().to_hex().to_string()
         })
     }
@@ -227,17 +237,21 @@ impl Entry {
     /// The first line that the version command prints; empty where there is none, and [`UNKNOWN`] where it takes too
     /// long.
     pub(crate) fn says_version(&self) -> &str {
-        self.said.get_or_init(|| {
+        self.said().unwrap_or(UNKNOWN)
+    }
+
+    /// The same; `None` where it takes too long.
+    fn said(&self) -> Option<&str> {
+        let ask = || {
             let is_there = self.ask_version.first().is_some_and(|program| find_program(program).is_some());
             if !is_there {
-                return String::new();
+                return Some(String::new());
             }
             let words: Vec<OsString> = self.ask_version.iter().map(OsString::from).collect();
-            match process::output_within(&words, patience()) {
-                Some(text) => text.lines().next().unwrap_or("").trim().to_owned(),
-                None => UNKNOWN.to_owned(),
-            }
-        })
+            let text = process::output_within(&words, patience())?;
+            Some(text.lines().next().unwrap_or("").trim().to_owned())
+        };
+        self.said.get_or_init(ask).as_deref()
     }
 }
 

@@ -15,6 +15,7 @@ mod process;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread;
 
 pub(crate) use entry::Entry;
 pub(crate) use planner::{External, Fate, Report, descriptor};
@@ -88,6 +89,15 @@ pub(crate) fn has_file() -> bool {
 /// All planners whose program is there, in the file's order.
 pub(crate) fn entries() -> &'static [Entry] {
     &registry().entries
+}
+
+/// Asks the programs of these keys for their versions, all at once: each may take seconds.
+pub(crate) fn ask_versions(is_wanted: impl Fn(&str) -> bool) {
+    thread::scope(|scope| {
+        for entry in entries().iter().filter(|entry| is_wanted(&entry.key)) {
+            scope.spawn(|| entry.version());
+        }
+    });
 }
 
 /// The planner of that key.

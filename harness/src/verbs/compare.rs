@@ -12,7 +12,7 @@ use crate::output::{Output, note};
 use crate::runner::{Runner, Samples, Subject, now_ns, record};
 use crate::signals::cancel_token;
 use crate::target::scratch;
-use crate::{planners, view};
+use crate::{external, planners, view};
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
@@ -24,7 +24,9 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };
     let runner = Runner::new(cancel, Samples::ONCE)?;
     let mut rows = Vec::new();
-    for planner in chosen(args, trace.instance.len())? {
+    let chosen = chosen(args, trace.instance.len())?;
+    external::ask_versions(|key| chosen.iter().any(|planner| planner == key));
+    for planner in chosen {
         if runner.cancel().is_cancelled() {
             break;
         }
@@ -39,7 +41,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         trace.instance.load().bytes
     );
     output.put(&Value::Array(objects), &(head + &view::comparison(&rows)))?;
-    Ok(exit_of(&rows))
+    // Planners that did not have their turn are missing, whatever the others came to.
+    Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
 fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Failure> {

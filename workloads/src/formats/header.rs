@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::error::excerpt;
 use super::text;
+use crate::nearest::{did_you_mean, distance};
 
 /// More columns than any trace has; a longer line is not a header.
 const MOST_COLUMNS: usize = 256;
@@ -36,6 +37,23 @@ impl Column {
     /// One more than the largest discriminant.
     const COUNT: usize = Self::Stream as usize + 1;
 
+    /// The columns that a name may be a slip of: without them a file would say less, and nobody would know.
+    const MISSPELT: [(Self, &'static str); 13] = [
+        (Self::Id, "id"),
+        (Self::Lower, "lower"),
+        (Self::Upper, "upper"),
+        (Self::Size, "size"),
+        (Self::Alignment, "alignment"),
+        (Self::Offset, "offset"),
+        (Self::Hint, "hint"),
+        (Self::Gaps, "gaps"),
+        (Self::MayOverwrite, "may_overwrite"),
+        (Self::Apart, "apart"),
+        (Self::Arena, "arena"),
+        (Self::Category, "category"),
+        (Self::Event, "event"),
+    ];
+
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "id" | "buffer" | "buffer_id" => Self::Id,
@@ -65,7 +83,7 @@ impl Column {
 pub(super) struct Header {
     at: [Option<usize>; Column::COUNT],
     names: Vec<String>,
-    /// Columns that nothing is known about.
+    /// Names of columns that nothing is known about.
     pub(super) unknown: Vec<String>,
 }
 
@@ -89,7 +107,7 @@ impl Header {
 
     fn enter(&mut self, index: usize) -> Result<(), String> {
         match Column::of(&self.names[index]) {
-            None => self.unknown.push(excerpt(&self.names[index])),
+            None => self.unknown.push(self.names[index].clone()),
             Some(column) => match self.at[column as usize] {
                 Some(first) => return Err(self.twice(first, index)),
                 None => self.at[column as usize] = Some(index),
@@ -100,6 +118,17 @@ impl Header {
 
     fn twice(&self, first: usize, second: usize) -> String {
         format!("the columns `{}` and `{}` say the same thing", self.names[first], self.names[second])
+    }
+
+    /// Refuses an unknown column whose name is a slip of one that the header lacks.
+    pub(super) fn no_typo(&self) -> Result<(), String> {
+        for name in &self.unknown {
+            let mut lacks = Column::MISSPELT.iter().filter(|&&(column, _)| !self.has(column));
+            if let Some((_, meant)) = lacks.find(|(_, known)| is_slip(name, known)) {
+                return Err(format!("unknown column `{}`{}", excerpt(name), did_you_mean(&[meant])));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn at(&self, column: Column) -> Option<usize> {
@@ -153,5 +182,51 @@ impl Header {
     /// The field of a column; empty where there is no such column.
     pub(super) fn get<'f>(&self, fields: &'f [Cow<'_, str>], column: Column) -> &'f str {
         self.at(column).map_or("", |index| &fields[index])
+    }
+}
+
+/// Whether a name is a column's but for a letter, or two of a long one; or its beginning. Short words are too near to
+/// each other to say.
+fn is_slip(name: &str, known: &str) -> bool {
+    const SHORT: usize = 3;
+    const LONG: usize = 8;
+    let [letters, right]: [Vec<char>; 2] = [name, known].map(|word| word.chars().take(32).collect());
+    let most = if right.len() < LONG { 1 } else { 2 };
+    let is_beginning = letters.len() > SHORT && known.starts_with(name);
+    right.len() > SHORT && (distance(&letters, &right) <= most || is_beginning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_a_word_of_its_own() {
+        let meant = |name: &str| {
+            let header = Header::parse(&format!("id,lower,upper,size,{name}")).expect("a header");
+            header.no_typo().err()
+        };
+        for (name, known) in [
+            ("aligment", "alignment"),
+            ("Allignement", "alignment"),
+            ("align", "alignment"),
+            ("ofset", "offset"),
+            ("hints", "hint"),
+            ("gap", "gaps"),
+            ("may-overwrite", "may_overwrite"),
+            ("arenas", "arena"),
+        ] {
+            let expected = format!("unknown column `{}`; did you mean `{known}`?", name.to_ascii_lowercase());
+            assert_eq!(meant(name), Some(expected));
+        }
+        // The last four are near to a column that is there, or to one that would say nothing.
+        for name in [
+            "name", "kind", "layer", "time", "type", "device", "segment", "comment", "line", "ptr", "idx",
+            "sizes", "power", "ops", "stop",
+        ] {
+            assert_eq!(meant(name), None, "{name}");
+        }
+        let header = Header::parse("id,lower,uper,size").expect("a header");
+        assert!(header.no_typo().is_err_and(|reason| reason.contains("`upper`")));
     }
 }

@@ -40,7 +40,9 @@ pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> R
         let reason = "this is a plan, not a trace; ask for its offsets as pins to read it as one";
         return Err(draft.error(number, reason));
     }
+    header.no_typo().map_err(|reason| draft.error(number, reason))?;
     for column in &header.unknown {
+        let column = excerpt(column);
         draft.notices.push(format!("column `{column}` is not known and was left out"));
     }
     if header.is_events() {
@@ -121,16 +123,21 @@ impl Repeats {
     }
 }
 
-/// Refuses a line below the header that begins with `#` unless it is `# key: value` and cannot be meant as a row: a
-/// row whose first field begins with `#` and lacks its quotes would be lost without a word.
+/// Refuses a line below the header that begins with `#` and has the commas of a row, unless it is `# key: value` and
+/// has another number of them than a row: a row whose first field begins with `#` and lacks its quotes would be lost
+/// without a word.
 fn metadata(header: &Header, line: &str, comment: &str) -> Result<(), String> {
+    // Every file has several columns.
+    if !line.contains(',') {
+        return Ok(());
+    }
     let is_key = |key: &str| !key.trim_ascii().is_empty() && !key.contains(',');
     let has_key = comment.split_once(':').is_some_and(|(key, _)| is_key(key));
     let is_row = header.row(line).is_ok();
     if has_key && !is_row {
         return Ok(());
     }
-    let (first, rest) = line.trim_ascii().split_once(',').unwrap_or((line.trim_ascii(), "..."));
+    let (first, rest) = line.trim_ascii().split_once(',').unwrap_or_default();
     let quoted = format!("`\"{}\",{}`", excerpt(first), excerpt(rest));
     let shown = excerpt(line.trim_ascii());
     Err(match has_key {

@@ -17,19 +17,6 @@ use super::lab::{each_row, find_header};
 use super::text::Lines;
 use super::{FormatError, InputLimits, ReadOptions, Trace, text};
 
-/// Reads a plan for the buffers of `trace`; nothing says yet that it is a valid one.
-///
-/// A file with another number of rows than the trace has buffers gives a plan with so many offsets, in
-/// the file's order: verification refuses it with both numbers, and [`unmatched`] has the ids.
-///
-/// # Errors
-///
-/// The first thing that is wrong, with its line: no column `offset`, a row without one, an id that the
-/// trace lacks or that comes twice, a size or life that is not the trace's.
-pub fn read_plan(file: &str, bytes: &[u8], trace: &Trace) -> Result<Plan, FormatError> {
-    PlanFile::read(file, bytes, InputLimits::default())?.plan(trace)
-}
-
 /// The rows of a plan file, before anybody looks whose buffers they are.
 pub struct PlanFile {
     file: String,
@@ -41,7 +28,7 @@ impl PlanFile {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with the file by itself, with its line.
+    /// The first thing that is wrong with the file by itself, with its line: no column `offset`, a row without one.
     pub fn read(file: &str, input: impl Read, limits: InputLimits) -> Result<Self, FormatError> {
         let options = ReadOptions::default();
         let mut draft = Draft::new(file, &options);
@@ -57,11 +44,15 @@ impl PlanFile {
         Ok(Self { file: file.to_owned(), rows })
     }
 
-    /// The plan for the buffers of `trace`; see [`read_plan`].
+    /// The plan for the buffers of `trace`; nothing says yet that it is a valid one.
+    ///
+    /// A file with another number of rows than the trace has buffers gives a plan with so many offsets, in
+    /// the file's order: verification refuses it with both numbers, and [`unmatched`](Self::unmatched) has the ids.
     ///
     /// # Errors
     ///
-    /// The first row that is not of this trace.
+    /// The first row that is not of this trace, with its line: an id that the trace lacks or that comes twice, a size
+    /// or life that is not the trace's.
     pub fn plan(&self, trace: &Trace) -> Result<Plan, FormatError> {
         if self.rows.len() == trace.instance.len() {
             match_rows(&self.file, &self.rows, trace)
@@ -121,15 +112,6 @@ fn some_of(ids: &[String]) -> String {
     let more = ids.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", quoted.join(", "))
-}
-
-/// Which ids a plan and its trace do not share: why [`read_plan`] gave a wrong number of offsets.
-///
-/// # Errors
-///
-/// As [`read_plan`], for what is wrong with a row by itself.
-pub fn unmatched(file: &str, bytes: &[u8], trace: &Trace) -> Result<Unmatched, FormatError> {
-    Ok(PlanFile::read(file, bytes, InputLimits::default())?.unmatched(trace))
 }
 
 struct Row {

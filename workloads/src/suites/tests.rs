@@ -228,7 +228,7 @@ fn names_that_stand_for_nothing_are_refused() {
         (
             &expected,
             expected.replace("alexnet", "googlenet"),
-            "x.toml:7: an expectation that nothing would check",
+            "x.toml:7: this `[[expect]]` is never checked: no group",
         ),
     ] {
         let told = check(&text.replacen(from, &to, 1)).expect_err(place);
@@ -236,6 +236,21 @@ fn names_that_stand_for_nothing_are_refused() {
     }
     let public = expected.replace(key, "minimalloc/a");
     assert_eq!(check(&text.replacen(&expected, &public, 1)), Ok(()), "instances that are not there");
+}
+
+#[test]
+fn what_is_wrong_in_an_included_suite_is_told_by_its_file_and_line() {
+    let text = "name = \"x\"\nanalysis = \"x\"\ninclude = [\"all\"]\n";
+    let suite = parse("x.toml", text, builtin()).expect("well formed");
+    let seeds = Suite::find("seeds").expect("embedded");
+    let line = seeds.text.lines().position(|line| line == "[[expect]]").expect("it has some") + 1;
+    let patterns = suite.groups.iter().flat_map(|group| group.planners.iter().chain(&group.except));
+    let known: Vec<String> = patterns.cloned().chain(["best-fit".to_owned()]).collect();
+    // No cells at all: as if `[limits]` left out what the included suite knows.
+    let error = suite.check(&Catalog::new(None), &known, &[], &[]).expect_err("nothing is run");
+    let (place, told) = (format!("{}:{line}: this `[[expect]]`", seeds.file), error.to_string());
+    assert!(told.starts_with(&place), "{told} rather than {place}");
+    assert!(place.starts_with("suites/seeds.toml:"), "{place}");
 }
 
 #[test]
