@@ -293,7 +293,7 @@ fn a_merge_that_fails_leaves_no_folder() {
     // A folder cannot be read as a file: this source fails when it is copied.
     fs::create_dir(good.path().join("plans").join("x.parquet")).expect("makes a folder");
     merge(&[good.path()], &into).expect_err("a source cannot be read");
-    let left: Vec<_> = fs::read_dir(home.path().join("deep")).expect("reads").collect();
+    let left: Vec<_> = fs::read_dir(home.path()).expect("reads").collect();
     assert!(left.is_empty(), "{left:?}");
     fs::remove_dir(good.path().join("plans").join("x.parquet")).expect("removes");
     merge(&[good.path()], &into).expect("merges");
