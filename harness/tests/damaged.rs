@@ -97,6 +97,8 @@ fn a_lost_plan_is_made_again_where_what_failed_is_retried() {
     assert!(text.contains(&name(&instances[0])), "{text}");
     let (_, told) = run(folder.path(), &["report", "store", "-o", "pages"], 3);
     assert!(told.contains("cannot be read"), "{told}");
+    let (_, told) = run(folder.path(), &["merge", "store", "-o", "merged"], 0);
+    assert!(told.contains("`planlab audit merged` names them"), "{told}");
     assert!(bench(folder.path(), &[], 0).contains("0 run now"));
     let told = bench(folder.path(), &["--retry", "failed", "--dry-run"], 0);
     assert!(!told.contains("0 runs:"), "{told}");

@@ -6,7 +6,7 @@ use planlab_results::{Repair, read_records, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
-use crate::exit::{Exit, Verdict};
+use crate::exit::{Exit, Failure, Verdict};
 use crate::output::{Output, note};
 use crate::view::JSON_VERSION;
 
@@ -51,6 +51,20 @@ fn repair_value(repair: &Repair) -> Value {
     json!({ "path": path, "aside": aside, "lines": lines, "message": repair.to_string() })
 }
 
+/// Says how many plans and instances the rows of a store name that cannot be read.
+#[cfg(feature = "reports")]
+fn tell_unreadable(folder: &std::path::Path) -> Result<(), Failure> {
+    let findings = planlab_results::audit::audit_plans(folder, &read_records(folder)?)?;
+    let folder = folder.display();
+    if !findings.is_empty() {
+        let count = findings.len();
+        note(&format!(
+            "{folder}: {count} plans or instances are gone or damaged; `planlab audit {folder}` names them"
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(feature = "reports")]
 pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
     let mut missing = Vec::new();
@@ -74,5 +88,6 @@ pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
         merged.files
     );
     output.put(&value, &text)?;
+    tell_unreadable(&args.output)?;
     Ok(crate::records::exit(Exit::Complete, missing.is_empty()))
 }
