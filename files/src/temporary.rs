@@ -363,8 +363,7 @@ fn remove_leftover(path: &Path, usage: Use) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens what is there, in a folder that is open or by its path. A link is none of ours, and a pipe keeps nobody
-/// waiting.
+/// Opens an entry of an open folder, or a path. Does not follow links, and does not wait for the other end of a pipe.
 fn open_in(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(openat(folder, path, flags, Mode::empty())?.into())
@@ -475,7 +474,7 @@ mod tests {
         fs::create_dir(path(&busy)).expect("writable");
         let inside = new_lock(&path(&busy)).expect("writable");
         inside.try_lock().expect("free");
-        // Another host's, which is young; and what is none of ours.
+        // A young one of another host, and foreign files.
         let elsewhere = name("ffffffff", "hostAA");
         fs::write(path(&elsewhere), "half").expect("writable");
         fs::write(path(".planlab-tmp-notes"), "mine").expect("writable");
@@ -550,7 +549,7 @@ mod tests {
         link(&victim.join("precious"), &folder("backAA").join(BACK));
         drop(TemporaryFile::create_in(&shared).expect("writable"));
         assert_eq!(there(&victim), ["precious"]);
-        assert_eq!(there(&shared).len(), 4, "what is none of ours stays");
+        assert_eq!(there(&shared).len(), 4, "foreign files stay");
     }
 
     #[test]

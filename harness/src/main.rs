@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// A damaged file of results is told as an error, not as the panic that it comes from.
+/// Hides the panic of the Parquet reader on a damaged file: the verb reports an error instead.
 #[cfg(feature = "reports")]
 fn hush_damage() {
     let tell = std::panic::take_hook();

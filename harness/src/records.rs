@@ -15,7 +15,7 @@ pub(crate) struct Rows {
     pub(crate) missing: Vec<MissingShard>,
 }
 
-/// Reads the rows of a folder; shards that are gone are told.
+/// Reads the rows of a folder, and names lost shards on stderr.
 ///
 /// # Errors
 ///

@@ -148,7 +148,7 @@ fn of_suite(
     refuse_nothing(args, suite, &selection.picks, cells)
 }
 
-/// A planner that the suite does not run is told; if that leaves nothing to run, it is refused.
+/// Names the planners that the suite does not run; an error if that leaves nothing to run.
 fn refuse_nothing(args: &BenchArgs, suite: &Suite, picks: &[Pick], cells: &Cells<'_>) -> Result<(), Failure> {
     let chosen: Vec<&Cell> = cells.by_workload.values().flatten().collect();
     let is_left_out = |name: &&String| !chosen.iter().any(|cell| glob(name, &cell.planner));

@@ -1,5 +1,5 @@
-//! Where answers go. A place is tried before the work, and what was found is told even where the writing
-//! fails in the end.
+//! Where answers go. A target is tried before the work, and the result is printed even if writing it fails in the
+//! end.
 
 use std::io;
 use std::path::Path;

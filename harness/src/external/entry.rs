@@ -234,7 +234,7 @@ impl Entry {
         })
     }
 
-    /// The first line that the version command prints; empty where there is none, and [`UNKNOWN`] where it takes too
+    /// The first line that the version command prints; empty if there is no such command, [`UNKNOWN`] if it takes too
     /// long.
     pub(crate) fn says_version(&self) -> &str {
         self.said().unwrap_or(UNKNOWN)
