@@ -87,6 +87,9 @@ impl Manifest {
         if version > VERSION {
             return Err(StoreError::Schema { path, found: version, known: VERSION });
         }
+        if version == 0 {
+            return Err(bad(serde::de::Error::custom("there was never a version 0")));
+        }
         serde_json::from_slice(&bytes).map(Some).map_err(bad)
     }
 

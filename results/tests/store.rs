@@ -208,6 +208,15 @@ fn a_manifest_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
+fn a_manifest_of_a_version_that_never_was_is_damaged() {
+    let dir = folder();
+    Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
+    fs::write(dir.path().join("manifest.json"), r#"{"version": 0, "shards": []}"#).expect("writes");
+    let error = planlab_results::missing_shards(dir.path()).expect_err("damaged");
+    assert!(matches!(error, StoreError::BadFile { .. }), "{error}");
+}
+
+#[test]
 fn a_last_line_feed_that_is_not_what_was_written_is_damage() {
     let dir = folder();
     Store::open(dir.path()).expect("opens").append_all(&[row("a", 0), row("b", 0)]).expect("appends");
