@@ -6,7 +6,7 @@ use planlab_results::{Repair, read_records, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
-use crate::exit::{Exit, Failure, Verdict};
+use crate::exit::{Exit, Verdict};
 use crate::output::{Output, note};
 use crate::view::JSON_VERSION;
 
@@ -53,7 +53,7 @@ fn repair_value(repair: &Repair) -> Value {
 
 /// Says how many plans and instances the rows of a store name that cannot be read.
 #[cfg(feature = "reports")]
-fn tell_unreadable(folder: &std::path::Path) -> Result<(), Failure> {
+fn tell_unreadable(folder: &std::path::Path) -> Result<(), crate::exit::Failure> {
     let findings = planlab_results::audit::audit_plans(folder, &read_records(folder)?)?;
     let folder = folder.display();
     if !findings.is_empty() {
