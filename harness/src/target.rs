@@ -115,7 +115,7 @@ impl Keeper {
         self.failure.is_none()
     }
 
-    /// Whether all was kept; to be asked when all that was found is told.
+    /// An error if some rows could not be kept. Call it after all results are printed.
     pub(crate) fn end(self) -> Result<(), Failure> {
         self.failure.map_or(Ok(()), Err)
     }

@@ -1,4 +1,4 @@
-//! Damaged stores: what is lost is told, what can be made again is made again, and there is always a way out.
+//! Damaged stores: losses are reported, rows and plans are made again where possible, and there is always a way out.
 
 mod common;
 

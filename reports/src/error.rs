@@ -10,7 +10,7 @@ pub enum ReportError {
     /// The records could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The folder of the pages is none to write to.
+    /// The pages cannot be written to that folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A picture that could not be drawn.

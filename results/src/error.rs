@@ -20,7 +20,7 @@ pub enum StoreError {
         /// What the file system said.
         source: io::Error,
     },
-    /// The folder is none that results may go to.
+    /// Results cannot go to that folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A folder of something else.

@@ -8,8 +8,8 @@ use crate::{Bytes, Event, Halt, Plan, PlanError, Scope, Stop, VerifiedPlan};
 
 /// The first plans of a run are verified as they come.
 const VERIFIED_AT_ONCE: u32 = 16;
-/// Units of work that a planner does, for each buffer, before the next plan is verified: about ten times as
-/// long as the verifier takes. Work decides, not the clock, so that equal runs see equal incumbents.
+/// Units of work that a planner does, for each buffer, before the next plan is verified: meant to keep
+/// verification near a tenth of the time. Work decides, not the clock, so that equal runs see equal incumbents.
 const WORK_PER_BUFFER: u64 = 40;
 
 impl<'i> Run<'i> {

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         _ => None,
     };
     let shown = show(args, output, &row, beside, lost.as_ref());
-    // Which of the two errors is told: a reader that has seen enough is none, a plan that is lost is one.
+    // A closed pipe is not an error, a lost plan is: report the latter.
     if lost.is_none() {
         shown?;
     }

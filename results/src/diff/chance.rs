@@ -24,7 +24,7 @@ impl Strays {
         Self { sorted, independent }
     }
 
-    /// The same where only so many of the values are independent.
+    /// The same values, of which only `independent` are independent of each other.
     pub(super) fn with_independent(self, independent: usize) -> Self {
         Self { independent, ..self }
     }
@@ -76,7 +76,7 @@ impl Evidence<'_> {
         if up > 0.0 { up } else { down.min(0.0) }
     }
 
-    /// How likely chance alone makes so many agree on so large a change, in either direction.
+    /// The probability that this many measurements agree on a change this large by chance, in either direction.
     pub(super) fn probability(&self, needed: usize) -> f64 {
         let change = self.agreed(needed).abs();
         if change == 0.0 {

@@ -128,7 +128,7 @@ pub(super) struct Times<'p> {
     /// One for each pair.
     cells: Vec<Option<Timed<'p>>>,
     in_turns: bool,
-    /// Of all cells, where turns were repeated; else there are none.
+    /// The strays of all cells; empty unless turns were repeated.
     strays: Strays,
 }
 

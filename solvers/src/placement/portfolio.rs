@@ -116,7 +116,8 @@ fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     })
 }
 
-/// What has a plan soonest, be it high: a fifth of the time of the quickest greedy planner, and less.
+/// What has a plan soonest, even if a high one: for 1,000,000 buffers in a quarter of the time of `best-fit` or less
+/// (`results/records/2026-11-21-2-core-vm-scale`).
 fn quickest() -> [Box<dyn Planner>; 2] {
     [Box::new(SharedObjectsInOrder), Box::new(Bump)]
 }
