@@ -7,12 +7,21 @@ use planlab_results::Provenance;
 
 /// What this process runs on.
 pub(crate) fn here(concurrency: u32) -> Provenance {
+    of_machine(concurrency, &format!("|{}", memory_kib()))
+}
+
+/// The same where a device is what counts. Its machine may have memory that grows while it is in use, and must not
+/// become another machine by that.
+pub(crate) fn beside_device(concurrency: u32) -> Provenance {
+    of_machine(concurrency, "")
+}
+
+fn of_machine(concurrency: u32, memory: &str) -> Provenance {
     let cpu = cpu_model();
     let cores =
         thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
     let kernel = read("/proc/sys/kernel/osrelease");
-    let host =
-        blake3::hash(format!("{cpu}|{cores}|{}|{kernel}", memory_kib()).as_bytes()).to_hex()[..16].to_owned();
+    let host = blake3::hash(format!("{cpu}|{cores}{memory}|{kernel}").as_bytes()).to_hex()[..16].to_owned();
     Provenance {
         host,
         cpu,

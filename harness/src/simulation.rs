@@ -330,6 +330,7 @@ impl Played {
             lock_wait_ns: None,
             refusals: None,
             touched_bytes: None,
+            l2_bytes: None,
             started_ns: self.started_ns,
             provenance: provenance::here(1),
             samples: self.samples,

@@ -3,7 +3,6 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
 
 use common::{json_lines, planlab, run, two_rows_of_one_plan, write};
 use serde_json::Value;
@@ -326,29 +325,31 @@ fn pools_hold_on_a_device_what_they_hold_elsewhere() {
 }
 
 #[test]
-fn the_recipe_stops_in_time_and_goes_on_by_parts() {
+fn a_broken_device_costs_the_turn_that_broke_it() {
     let folder = tempdir().expect("a folder");
-    let recipe = |part: &str, limit: &str| {
-        let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/replay-gpu"))
-            .args(["simulated-cuda", part])
-            .env("PLANLAB", env!("CARGO_BIN_EXE_planlab"))
-            .env("STORE", folder.path().join("store"))
-            .env("RECORDS", folder.path().join("records"))
-            .env("LIMIT", limit)
+    write(folder.path(), "trace.csv", TRACE);
+    let names = ["tlsf", "cupy1-pool", "saboteur/broken-device", "cupy2rc1-pool", "cupy4-pool"];
+    for seed in ["0", "1", "2"] {
+        let output = planlab(folder.path())
+            .env("PLANLAB_SABOTEURS", "1")
+            .args(["replay", "trace.csv", "--device", "simulated-cuda", "--work", "kernels", "--json"])
+            .args(names.iter().flat_map(|name| ["--allocator", name]))
+            .args(["--seed", seed])
             .output()
-            .expect("bash runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
-    };
-    let (code, says) = recipe("1/1", "0");
-    assert_eq!(code, Some(3), "{says}");
-    assert!(says.contains("5 steps are left") && says.contains("a planted overlap was found"), "{says}");
-    let (code, says) = recipe("5/5", "100");
-    assert_eq!(code, Some(0), "{says}");
-    assert!(says.contains("4 steps of other parts are left"), "{says}");
-    let rows = folder.path().join("store/rows/capacity-alexnet-infer/replays.jsonl");
-    let rows = fs::read_to_string(rows).expect("rows");
-    assert!(rows.lines().count() >= 3 && !folder.path().join("records").exists(), "{says}");
-    let (code, says) = recipe("5/5", "0");
-    assert_eq!(code, Some(0), "what is done is not done again: {says}");
+            .expect("the binary runs");
+        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+        let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+        let rows: Vec<Value> = rows.into_iter().map(|object| object["row"].clone()).collect();
+        assert_eq!(rows.len(), names.len());
+        for name in names {
+            let row = row(&rows, name);
+            if name == "saboteur/broken-device" {
+                assert_eq!(row["status"], "failed", "{row}");
+                assert!(row["reason"].as_str().is_some_and(|reason| reason.contains("700")), "{row}");
+            } else {
+                assert_eq!((&row["status"], &row["reason"]), (&"complete".into(), &"".into()), "{row}");
+                assert_eq!(row["samples"].as_array().map(Vec::len), Some(200), "{row}");
+            }
+        }
+    }
 }

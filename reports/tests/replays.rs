@@ -57,6 +57,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         lock_wait_ns: None,
         refusals: None,
         touched_bytes: None,
+        l2_bytes: None,
         started_ns: 1,
         provenance: Provenance::default(),
     }

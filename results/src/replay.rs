@@ -59,21 +59,28 @@ pub struct ReplaySample {
     /// Wall time of all of them. Of several threads: until the last was done.
     pub wall_ns: u64,
     /// CPU time of all threads together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
-    /// On a device: the host's time until everything was enqueued.
+    /// On a device: the host's time until everything was enqueued. None where there is more than the driver's queue
+    /// holds, so that the host waits for the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enqueue_ns: Option<u64>,
     /// On a device: from the first to the last of its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_ns: Option<u64>,
     /// What was reserved at its end, if that was looked at: over simulated memory before what is still live is freed,
     /// else after that, when a plan was made and what it replaces was given back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<u64>,
     /// The most that was reserved at once from its begin to its end, by the count of the memory below, if that was
     /// watched.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_peak: Option<u64>,
     /// Plans made so far, if it plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<u64>,
     /// The time that making them took so far; part of the wall time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_ns: Option<u64>,
 }
 
@@ -164,6 +171,9 @@ pub struct ReplayRow {
     /// Bytes that kernels wrote and read in one propagation, of all in the sequence, where there is one.
     #[serde(default)]
     pub touched_bytes: Option<u64>,
+    /// Bytes of the device's L2 cache, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2_bytes: Option<u64>,
     /// When it started, nanoseconds since 1970.
     pub started_ns: u64,
     /// Machine and build.
@@ -171,6 +181,13 @@ pub struct ReplayRow {
 }
 
 impl ReplayRow {
+    /// Whether all that is live at once fits in the device's L2 cache: the memory behind the cache is then not what
+    /// bounds the kernels. False where the size of the cache is not known.
+    #[must_use]
+    pub fn fits_cache(&self) -> bool {
+        self.l2_bytes.is_some_and(|l2_bytes| self.requested_peak <= l2_bytes)
+    }
+
     /// Propagations that its samples are of, without the warm-up.
     #[must_use]
     pub fn propagations(&self) -> u64 {

@@ -54,6 +54,7 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         lock_wait_ns: None,
         refusals: None,
         touched_bytes: None,
+        l2_bytes: None,
         started_ns: 1,
         provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
     }

@@ -78,6 +78,7 @@ pub(crate) fn row(
         lock_wait_ns: report.lock_wait_ns,
         refusals: None,
         touched_bytes: None,
+        l2_bytes: None,
         started_ns,
         provenance,
     }

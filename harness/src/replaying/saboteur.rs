@@ -8,7 +8,11 @@ use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator,
 
 use crate::isolation::saboteur;
 
-const KEYS: [&str; 4] = ["saboteur/overlap", "saboteur/outside", "saboteur/crash", "saboteur/hang"];
+/// Breaks the device that it is played on, if that is a simulated one; elsewhere it is as `saboteur/overlap`.
+pub(crate) const BROKEN_DEVICE: &str = "saboteur/broken-device";
+
+const KEYS: [&str; 5] =
+    ["saboteur/overlap", "saboteur/outside", "saboteur/crash", "saboteur/hang", BROKEN_DEVICE];
 
 /// Every block that `saboteur/overlap` hands out lies in a segment of so many bytes.
 const SEGMENT: u64 = 1 << 30;

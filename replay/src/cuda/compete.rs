@@ -53,6 +53,10 @@ const MOST_AT_ONCE: u32 = 1000;
 /// Whatever time they take, so many propagations are played in each phase.
 const LEAST: u32 = 3;
 
+/// Launches that a driver lets pend on a stream; the next one waits until one of them is done. About 1024 on drivers
+/// of today.
+const QUEUE: usize = 1000;
+
 /// So many times each propagation is played to be checked: cold, and as it goes on.
 const CHECKED: usize = 3;
 
@@ -159,8 +163,9 @@ pub struct Sample {
     pub propagations: u32,
     /// Until all was done.
     pub wall: Duration,
-    /// Until all was enqueued.
-    pub enqueue: Duration,
+    /// Until all was enqueued. None without kernels, which there is nothing to enqueue of, and of propagations with
+    /// so many launches that the host waits for the device because its queue is full.
+    pub enqueue: Option<Duration>,
     /// The device's time; without kernels there is none.
     pub device: Option<Duration>,
     /// What was reserved at the end, in bytes.
@@ -178,6 +183,8 @@ pub enum News<'a> {
     Begins(usize),
     /// It has ended the turn, and came to this so far.
     Ended(usize, &'a Performance),
+    /// The turn has broken the device, which answers no call of this process any more: there are no further turns.
+    Broken(&'a DriverError),
 }
 
 /// Plays propagations in their order, again and again, on each contender.
@@ -225,8 +232,23 @@ pub fn compete_and_tell(
                     (result.end, result.reason) = (end, reason);
                 }
                 tell(News::Ended(index, result));
+                let is_suspect = matches!(result.end, End::Failed | End::Corrupt);
+                if let Some(error) = is_suspect.then(|| device.ask().err()).flatten() {
+                    tell(News::Broken(&error));
+                    return without_device(results, &error);
+                }
             }
         }
+    }
+    results
+}
+
+/// A device that refuses every call is no contender's fault; those without a turn have nothing to show.
+fn without_device(mut results: Vec<Performance>, error: &DriverError) -> Vec<Performance> {
+    let is_new = |result: &&mut Performance| result.end == End::Complete && result.samples.is_empty();
+    for result in results.iter_mut().filter(is_new) {
+        result.end = End::Failed;
+        result.reason = format!("not played, as the device had failed before: {error}");
     }
     results
 }
@@ -403,6 +425,8 @@ struct Act<'a> {
     graph: Option<Graph>,
     is_graph: bool,
     touch: Touch,
+    /// Of each propagation, whether all of it fits in the driver's queue.
+    fits_queue: Vec<bool>,
     /// Propagations so far.
     played: u64,
 }
@@ -419,6 +443,11 @@ impl<'a> Act<'a> {
             graph: None,
             is_graph: turn.strategy.is_graph(),
             touch,
+            fits_queue: turn
+                .scores
+                .iter()
+                .map(|score| launches(turn.strategy, score, touch) <= QUEUE)
+                .collect(),
             played: 0,
         };
         let captured = if act.is_graph { act.capture() } else { Ok(()) };
@@ -466,8 +495,7 @@ impl<'a> Act<'a> {
     /// Enqueues the next propagation.
     #[allow(unsafe_code, reason = "a graph is launched")]
     fn perform(&mut self) -> Result<(), Stop> {
-        #[expect(clippy::cast_possible_truncation, reason = "less than the number of propagations")]
-        let which = (self.played % self.scores.len() as u64) as usize;
+        let which = self.next();
         let touch = match self.touch {
             #[expect(clippy::cast_possible_truncation, reason = "any number that differs will do")]
             Touch::Check(_) => Touch::Check(self.played as u32),
@@ -487,9 +515,17 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
+    /// The index of the propagation that is played next.
+    fn next(&self) -> usize {
+        #[expect(clippy::cast_possible_truncation, reason = "less than the number of propagations")]
+        let next = (self.played % self.scores.len() as u64) as usize;
+        next
+    }
+
     /// Times some propagations together.
     fn sample(&mut self, propagations: u32) -> Result<Sample, Stop> {
         let has_kernels = self.touch != Touch::Nothing;
+        let fits_queue = self.fits_queue[self.next()];
         // What was held before counts no more.
         let _ = self.memory.take_most_held();
         let start = Instant::now();
@@ -502,7 +538,7 @@ impl<'a> Act<'a> {
         if has_kernels {
             self.driver.record(Mark::End)?;
         }
-        let enqueue = start.elapsed();
+        let enqueue = Some(start.elapsed()).filter(|_| has_kernels && fits_queue);
         if has_kernels {
             self.driver.synchronise()?;
         }
@@ -541,10 +577,7 @@ impl<'a> Act<'a> {
 
     fn peaks(&self) -> Peaks {
         let seen = self.players.iter().filter_map(|player| player.peaks);
-        seen.fold(Peaks { used: 0, least_free: u64::MAX }, |all, one| Peaks {
-            used: all.used.max(one.used),
-            least_free: all.least_free.min(one.least_free),
-        })
+        seen.fold(Peaks::new(u64::MAX), Peaks::and)
     }
 
     /// Times every run of calls of one propagation by itself.
@@ -610,6 +643,17 @@ impl Drop for Act<'_> {
     fn drop(&mut self) {
         // Turns end by name; here comes what a panic leaves.
         drop(self.give_back());
+    }
+}
+
+/// What a contender puts into the driver's queue in one propagation.
+fn launches(strategy: &Strategy<'_>, score: &Score, touch: Touch) -> usize {
+    let kernels = score.kernels(touch);
+    match strategy {
+        _ if strategy.is_graph() => 1,
+        // Its requests and frees are in the stream, too.
+        Strategy::MallocAsync(_) => kernels + 2 * score.sequence().sizes().len(),
+        _ => kernels,
     }
 }
 

@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cudarc::driver::sys::{self, CUdevice_attribute, CUgraphMem_attribute, CUmemPool_attribute, CUresult};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUgraphMem_attribute, CUmemPool_attribute};
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
 use super::binding::Binding;
@@ -20,8 +20,8 @@ use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark
 use super::growth::{Growth, grow};
 use super::kernels;
 use super::library::{
-    attribute, check, check_memory, count, default_pool, describe, event, functions, granularity, length,
-    load, load_module, location, properties, retain, set_current, stream,
+    attribute, check, check_memory, count, default_pool, describe, device, event, functions, granularity,
+    length, load, load_module, location, properties, retain, set_current, stream,
 };
 
 /// Bytes of a page where the driver does not say.
@@ -68,14 +68,7 @@ impl CudaDriver {
     /// The device of a number, from 0.
     pub(super) fn new(ordinal: u32) -> Result<Self, DriverError> {
         load()?;
-        let mut device = 0;
-        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
-        // SAFETY: the library is initialised; the pointer is to a local number.
-        let code = unsafe { sys::cuDeviceGet(&raw mut device, number) };
-        if code == CUresult::CUDA_ERROR_INVALID_DEVICE {
-            return Err(DriverError::unavailable(format!("there is no GPU {ordinal}")));
-        }
-        check("cuDeviceGet", code)?;
+        let device = device(i32::try_from(ordinal).unwrap_or(i32::MAX))?;
         if attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
             return Err(DriverError::unavailable(format!("GPU {ordinal} has no memory pools")));
         }
@@ -87,7 +80,8 @@ impl CudaDriver {
 
     /// A driver that has the device's context and nothing else so far.
     fn bare(device: sys::CUdevice, ordinal: u32) -> Result<Self, DriverError> {
-        let info = DeviceInfo { key: format!("cuda:{ordinal}"), name: String::new(), is_simulated: false };
+        let key = format!("cuda:{ordinal}");
+        let info = DeviceInfo { key, name: String::new(), is_simulated: false, l2_bytes: None };
         Ok(Self {
             info,
             device,
@@ -114,6 +108,8 @@ impl CudaDriver {
         self.module = module;
         self.functions = functions(module)?;
         self.info.name = describe(self.device, compiled)?;
+        let l2_bytes = count(self.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+        self.info.l2_bytes = l2_bytes.ok().filter(|&bytes| bytes > 0);
         self.stream = stream()?;
         for place in &mut self.events {
             *place = event()?;

@@ -107,6 +107,9 @@ pub(super) trait Driver: Send + Sync {
     /// The most bytes that graphs held since [`drop_graph`](Self::drop_graph).
     fn graph_memory(&self) -> Result<PoolMemory, DriverError>;
 
+    /// Fails in every call from now on, where that is only simulated.
+    fn break_down(&self) {}
+
     /// Gives back all that it holds itself; says what was not taken back. Nothing can be done afterwards.
     fn close(&mut self) -> Result<(), DriverError>;
 }
@@ -120,6 +123,8 @@ pub struct DeviceInfo {
     pub name: String,
     /// Whether there is no device at all.
     pub is_simulated: bool,
+    /// Bytes of its L2 cache, where it says so. What fits in there is not bound by the memory behind it.
+    pub l2_bytes: Option<u64>,
 }
 
 /// Bytes of a pool that a driver keeps.

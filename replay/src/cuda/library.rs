@@ -17,7 +17,7 @@ use super::requirement::{self, version_text};
 /// A stream that does not wait for the default one.
 const NON_BLOCKING: u32 = 1;
 
-/// Whether there is a driver, and what it says of itself; no device is touched.
+/// Whether there is a driver, what it says of itself and which devices it has; none of them is touched.
 pub(super) fn probe() -> Result<String, DriverError> {
     load()?;
     let version = version_text(version()?);
@@ -27,7 +27,29 @@ pub(super) fn probe() -> Result<String, DriverError> {
     if devices == 0 {
         return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
     }
-    Ok(format!("{devices} GPU(s), driver for CUDA {version}"))
+    let names = (0..devices).map(|number| name(device(number)?)).collect::<Result<Vec<String>, _>>()?;
+    Ok(format!("{devices} GPU(s), driver for CUDA {version}: {}", names.join(", ")))
+}
+
+/// A device by its number.
+pub(super) fn device(number: i32) -> Result<sys::CUdevice, DriverError> {
+    let mut device = 0;
+    // SAFETY: the library is initialised; the pointer is to a local number.
+    let code = unsafe { sys::cuDeviceGet(&raw mut device, number) };
+    if code == CUresult::CUDA_ERROR_INVALID_DEVICE {
+        return Err(DriverError::unavailable(format!("there is no GPU {number}")));
+    }
+    check("cuDeviceGet", code)?;
+    Ok(device)
+}
+
+/// What a device calls itself.
+fn name(device: sys::CUdevice) -> Result<String, DriverError> {
+    let mut name = [0 as c_char; 256];
+    // SAFETY: the array has as many bytes as is said.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
+    // SAFETY: the driver ends the name with 0, within the array.
+    Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
 }
 
 /// Loads and initialises the driver's library, if it has all that is called here.
@@ -127,12 +149,7 @@ pub(super) fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
 
 /// What the device, its driver and the compiler of its kernels are called.
 pub(super) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, DriverError> {
-    let mut name = [0 as c_char; 256];
-    // SAFETY: the array has as many bytes as is said.
-    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
-    // SAFETY: the driver ends the name with 0, within the array.
-    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
-    let version = version()?;
+    let (name, version) = (name(device)?, version()?);
     let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;

@@ -24,6 +24,7 @@ mod library;
 mod memory;
 mod pattern;
 mod player;
+mod rehearsal;
 #[cfg(any(feature = "cuda", test))]
 mod requirement;
 mod shuffled;
@@ -31,6 +32,7 @@ mod simulated;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 
@@ -131,6 +133,29 @@ impl Device {
         let size = size.next_multiple_of(GRANULE);
         let at = if size > 0 { self.0.malloc(Bytes::new(size))? } else { Address::NULL };
         Ok(Ballast { driver: Arc::clone(&self.0), at })
+    }
+
+    /// Uses once all that turns use (kernels, `memset`, the driver's pool, a graph, mapped ranges), so that what the
+    /// driver loads at the first use is nobody's memory, and keeps the device at work for a while: an idle one has slow
+    /// clocks.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError`] of the first call that failed; for want of memory there is no error.
+    pub fn rehearse(&self, work: Duration) -> Result<(), DriverError> {
+        rehearsal::rehearse(self.0.as_ref(), work)
+    }
+
+    /// Makes a simulated device fail in every call from now on, as a GPU does in a process after an illegal access. A
+    /// GPU is left alone.
+    pub fn break_down(&self) {
+        self.0.break_down();
+    }
+
+    /// Whether the device still answers.
+    fn ask(&self) -> Result<(), DriverError> {
+        self.0.synchronise()?;
+        self.0.memory().map(drop)
     }
 
     /// Gives back what it holds itself: stream, events, kernels. Without this call that happens when the last use of it

@@ -4,6 +4,7 @@
 
 use planlab_dsa::{Address, AllocError, Bytes, NotLive, OnlineAllocator, Requests, Stream};
 
+use super::GRANULE;
 use super::contenders::Memory;
 use super::driver::{Driver, DriverError, Kernel, SLOTS, WORD};
 use super::pattern;
@@ -47,6 +48,17 @@ impl Score {
     #[must_use]
     pub const fn sequence(&self) -> &Sequence {
         &self.sequence
+    }
+
+    /// Kernels of a propagation.
+    pub(super) fn kernels(&self, touch: Touch) -> usize {
+        let touched = self.sequence.sizes().iter().filter(|&&size| size > 0).count();
+        let busy = self.operations.iter().flatten().filter(|&&nanoseconds| nanoseconds > 0).count();
+        match touch {
+            Touch::Nothing => 0,
+            Touch::Sum | Touch::Check(_) => 2 * touched,
+            Touch::Operations => 2 * touched + busy,
+        }
     }
 
     /// Adds what the kernels of so many propagations add to the counters.
@@ -95,6 +107,34 @@ pub(super) struct Peaks {
     pub(super) used: u64,
     /// Of the device, whoever holds it.
     pub(super) least_free: u64,
+    /// The most that the contender had reserved, and what it had when the device was last asked.
+    reserved: u64,
+    asked_at: Option<u64>,
+}
+
+impl Peaks {
+    /// Nothing yet, where so much of the device is free.
+    pub(super) fn new(free: u64) -> Self {
+        Self { least_free: free, ..Self::default() }
+    }
+
+    /// What was seen by two.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            used: self.used.max(other.used),
+            least_free: self.least_free.min(other.least_free),
+            reserved: self.reserved.max(other.reserved),
+            asked_at: None,
+        }
+    }
+
+    /// Whether more may be held of the device than ever before. Some drivers take milliseconds to say how much is
+    /// free: they are asked where the reserved bytes have changed and are at most a granule below their peak.
+    fn may_rise(&mut self, reserved: u64) -> bool {
+        self.reserved = self.reserved.max(reserved);
+        let is_new = self.asked_at != Some(reserved);
+        is_new && reserved.saturating_add(GRANULE) > self.reserved
+    }
 }
 
 /// Where the buffers of a propagation lie.
@@ -122,7 +162,7 @@ impl<'a> Player<'a> {
 
     /// The same, seeing how much is held at each request, which takes time.
     pub(super) fn with_peaks(mut self, least_free: u64) -> Self {
-        self.peaks = Some(Peaks { used: 0, least_free });
+        self.peaks = Some(Peaks::new(least_free));
         self
     }
 
@@ -236,8 +276,12 @@ impl<'a> Player<'a> {
 
     fn look(&mut self, memory: &Memory) -> Result<(), Stop> {
         if let Some(peaks) = &mut self.peaks {
-            peaks.used = peaks.used.max(memory.allocator.usage().used.get());
-            peaks.least_free = peaks.least_free.min(self.driver.memory()?.free.get());
+            let usage = memory.allocator.usage();
+            peaks.used = peaks.used.max(usage.used.get());
+            if peaks.may_rise(usage.reserved.get()) {
+                peaks.asked_at = Some(usage.reserved.get());
+                peaks.least_free = peaks.least_free.min(self.driver.memory()?.free.get());
+            }
         }
         Ok(())
     }

@@ -47,6 +47,9 @@ pub(super) struct SimulatedDriver {
     /// How often all that waited was done.
     #[cfg(test)]
     waits: std::sync::atomic::AtomicU64,
+    /// How often it was asked how much is free.
+    #[cfg(test)]
+    questions: std::sync::atomic::AtomicU64,
 }
 
 struct State {
@@ -66,6 +69,22 @@ struct State {
     marks: [u64; 2],
     /// What went wrong on the device; nothing works afterwards.
     fault: Option<String>,
+    /// Parts of the driver that are loaded when they are first used.
+    unloaded: Vec<Part>,
+}
+
+/// Parts of a driver that may be loaded late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Memset,
+    Pool,
+    Graph,
+    Ranges,
+}
+
+impl Part {
+    #[cfg(test)]
+    const ALL: [Self; 4] = [Self::Memset, Self::Pool, Self::Graph, Self::Ranges];
 }
 
 #[derive(Clone, Copy)]
@@ -236,6 +255,14 @@ impl Pool {
 }
 
 impl State {
+    /// Loads a part that is used; what it takes is never given back.
+    fn load(&mut self, part: Part) {
+        let before = self.unloaded.len();
+        self.unloaded.retain(|&unloaded| unloaded != part);
+        let loaded = (before - self.unloaded.len()) as u64;
+        self.memory.capacity -= loaded * GRANULE;
+    }
+
     /// Does all that waits.
     fn drain(&mut self) -> Result<(), DriverError> {
         for task in std::mem::take(&mut self.queue) {
@@ -327,14 +354,17 @@ impl SimulatedDriver {
             clock: 0,
             marks: [0; 2],
             fault: None,
+            unloaded: Vec::new(),
         };
         let name = format!("simulated device of {capacity} bytes, no GPU");
-        let info = DeviceInfo { key: "simulated-cuda".to_owned(), name, is_simulated: true };
+        let info = DeviceInfo { key: "simulated-cuda".to_owned(), name, is_simulated: true, l2_bytes: None };
         Self {
             info,
             state: Mutex::new(state),
             #[cfg(test)]
             waits: std::sync::atomic::AtomicU64::default(),
+            #[cfg(test)]
+            questions: std::sync::atomic::AtomicU64::default(),
         }
     }
 
@@ -363,6 +393,19 @@ impl SimulatedDriver {
         self.waits.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    /// How often it was asked how much is free.
+    #[cfg(test)]
+    pub(super) fn questions(&self) -> u64 {
+        self.questions.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// The same, with a driver that loads parts of itself when they are first used, and keeps a granule for each.
+    #[cfg(test)]
+    pub(super) fn loading_late(self) -> Self {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unloaded = Part::ALL.to_vec();
+        self
+    }
+
     /// First addresses and bytes of what is mapped.
     #[cfg(test)]
     pub(super) fn pieces(&self) -> Vec<(u64, u64)> {
@@ -380,6 +423,8 @@ impl Driver for SimulatedDriver {
     }
 
     fn memory(&self) -> Result<DeviceMemory, DriverError> {
+        #[cfg(test)]
+        self.questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let state = self.state()?;
         let Memory { capacity, held, .. } = state.memory;
         Ok(DeviceMemory { free: Bytes::new(capacity - held), total: Bytes::new(capacity) })
@@ -400,6 +445,7 @@ impl Driver for SimulatedDriver {
 
     fn malloc_async(&self, size: Bytes) -> Result<Address, DriverError> {
         let mut state = self.state()?;
+        state.load(Part::Pool);
         let State { memory, pool, capture, .. } = &mut *state;
         let pool = capture.as_mut().map_or(pool, |graph| &mut graph.pool);
         let at = pool.alloc(memory, size.get())?;
@@ -467,6 +513,7 @@ impl Driver for SimulatedDriver {
             return Err(DriverError::failed("map", format!("{at} cannot be mapped")));
         }
         let count = size.get() / piece;
+        state.load(Part::Ranges);
         grow(&mut Pieces { memory: &mut state.memory, bytes: piece }, base, piece, count)
     }
 
@@ -499,7 +546,9 @@ impl Driver for SimulatedDriver {
     }
 
     fn clear_slots(&self) -> Result<(), DriverError> {
-        self.state()?.queue.push(Task::Clear);
+        let mut state = self.state()?;
+        state.load(Part::Memset);
+        state.queue.push(Task::Clear);
         Ok(())
     }
 
@@ -543,6 +592,7 @@ impl Driver for SimulatedDriver {
 
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
         let mut state = self.state()?;
+        state.load(Part::Graph);
         let State { graphs, queue, .. } = &mut *state;
         let found =
             graphs.get(&graph.0).ok_or_else(|| DriverError::failed("launch_graph", "no such graph"))?;
@@ -566,6 +616,11 @@ impl Driver for SimulatedDriver {
         let (reserved, used) = state.count_graphs();
         let (reserved_peak, used_peak) = state.graph_peak;
         Ok(PoolMemory { reserved, reserved_peak, used, used_peak })
+    }
+
+    fn break_down(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.fault = Some("an illegal access (error 700)".to_owned());
     }
 
     fn close(&mut self) -> Result<(), DriverError> {

@@ -2,21 +2,24 @@
 
 use std::fs::File;
 use std::io::{self, BufRead};
+use std::time::Duration;
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
 use planlab_replay::cuda::{
-    Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
+    self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
 };
 use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
 use super::durations;
 use super::protocol::{Player, Reply, Request};
+use crate::cli::Device;
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input;
 use crate::isolation::child::{die_with_parent, leave_no_core, private_stdout, tell};
 use crate::replaying::child::build;
 use crate::replaying::contender::EMPTY_LOOP;
+use crate::replaying::saboteur;
 use crate::simulation::requests;
 
 /// Reads a request from stdin and plays it.
@@ -44,30 +47,38 @@ fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
 fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
     let scores: Vec<Score> = traces.iter().map(|trace| score(trace, request.operation_ns)).collect();
     let plans = plans(request, traces)?;
-    let builders: Vec<Box<Builder>> = request.contenders.iter().map(builder).collect();
+    let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
+    let device = match super::open(request.device) {
+        Ok(device) => device,
+        Err(error) => return Ok(unavailable(error)),
+    };
+    let builders = request.contenders.iter().map(|player| builder(player, &device));
+    let builders: Vec<Box<Builder>> = builders.collect();
     let players = request.contenders.iter().zip(&plans).zip(&builders);
     let contenders = players.map(|((player, plan), builder)| Contender {
         key: player.key.clone(),
         strategy: strategy(&player.key, plan.as_ref(), builder),
     });
     let contenders: Vec<Contender<'_>> = contenders.collect();
-    let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
-    let device = match super::open(request.device) {
-        Ok(device) => device,
-        Err(error) => return Ok(unavailable(error)),
-    };
+    if let Err(error) = device.rehearse(wake(request.device)) {
+        return Ok(unavailable(error));
+    }
     let ballast = request.capacity.map(|bytes| device.leave(Bytes::new(bytes))).transpose();
     let ballast = match ballast {
         Ok(ballast) => ballast,
         Err(error) => return Ok(unavailable(error)),
     };
     tell(channel, &Reply::Device(device.info().clone()))?;
-    let mut told = Ok(());
+    let (mut told, mut broken) = (Ok(()), None);
     let _ = compete_and_tell(&device, &scores, &contenders, &request.protocol, &mut |news| {
         let reply = match news {
             News::Begins(contender) => Reply::Begins { contender },
             News::Ended(contender, performance) => {
                 Reply::Ended { contender, performance: Box::new(performance.clone()) }
+            }
+            News::Broken(error) => {
+                broken = Some(error.to_string());
+                return;
             }
         };
         if told.is_ok() {
@@ -75,6 +86,12 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
         }
     });
     told?;
+    drop(contenders);
+    drop(builders);
+    if let Some(reason) = broken {
+        // Nothing can be given back any more; the driver sees to it when the process ends.
+        return Ok(Reply::Broken { reason });
+    }
     let given_back = ballast.map_or(Ok(()), Ballast::give_back);
     if let Err(error) = given_back.and(device.close()) {
         tell(channel, &Reply::Lost { reason: error.to_string() })?;
@@ -91,8 +108,20 @@ fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<Verifi
     request.contenders.iter().map(verified).collect()
 }
 
-fn builder(player: &Player) -> Box<Builder> {
+/// How long a device works before the first turn: an idle GPU has slow clocks.
+const fn wake(device: Device) -> Duration {
+    if matches!(device, Device::Cuda(_)) { Duration::from_millis(300) } else { Duration::ZERO }
+}
+
+fn builder(player: &Player, device: &cuda::Device) -> Box<Builder> {
     let key = player.key.clone();
+    if saboteur::find(&key) == Some(saboteur::BROKEN_DEVICE) {
+        let device = device.clone();
+        return Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            device.break_down();
+            build(&key, backing)
+        });
+    }
     Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { build(&key, backing) })
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn run(
     let bar = progress(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
-        let (started_ns, provenance) = (now_ns(), provenance::here(1));
+        let (started_ns, provenance) = (now_ns(), provenance::beside_device(1));
         let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
         let Some((device, performances)) = round.play(cancel)? else { break };
         bar.inc(1);

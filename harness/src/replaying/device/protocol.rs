@@ -45,6 +45,8 @@ pub(crate) enum Reply {
     Begins { contender: usize },
     /// It has ended the turn, and came to this so far.
     Ended { contender: usize, performance: Box<Performance> },
+    /// The last turn has broken the device for this process; whoever had none in it needs another.
+    Broken { reason: String },
     /// The device did not take everything back, after all turns.
     Lost { reason: String },
     /// There are no more turns.

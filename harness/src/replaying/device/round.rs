@@ -115,6 +115,8 @@ impl Heard {
                         *one = Some(*performance);
                     }
                 }
+                // Whoever had no turn is left, and plays in the next process.
+                Reply::Broken { .. } => {}
                 Reply::Lost { reason } => heard.lost = Some(reason),
                 Reply::Done => heard.is_done = true,
             }
@@ -157,7 +159,7 @@ fn unknown(device: Device) -> DeviceInfo {
         Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
         Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
     };
-    DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated }
+    DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated, l2_bytes: None }
 }
 
 #[cfg(test)]
@@ -192,6 +194,8 @@ mod tests {
         assert_eq!(ends(&[begins(1), ended(1)], false), [None, complete, None]);
         assert_eq!(ends(&[begins(1), ended(1), Reply::Done], false), [failed, complete, failed]);
         assert_eq!(ends(&[], false), [failed; 3]);
+        let broken = Reply::Broken { reason: "error 700".to_owned() };
+        assert_eq!(ends(&[begins(1), ended(1), broken], false), [None, complete, None]);
         assert_eq!(ends(&[ended(1), begins(1)], false), [None, failed, None], "not its earlier round");
     }
 

@@ -57,7 +57,7 @@ pub(super) fn row(
         reason: played.reason.clone(),
         warm_up: played.warm_up,
         is_steady: played.is_steady && is_complete,
-        samples: played.samples.iter().map(|one| sample(one, has_kernels)).collect(),
+        samples: played.samples.iter().map(sample).collect(),
         alloc: call_time(&played.alloc).filter(|_| !played.is_mostly_clock[0]),
         free: call_time(&played.free).filter(|_| !played.is_mostly_clock[1]),
         requested_peak: subject.peak,
@@ -71,6 +71,7 @@ pub(super) fn row(
         refusals: Some(played.refusals),
         // Each buffer is written once and read once.
         touched_bytes: has_kernels.then(|| 2 * subject.total),
+        l2_bytes: device.l2_bytes,
         started_ns,
         provenance,
     }
@@ -87,7 +88,7 @@ fn cell(
     let plan = contender.digest().map(|digest| digest.to_string());
     let recorded = settings.recorded.map(|digest| digest.to_string()).unwrap_or_default();
     let parts = serde_json::json!([
-        "device replay 2",
+        "device replay 3",
         host,
         subject.instance.to_string(),
         contender.row_key(),
@@ -119,13 +120,13 @@ const fn work(work: Work) -> ReplayWork {
     }
 }
 
-fn sample(sample: &Sample, has_kernels: bool) -> ReplaySample {
+fn sample(sample: &Sample) -> ReplaySample {
     let time = |time: Duration| nanoseconds(time);
     ReplaySample {
         propagations: sample.propagations,
         wall_ns: time(sample.wall),
         cpu_ns: None,
-        enqueue_ns: has_kernels.then(|| time(sample.enqueue)),
+        enqueue_ns: sample.enqueue.map(time),
         device_ns: sample.device.map(time),
         reserved: Some(sample.reserved),
         reserved_peak: sample.reserved_peak,

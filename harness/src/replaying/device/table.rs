@@ -56,7 +56,7 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         range(&each(&|row| median(&per_propagation(row, |sample| Some(sample.wall_ns))))),
         time(|sample| sample.enqueue_ns),
         time(|sample| sample.device_ns),
-        median(&each(&throughput)).map_or_else(String::new, |rate| format!("{rate:.0}")),
+        if row.fits_cache() { "in L2".to_owned() } else { rate(&each(&throughput)) },
         over_processes(&|row| row.alloc.map(per_call)),
         over_processes(&|row| row.free.map(per_call)),
         number(reserved),
@@ -70,6 +70,10 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
     ]
 }
 
+fn rate(each: &[f64]) -> String {
+    median(each).map_or_else(String::new, |rate| format!("{rate:.0}"))
+}
+
 /// A contender that was served after the device had no room is complete all the same.
 fn refused(row: &ReplayRow) -> String {
     match row.refusals {
@@ -78,7 +82,8 @@ fn refused(row: &ReplayRow) -> String {
     }
 }
 
-/// Gigabytes that kernels wrote and read in a second of the device's time.
+/// Gigabytes that kernels wrote and read in a second of the device's time. Of what fits in the cache that is no rate of
+/// the memory.
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
 fn throughput(row: &ReplayRow) -> Option<f64> {
     let bytes = row.touched_bytes? as f64 / row.sequence.len().max(1) as f64;

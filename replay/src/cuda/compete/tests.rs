@@ -13,6 +13,7 @@ use proptest::strategy::Strategy as _;
 use super::*;
 use crate::cuda::contenders::{Builder, Idle};
 use crate::cuda::shuffled::shuffled;
+use crate::cuda::simulated::SimulatedDriver;
 
 const MIB: u64 = 1 << 20;
 
@@ -478,4 +479,126 @@ fn orders_change_from_round_to_round_and_come_again() {
     // The first round builds each twice: to check, and to time.
     let (second, third) = (&first[12..18], &first[18..]);
     assert_ne!(second, third);
+}
+
+/// Plans one behind the other, `count` buffers of which each lives for two steps.
+fn chain(count: u32) -> Instance {
+    let rows: Vec<(u64, u32, u32)> = (0..count).map(|step| (512, step, step + 2)).collect();
+    instance(&rows)
+}
+
+#[test]
+fn what_does_not_fit_in_the_queue_has_no_time_to_enqueue() {
+    for (buffers, expected) in [(500, true), (750, false)] {
+        let instance = chain(buffers);
+        let plan = plan_of(&instance);
+        let device = Device::simulated(Bytes::new(64 * MIB));
+        let enqueued = |strategy| {
+            let result = play_one(&device, &score(&instance), strategy, Work::Kernels);
+            assert_eq!((result.end, result.samples.len()), (End::Complete, 10), "{}", result.reason);
+            result.samples.iter().all(|sample| sample.enqueue.is_some())
+        };
+        assert_eq!(enqueued(Strategy::Plan(&plan)), expected, "{buffers} buffers have twice as many kernels");
+        assert!(!enqueued(Strategy::MallocAsync(Idle::Keep)), "its requests and frees are launches, too");
+        assert!(enqueued(Strategy::GraphPlan(&plan)), "a graph is one launch");
+    }
+}
+
+#[test]
+fn the_device_is_not_asked_at_each_request_how_much_is_free() {
+    let instance = chain(1500);
+    let plan = plan_of(&instance);
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let driver = Arc::new(SimulatedDriver::new(Bytes::new(64 * MIB)));
+    let device = Device(Arc::clone(&driver) as Arc<dyn Driver>);
+    for (strategy, most) in
+        [(Strategy::Plan(&plan), 12), (Strategy::MallocAsync(Idle::Keep), 12), (Strategy::Pool(&plain), 12)]
+    {
+        let before = driver.questions();
+        let result = play_one(&device, &score(&instance), strategy, Work::Kernels);
+        assert_eq!(result.end, End::Complete, "{}", result.reason);
+        assert!(result.physical_peak >= 2 * MIB, "{}", result.physical_peak);
+        let asked = driver.questions() - before;
+        assert!(asked <= most, "{asked} times");
+    }
+}
+
+#[test]
+fn what_the_driver_loads_late_is_nobodys_memory() {
+    let instance = instance(&ROWS);
+    let plan = plan_of(&instance);
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let contenders = all(&plan, &plan, &plain);
+    let peaks = |driver: SimulatedDriver, is_rehearsed: bool| -> Vec<u64> {
+        let device = Device(Arc::new(driver));
+        if is_rehearsed {
+            device.rehearse(Duration::ZERO).expect("all works");
+        }
+        let results = compete(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
+        assert!(results.iter().all(|result| result.end == End::Complete), "{results:?}");
+        results.iter().map(|result| result.physical_peak).collect()
+    };
+    let simulated = || SimulatedDriver::new(Bytes::new(256 * MIB));
+    let expected = peaks(simulated(), false);
+    assert_ne!(peaks(simulated().loading_late(), false), expected, "the first to use a part pays for it");
+    assert_eq!(peaks(simulated().loading_late(), true), expected);
+}
+
+#[test]
+fn a_rehearsal_works_for_as_long_as_is_asked_and_gives_all_back() {
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let start = Instant::now();
+    device.rehearse(Duration::from_millis(20)).expect("all works");
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    assert_eq!(device.memory().expect("no fault").free, Bytes::new(64 * MIB));
+    let full = device.leave(Bytes::ZERO).expect("all of it");
+    assert_eq!(device.rehearse(Duration::from_millis(20)), Ok(()), "for want of memory there is no error");
+    drop(full);
+    device.break_down();
+    assert!(device.rehearse(Duration::ZERO).is_err());
+}
+
+#[test]
+fn a_device_that_is_broken_is_asked_no_more() {
+    let instance = instance(&ROWS);
+    let device = Device::simulated(Bytes::new(64 * MIB));
+    let broken = device.clone();
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let breaker = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+        broken.break_down();
+        Box::new(Plain::new(backing))
+    };
+    let pool = |build| Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) };
+    let plain: &Builder = &plain;
+    let contenders = [pool(plain), pool(plain), pool(&breaker), pool(plain), pool(plain)];
+    let one_round = Protocol { rounds: 1, ..protocol(Work::Kernels) };
+    let (mut turns, mut news) = (Vec::new(), Vec::new());
+    let results =
+        compete_and_tell(&device, &[score(&instance)], &contenders, &one_round, &mut |one| match one {
+            News::Begins(index) => turns.push(index),
+            News::Ended(..) => {}
+            News::Broken(error) => news.push(error.to_string()),
+        });
+    let last = turns.iter().position(|&index| index == 2).expect("it had a turn");
+    assert_eq!(last + 1, turns.len(), "nobody has a turn after it");
+    assert!(news.len() == 1 && news[0].contains("700"), "{news:?}");
+    for (index, result) in results.iter().enumerate() {
+        let expected = if turns[..last].contains(&index) { End::Complete } else { End::Failed };
+        assert_eq!(result.end, expected, "{index}: {}", result.reason);
+        let is_left = !turns.contains(&index);
+        assert_eq!(result.reason.starts_with("not played"), is_left, "{index}: {}", result.reason);
+    }
+}
+
+#[test]
+fn a_contender_that_fails_alone_stops_nobody() {
+    let (instance, device) = (instance(&ROWS), Device::simulated(Bytes::new(64 * MIB)));
+    let overlap =
+        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Liar::new(backing, &[0], 0)) };
+    let plain = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Plain::new(backing)) };
+    let pool = |build| Contender { key: "pool".to_owned(), strategy: Strategy::Pool(build) };
+    let contenders = [pool(&overlap as &Builder), pool(&plain as &Builder)];
+    let results = compete(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
+    let ends: Vec<End> = results.iter().map(|result| result.end).collect();
+    assert_eq!(ends, [End::Corrupt, End::Complete]);
 }
