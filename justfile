@@ -121,10 +121,19 @@ bless:
 new-planner NAME:
     scripts/new-planner {{NAME}}
 
-# replays on a GPU: a lean build, recorded nets in steps that resume, records with a README; `simulated-cuda` tries the
-# recipe without one, PART I/N plays every N-th step, no step is begun after LIMIT seconds
-replay-gpu DEVICE="cuda:0" PART="1/1" LIMIT="":
-    scripts/replay-gpu {{DEVICE}} {{PART}} {{LIMIT}}
+# pack what replays on a GPU need into FOLDER (under 64 MiB), for a machine with a driver and nothing else
+pack-gpu *FOLDER:
+    scripts/pack-gpu {{FOLDER}}
+
+# ten short steps on a GPU (or `simulated-cuda`, which is none) that say whether its figures can be trusted
+smoke-gpu DEVICE="cuda:0":
+    scripts/smoke-gpu {{DEVICE}}
+
+# the record of a GPU, in steps that resume: recorded nets by plans, pools and the driver's allocators, most important
+# first; none begins after LIMIT seconds; `simulated-cuda` tries the recipe without a GPU, ASSEMBLE=1 writes the record of
+# what is there
+replay-gpu DEVICE="cuda:0" LIMIT="":
+    scripts/replay-gpu {{DEVICE}} {{LIMIT}}
 
 # replays on this machine's memory: a release build, six recorded nets and seq2seq's iterations, rows with a README in
 # OUT, and what is judged; MODE `quick` takes a minute

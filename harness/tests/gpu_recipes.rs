@@ -1,0 +1,242 @@
+//! The recipes for GPUs, in a folder as it is packed for one: no checkout, no cargo, no network, and a simulated device.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::{TempDir, tempdir};
+
+/// Rows of the whole record of a simulated device.
+const ROWS: usize = 43;
+
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts");
+
+/// A folder with the recipes and a binary, as `pack-gpu` makes it.
+fn packed(binary: &Path) -> TempDir {
+    let folder = tempdir().expect("a folder");
+    for script in ["gpu-common", "smoke-gpu", "replay-gpu"] {
+        fs::copy(Path::new(SCRIPTS).join(script), folder.path().join(script)).expect("copies");
+    }
+    symlink(binary, folder.path().join("planlab")).expect("links");
+    folder
+}
+
+fn own_binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_planlab"))
+}
+
+/// A recipe that finds nothing but the programs of a bare machine.
+fn recipe(folder: &Path, name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(folder.join(name));
+    command.args(arguments).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin");
+    command
+}
+
+/// The exit code of a recipe, and all that it said.
+fn run(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().expect("bash runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+fn replay(folder: &Path) -> (Option<i32>, String) {
+    run(&mut recipe(folder, "replay-gpu", &["simulated-cuda"]))
+}
+
+fn assemble(folder: &Path) -> (Option<i32>, String) {
+    run(recipe(folder, "replay-gpu", &["simulated-cuda"]).env("ASSEMBLE", "1"))
+}
+
+/// A file of the one record that there is.
+fn of_record(folder: &Path, file: &str) -> String {
+    let records = fs::read_dir(folder.join("records")).expect("records");
+    let records: Vec<_> = records.map(|entry| entry.expect("readable").path()).collect();
+    assert_eq!(records.len(), 1, "{records:?}");
+    fs::read_to_string(records[0].join(file)).expect("a file of the record")
+}
+
+fn rows(folder: &Path) -> usize {
+    of_record(folder, "replays.jsonl").lines().count()
+}
+
+/// A script in the binary's place, which may call the binary itself: `exec REAL "$@"`.
+fn stand_in(folder: &Path, text: &str) -> std::path::PathBuf {
+    let file = folder.join("stand-in");
+    let real = own_binary().display();
+    fs::write(&file, format!("#!/bin/bash\n{}\n", text.replace("REAL", &format!("{real:?}"))))
+        .expect("writes");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("sets");
+    file
+}
+
+#[test]
+fn the_record_survives_ten_kills() {
+    let folder = packed(own_binary());
+    let folder = folder.path();
+    let store = folder.join("store-replay-simulated-cuda");
+    let mut seen = 0;
+    for kill in 0..10_u64 {
+        let mut child = recipe(folder, "replay-gpu", &["simulated-cuda"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("bash runs");
+        // Moments that are spread over the run, in no order.
+        thread::sleep(Duration::from_millis(150 + kill * 7919 % 1700));
+        let group = Pid::from_child(&child);
+        kill_process_group(group, Signal::KILL).expect("it runs, or is not waited for");
+        child.wait().expect("it ends");
+        if kill % 3 == 2 && store.exists() && folder.join("store-replay-simulated-cuda.tar").exists() {
+            fs::remove_dir_all(&store).expect("removes");
+            // The archive is as of the last end of a step.
+            seen = 0;
+        }
+        let (code, says) = assemble(folder);
+        let is_empty = says.contains("there is nothing in");
+        assert!(matches!((code, is_empty), (Some(2), true) | (Some(0 | 3), false)), "kill {kill}: {says}");
+        if !is_empty {
+            assert!(rows(folder) >= seen, "kill {kill}: rows were lost");
+            seen = rows(folder);
+        }
+    }
+    let (code, says) = replay(folder);
+    assert_eq!(code, Some(0), "{says}");
+    assert_eq!(rows(folder), ROWS);
+    let readme = of_record(folder, "README.md");
+    assert!(readme.contains("A simulated device: there was no GPU"), "{readme}");
+    assert!(readme.contains("## What is missing\n\nNothing."), "{readme}");
+    let (code, says) = replay(folder);
+    assert_eq!(code, Some(0), "{says}");
+    assert!(!says.contains("replay-gpu: kernels-alexnet"), "what is done is not done again: {says}");
+}
+
+#[test]
+fn a_record_without_time_says_what_is_missing() {
+    let folder = packed(own_binary());
+    let (code, says) = run(&mut recipe(folder.path(), "replay-gpu", &["simulated-cuda", "0"]));
+    assert_eq!(code, Some(3), "{says}");
+    assert!(says.contains("a planted overlap was found"), "{says}");
+    assert_eq!(rows(folder.path()), 0);
+    let readme = of_record(folder.path(), "README.md");
+    assert_eq!(readme.matches(": not begun").count(), 5, "{readme}");
+}
+
+#[test]
+fn a_step_that_fails_twice_is_missing_and_nothing_else() {
+    let folder = tempdir().expect("a folder");
+    let binary = stand_in(
+        folder.path(),
+        r#"case "$*" in *--capacity*) echo "the machine is on fire" >&2; exit 101;; *) exec REAL "$@";; esac"#,
+    );
+    let folder = packed(&binary);
+    let (code, says) = replay(folder.path());
+    assert_eq!(code, Some(3), "{says}");
+    assert_eq!(says.matches("the machine is on fire").count(), 2, "{says}");
+    assert_eq!(rows(folder.path()), ROWS - 3);
+    let readme = of_record(folder.path(), "README.md");
+    let missing = "\n- capacity-alexnet-infer: failed, exit code 101, exit code 101\n";
+    assert!(readme.contains(missing), "{readme}");
+    assert_eq!(readme.matches("\n- ").count(), 1, "nothing else is missing: {readme}");
+    let (code, says) = replay(folder.path());
+    assert_eq!(code, Some(3), "{says}");
+    assert!(!says.contains("on fire"), "it is not tried a third time: {says}");
+}
+
+#[test]
+fn a_step_that_takes_too_long_keeps_the_processes_that_ended() {
+    let folder = tempdir().expect("a folder");
+    // 124 is how `timeout` ends. One step is stopped before it has any row, one in its second process.
+    let binary = stand_in(
+        folder.path(),
+        r#"case "$*" in
+*"operation-time"*) exit 124;;
+*"empty-loop"*) for word; do if [ "$word" = 2 ]; then word=1; fi; words+=("$word"); done
+  REAL "${words[@]}"; exit 124;;
+*) exec REAL "$@";; esac"#,
+    );
+    let folder = packed(&binary);
+    let (code, says) = run(recipe(folder.path(), "replay-gpu", &["simulated-cuda"]).env("STEP_LIMIT", "77"));
+    assert_eq!(code, Some(3), "{says}");
+    let readme = of_record(folder.path(), "README.md");
+    assert!(readme.contains("\n- calls-alexnet-infer: cut\n"), "{readme}");
+    let late = "it took more than 77 s";
+    assert!(readme.contains(&format!("\n- operations-alexnet-infer: failed, {late}, {late}\n")), "{readme}");
+    assert!(rows(folder.path()) > 20, "{readme}");
+}
+
+#[test]
+fn a_damaged_row_costs_that_row() {
+    let folder = packed(own_binary());
+    let (code, says) = replay(folder.path());
+    assert_eq!(code, Some(0), "{says}");
+    let damage = "cd store-replay-simulated-cuda/*/rows && gzip -d calls-alexnet-infer.jsonl.gz \
+        && sed -i '2s/empty-loop/empty-l00p/; 3s/wall_ns/wall_nz/' calls-alexnet-infer.jsonl \
+        && gzip calls-alexnet-infer.jsonl";
+    let damaged =
+        Command::new("bash").args(["-c", damage]).current_dir(folder.path()).status().expect("bash runs");
+    assert!(damaged.success());
+    let (code, says) = assemble(folder.path());
+    assert_eq!(code, Some(3), "{says}");
+    assert_eq!(rows(folder.path()), ROWS - 1);
+    assert_eq!(of_record(folder.path(), "replays.jsonl.damaged").lines().count(), 1);
+    let readme = of_record(folder.path(), "README.md");
+    assert!(readme.contains("damaged line set aside"), "{readme}");
+}
+
+#[test]
+fn the_smoke_test_stops_at_the_first_step_that_fails() {
+    let folder = packed(own_binary());
+    let (code, says) = run(&mut recipe(folder.path(), "smoke-gpu", &["simulated-cuda"]));
+    assert_eq!(code, Some(0), "{says}");
+    assert_eq!(says.matches(": ok, ").count(), 10, "{says}");
+    let blind = tempdir().expect("a folder");
+    let binary = stand_in(
+        blind.path(),
+        r#"case "$*" in *saboteur/overlap*) echo "all is well";; *) exec REAL "$@";; esac"#,
+    );
+    let folder = packed(&binary);
+    let (code, says) = run(&mut recipe(folder.path(), "smoke-gpu", &["simulated-cuda"]));
+    assert_eq!(code, Some(1), "{says}");
+    assert!(says.contains("5/10 overlap: failed") && says.contains("Send home: smoke-gpu.log"), "{says}");
+    let log = fs::read_to_string(folder.path().join("smoke-gpu.log")).expect("a log");
+    assert!(log.contains("== 5/10 overlap\nall is well\nexit code 0\n"), "{log}");
+    let (code, says) = replay(folder.path());
+    assert_eq!(code, Some(4), "no record of a device that does not find an overlap: {says}");
+    assert!(!folder.path().join("records").exists());
+}
+
+#[test]
+fn a_folder_is_packed_and_not_too_large() {
+    let folder = tempdir().expect("a folder");
+    let binary = stand_in(folder.path(), r#"echo "planlab 0.0.0"; exit # GLIBC_2.17 GLIBC_2.34 GLIBC_2.4"#);
+    let pack = |to: &str| {
+        let mut command = Command::new(Path::new(SCRIPTS).join("pack-gpu"));
+        run(command.arg(folder.path().join(to)).env("PLANLAB", &binary))
+    };
+    let (code, says) = pack("pack");
+    assert_eq!(code, Some(0), "{says}");
+    for file in ["planlab", "gpu-common", "smoke-gpu", "replay-gpu"] {
+        assert!(folder.path().join("pack").join(file).exists(), "{file}");
+    }
+    let readme = fs::read_to_string(folder.path().join("pack/README.md")).expect("a page");
+    assert!(readme.contains("glibc 2.34 or later"), "{readme}");
+    assert_eq!(pack("pack").0, Some(0), "what was packed is packed anew");
+    fs::create_dir(folder.path().join("mine")).expect("a folder");
+    fs::write(folder.path().join("mine/thesis.tex"), "\\\\end").expect("writes");
+    let (code, says) = pack("mine");
+    assert_eq!(code, Some(2), "{says}");
+    assert_eq!(fs::read_dir(folder.path().join("mine")).expect("readable").count(), 1);
+    let large = fs::OpenOptions::new().append(true).open(&binary).expect("opens");
+    large.set_len(65 << 20).expect("grows");
+    let (code, says) = pack("large");
+    assert_eq!(code, Some(2), "{says}");
+    assert!(says.contains("more than 64 MiB"), "{says}");
+}
