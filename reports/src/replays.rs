@@ -283,6 +283,18 @@ impl Case {
         self.measured(&|sample| per_propagation(sample, Some(sample.wall_ns)))
     }
 
+    /// Wall time of one propagation by process, nanoseconds: the median of each that was completed, by its repetition.
+    pub(crate) fn process_ns(&self) -> BTreeMap<u32, f64> {
+        let completed = self.rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+        let of = |row: &ReplayRow| {
+            let times = Self::timed(row).iter();
+            let times: Vec<f64> =
+                times.filter_map(|sample| per_propagation(sample, Some(sample.wall_ns))).collect();
+            median(&times)
+        };
+        completed.filter_map(|row| Some((row.repetition, of(row)?))).collect()
+    }
+
     /// The host's time until all of a propagation was enqueued, nanoseconds.
     pub(crate) fn enqueue_ns(&self) -> Option<Measured> {
         self.measured(&|sample| per_propagation(sample, sample.enqueue_ns))

@@ -631,3 +631,56 @@ fn what_was_not_served_is_shown_as_such() {
             .contains("cupy4-pool,simulated,1048576,out-of-memory")
     );
 }
+
+#[test]
+fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
+    let dir = folder();
+    // Processes differ by far more than contenders do: they are compared one by one.
+    let on_device = |contender: &str, l2_bytes: u64, times: [u64; 6]| -> Vec<ReplayRow> {
+        let process = |(repetition, wall_ns): (u32, u64)| {
+            let mut row = row(ALEXNET, contender, &[1 << 20; 3]);
+            row.samples.iter_mut().for_each(|sample| sample.wall_ns = wall_ns);
+            let (device, work) = ("cuda:0".to_owned(), ReplayWork::Kernels);
+            ReplayRow { repetition, device, work, warm_up: 50, l2_bytes: Some(l2_bytes), ..row }
+        };
+        (0..).zip(times).map(process).collect()
+    };
+    let times = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000];
+    let slower = |by: u64| times.map(|time| time + by);
+    let near = [10_010, 19_990, 30_010, 39_990, 50_010, 59_990];
+    report(
+        dir.path(),
+        &[
+            on_device("plan", 50 << 20, times),
+            on_device("plan/shuffled", 50 << 20, slower(5)),
+            on_device("cupy2rc1-pool", 50 << 20, slower(800)),
+            on_device("cuda-graph/plan", 50 << 20, times.map(|time| time - 160)),
+            on_device("pytorch-caching", 50 << 20, near),
+            on_device("tlsf", 50 << 20, slower(800)).into_iter().take(2).collect(),
+        ]
+        .concat(),
+    );
+    let gains = read(dir.path(), "tables/gains.csv");
+    let line = |contender: &str| {
+        let words = format!("{ALEXNET},{contender},");
+        gains.lines().find(|line| line.starts_with(&words)).map(str::to_owned)
+    };
+    // 800 ns over 80 requests.
+    let pool = line("cupy2rc1-pool").expect("it was played");
+    assert!(pool.contains(",kernels,6,10,10,10,") && pool.ends_with(",faster,yes"), "{pool}");
+    assert!(line("cuda-graph/plan").is_some_and(|line| line.contains(",6,-2,-2,-2,-")), "{gains}");
+    assert!(line("cuda-graph/plan").is_some_and(|line| line.ends_with(",slower,yes")), "{gains}");
+    assert!(line("pytorch-caching").is_some_and(|line| line.ends_with(",no different,yes")), "{gains}");
+    let two = line("tlsf").expect("it was played");
+    assert!(two.contains(",2,10,,,") && two.ends_with(",not judged,yes"), "{two}");
+    assert!(line("plan/shuffled").is_none() && line("plan").is_none(), "{gains}");
+    let page = read(dir.path(), "time.html");
+    assert!(page.contains("What planned addresses save"), "{page}");
+}
+
+#[test]
+fn a_report_without_a_plan_on_real_memory_has_nothing_to_say_of_gains() {
+    let dir = folder();
+    report(dir.path(), &[memory(), vec![host("tlsf", 1, 30)]].concat());
+    assert!(!dir.path().join("out/tables/gains.csv").exists());
+}

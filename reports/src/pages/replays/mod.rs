@@ -1,5 +1,6 @@
 //! The pages of replays: each is there where there are rows for it.
 
+mod gain;
 mod iterations;
 mod memory;
 pub(crate) mod pools;

@@ -2,7 +2,7 @@
 
 use planlab_results::statistics::Interval;
 
-use super::{Piece, Section, Sources};
+use super::{Piece, Section, Sources, gain};
 use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend, make_room};
 use crate::drawing::{Anchor, Drawing};
 use crate::format::nanoseconds;
@@ -32,6 +32,7 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     if table.rows.is_empty() {
         return None;
     }
+    pieces.extend(gain::pieces(sources));
     pieces.push(Piece::Heading("All times".to_owned()));
     pieces.push(Piece::Table(table));
     let title = "Time of a propagation by net, batch and allocator";

@@ -1,0 +1,142 @@
+//! What planned addresses save against each other allocator, request by request and in a whole propagation.
+
+use planlab_results::replay::{ReplayRow, ReplayStatus};
+use planlab_results::statistics::{bootstrap, median};
+
+use super::{Piece, Sources};
+use crate::format::real;
+use crate::replays::{Case, Measured, Place, Replays};
+use crate::table::{Table, Value};
+
+/// The contender whose addresses are planned.
+const PLAN: &str = "plan";
+
+/// With fewer processes there is no interval.
+const PROCESSES: usize = 3;
+
+/// Draws of a bootstrap.
+const DRAWS: usize = 1000;
+
+/// What a plan saves against another contender.
+struct Gain {
+    request_ns: Measured,
+    /// Of the other's time.
+    share: Measured,
+    /// That played both.
+    processes: usize,
+}
+
+impl Gain {
+    /// `None` where no process played both.
+    fn of(plan: &Case, other: &Case) -> Option<Self> {
+        let (planned, others) = (plan.process_ns(), other.process_ns());
+        let pairs: Vec<(f64, f64)> =
+            planned.iter().filter_map(|(at, &time)| Some((time, *others.get(at)?))).collect();
+        let requests = real(plan.row().requests.max(1));
+        Some(Self {
+            request_ns: measured(pairs.iter().map(|(plan, other)| (other - plan) / requests))?,
+            share: measured(pairs.iter().map(|(plan, other)| (other - plan) / other))?,
+            processes: pairs.len(),
+        })
+    }
+}
+
+fn measured(values: impl Iterator<Item = f64>) -> Option<Measured> {
+    let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    let center = median(&values)?;
+    let interval = bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
+    Some(Measured { median: center, interval: interval.filter(|_| values.len() >= PROCESSES) })
+}
+
+/// The table with its heading; nothing without a plan that others were played beside.
+pub(super) fn pieces(sources: &Sources<'_>) -> Vec<Piece> {
+    let mut table = Table::new(
+        "gains",
+        "A propagation at planned addresses against one by each other allocator, on the same machine with the same work: the \
+         time that the plan saves of each request, and of the whole propagation in per cent of the other's time; less than \
+         nothing is a loss. Medians over processes, which are compared one by one, with 95 % intervals where there are \
+         three or more. Where the interval holds 0, no gain is seen. Kernels of a net that fits in the device's L2 cache \
+         are not bound by its memory.",
+        &[
+            ("workload", "Workload"),
+            ("contender", "Against"),
+            ("planner", "Plan by"),
+            ("device", "Device"),
+            ("work", "Memory is"),
+            ("processes", "Processes"),
+            ("saved_request_ns", "Saved of a request"),
+            ("saved_request_low_ns", "from"),
+            ("saved_request_high_ns", "to"),
+            ("saved_share", "Saved of a propagation"),
+            ("saved_share_low", "from"),
+            ("saved_share_high", "to"),
+            ("verdict", "The plan is"),
+            ("l2", "In the L2 cache"),
+        ],
+    );
+    for (place, cases) in Replays::by_place(sources.replays.plain()) {
+        for plan in cases.iter().filter(|case| is_plan(case.row())) {
+            let others = cases.iter().filter(|other| is_other(other, plan));
+            others.for_each(|other| table.rows.extend(row(&place, plan, other)));
+        }
+    }
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    vec![Piece::Heading("What planned addresses save".to_owned()), Piece::Table(table)]
+}
+
+fn is_plan(row: &ReplayRow) -> bool {
+    row.contender == PLAN && row.status == ReplayStatus::Complete && row.device != "simulated"
+}
+
+/// Whether it is another contender on the workload of a plan: no other plan, and not the loop alone.
+fn is_other(other: &Case, plan: &Case) -> bool {
+    let (of, row) = (other.row(), plan.row());
+    let is_rival = of.contender != "empty-loop" && !of.contender.starts_with(PLAN);
+    is_rival
+        && of.status == ReplayStatus::Complete
+        && of.instance == row.instance
+        && of.workload == row.workload
+}
+
+fn row(place: &Place, plan: &Case, other: &Case) -> Option<Vec<Value>> {
+    let Gain { request_ns, share, processes } = Gain::of(plan, other)?;
+    let row = plan.row();
+    let ends = |of: &Measured, show: fn(f64) -> Value| {
+        let end = |end: Option<f64>| Value::or_missing(end.map(show));
+        [end(of.interval.map(|interval| interval.low)), end(of.interval.map(|interval| interval.high))]
+    };
+    let [low_ns, high_ns] = ends(&request_ns, Value::Nanoseconds);
+    let [low, high] = ends(&share, Value::Share);
+    let cached = match row.l2_bytes {
+        None => Value::Missing,
+        Some(_) => Value::text(if row.fits_cache() { "yes" } else { "no" }),
+    };
+    Some(vec![
+        Value::text(plan.workload()),
+        Value::text(&other.series.label),
+        row.planner.as_deref().map_or(Value::Missing, Value::text),
+        Value::text(place.device_in_full()),
+        Value::text(row.work.name()),
+        Value::count(processes),
+        Value::Nanoseconds(request_ns.median),
+        low_ns,
+        high_ns,
+        Value::Share(share.median),
+        low,
+        high,
+        Value::text(verdict(&share)),
+        cached,
+    ])
+}
+
+/// What an interval says.
+fn verdict(share: &Measured) -> &'static str {
+    match share.interval {
+        None => "not judged",
+        Some(interval) if interval.low > 0.0 => "faster",
+        Some(interval) if interval.high < 0.0 => "slower",
+        Some(_) => "no different",
+    }
+}
