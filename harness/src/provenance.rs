@@ -7,23 +7,28 @@ use planlab_results::Provenance;
 
 /// What this process runs on.
 pub(crate) fn here(concurrency: u32) -> Provenance {
-    of_machine(concurrency, &format!("|{}", memory_kib()))
+    of_machine(concurrency, Some(memory_kib()))
 }
 
 /// The same where a device is what counts. Its machine may have memory that grows while it is in use, and must not
 /// become another machine by that.
 pub(crate) fn beside_device(concurrency: u32) -> Provenance {
-    of_machine(concurrency, "")
+    of_machine(concurrency, None)
 }
 
-fn of_machine(concurrency: u32, memory: &str) -> Provenance {
+/// The digest of a machine.
+fn digest(cpu: &str, cores: u32, memory_kib: Option<u64>, kernel: &str) -> String {
+    let memory = memory_kib.map(|kib| format!("|{kib}")).unwrap_or_default();
+    blake3::hash(format!("{cpu}|{cores}{memory}|{kernel}").as_bytes()).to_hex()[..16].to_owned()
+}
+
+fn of_machine(concurrency: u32, memory_kib: Option<u64>) -> Provenance {
     let cpu = cpu_model();
     let cores =
         thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
     let kernel = read("/proc/sys/kernel/osrelease");
-    let host = blake3::hash(format!("{cpu}|{cores}{memory}|{kernel}").as_bytes()).to_hex()[..16].to_owned();
     Provenance {
-        host,
+        host: digest(&cpu, cores, memory_kib, &kernel),
         cpu,
         cores,
         kernel,
@@ -87,4 +92,21 @@ fn meminfo(key: &str) -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_grows_makes_no_other_machine_of_one_with_a_device() {
+        let machine =
+            |memory_kib: &dyn Fn(u64) -> Option<u64>, kib| digest("a CPU", 16, memory_kib(kib), "6.18");
+        // As it is on the host, as records have it, and beside a device.
+        assert_ne!(machine(&Some, 4 << 20), machine(&Some, 8 << 20));
+        assert_eq!(machine(&|_| None, 4 << 20), machine(&|_| None, 8 << 20));
+        assert_eq!(here(1).host, digest(&cpu_model(), here(1).cores, Some(memory_kib()), &here(1).kernel));
+        let beside = beside_device(1);
+        assert_eq!(beside.host, digest(&beside.cpu, beside.cores, None, &beside.kernel));
+    }
 }

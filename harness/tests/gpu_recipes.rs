@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::{TempDir, tempdir};
 
 /// Rows of the whole record of a simulated device.
@@ -76,21 +77,29 @@ fn stand_in(folder: &Path, text: &str) -> std::path::PathBuf {
     file
 }
 
+/// Whether a process has this argument.
+fn is_running(argument: &str) -> bool {
+    let processes = fs::read_dir("/proc").expect("Linux").flatten();
+    let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| line.split(|&byte| byte == 0).any(|word| word == argument.as_bytes()))
+}
+
 #[test]
 fn the_record_survives_ten_kills() {
     let folder = packed(own_binary());
     let folder = folder.path();
     let store = folder.join("store-replay-simulated-cuda");
     let mut seen = 0;
+    let random = RandomState::new();
     for kill in 0..10_u64 {
+        let moment = Duration::from_millis(100 + random.hash_one(kill) % 2500);
         let mut child = recipe(folder, "replay-gpu", &["simulated-cuda"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
             .expect("bash runs");
-        // Moments that are spread over the run, in no order.
-        thread::sleep(Duration::from_millis(150 + kill * 7919 % 1700));
+        thread::sleep(moment);
         let group = Pid::from_child(&child);
         kill_process_group(group, Signal::KILL).expect("it runs, or is not waited for");
         child.wait().expect("it ends");
@@ -101,9 +110,12 @@ fn the_record_survives_ten_kills() {
         }
         let (code, says) = assemble(folder);
         let is_empty = says.contains("there is nothing in");
-        assert!(matches!((code, is_empty), (Some(2), true) | (Some(0 | 3), false)), "kill {kill}: {says}");
+        assert!(
+            matches!((code, is_empty), (Some(2), true) | (Some(0 | 3), false)),
+            "kill {kill} after {moment:?}: {says}"
+        );
         if !is_empty {
-            assert!(rows(folder) >= seen, "kill {kill}: rows were lost");
+            assert!(rows(folder) >= seen, "kill {kill} after {moment:?}: rows were lost");
             seen = rows(folder);
         }
     }
@@ -173,6 +185,93 @@ fn a_step_that_takes_too_long_keeps_the_processes_that_ended() {
 }
 
 #[test]
+fn a_step_that_hangs_is_ended_with_all_that_it_started() {
+    let folder = tempdir().expect("a folder");
+    let binary = stand_in(
+        folder.path(),
+        r#"case "$*" in *kernels-alexnet-infer*) exec sleep 86123;; *saboteur*|doctor|--version|audit*) exec REAL "$@";; *) exit 101;; esac"#,
+    );
+    let folder = packed(&binary);
+    let (code, says) = run(recipe(folder.path(), "replay-gpu", &["simulated-cuda"]).env("STEP_LIMIT", "2"));
+    assert_eq!(code, Some(3), "{says}");
+    let readme = of_record(folder.path(), "README.md");
+    let late = "it took more than 2 s";
+    assert!(readme.contains(&format!("\n- kernels-alexnet-infer: failed, {late}, {late}\n")), "{readme}");
+    assert!(!is_running("86123"), "a process was left");
+}
+
+#[test]
+fn every_step_of_a_gpu_is_a_command_that_planlab_takes() {
+    let folder = tempdir().expect("a folder");
+    let binary = stand_in(
+        folder.path(),
+        r#"case "$*" in
+doctor) echo "ok      gpu           2 GPU(s), driver for CUDA 13.0: NVIDIA A, NVIDIA H200";;
+--version|audit*) ;;
+*saboteur*) exit 4;;
+*) REAL "$@" 2>said
+  grep -Eq "no replay on a GPU|no GPU 1" said || { cat said >&2; exit 2; }
+  while [ "$1" != --out ]; do shift; done
+  mkdir -p "$2" && echo "a row" >"$2/replays.jsonl";;
+esac"#,
+    );
+    let folder = packed(&binary);
+    let (code, says) = run(&mut recipe(folder.path(), "replay-gpu", &["cuda:1"]));
+    assert_eq!(code, Some(0), "{says}");
+    let readme = of_record(folder.path(), "README.md");
+    assert!(readme.starts_with("# Replays on NVIDIA H200\n"), "{readme}");
+    assert_eq!(rows(folder.path()), readme.matches("\nplanlab replay ").count(), "{readme}");
+    assert!(rows(folder.path()) >= 45, "{readme}");
+    let records = fs::read_dir(folder.path().join("records")).expect("records");
+    let name = records.map(|entry| entry.expect("readable").file_name()).next().expect("one");
+    assert!(name.to_string_lossy().ends_with("-nvidia-h200"), "{name:?}");
+}
+
+#[test]
+fn clocks_are_read_by_their_names() {
+    let folder = packed(own_binary());
+    let (code, says) = run(&mut recipe(folder.path(), "replay-gpu", &["simulated-cuda", "0"]));
+    assert_eq!(code, Some(3), "{says}");
+    let (dated, plain) = (
+        "#Date       Time        gpu    pwr  gtemp  mtemp   mclk   pclk\n#YYYYMMDD   HH:MM:SS    Idx      W      C      \
+         C    MHz    MHz\n 20261122   18:00:00      0    120     40      -   2619   1980\n 20261122   18:00:01      0    \
+         130     40      -   2620    345\n",
+        "# gpu    pwr  gtemp  mtemp   mclk   pclk\n# Idx      W      C      C    MHz    MHz\n     0    700     40      - \
+         2621   1755\n",
+    );
+    let store = fs::read_dir(folder.path().join("store-replay-simulated-cuda")).expect("a store");
+    let part = store.map(|entry| entry.expect("readable").path()).next().expect("a part");
+    fs::write(part.join("clocks-1.txt"), dated).expect("writes");
+    fs::write(part.join("clocks-2.txt"), plain).expect("writes");
+    let (code, says) = assemble(folder.path());
+    assert_eq!(code, Some(3), "{says}");
+    let readme = of_record(folder.path(), "README.md");
+    let clocks = "multiprocessors 345, 1755, 1980 MHz, memory 2619, 2620, 2621 MHz, 120, 130, 700 W.";
+    assert!(readme.contains(clocks), "{readme}");
+}
+
+#[test]
+fn an_archive_is_added_to_what_is_there() {
+    let (first, second) = (packed(own_binary()), packed(own_binary()));
+    let (code, says) = replay(first.path());
+    assert_eq!(code, Some(0), "{says}");
+    let (code, says) = run(&mut recipe(second.path(), "replay-gpu", &["simulated-cuda", "0"]));
+    assert_eq!(code, Some(3), "{says}");
+    let from = first.path().join("store-replay-simulated-cuda.tar");
+    let mut at_home = recipe(second.path(), "replay-gpu", &["simulated-cuda"]);
+    let (code, says) = run(at_home.env("ASSEMBLE", "1").env("FROM", &from));
+    assert_eq!(code, Some(0), "{says}");
+    assert_eq!(rows(second.path()), ROWS);
+    let mine = second.path().join("mine");
+    fs::create_dir(&mine).expect("a folder");
+    fs::write(mine.join("README.md"), "# My thesis\n").expect("writes");
+    let mut careless = recipe(second.path(), "replay-gpu", &["simulated-cuda"]);
+    let (code, says) = run(careless.env("ASSEMBLE", "1").env("RECORDS", &mine));
+    assert_eq!(code, Some(2), "{says}");
+    assert_eq!(fs::read_to_string(mine.join("README.md")).expect("it is there"), "# My thesis\n");
+}
+
+#[test]
 fn a_damaged_row_costs_that_row() {
     let folder = packed(own_binary());
     let (code, says) = replay(folder.path());
@@ -208,6 +307,23 @@ fn the_smoke_test_stops_at_the_first_step_that_fails() {
     assert!(says.contains("5/10 overlap: failed") && says.contains("Send home: smoke-gpu.log"), "{says}");
     let log = fs::read_to_string(folder.path().join("smoke-gpu.log")).expect("a log");
     assert!(log.contains("== 5/10 overlap\nall is well\nexit code 0\n"), "{log}");
+    let hangs =
+        stand_in(blind.path(), r#"case "$*" in *replay*) exec sleep 86321;; *) exec REAL "$@";; esac"#);
+    let hung = packed(&hangs);
+    let mut child = recipe(hung.path(), "smoke-gpu", &["simulated-cuda"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("bash runs");
+    thread::sleep(Duration::from_secs(2));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(!is_running("86321"), "a process was left");
+    let binary = stand_in(
+        blind.path(),
+        r#"case "$*" in *saboteur/overlap*) echo "all is well";; *) exec REAL "$@";; esac"#,
+    );
+    let folder = packed(&binary);
     let (code, says) = replay(folder.path());
     assert_eq!(code, Some(4), "no record of a device that does not find an overlap: {says}");
     assert!(!folder.path().join("records").exists());

@@ -283,8 +283,9 @@ impl Case {
         self.measured(&|sample| per_propagation(sample, Some(sample.wall_ns)))
     }
 
-    /// Wall time of one propagation by process, nanoseconds: the median of each that was completed, by its repetition.
-    pub(crate) fn process_ns(&self) -> BTreeMap<u32, f64> {
+    /// Wall time of one propagation by process, nanoseconds: the median of each that was completed, by its repetition and,
+    /// of devices, by when that began: contenders of one repetition take turns there.
+    pub(crate) fn process_ns(&self) -> BTreeMap<(u32, u64), f64> {
         let completed = self.rows.iter().filter(|row| row.status == ReplayStatus::Complete);
         let of = |row: &ReplayRow| {
             let times = Self::timed(row).iter();
@@ -292,7 +293,11 @@ impl Case {
                 times.filter_map(|sample| per_propagation(sample, Some(sample.wall_ns))).collect();
             median(&times)
         };
-        completed.filter_map(|row| Some((row.repetition, of(row)?))).collect()
+        let turn = |row: &ReplayRow| {
+            let began = if row.device_name.is_empty() { 0 } else { row.started_ns };
+            (row.repetition, began)
+        };
+        completed.filter_map(|row| Some((turn(row), of(row)?))).collect()
     }
 
     /// The host's time until all of a propagation was enqueued, nanoseconds.

@@ -22,6 +22,8 @@ use crate::isolation::supervisor::{cause, read_tail, reap, send, signal};
 /// Variables that change what allocators do, or put another in their place, begin so; children have none but what their contender stands for.
 const ALLOCATOR_VARIABLES: [&str; 5] =
     ["_RJEM_MALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"];
+/// Plays on a device, where checkers of its memory come by `LD_PRELOAD`.
+pub(crate) const DEVICE_VERB: &str = "run-device-replay";
 /// How often the parent looks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The longest that a killed child takes to close its stdout.
@@ -97,7 +99,8 @@ fn spawn(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     for (name, _) in std::env::vars_os() {
         let name_of = name.to_str().unwrap_or_default();
-        if ALLOCATOR_VARIABLES.iter().any(|prefix| name_of.starts_with(prefix)) {
+        let is_kept = verb == DEVICE_VERB && name_of == "LD_PRELOAD";
+        if !is_kept && ALLOCATOR_VARIABLES.iter().any(|prefix| name_of.starts_with(prefix)) {
             command.env_remove(&name);
         }
     }

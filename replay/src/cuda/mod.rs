@@ -136,12 +136,12 @@ impl Device {
     }
 
     /// Uses once all that turns use (kernels, `memset`, the driver's pool, a graph, mapped ranges), so that what the
-    /// driver loads at the first use is nobody's memory, and keeps the device at work for a while: an idle one has slow
-    /// clocks.
+    /// driver loads at the first use counts for no contender, and keeps the device at work for a while: an idle one has
+    /// slow clocks. A part that the device does not have is left out.
     ///
     /// # Errors
     ///
-    /// [`DriverError`] of the first call that failed; for want of memory there is no error.
+    /// [`DriverError`] of the first call that failed, if the device does not answer after it.
     pub fn rehearse(&self, work: Duration) -> Result<(), DriverError> {
         rehearsal::rehearse(self.0.as_ref(), work)
     }

@@ -110,7 +110,12 @@ pub(super) struct Peaks {
     /// The most that the contender had reserved, and what it had when the device was last asked.
     reserved: u64,
     asked_at: Option<u64>,
+    /// How often the device was asked.
+    questions: u32,
 }
+
+/// Some drivers take milliseconds to say how much is free: after so many questions fewer are asked.
+const QUESTIONS: u32 = 2000;
 
 impl Peaks {
     /// Nothing yet, where so much of the device is free.
@@ -125,15 +130,20 @@ impl Peaks {
             least_free: self.least_free.min(other.least_free),
             reserved: self.reserved.max(other.reserved),
             asked_at: None,
+            questions: self.questions + other.questions,
         }
     }
 
-    /// Whether more may be held of the device than ever before. Some drivers take milliseconds to say how much is
-    /// free: they are asked where the reserved bytes have changed and are at most a granule below their peak.
-    fn may_rise(&mut self, reserved: u64) -> bool {
+    /// Whether the device is to be asked: the reserved bytes have changed, and after many questions they are at most a
+    /// granule below their peak, too.
+    fn ask(&mut self, reserved: u64) -> bool {
         self.reserved = self.reserved.max(reserved);
-        let is_new = self.asked_at != Some(reserved);
-        is_new && reserved.saturating_add(GRANULE) > self.reserved
+        let is_near = reserved.saturating_add(GRANULE) > self.reserved;
+        let asks = self.asked_at != Some(reserved) && (self.questions < QUESTIONS || is_near);
+        if asks {
+            (self.asked_at, self.questions) = (Some(reserved), self.questions + 1);
+        }
+        asks
     }
 }
 
@@ -278,8 +288,7 @@ impl<'a> Player<'a> {
         if let Some(peaks) = &mut self.peaks {
             let usage = memory.allocator.usage();
             peaks.used = peaks.used.max(usage.used.get());
-            if peaks.may_rise(usage.reserved.get()) {
-                peaks.asked_at = Some(usage.reserved.get());
+            if peaks.ask(usage.reserved.get()) {
                 peaks.least_free = peaks.least_free.min(self.driver.memory()?.free.get());
             }
         }

@@ -28,13 +28,14 @@ const PAIRS: u32 = 16;
 /// As [`Device::rehearse`](super::Device::rehearse).
 pub(super) fn rehearse(driver: &dyn Driver, work: Duration) -> Result<(), DriverError> {
     let parts = [counters, segment, pool, graph, ranges];
-    parts.into_iter().try_for_each(|part| or_no_room(part(driver)))?;
-    or_no_room(keep_busy(driver, work))
+    parts.into_iter().try_for_each(|part| or_answer(driver, part(driver)))?;
+    or_answer(driver, keep_busy(driver, work))
 }
 
-/// A part that finds no room is not loaded; whoever needs it finds none either.
-fn or_no_room(end: Result<(), DriverError>) -> Result<(), DriverError> {
-    if matches!(end, Err(DriverError::OutOfMemory { .. })) { Ok(()) } else { end }
+/// A part that the device does not have, or has no room for, is missed by those who need it, later. A device that does
+/// not answer any more is an error.
+fn or_answer(driver: &dyn Driver, end: Result<(), DriverError>) -> Result<(), DriverError> {
+    if end.is_err() && driver.synchronise().and_then(|()| driver.memory()).is_ok() { Ok(()) } else { end }
 }
 
 /// Clears, marks and reads.
@@ -81,15 +82,15 @@ fn ordered(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.free_async(at).and(touched)
 }
 
-/// A mapped range. A device without them is refused to those who want them, later.
+/// A mapped range.
 fn ranges(driver: &dyn Driver) -> Result<(), DriverError> {
     let page = driver.page();
-    let Ok(at) = driver.reserve(page) else { return Ok(()) };
-    if driver.map(at, page, page).is_ok() {
+    let at = driver.reserve(page)?;
+    let mapped = driver.map(at, page, page).and_then(|()| {
         let touched = touch(driver, at, TRIAL.min(page.get()));
-        driver.unmap(&[at]).and(touched)?;
-    }
-    driver.unreserve(at, page)
+        driver.unmap(&[at]).and(touched)
+    });
+    driver.unreserve(at, page).and(mapped)
 }
 
 /// Writes and reads.

@@ -15,8 +15,8 @@ pub use paired::{Wilcoxon, holm, wilcoxon};
 pub use profile::{Profile, VirtualBest, performance_profiles, virtual_best};
 pub use student::student_quantile;
 pub use summary::{
-    GapInterval, Interval, ShiftedMean, bootstrap, bootstrap_ratio, gap_interval, median, par,
-    shifted_geometric_mean,
+    GapInterval, Interval, ShiftedMean, bootstrap, bootstrap_ratio, gap_interval, median, median_interval,
+    par, shifted_geometric_mean,
 };
 
 #[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]

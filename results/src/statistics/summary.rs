@@ -1,6 +1,6 @@
 //! One number for many: means, medians, penalised averages, intervals.
 
-use super::count;
+use super::{binomial_tail, count};
 
 /// A shifted geometric mean, with what it says nothing of beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,6 +93,31 @@ pub struct Interval {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
+}
+
+/// An interval between two of the values that holds the median of what they were drawn from with a probability of `level`
+/// or more, whatever their distribution: the narrowest that is as far from both ends. `None` where there are too few values;
+/// for a `level` of 0.95 fewer than 6.
+///
+/// ```
+/// use planlab_results::statistics::median_interval;
+/// let six = median_interval(&[6.0, 1.0, 4.0, 2.0, 5.0, 3.0], 0.95);
+/// assert!(six.is_some_and(|interval| interval.low == 1.0 && interval.high == 6.0));
+/// assert!(median_interval(&[1.0; 5], 0.95).is_none());
+/// ```
+///
+/// # References
+///
+/// 1. W. R. Thompson: On confidence ranges for the median and other expectation distributions. Annals of Mathematical
+///    Statistics 7 (1936). DOI 10.1214/aoms/1177732502.
+#[must_use]
+pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    // The median lies below the value of a rank only if all values from there on are above the median.
+    let misses = |rank: usize| 2.0 * binomial_tail(sorted.len(), sorted.len() - rank, 0.5);
+    let rank = (0..sorted.len().div_ceil(2)).take_while(|&rank| misses(rank) <= 1.0 - level).last()?;
+    Some(Interval { low: sorted[rank], high: sorted[sorted.len() - 1 - rank] })
 }
 
 /// The percentile bootstrap interval of `statistic` over instances: resampled with replacement from a
@@ -233,6 +258,19 @@ mod tests {
     #[test]
     fn a_gap_lies_between_the_best_height_and_the_bound() {
         assert_eq!(gap_interval(120, 100, 80), GapInterval { least: 0.2, most: 0.5 });
+    }
+
+    #[test]
+    fn intervals_of_medians_have_the_ranks_of_the_tables() {
+        // The ranks, from 1, of 95 % in published tables of the sign test.
+        for (count, lower) in [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (15, 4), (20, 6), (25, 8), (40, 14)]
+        {
+            let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
+            let interval = median_interval(&values, 0.95).expect("enough values");
+            let expected = (f64::from(lower), f64::from(count + 1 - lower));
+            assert_eq!((interval.low, interval.high), expected, "{count}");
+        }
+        assert!((0..6).all(|count| median_interval(&vec![1.0; count], 0.95).is_none()));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Round<'_> {
             }
             let request = self.request(&left);
             let limit = self.args.time_limit;
-            let talk = supervisor::talk("run-device-replay", None, &request, limit, cancel)?;
+            let talk = supervisor::talk(supervisor::DEVICE_VERB, None, &request, limit, cancel)?;
             if cancel.is_cancelled() {
                 return Ok(None);
             }

@@ -1,7 +1,7 @@
 //! What planned addresses save against each other allocator, request by request and in a whole propagation.
 
 use planlab_results::replay::{ReplayRow, ReplayStatus};
-use planlab_results::statistics::{bootstrap, median};
+use planlab_results::statistics::{median, median_interval};
 
 use super::{Piece, Sources};
 use crate::format::real;
@@ -10,12 +10,6 @@ use crate::table::{Table, Value};
 
 /// The contender whose addresses are planned.
 const PLAN: &str = "plan";
-
-/// With fewer processes there is no interval.
-const PROCESSES: usize = 3;
-
-/// Draws of a bootstrap.
-const DRAWS: usize = 1000;
 
 /// What a plan saves against another contender.
 struct Gain {
@@ -27,7 +21,7 @@ struct Gain {
 }
 
 impl Gain {
-    /// `None` where no process played both.
+    /// Processes are compared that took turns: those of one repetition of one run. `None` where there are none.
     fn of(plan: &Case, other: &Case) -> Option<Self> {
         let (planned, others) = (plan.process_ns(), other.process_ns());
         let pairs: Vec<(f64, f64)> =
@@ -44,8 +38,7 @@ impl Gain {
 fn measured(values: impl Iterator<Item = f64>) -> Option<Measured> {
     let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     let center = median(&values)?;
-    let interval = bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
-    Some(Measured { median: center, interval: interval.filter(|_| values.len() >= PROCESSES) })
+    Some(Measured { median: center, interval: median_interval(&values, 0.95) })
 }
 
 /// The table with its heading; nothing without a plan that others were played beside.
@@ -54,23 +47,23 @@ pub(super) fn pieces(sources: &Sources<'_>) -> Vec<Piece> {
         "gains",
         "A propagation at planned addresses against one by each other allocator, on the same machine with the same work: the \
          time that the plan saves of each request, and of the whole propagation in per cent of the other's time; less than \
-         nothing is a loss. Medians over processes, which are compared one by one, with 95 % intervals where there are \
-         three or more. Where the interval holds 0, no gain is seen. Kernels of a net that fits in the device's L2 cache \
-         are not bound by its memory.",
+         nothing is a loss. Medians over processes that took turns, compared one by one, with intervals that hold the true \
+         median with 95 % or more; fewer than six processes have none, and are not judged. Where the interval holds 0, no \
+         gain is seen. Kernels of a net that fits in the device's L2 cache are not bound by the memory behind it.",
         &[
             ("workload", "Workload"),
             ("contender", "Against"),
-            ("planner", "Plan by"),
             ("device", "Device"),
             ("work", "Memory is"),
-            ("processes", "Processes"),
-            ("saved_request_ns", "Saved of a request"),
+            ("verdict", "The plan is"),
+            ("saved_request_ns", "Saved per request"),
             ("saved_request_low_ns", "from"),
             ("saved_request_high_ns", "to"),
-            ("saved_share", "Saved of a propagation"),
+            ("saved_share", "Saved per propagation"),
             ("saved_share_low", "from"),
             ("saved_share_high", "to"),
-            ("verdict", "The plan is"),
+            ("processes", "Processes"),
+            ("planner", "Plan by"),
             ("l2", "In the L2 cache"),
         ],
     );
@@ -109,24 +102,24 @@ fn row(place: &Place, plan: &Case, other: &Case) -> Option<Vec<Value>> {
     };
     let [low_ns, high_ns] = ends(&request_ns, Value::Nanoseconds);
     let [low, high] = ends(&share, Value::Share);
-    let cached = match row.l2_bytes {
-        None => Value::Missing,
-        Some(_) => Value::text(if row.fits_cache() { "yes" } else { "no" }),
+    let cached = match (row.l2_bytes, row.touched_bytes) {
+        (Some(_), Some(_)) => Value::text(if row.fits_cache() { "yes" } else { "no" }),
+        _ => Value::Missing,
     };
     Some(vec![
         Value::text(plan.workload()),
         Value::text(&other.series.label),
-        row.planner.as_deref().map_or(Value::Missing, Value::text),
         Value::text(place.device_in_full()),
         Value::text(row.work.name()),
-        Value::count(processes),
+        Value::text(verdict(&share)),
         Value::Nanoseconds(request_ns.median),
         low_ns,
         high_ns,
         Value::Share(share.median),
         low,
         high,
-        Value::text(verdict(&share)),
+        Value::count(processes),
+        row.planner.as_deref().map_or(Value::Missing, Value::text),
         cached,
     ])
 }
