@@ -101,7 +101,7 @@ miri:
        export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" PROPTEST_CASES=4; \
        cargo +nightly miri test --package planlab-dsa --lib online; \
        cargo +nightly miri test --package planlab-replay --no-default-features --lib -- pattern sequence; \
-       cargo +nightly miri test --package planlab-replay --no-default-features --test planned --test hostile; \
+       cargo +nightly miri test --package planlab-replay --no-default-features --test it -- planned:: hostile::; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
 # the tests of replays under the address sanitizer (needs nightly; skipped, and said so, without it)
@@ -109,12 +109,12 @@ asan TARGET="x86_64-unknown-linux-gnu":
     @if cargo +nightly --version >/dev/null 2>&1; then \
        export RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan; \
        cargo +nightly test --target {{TARGET}} --package planlab-replay --no-default-features --lib --tests; \
-       cargo +nightly test --target {{TARGET}} --package planlab --no-default-features --test hostile; \
+       cargo +nightly test --target {{TARGET}} --package planlab --no-default-features --test it hostile::; \
      else echo "asan: skipped, a nightly toolchain is missing (rustup toolchain install nightly)"; fi
 
 # write the golden heights anew; say why in CHANGELOG.md under "Affects results"
 bless:
-    PLANLAB_BLESS=1 cargo test --package planlab --test golden
+    PLANLAB_BLESS=1 cargo test --package planlab --test it golden::
     @git --no-pager diff --stat -- harness/tests/golden
 
 # start a planner: one file with its page, its tests and its place in the registry

@@ -1,8 +1,6 @@
 //! Load and bounds against plain sums, and against the least height that brute force finds.
 
-mod common;
-
-use common::config;
+use crate::common::{self, config};
 use planlab_dsa::testing::{
     Shape, brute_force, brute_force_without_hand_over, exhaustive, first_fit, instances, oracle,
 };

@@ -1,13 +1,11 @@
 //! The corpus is what it says: every optimum is found again, every adversary still is one.
 
-mod common;
-
 use planlab_dsa::testing::{
     Case, brute_force, brute_force_without_hand_over, corpus, exhaustive, guillotine,
 };
 use planlab_dsa::{Bytes, Scope, initial_bound};
 
-#[path = "../examples/make_testdata/greedy.rs"]
+#[path = "../../examples/make_testdata/greedy.rs"]
 mod greedy;
 
 /// Placements within which every optimum of a plain case is proved.

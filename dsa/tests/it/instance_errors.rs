@@ -1,8 +1,6 @@
 //! What is refused before anybody plans, and in which words.
 
-mod common;
-
-use common::{apart, arena, buffer, pair, range};
+use crate::common::{apart, arena, buffer, pair, range};
 use planlab_dsa::{
     Alignment, ArenaId, Buffer, BufferId, Bytes, Instance, InstanceBuilder, InstanceError, Offset, Pause,
 };

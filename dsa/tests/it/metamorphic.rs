@@ -1,8 +1,6 @@
 //! What must not change when buffers are renamed, time runs backwards, sizes grow or steps shift.
 
-mod common;
-
-use common::{config, relabel, relabel_plan, reverse, scale, scale_plan, shift};
+use crate::common::{config, relabel, relabel_plan, reverse, scale, scale_plan, shift};
 use planlab_dsa::testing::{Shape, brute_force, instances, plans};
 use planlab_dsa::{
     Bytes, Digest, Instance, Plan, Scope, Violation, alignment_bound, initial_bound, pin_bound,

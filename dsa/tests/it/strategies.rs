@@ -1,7 +1,5 @@
 //! The random instances and plans reach everything that they are there to reach.
 
-mod common;
-
 use std::collections::BTreeMap;
 
 use planlab_dsa::Instance;

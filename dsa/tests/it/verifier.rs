@@ -1,8 +1,6 @@
 //! The verifier says what the oracle says, on valid, nearly valid and arbitrary plans.
 
-mod common;
-
-use common::config;
+use crate::common::config;
 use planlab_dsa::testing::{Fault, Shape, faults, instances, oracle, plans};
 use planlab_dsa::{Instance, Plan, Violation};
 use proptest::prelude::*;

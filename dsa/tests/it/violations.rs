@@ -1,8 +1,6 @@
 //! What the verifier says of each kind of wrong plan: which buffers, which steps, in which words.
 
-mod common;
-
-use common::{apart, arena, buffer, offsets, pair, range};
+use crate::common::{apart, arena, buffer, offsets, pair, range};
 use planlab_dsa::{
     Alignment, ArenaId, BufferId, Bytes, Instance, InstanceBuilder, Offset, Pause, Plan, Violation,
 };

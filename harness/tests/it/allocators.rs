@@ -1,8 +1,6 @@
 //! What real pools were seen to reserve, and what ours reserve on the same requests.
 
-mod common;
-
-use common::{json, run, write};
+use crate::common::{json, run, write};
 use planlab_dsa::{Simulated, Step, Usage};
 use planlab_solvers::online::{ProfileGuided, Requests, Simulator, allocator};
 use planlab_workloads::{Catalog, expected};

@@ -1,8 +1,6 @@
 //! Bad input gets an error that names file, line and reason, and exit code 2; nothing is half-written.
 
-mod common;
-
-use common::{json, planlab, run, write};
+use crate::common::{json, planlab, run, write};
 use tempfile::tempdir;
 
 const HEADER: &str = "id,lower,upper,size\n";

@@ -1,8 +1,6 @@
 //! Online allocators beside the planners of a suite, and streams of propagations.
 
-mod common;
-
-use common::{json, json_lines, run, write};
+use crate::common::{json, json_lines, run, write};
 use planlab_results::replay::{ReplayRow, ReplayStatus, read_rows};
 use tempfile::tempdir;
 

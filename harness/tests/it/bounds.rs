@@ -1,11 +1,9 @@
 //! `bound`: what is proved above the load, its limits, and that a signal leaves what was had.
 
-mod common;
-
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{ABOVE, json, run, write};
+use crate::common::{ABOVE, json, run, write};
 use tempfile::tempdir;
 
 #[test]

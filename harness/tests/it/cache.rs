@@ -1,10 +1,8 @@
 //! `plan --cache`: a plan is made once for all batch sizes of which all sizes are multiples.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{json, run, write};
+use crate::common::{self, json, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,11 +1,9 @@
 //! `bound --certificate` and `verify --certificate`: what is proved, what is not, and what is refused.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{ABOVE, json, planlab, run, write};
+use crate::common::{ABOVE, json, planlab, run, write};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 

@@ -1,11 +1,9 @@
 //! Damaged stores: losses are reported, rows and plans are made again where possible, and there is always a way out.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{json, run};
+use crate::common::{self, json, run};
 use planlab_results::{Store, read_records};
 use tempfile::{TempDir, tempdir};
 

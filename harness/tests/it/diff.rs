@@ -1,10 +1,8 @@
 //! `diff` and `scale` on the binary: exit codes, refusals, turns of two builds, a change that is certain.
 
-mod common;
-
 use std::path::Path;
 
-use common::{json, run, write};
+use crate::common::{json, run, write};
 use planlab_results::{Lane, Record, Status, Store, read_records};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};

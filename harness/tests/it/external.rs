@@ -1,11 +1,9 @@
 //! External planners: honest, lying, hanging, crashing and missing ones; each is a row, and none harms another.
 
-mod common;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{json, json_lines, planlab, run, write};
+use crate::common::{json, json_lines, planlab, run, write};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 

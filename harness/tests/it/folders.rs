@@ -1,13 +1,11 @@
 //! Nobody's files are removed or written over: folders that a verb owns, places that are tried before the work,
 //! and what interrupted and killed runs leave.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{ABOVE, json, planlab, run, wait_for, write};
+use crate::common::{ABOVE, json, planlab, run, wait_for, write};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
@@ -384,14 +382,20 @@ fn what_killed_runs_leave_goes_with_the_next_run_and_what_others_make_stays() {
 fn the_recipes_find_the_binary_where_cargo_puts_it() {
     let folder = tempdir().expect("a folder");
     let elsewhere = folder.path().join("elsewhere");
-    fs::create_dir_all(elsewhere.join("release")).expect("writable");
+    for built in ["release", "gpu/release"] {
+        fs::create_dir_all(elsewhere.join(built)).expect("writable");
+    }
     // Stands for cargo: it builds nothing, and says where its target folder is.
     let cargo = format!(
         "#!/bin/sh\ncase $1 in metadata) echo '{{\"target_directory\":\"{}\"}}';; esac\n",
         elsewhere.display()
     );
-    let programs =
-        [("cargo", cargo), ("elsewhere/release/planlab", "#!/bin/sh\necho \"ran $1\" >&2\nexit 9\n".into())];
+    let planlab = "#!/bin/sh\necho \"ran $1\" >&2\ncase $1 in replay) exit 9;; esac\n";
+    let programs = [
+        ("cargo", cargo),
+        ("elsewhere/release/planlab", planlab.to_owned()),
+        ("elsewhere/gpu/release/planlab", planlab.to_owned()),
+    ];
     for (name, text) in programs {
         write(folder.path(), name, text);
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -1,7 +1,5 @@
 //! The recipes for GPUs, in a folder as it is packed for one: no checkout, no cargo, no network, and a simulated device.
 
-mod common;
-
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,10 +1,8 @@
 //! `plan` from hints: a trace's column `hint`, or an old plan.
 
-mod common;
-
 use std::path::Path;
 
-use common::{json, run, write};
+use crate::common::{self, json, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,13 +1,11 @@
 //! Inputs without an end, ids that look like comments, events with demands: none is swallowed, none swallows the machine.
 
-mod common;
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{json, planlab, run, write};
+use crate::common::{json, planlab, run, write};
 use tempfile::tempdir;
 
 const TRACE: &str = "id,lower,upper,size\na,0,2,64\nb,1,3,32\n";

@@ -1,13 +1,11 @@
 //! Ctrl-C: the best plan and the bound so far are told and written, exit code 130.
 
-mod common;
-
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{run, write};
+use crate::common::{run, write};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::tempdir;

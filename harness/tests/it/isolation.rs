@@ -1,8 +1,6 @@
 //! Saboteurs: each is one row with the right status, and every other cell is unharmed.
 
-mod common;
-
-use common::{children, json, json_lines, planlab, run, wait_for};
+use crate::common::{children, json, json_lines, planlab, run, wait_for};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,8 +1,6 @@
 //! With `--json` an error is one JSON object on stdout: what, where, and the exit code.
 
-mod common;
-
-use common::{json, run, write};
+use crate::common::{json, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,8 +1,6 @@
 //! What the paper publishes, and what its planner gives on the recorded traces.
 
-mod common;
-
-use common::json;
+use crate::common::json;
 use planlab_dsa::{Budget, Bytes, Evidence, Scope, Stop, execute};
 use planlab_workloads::{Catalog, expected};
 use tempfile::tempdir;

@@ -1,11 +1,9 @@
 //! `replay` on the host: every contender in a process of its own, rows, exit codes, and what saboteurs come to.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{children, json, json_lines, planlab, run, two_rows_of_one_plan, wait_for, write};
+use crate::common::{children, json, json_lines, planlab, run, two_rows_of_one_plan, wait_for, write};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,10 +1,8 @@
 //! Replays on a simulated device: the whole way that a GPU goes, in a process of its own.
 
-mod common;
-
 use std::fs;
 
-use common::{json_lines, planlab, run, two_rows_of_one_plan, write};
+use crate::common::{json_lines, planlab, run, two_rows_of_one_plan, write};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,13 +1,11 @@
 //! A bench that is killed in the middle loses nothing but what was running, and goes on by itself.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{json_lines, run};
+use crate::common::{json_lines, run};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,8 +1,6 @@
 //! Every verb: help, JSON, and what it is for.
 
-mod common;
-
-use common::{json, json_lines, run, write};
+use crate::common::{self, json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -1,8 +1,6 @@
 //! A work limit: the same plan each time, and cells of their own.
 
-mod common;
-
-use common::{json, json_lines, run};
+use crate::common::{json, json_lines, run};
 use serde_json::Value;
 use tempfile::tempdir;
 

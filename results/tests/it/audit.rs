@@ -1,7 +1,6 @@
 //! The audit finds what no single row can show.
 
-mod common;
-
+use crate::common;
 use planlab_results::audit::{Finding, audit};
 use planlab_results::{Record, Status};
 

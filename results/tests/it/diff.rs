@@ -1,8 +1,6 @@
 //! What a diff finds and what it does not: planted changes, equal sides, sides that cannot be compared.
 
-mod common;
-
-use common::row;
+use crate::common::row;
 use planlab_results::diff::{Diff, DiffOptions, Mismatch, Remark, Verdict};
 use planlab_results::{Lane, Point, Record, Status};
 

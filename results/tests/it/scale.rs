@@ -1,8 +1,6 @@
 //! Curves over sizes: exponents, time-outs, builds and limits.
 
-mod common;
-
-use common::row;
+use crate::common::row;
 use planlab_results::scale::{Curve, curves};
 use planlab_results::{Record, Status};
 

@@ -1,11 +1,9 @@
 //! The store survives what happens to it: torn and corrupt lines, two writers, a crash in a compaction.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::row;
+use crate::common::row;
 use planlab_results::audit::{Finding, audit_ends};
 use planlab_results::{
     Record, Repair, SCHEMA, Status, Store, StoreError, merge, missing_cells, read_records, repair,

@@ -1,7 +1,5 @@
 //! Helpers of the tests that run the binary.
 
-#![allow(dead_code, reason = "every test file uses some of them")]
-
 use std::path::Path;
 
 use assert_cmd::Command;

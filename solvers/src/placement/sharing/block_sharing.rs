@@ -16,7 +16,7 @@
 //! 1. T. Chen et al., *MXNet: a flexible and efficient machine learning library for heterogeneous distributed
 //!    systems*, 2015, arXiv:1512.01274, and the note *Optimizing memory consumption in deep learning* of its
 //!    documentation.
-//! 2. MXNet 0.11 and NNVM, `PlanMemory`: the totals in `solvers/tests/mxnet_totals.rs` are had with their
+//! 2. MXNet 0.11 and NNVM, `PlanMemory`: the totals in `solvers/tests/it/mxnet_totals.rs` are had with their
 //!    rule on their graphs.
 //!
 //! # Complexity

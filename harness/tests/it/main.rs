@@ -1,0 +1,31 @@
+//! The command line, as a user calls it.
+
+mod allocators;
+mod approximation;
+mod arrows;
+mod bad_input;
+mod baselines;
+mod bounds;
+mod cache;
+mod certificates;
+mod common;
+mod damaged;
+mod diff;
+mod external;
+mod folders;
+mod golden;
+mod gpu_recipes;
+mod hints;
+mod hostile;
+mod input;
+mod interrupt;
+mod isolation;
+mod json_errors;
+mod published;
+mod pytorch;
+mod replay;
+mod replay_device;
+mod resume;
+mod scaling;
+mod verbs;
+mod work_limit;

@@ -1,0 +1,5 @@
+//! Replays on real memory.
+
+mod host;
+mod hostile;
+mod planned;

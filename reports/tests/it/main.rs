@@ -1,0 +1,4 @@
+//! Reports, as files.
+
+mod replays;
+mod report;

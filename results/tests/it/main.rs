@@ -1,0 +1,9 @@
+//! Stores, audits and diffs.
+
+mod audit;
+mod common;
+mod diff;
+mod instances;
+mod replay;
+mod scale;
+mod store;

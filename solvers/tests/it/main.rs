@@ -1,0 +1,12 @@
+//! All planners: what each promises, and what independent programs say.
+
+mod arenas;
+mod clocks;
+mod conformance;
+mod cp;
+mod hints;
+mod independent;
+mod milp;
+mod mxnet_totals;
+mod online;
+mod plans;

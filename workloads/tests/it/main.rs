@@ -1,0 +1,7 @@
+//! Traces, families and files.
+
+mod bad_input;
+mod families;
+mod fuzz_corpus;
+mod manifest;
+mod round_trip;
