@@ -125,7 +125,7 @@ new-planner NAME:
 pack-gpu *FOLDER:
     scripts/pack-gpu {{FOLDER}}
 
-# ten short steps on a GPU (or `simulated-cuda`, which is none) that say whether its figures can be trusted
+# ten short steps that say whether the figures of a GPU can be trusted; `simulated-cuda` tries the recipe without a GPU
 smoke-gpu DEVICE="cuda:0":
     scripts/smoke-gpu {{DEVICE}}
 

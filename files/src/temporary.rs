@@ -176,6 +176,18 @@ impl Drop for TemporaryFile {
     }
 }
 
+/// Removes what killed processes have left beside a place; once in a process. Whoever makes a temporary folder there
+/// need not ask for it.
+///
+/// # Errors
+///
+/// [`FolderError::InUse`] for the root, which lies in no folder.
+pub fn remove_leftovers(place: &Place) -> Result<(), FolderError> {
+    let parent = place.parent()?;
+    begun().sweep(parent, Use::Names);
+    Ok(())
+}
+
 /// A hidden folder that goes when it is dropped, with all that is in it.
 #[derive(Debug)]
 pub struct TemporaryFolder {

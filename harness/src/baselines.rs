@@ -14,11 +14,12 @@ use planlab_results::{Notice, StoreError};
 use planlab_solvers::online::Entry;
 use planlab_workloads::{expected, process};
 
-use crate::bench::{in_shard, progress};
+use crate::bench::in_shard;
 use crate::cli::Retry;
 use crate::exit::Failure;
 use crate::input::{self, Source};
 use crate::output::{note, printable};
+use crate::progress::Progress;
 use crate::provenance;
 use crate::simulation::{Order, Stream, cell, play};
 
@@ -57,7 +58,8 @@ impl Baselines<'_> {
     /// Where the folder of the results cannot be written, or a row in it is damaged.
     pub(crate) fn run(&self, cancel: &CancelToken, on_row: &dyn Fn(&ReplayRow)) -> Result<Tally, Failure> {
         let mut playing = Playing { known: self.known()?, writer: None, tally: Tally::default() };
-        let bar = progress(self.tasks.iter().map(|(_, entries)| entries.len() as u64).sum(), "allocators");
+        let bar =
+            Progress::new(self.tasks.iter().map(|(_, entries)| entries.len() as u64).sum(), "allocators");
         for (source, entries) in self.tasks {
             if cancel.is_cancelled() {
                 break;

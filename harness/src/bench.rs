@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use planlab_dsa::Descriptor;
 use planlab_results::{Lane, Record, Status, Store};
 use planlab_workloads::Trace;
@@ -18,6 +17,7 @@ use crate::exit::Failure;
 use crate::input::{self, Source};
 use crate::judge::Judgement;
 use crate::output::{note, printable};
+use crate::progress::Progress;
 use crate::provenance;
 use crate::runner::{RowContext, Runner, Subject, now_ns, record};
 
@@ -69,7 +69,7 @@ struct Shared<'a> {
     tally: Mutex<Tally>,
     failure: Mutex<Option<Failure>>,
     runner: &'a Runner,
-    bar: ProgressBar,
+    bar: Progress,
     on_row: &'a (dyn Fn(&Record) + Sync),
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn run(
         tally: Mutex::new(Tally::default()),
         failure: Mutex::new(None),
         runner,
-        bar: progress(cells, "cells"),
+        bar: Progress::new(cells, "cells"),
         on_row,
     };
     thread::scope(|scope| {
@@ -109,17 +109,6 @@ pub(crate) fn run(
     tally.interrupted = runner.cancel().is_cancelled();
     tally.failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     tally
-}
-
-/// A bar over so many of something.
-pub(crate) fn progress(count: u64, noun: &str) -> ProgressBar {
-    let bar = ProgressBar::new(count);
-    let style =
-        ProgressStyle::with_template(&format!("{{bar:30}} {{pos}}/{{len}} {noun}, {{eta}} left  {{msg}}"));
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn work(shared: &Shared<'_>, worker: u32) {

@@ -15,6 +15,7 @@ mod judge;
 mod markdown;
 mod output;
 mod planners;
+mod progress;
 mod provenance;
 mod quantity;
 mod ratios;

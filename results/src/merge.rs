@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use planlab_files::{Place, TemporaryFolder};
+use planlab_files::{Place, TemporaryFolder, remove_leftovers};
 
 use crate::journal::Row;
 use crate::latest::Latest;
@@ -54,6 +54,8 @@ impl Goal {
     fn find<P: AsRef<Path>>(into: &Path, dirs: &[P]) -> Result<Self, StoreError> {
         let place = Place::find(into, dirs)?;
         if !is_absent_or_empty(place.target()) {
+            // A merge that was killed when the store had just got its name.
+            remove_leftovers(&place)?;
             return Ok(Self::There(Store::open(into)?));
         }
         place.check_replaceable()?;

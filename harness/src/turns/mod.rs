@@ -15,10 +15,10 @@ use planlab_dsa::CancelToken;
 
 pub(crate) use self::common::Named;
 use self::common::{Common, Share};
-use crate::bench::progress;
 use crate::cli::{LimitArgs, TurnsArgs};
 use crate::exit::{Exit, Failure};
 use crate::output::printable;
+use crate::progress::Progress;
 use crate::quantity::nanoseconds;
 
 const REPETITIONS: u32 = 5;
@@ -56,7 +56,7 @@ pub(crate) fn measure(
     let told = common_arguments(args, planners_file);
     let Common { shares, alone } = Common::of(&sides, args, &told)?;
     let repetitions = args.reps.unwrap_or(REPETITIONS);
-    let bar = progress(2 * u64::from(repetitions) * shares.len() as u64, "turns");
+    let bar = Progress::new(2 * u64::from(repetitions) * shares.len() as u64, "turns");
     let results = [sides[0].results.clone(), sides[1].results.clone()];
     let mark = Mark::begin(args, &sides, &told, &shares, repetitions)?;
     for repetition in 1..=repetitions {

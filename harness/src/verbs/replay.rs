@@ -7,11 +7,11 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
 use super::plan::cell;
-use crate::bench::progress;
 use crate::cli::{Device, LimitArgs, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::{self, Source};
 use crate::output::{Output, note, printable};
+use crate::progress::Progress;
 use crate::quantity::nanoseconds;
 use crate::replaying::protocol::{Request, Work};
 use crate::replaying::row::{Settings, row};
@@ -130,7 +130,7 @@ fn on_host(
 ) -> Verdict {
     let subject = Subject::of(sources, traces);
     let turns = turns(args, contenders);
-    let bar = progress(turns.len() as u64, "replays");
+    let bar = Progress::new(turns.len() as u64, "replays");
     let mut rows = Vec::new();
     for turn in &turns {
         if cancel.is_cancelled() {

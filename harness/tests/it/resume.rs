@@ -71,3 +71,40 @@ fn a_killed_bench_goes_on_where_it_was() {
     let (_, stderr) = run(disturbed.path(), &[&["bench", "--out", "store"], &CELLS[..]].concat(), 0);
     assert!(stderr.contains("0 run now"), "{stderr}");
 }
+
+#[test]
+fn a_log_has_lines_that_say_how_far_a_bench_is() {
+    let lines = |seconds: &str| {
+        let folder = tempdir().expect("a folder");
+        let output = Command::new(env!("CARGO_BIN_EXE_planlab"))
+            .current_dir(folder.path())
+            .env("PLANLAB_PROGRESS_SECONDS", seconds)
+            .args([
+                "bench",
+                "--out",
+                "store",
+                "--workload",
+                "chainer/*/infer/b1",
+                "--planner",
+                "first-fit/size",
+            ])
+            .output()
+            .expect("the binary runs");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        text.lines()
+            .filter(|line| line.contains('/') && line.contains(" cells"))
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
+    };
+    let often = lines("0.002");
+    let (done, all) = often
+        .last()
+        .and_then(|line| {
+            let (done, rest) = line.strip_prefix("planlab: ")?.split_once('/')?;
+            Some((done.parse::<u64>().ok()?, rest.split_once(" cells")?.0.parse::<u64>().ok()?))
+        })
+        .unwrap_or_else(|| panic!("no line of progress: {often:?}"));
+    assert!(done <= all && all >= 4, "{often:?}");
+    assert!(lines("0").is_empty() && lines("3600").is_empty());
+}

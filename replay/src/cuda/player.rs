@@ -110,11 +110,11 @@ pub(super) struct Peaks {
     /// The most that the contender had reserved, and what it had when the device was last asked.
     reserved: u64,
     asked_at: Option<u64>,
-    /// How often the device was asked.
+    /// How many times the device was asked.
     questions: u32,
 }
 
-/// Some drivers take milliseconds to say how much is free: after so many questions fewer are asked.
+/// Some drivers take milliseconds to say how much memory is free: after this many calls, fewer are made.
 const QUESTIONS: u32 = 2000;
 
 impl Peaks {

@@ -4,7 +4,7 @@
 //! that this memory is gone before it is read how much is free. An idle device has slow clocks (345 MHz, where 1980 are
 //! possible): it works for a while, until they have risen.
 
-#![allow(unsafe_code, reason = "kernels run on memory that was just had")]
+#![allow(unsafe_code, reason = "kernels run on memory that was just allocated")]
 
 use std::time::{Duration, Instant};
 
@@ -96,7 +96,7 @@ fn ranges(driver: &dyn Driver) -> Result<(), DriverError> {
 /// Writes and reads.
 fn touch(driver: &dyn Driver, at: Address, bytes: u64) -> Result<(), DriverError> {
     let words = bytes / WORD;
-    // SAFETY: the caller has just had so many bytes there, and waits for the kernels before they go.
+    // SAFETY: the caller has just allocated these bytes, and waits for the kernels before it frees them.
     unsafe {
         driver.launch(Kernel::Fill { at, words, seed: 1 })?;
         driver.launch(Kernel::Sum { at, words, slot: 0 })

@@ -1,33 +1,13 @@
 //! Several arenas and capacities: exact planners against brute force, and no planner breaks a rule.
 
 use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, instances, oracle};
-use planlab_dsa::{
-    Arena, ArenaId, Budget, Buffer, BufferId, Bytes, Instance, KeepApart, LiveRange, Planner, Stop, execute,
-};
-use planlab_solvers::{planner, registry};
+use planlab_dsa::{Arena, Budget, Bytes, Instance, Planner, Stop, execute};
+use planlab_solvers::planner;
 use proptest::prelude::*;
 
 /// Planners that find no optimum.
 const SEARCHES: [&str; 6] =
     ["hill-climb/tvm", "hill-climb/vela", "annealing", "tabu", "lns", "first-fit/size"];
-/// All planners that know one arena alone. Whole objects and stacks on segments have no place for a second one, and
-/// `best-fit/reference` is as published; they refuse.
-const ONE_ARENA: [&str; 11] = [
-    "best-fit/reference",
-    "shared-objects/by-size",
-    "shared-objects/by-breadth",
-    "shared-objects/in-order",
-    "shared-objects/size-distance",
-    "mxnet-sharing",
-    "mxnet-sharing/published",
-    "patent-free-list",
-    "mincost-flow",
-    "gergov",
-    "gergov/squeezed",
-];
-/// Those that know several, but no pairs to keep apart.
-const NOT_APART: [&str; 3] = ["executorch", "executorch/closest", "best-fit"];
-
 /// The instance with other capacities: so many eighths of all bytes of the arena; none above 8.
 fn with_capacities(instance: &Instance, eighths: &[u64]) -> Instance {
     let mut totals = vec![0; instance.arenas().len()];
@@ -66,31 +46,6 @@ fn check_exact(key: &str, instance: &Instance) -> Result<(), TestCaseError> {
         None => prop_assert_eq!(outcome.end, Ok(Stop::Infeasible), "{}", key),
     }
     Ok(())
-}
-
-/// The planners that refuse an instance, in the registry's order.
-fn refusing(instance: &Instance) -> Vec<String> {
-    let descriptors = registry().into_iter().map(|planner| planner.descriptor());
-    let refusing = descriptors.filter(|descriptor| descriptor.honours.refuses(instance).is_some());
-    refusing.map(|descriptor| descriptor.key.into_owned()).collect()
-}
-
-#[test]
-fn these_planners_refuse_arenas_and_pairs_to_keep_apart_and_no_other() {
-    let buffer = |arena: u16| {
-        let live = LiveRange::new(0, 2).expect("not empty");
-        Buffer::new(Bytes::new(4), live).in_arena(ArenaId::new(arena))
-    };
-    let arena = Arena { name: String::new(), capacity: None };
-    let arenas = Instance::builder().buffers([0, 1].map(buffer)).arenas([arena.clone(), arena]).build();
-    assert_eq!(refusing(&arenas.expect("valid")), ONE_ARENA);
-    let pair = KeepApart { first: BufferId::new(0), second: BufferId::new(1) };
-    let apart = Instance::builder().buffers([0, 0].map(buffer)).apart([pair]).build().expect("valid");
-    let mut expected = [NOT_APART.as_slice(), &ONE_ARENA].concat();
-    let mut found = refusing(&apart);
-    expected.sort_unstable();
-    found.sort_unstable();
-    assert_eq!(found, expected);
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! Comments that say how a file is read.
 
+use strsim::osa_distance;
+
 use super::error::excerpt;
-use crate::nearest::distance;
 
 /// Metadata of the default alignment.
 pub(super) const ALIGNMENT_KEY: &str = "alignment";
@@ -56,7 +57,6 @@ pub(super) fn misspelt(line: u64, comment: &str) -> Option<String> {
 /// The directive at most two letters away from a word, with how it is written.
 fn near(word: &str) -> Option<(&'static str, &'static str)> {
     const LONGEST: usize = 16;
-    let letters: Vec<char> = word.chars().take(LONGEST).map(|letter| letter.to_ascii_lowercase()).collect();
-    let away = |directive: &str| distance(&letters, &directive.chars().collect::<Vec<_>>());
-    DIRECTIVES.into_iter().find(|(directive, _)| away(directive) <= 2)
+    let start: String = word.chars().take(LONGEST).map(|letter| letter.to_ascii_lowercase()).collect();
+    DIRECTIVES.into_iter().find(|(directive, _)| osa_distance(&start, directive) <= 2)
 }

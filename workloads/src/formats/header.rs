@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use strsim::osa_distance;
+
 use super::error::excerpt;
 use super::text;
-use crate::nearest::{did_you_mean, distance};
+use crate::nearest::did_you_mean;
 
 /// More columns than any trace has; a longer line is not a header.
 const MOST_COLUMNS: usize = 256;
@@ -190,10 +192,11 @@ impl Header {
 fn is_slip(name: &str, known: &str) -> bool {
     const SHORT: usize = 3;
     const LONG: usize = 8;
-    let [letters, right]: [Vec<char>; 2] = [name, known].map(|word| word.chars().take(32).collect());
-    let most = if right.len() < LONG { 1 } else { 2 };
-    let is_beginning = letters.len() > SHORT && known.starts_with(name);
-    right.len() > SHORT && (distance(&letters, &right) <= most || is_beginning)
+    // Names of columns are ASCII, and far shorter than this.
+    let start: String = name.chars().take(32).collect();
+    let most = if known.len() < LONG { 1 } else { 2 };
+    let is_beginning = start.chars().count() > SHORT && known.starts_with(name);
+    known.len() > SHORT && (osa_distance(&start, known) <= most || is_beginning)
 }
 
 #[cfg(test)]

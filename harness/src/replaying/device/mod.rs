@@ -21,11 +21,11 @@ use self::round::Round;
 use self::row::{Settings, row};
 use super::subject::Subject;
 use super::{Contender, table as shared};
-use crate::bench::progress;
 use crate::cli::{Device, ReplayArgs, WorkArg};
 use crate::exit::{Exit, Failure, Verdict};
 use crate::input::Source;
 use crate::output::{Output, note};
+use crate::progress::Progress;
 use crate::provenance;
 use crate::quantity::nanoseconds;
 use crate::runner::now_ns;
@@ -76,7 +76,7 @@ pub(crate) fn run(
     let contenders = contenders::contenders(plans, args, first)?;
     let subject = Subject::of(sources, traces);
     let settings = settings(args, sources, traces)?;
-    let bar = progress(args.reps.into(), "processes");
+    let bar = Progress::new(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
         let (started_ns, provenance) = (now_ns(), provenance::beside_device(1));

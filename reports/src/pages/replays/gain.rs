@@ -21,7 +21,7 @@ struct Gain {
 }
 
 impl Gain {
-    /// Processes are compared that took turns: those of one repetition of one run. `None` where there are none.
+    /// Compares processes that took turns, which are those of one repetition of one run; `None` if there are none.
     fn of(plan: &Case, other: &Case) -> Option<Self> {
         let (planned, others) = (plan.process_ns(), other.process_ns());
         let pairs: Vec<(f64, f64)> =
