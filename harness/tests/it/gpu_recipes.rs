@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use planlab_workloads::Catalog;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::{TempDir, tempdir};
 
@@ -220,6 +221,12 @@ esac"#,
     assert!(readme.starts_with("# Replays on NVIDIA H200\n"), "{readme}");
     assert_eq!(rows(folder.path()), readme.matches("\nplanlab replay ").count(), "{readme}");
     assert!(rows(folder.path()) >= 45, "{readme}");
+    let catalog = Catalog::new(None);
+    for command in readme.lines().filter_map(|line| line.strip_prefix("planlab replay ")) {
+        for key in command.split(' ').take_while(|word| !word.starts_with("--")) {
+            assert!(catalog.load(key).is_ok(), "{key}: {command}");
+        }
+    }
     let records = fs::read_dir(folder.path().join("records")).expect("records");
     let name = records.map(|entry| entry.expect("readable").file_name()).next().expect("one");
     assert!(name.to_string_lossy().ends_with("-nvidia-h200"), "{name:?}");

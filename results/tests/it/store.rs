@@ -578,17 +578,15 @@ fn a_merge_goes_nowhere_near_what_it_reads() {
 
 #[test]
 fn a_merge_into_a_store_removes_what_a_killed_one_left_beside_it() {
-    let folder = folder();
-    let (from, into) = (folder.path().join("from"), folder.path().join("into"));
-    let mut store = Store::open(&from).expect("a store");
-    store.append(&row("cell", 0)).expect("appends");
-    drop(store);
-    merge(&[&from], &into).expect("makes a store");
+    let (from, home) = (folder(), folder());
+    Store::open(from.path()).expect("opens").append(&row("cell", 0)).expect("appends");
+    let into = home.path().join("into");
+    drop(Store::open(&into).expect("makes the store"));
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux");
-    let left = folder.path().join(format!(".planlab-tmp-{}-aB3xYz", &boot[..8]));
+    let left = home.path().join(format!(".planlab-tmp-{}-aB3xYz", &boot[..8]));
     fs::create_dir(&left).expect("writable");
     // Killed when the store had its name, and the folder still its lock file.
     fs::write(left.join("lock"), "").expect("writable");
-    merge(&[&from], &into).expect("merges again");
+    merge(&[from.path()], &into).expect("merges");
     assert!(!left.exists(), "it is not removed");
 }
