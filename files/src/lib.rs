@@ -19,4 +19,4 @@ pub use error::{FolderError, SaveError, is_disk_full};
 pub use file::{NewFile, save};
 pub use folder::{NewFolder, first_foreign};
 pub use place::Place;
-pub use temporary::{TemporaryFolder, abandon, is_temporary, remove_leftovers, settle};
+pub use temporary::{TemporaryFolder, abandon, create_folders, is_temporary, remove_leftovers, settle};

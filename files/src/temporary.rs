@@ -95,14 +95,26 @@ fn abandon_folder(path: &Path, usage: Use) {
     let aside = PathBuf::from(aside);
     let is_aside = fs::rename(path, &aside).is_ok();
     discard(if is_aside { &aside } else { path }, usage);
-    if path.exists() {
-        discard(path, usage);
+    if is_aside && path.exists() {
+        // Somebody made it again. It has no lock by which the next run would know it for a leftover.
+        let _ = fs::remove_dir_all(path);
     }
 }
 
 /// Waits for ever where another thread has called [`abandon`]: what goes wrong after that is no error to tell.
 pub fn settle() {
     drop(begun());
+}
+
+/// Makes a folder and those that it lies in, where they are missing; not once another thread has called [`abandon`],
+/// which waits for this: what was removed does not come back.
+///
+/// # Errors
+///
+/// What the file system says.
+pub fn create_folders(path: &Path) -> io::Result<()> {
+    let _begun = begun();
+    fs::create_dir_all(path)
 }
 
 /// Whether a name is one of a temporary file or folder.

@@ -34,7 +34,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
 }
 
 pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
-    fs::create_dir_all(path).map_err(StoreError::io("create", path))
+    planlab_files::create_folders(path).map_err(StoreError::io("create", path))
 }
 
 /// Files of a folder with this extension, by name; none where there is no such folder.

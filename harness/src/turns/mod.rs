@@ -131,7 +131,7 @@ impl Mark {
 
     fn write(&self, text: &str) -> Result<(), Failure> {
         if let Some(folder) = self.file.parent() {
-            std::fs::create_dir_all(folder)?;
+            planlab_files::create_folders(folder)?;
         }
         Ok(planlab_workloads::formats::save(&self.file, format!("{text}\n").as_bytes())?)
     }
