@@ -163,8 +163,8 @@ pub struct Sample {
     pub propagations: u32,
     /// Until all was done.
     pub wall: Duration,
-    /// Until all was enqueued. None without kernels, which there is nothing to enqueue of, and of propagations with
-    /// so many launches that the host waits for the device because its queue is full.
+    /// Until all was enqueued. `None` without kernels, and if a propagation has more launches than the driver's queue
+    /// holds: the host then waits for the device.
     pub enqueue: Option<Duration>,
     /// The device's time; without kernels there is none.
     pub device: Option<Duration>,

@@ -21,7 +21,7 @@ struct Gain {
 }
 
 impl Gain {
-    /// Compares processes that took turns, which are those of one repetition of one run; `None` if there are none.
+    /// Compares the processes that took turns: those of the same repetition and run. `None` if there are none.
     fn of(plan: &Case, other: &Case) -> Option<Self> {
         let (planned, others) = (plan.process_ns(), other.process_ns());
         let pairs: Vec<(f64, f64)> =
