@@ -1,35 +1,16 @@
 //! `planlab`: plans the memory of deep nets, and says what each plan is worth.
 
-mod baselines;
 mod bench;
-mod cache;
-mod carried;
-mod cell;
 mod cli;
-mod exit;
 mod external;
-mod hints;
-mod input;
-mod isolation;
-mod judge;
+mod inputs;
 mod markdown;
-mod output;
-mod planners;
-mod progress;
-mod provenance;
-mod quantity;
+mod planning;
+mod playing;
+mod process;
 mod ratios;
-mod records;
-mod replaying;
-mod runner;
-mod selection;
-mod signals;
-mod simulation;
-mod table;
-mod target;
-mod turns;
+mod shell;
 mod verbs;
-mod view;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -40,8 +21,9 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use cli::{Cli, Verb};
-use exit::{Exit, Failure, Verdict};
-use output::{Output, note, printable};
+use shell::exit::{Exit, Failure, Verdict};
+use shell::output::{Output, note, printable};
+use shell::signals;
 
 const VERBLESS: &str = "no verb is named; `planlab --help` lists them";
 
@@ -132,7 +114,7 @@ fn run(cli: Cli) -> Verdict {
     if !cli.verb.serves() {
         signals::listen(cli.verb.ends_by_itself())?;
     }
-    input::set_limit(cli.input_limit);
+    inputs::set_limit(cli.input_limit);
     if cli.verb.needs_planners() {
         external::load(cli.planners_file.as_deref())?;
     }
@@ -159,9 +141,9 @@ fn run(cli: Cli) -> Verdict {
         Verb::Diff(args) => verbs::diff::run(&args, cli.planners_file.as_deref(), output),
         Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
-        Verb::RunCells => isolation::child::serve(),
-        Verb::RunReplay => replaying::child::serve(),
-        Verb::RunDeviceReplay => replaying::device::child::serve(),
+        Verb::RunCells => planning::child::serve(),
+        Verb::RunReplay => playing::host::child::serve(),
+        Verb::RunDeviceReplay => playing::device::child::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),
     }
 }

@@ -11,10 +11,10 @@ use planlab_workloads::Trace;
 use planlab_workloads::formats::{write_idealloc, write_minimalloc, write_trace};
 use serde::Deserialize;
 
-use super::{PREFIX, process};
-use crate::exit::Failure;
-use crate::input;
-use crate::output::note;
+use super::{PREFIX, program};
+use crate::inputs;
+use crate::shell::exit::Failure;
+use crate::shell::output::note;
 
 /// How an instance is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -132,7 +132,7 @@ pub(crate) const PLACEHOLDERS: [&str; 7] =
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
     let name = path.display().to_string();
-    let text = input::document(&name)?;
+    let text = inputs::document(&name)?;
     let refuse = |at: usize, reason: &str| {
         let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
         Failure::usage(format!("{name}:{line}: {reason}")).in_file(&name, u64::try_from(line).ok())
@@ -248,7 +248,7 @@ impl Entry {
                 return Some(String::new());
             }
             let words: Vec<OsString> = self.ask_version.iter().map(OsString::from).collect();
-            let text = process::output_within(&words, patience())?;
+            let text = program::output_within(&words, patience())?;
             Some(text.lines().next().unwrap_or("").trim().to_owned())
         };
         self.said.get_or_init(ask).as_deref()

@@ -9,8 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::cli::ExecArgs;
-use crate::exit::{Exit, Failure, Verdict};
-use crate::isolation::child::die_with_parent;
+use crate::process::die_with_parent;
+use crate::shell::clock::monotonic;
+use crate::shell::exit::{Exit, Failure, Verdict};
 
 /// The verb's name.
 pub(crate) const VERB: &str = "exec-external";
@@ -23,15 +24,9 @@ pub(crate) fn command(words: &[OsString], stamp: &Path) -> std::io::Result<Comma
     Ok(command)
 }
 
-/// When the program began, on the clock of [`now`]; `None` where it did not.
+/// When the program began, on the clock of [`monotonic`]; `None` where it did not.
 pub(crate) fn began(stamp: &Path) -> Option<Duration> {
     fs::read_to_string(stamp).ok()?.parse().ok().map(Duration::from_nanos)
-}
-
-/// The time on a clock that all processes share.
-pub(crate) fn now() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::try_from(now).unwrap_or_default()
 }
 
 /// Becomes the program; returns only where that cannot be.
@@ -40,7 +35,7 @@ pub(crate) fn run(args: &ExecArgs) -> Verdict {
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::usage("no program"));
     };
-    fs::write(&args.stamp, now().as_nanos().to_string())?;
+    fs::write(&args.stamp, monotonic().as_nanos().to_string())?;
     let error = Command::new(program).args(arguments).exec();
     Err(Failure::new(Exit::Usage, format!("{}: {error}", program.display())))
 }

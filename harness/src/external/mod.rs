@@ -1,7 +1,7 @@
 //! External planners: programs of other people, described in a `planners.toml`, that run beside ours.
 //!
 //! ```text
-//!   planlab ──> isolation child ──> exec-external ══> the program      (══> the same process)
+//!   planlab ──> child process   ──> exec-external ══> the program      (══> the same process)
 //!                 External::plan      dies with its parent
 //! ```
 //!
@@ -11,7 +11,7 @@
 mod entry;
 pub(crate) mod launch;
 mod planner;
-mod process;
+mod program;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -20,12 +20,10 @@ use std::thread;
 pub(crate) use entry::Entry;
 pub(crate) use planner::{External, Fate, Report, descriptor};
 
-use crate::exit::Failure;
+use crate::shell::exit::Failure;
 
 /// What every key of an external planner begins with.
 pub(crate) const PREFIX: &str = "external/";
-/// Where the file is named for children, and for those who do not want to name it each time.
-pub(crate) const VARIABLE: &str = "PLANLAB_PLANNERS";
 /// The file that is read where none is named.
 const DEFAULT: &str = "planners.toml";
 

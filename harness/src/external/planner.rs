@@ -15,8 +15,8 @@ use planlab_workloads::Trace;
 use planlab_workloads::formats::PlanFile;
 
 use super::entry::{Entry, Unit};
-use super::process::{Ended, follow};
-use crate::target::scratch_in_memory;
+use super::program::{Ended, follow};
+use crate::shell::target::scratch_in_memory;
 
 /// Planners of ours whose lowest plan is the capacity of a program that needs one, where nobody names one.
 const CAPACITY_BY: [&str; 3] = ["best-fit", "first-fit/size", "greedy-by-size"];
@@ -300,7 +300,7 @@ impl Watch<'_> {
         if file.metadata().is_ok_and(|there| there.len() == 0) {
             return Ok(None);
         }
-        let rows = PlanFile::read("its plan", file, crate::input::limits());
+        let rows = PlanFile::read("its plan", file, crate::inputs::limits());
         let plan = rows.and_then(|rows| rows.plan(self.trace)).map_err(|error| error.to_string())?;
         Ok(Some(plan))
     }

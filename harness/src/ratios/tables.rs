@@ -6,7 +6,7 @@ use planlab_results::statistics::shifted_geometric_mean;
 
 use super::{Field, Figure, Subject, Variant};
 use crate::markdown::{csv, table};
-use crate::quantity;
+use crate::shell::quantity;
 
 /// One planner over another, on all subjects with a capacity.
 #[derive(Debug)]

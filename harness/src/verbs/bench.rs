@@ -10,20 +10,22 @@ use planlab_results::{Record, Status, StoreError, read_records};
 use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
-use crate::baselines::{Baselines, Tally as Played};
-use crate::bench::{Order, Tally, left, open_store, run as run_bench};
-use crate::cell::Cell;
+use crate::bench::baselines::{Baselines, Tally as Played};
+use crate::bench::run::{Order, Tally, left, open_store, run as run_bench};
+use crate::bench::selection::{baselines, suite, tasks};
 use crate::cli::BenchArgs;
-use crate::exit::{Exit, Failure, Verdict};
-use crate::output::{Output, note};
-use crate::runner::{Runner, Samples};
-use crate::selection::{baselines, suite, tasks};
-use crate::signals::cancel_token;
-use crate::{input, quantity, view};
+use crate::inputs;
+use crate::planning::Cell;
+use crate::planning::{Runner, Samples};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::quantity;
+use crate::shell::signals::cancel_token;
+use crate::verbs::view;
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
-    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(input::limits());
+    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::limits());
     let suite = suite(args)?;
     let tasks = tasks(args, suite.as_ref(), &catalog)?;
     let name = suite.as_ref().map_or("", |suite| suite.name.as_str());
@@ -234,7 +236,7 @@ fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
 
 /// What was found and cannot be kept.
 fn lost_table(rows: &[Record]) -> String {
-    let mut table = crate::table::Table::new(&["not kept", "planner", "status", "height"]);
+    let mut table = crate::shell::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
         let height = row.height.map_or_else(String::new, |height| height.to_string());
         table.row([row.workload.clone(), row.planner.clone(), row.status.name().to_owned(), height]);
@@ -245,7 +247,7 @@ fn lost_table(rows: &[Record]) -> String {
 fn summary_table(rows: &[Record]) -> String {
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
-    let mut table = crate::table::Table::new(&["status", "cells"]);
+    let mut table = crate::shell::table::Table::new(&["status", "cells"]);
     for (status, count) in counts {
         table.row([status.name().to_owned(), count.to_string()]);
     }

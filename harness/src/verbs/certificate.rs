@@ -7,12 +7,12 @@ use planlab_dsa::{Budget, Bytes, Descriptor, Halt, Instance, Planner, Run, Stop,
 use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutation, certify};
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
-use crate::output::{Output, note};
-use crate::signals::cancel_token;
-use crate::target::Target;
-use crate::view::JSON_VERSION;
+use crate::inputs::{self, Source};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
+use crate::shell::signals::cancel_token;
+use crate::shell::target::Target;
 
 use super::check::Prover;
 
@@ -32,7 +32,7 @@ pub(crate) fn write(
     output.refuse_stdout("certificate", file)?;
     let cancel = cancel_token();
     let target = Target::open(file)?;
-    let trace = input::open(source)?;
+    let trace = inputs::open(source)?;
     let instance = &trace.instance;
     let capacity = capacity.map_or(instance.load().bytes, Bytes::new);
     let certifier = Certifier { capacity, found: Mutex::default() };
@@ -98,9 +98,9 @@ fn with(mut head: Value, more: &Value) -> Value {
 
 /// Checks a certificate of a trace; exit code 4 where it proves nothing.
 pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
-    let trace = input::open(source)?;
-    let name = input::name(file);
-    let certificate: Certificate = serde_json::from_str(&input::document(file)?).map_err(|error| {
+    let trace = inputs::open(source)?;
+    let name = inputs::name(file);
+    let certificate: Certificate = serde_json::from_str(&inputs::document(file)?).map_err(|error| {
         Failure::usage(format!("{name}: {error}")).in_file(name, u64::try_from(error.line()).ok())
     })?;
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());

@@ -12,13 +12,14 @@ use planlab_workloads::Trace;
 use serde_json::{Value, json};
 
 use crate::cli::{BoundArgs, VerifyArgs};
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
-use crate::output::{Output, note};
-use crate::signals::cancel_token;
-use crate::table::Table;
-use crate::target::scratch;
-use crate::view::{JSON_VERSION, percent};
+use crate::inputs::{self, Source};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
+use crate::shell::quantity::percent;
+use crate::shell::signals::cancel_token;
+use crate::shell::table::Table;
+use crate::shell::target::scratch;
 
 use super::certificate;
 
@@ -39,8 +40,8 @@ pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
 }
 
 fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
-    let trace = input::open(source)?;
-    let file = input::plan_file(file)?;
+    let trace = inputs::open(source)?;
+    let file = inputs::plan_file(file)?;
     match trace.instance.verify(file.plan(&trace)?) {
         Ok(plan) => {
             output.put(&valid_object(&plan), &valid_text(&plan))?;
@@ -116,7 +117,7 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
         return certificate::write(&source, args.capacity, file, wall, output);
     }
     let cancel = cancel_token();
-    let trace = input::open(&source)?;
+    let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let mut rows = arguments(&trace.instance);
     let prover = Prover::default();
@@ -189,7 +190,7 @@ fn out_of_time(rows: &[Argument]) -> String {
     let Some(row) = rows.iter().find(|row| !row.finished) else {
         return "the time was up before every argument had been tried".to_owned();
     };
-    let time = crate::quantity::seconds(nanoseconds(row.seconds));
+    let time = crate::shell::quantity::seconds(nanoseconds(row.seconds));
     format!(
         "the time was up during the argument by {}, which had run for {time}; a longer --time-limit may prove more",
         row.evidence
@@ -269,7 +270,7 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
 fn bound_text(rows: &[Argument], best: Bound) -> String {
     let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
     for row in rows {
-        let time = crate::quantity::seconds(nanoseconds(row.seconds));
+        let time = crate::shell::quantity::seconds(nanoseconds(row.seconds));
         table.row([
             row.value.to_string(),
             row.evidence.to_string(),

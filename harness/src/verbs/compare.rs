@@ -3,22 +3,22 @@
 use planlab_results::{Record, Status};
 use serde_json::Value;
 
-use super::plan::{cell, context};
-use crate::cell::Cell;
+use super::view;
 use crate::cli::CompareArgs;
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
-use crate::output::{Output, note};
-use crate::runner::{Runner, Samples, Subject, now_ns, record};
-use crate::signals::cancel_token;
-use crate::target::scratch;
-use crate::{external, planners, view};
+use crate::external;
+use crate::inputs::{self, Source};
+use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, record};
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::signals::cancel_token;
+use crate::shell::target::scratch;
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
+    let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     let digest = trace.instance.digest();
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         if runner.cancel().is_cancelled() {
             break;
         }
-        let cell = cell(&source, &planner, &args.limits);
+        let cell = Cell::of(&source, &planner, &args.limits);
         rows.push(row(&runner, &subject, &cell)?);
     }
     let objects: Vec<Value> = rows.iter().map(view::object).collect();
@@ -50,7 +50,7 @@ fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<Record, Fa
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
     let judgement =
         judged.first().ok_or_else(|| Failure::usage("the child was asked for a cell and has none"))?;
-    Ok(record(cell, subject, judgement, None, context(runner, started)))
+    Ok(record(cell, subject, judgement, None, RowContext::of(runner, started)))
 }
 
 /// The planners that were asked for, or all whose practical size is not exceeded and that need no search.

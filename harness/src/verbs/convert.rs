@@ -6,11 +6,11 @@ use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::json;
 
 use crate::cli::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
-use crate::output::{Output, note};
-use crate::target::{Target, scratch, tell_written};
-use crate::view::JSON_VERSION;
+use crate::inputs::{self, Source};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
+use crate::shell::target::{Target, scratch, tell_written};
 
 pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
     output.refuse_stdout("trace", &args.output)?;
@@ -38,7 +38,7 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     }
     let target = Target::open(&args.output)?;
     let options = ReadOptions::default().with_dialect(dialect).with_pins(args.pins);
-    let trace = input::trace(&args.file, options)?;
+    let trace = inputs::trace(&args.file, options)?;
     trace.notices.iter().for_each(|notice| note(notice));
     written((target, &args.output), &write_trace(&trace), &trace, output)
 }
@@ -48,12 +48,12 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
     let target = Target::open(&args.output)?;
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
+    let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    let plan = args.plan.as_ref().map(|plan| input::plan(plan, &trace)).transpose()?;
+    let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
     if let (Some(plan), Some(file)) = (&plan, &args.plan) {
         // What leaves here with offsets is a plan that somebody will use.
-        let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(input::name(file), None);
+        let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(inputs::name(file), None);
         trace.instance.verify(plan.clone()).map_err(refuse)?;
     }
     let bytes = match (args.format, &plan) {

@@ -7,14 +7,14 @@ use planlab_results::diff::{CellName, Change, Diff, DiffOptions, PlannerChange, 
 use planlab_results::statistics::Interval;
 use serde_json::{Value, json};
 
+use crate::bench::turns::{self, Measured, Named};
 use crate::cli::DiffArgs;
-use crate::exit::{Exit, Failure, Verdict as Outcome};
-use crate::output::{Output, note};
-use crate::records;
-use crate::signals::cancel_token;
-use crate::table::Table;
-use crate::turns::{self, Measured, Named};
-use crate::view::JSON_VERSION;
+use crate::inputs::records;
+use crate::shell::exit::{Exit, Failure, Verdict as Outcome};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
+use crate::shell::signals::cancel_token;
+use crate::shell::table::Table;
 
 /// So many cells of one side alone are named unless all are asked for.
 const NAMED: usize = 20;
@@ -251,7 +251,7 @@ fn probability(value: Option<f64>) -> String {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a cell")]
 fn seconds(nanoseconds: f64) -> String {
-    crate::quantity::seconds(nanoseconds as u64)
+    crate::shell::quantity::seconds(nanoseconds as u64)
 }
 
 fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<Named>; 2], diff: &Diff) -> Value {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Verdict};
-use crate::isolation::limits::Mechanism;
-use crate::output::Output;
-use crate::provenance;
+use crate::process::limits::Mechanism;
+use crate::shell::exit::{Exit, Verdict};
+use crate::shell::output::{JSON_VERSION, Output};
+use crate::shell::provenance;
 
 struct Finding {
     topic: &'static str,
@@ -20,7 +20,7 @@ pub(crate) fn run(output: Output) -> Verdict {
     let objects: Vec<Value> =
         findings.iter().map(|f| json!({ "topic": f.topic, "ok": f.ok, "says": f.says })).collect();
     let here = provenance::here(1);
-    let value = json!({ "version": crate::view::JSON_VERSION, "provenance": here, "findings": objects });
+    let value = json!({ "version": JSON_VERSION, "provenance": here, "findings": objects });
     let line =
         |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
     output.put(&value, &findings.iter().map(line).collect::<String>())?;
@@ -82,7 +82,7 @@ fn mailboxes() -> String {
 }
 
 fn solvers() -> Finding {
-    let keys = crate::planners::keys();
+    let keys = crate::planning::planners::keys();
     let mip = keys.iter().any(|key| key.starts_with("mip/"));
     let says = format!("{} planners{}", keys.len(), if mip { "" } else { "; built without MIP" });
     Finding { topic: "planners", ok: mip, says }

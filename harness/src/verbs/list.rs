@@ -6,10 +6,12 @@ use planlab_workloads::{Catalog, suites, synthetic};
 use serde_json::{Value, json};
 
 use crate::cli::{ListArgs, Listing};
-use crate::exit::{Exit, Verdict};
-use crate::output::{Output, note};
-use crate::table::Table;
-use crate::{external, input, planners};
+use crate::external;
+use crate::inputs;
+use crate::planning::planners;
+use crate::shell::exit::{Exit, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::table::Table;
 
 /// A key, one line, and for programs the rest.
 struct Entry {
@@ -117,7 +119,7 @@ fn honoured(honours: &Honours) -> String {
 }
 
 fn workload_entries(args: &ListArgs) -> Vec<Entry> {
-    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(input::limits());
+    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::limits());
     catalog.notices().iter().for_each(|notice| note(notice));
     let entry = |key: String| {
         let description = catalog.describe(&key).unwrap_or_default();

@@ -16,3 +16,4 @@ pub(crate) mod replay;
 pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;
+mod view;

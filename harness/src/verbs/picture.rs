@@ -16,11 +16,11 @@ use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
 use crate::cli::{ReportArgs, ShowArgs};
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
-use crate::output::{Output, note};
-use crate::target::{Target, scratch, tell_written};
-use crate::view::JSON_VERSION;
+use crate::inputs::{self, Source};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
+use crate::shell::target::{Target, scratch, tell_written};
 
 /// What `show` draws into one picture; `.html` has all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,12 @@ pub(crate) fn show(args: &ShowArgs, output: Output) -> Verdict {
     let target = Target::File(NewFile::create(&args.output)?);
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
+    let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
-    let plan = args.plan.as_ref().map(|plan| input::plan(plan, &trace)).transpose()?;
+    let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
     let verified = plan.map(|plan| trace.instance.verify(plan)).transpose();
     let refuse = |violation| {
-        let file = args.plan.as_deref().map_or("", input::name);
+        let file = args.plan.as_deref().map_or("", inputs::name);
         Failure::new(Exit::Invalid, violation).in_file(file, None)
     };
     let plan = verified.map_err(refuse)?;
@@ -109,7 +109,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     let text = format!("{pages}/index.html: {} pages, {} files\n", written.pages, written.files);
     output.put(&value, &text)?;
     let is_whole = tell_lost(report.findings(), keeps_plans(&args.results));
-    Ok(crate::records::exit(Exit::Complete, is_whole))
+    Ok(crate::inputs::records::exit(Exit::Complete, is_whole))
 }
 
 /// Tells what a report lacks: rows each, and how many instances and plans. Gives whether it lacks nothing that there

@@ -1,89 +1,175 @@
 //! `plan`: one cell, isolated as `bench` does it.
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::Path;
 
-use planlab_dsa::{CancelToken, VerifiedPlan};
-use planlab_results::{Lane, Record, Status};
+use planlab_dsa::{Stop, VerifiedPlan};
+use planlab_results::{Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
 use serde_json::Value;
 
-use crate::cache::Shelf;
-use crate::carried::{Carried, carried};
-use crate::cell::Cell;
-use crate::cli::{LimitArgs, PlanArgs};
-use crate::exit::{Exit, Failure, Verdict};
-use crate::hints::{self, Hints};
-use crate::input::{self, Source};
-use crate::isolation::{CellEnd, child, mailbox};
-use crate::judge::{Judgement, judge};
-use crate::output::{self, Output, note};
-use crate::runner::{RowContext, Runner, Samples, Subject, now_ns, record};
-use crate::signals::cancel_token;
-use crate::target::{Target, scratch};
-use crate::{planners, provenance, view};
-
-/// Wall limit of a cell that names none.
-const DEFAULT_WALL: std::time::Duration = std::time::Duration::from_secs(10);
+use super::view;
+use crate::cli::PlanArgs;
+use crate::inputs::{self, Carried, Hints, Source, carried, hints};
+use crate::planning::cache::Shelf;
+use crate::planning::{Cell, Judgement, RowContext, Runner, Samples, Subject, in_process, planners, record};
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{self, Output, note};
+use crate::shell::signals::cancel_token;
+use crate::shell::target::{Target, scratch};
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
-    let cancel = cancel_token();
+    check(args, output)?;
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let scratch = scratch()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let trace = inputs::open(&source)?;
+    trace.notices.iter().for_each(|notice| note(notice));
+    tell_unused(args);
+    let task = Task { args, source: &source, trace: &trace, scratch: scratch.path() };
+    let mut shelf = task.shelf()?;
+    let carried = carried(args, &trace, scratch.path())?;
+    let carried_height = carried.as_ref().map(|plan| plan.height);
+    let made = match shelf.as_ref().and_then(Shelf::answer) {
+        Some(kept) => task.serve(kept)?,
+        None => task.plan(task.start(carried, shelf.as_ref())?, shelf.as_ref())?,
+    };
+    let lost = match (target, &made.answer) {
+        (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
+        _ => None,
+    };
+    let beside = Beside { cached: made.cached, carried: carried_height };
+    let shown = show(args, output, &made.row, beside, lost.as_ref());
+    // A closed pipe is not an error, a lost plan is: report the latter.
+    if lost.is_none() {
+        shown?;
+    }
+    keep(shelf.as_mut(), &made);
+    lost.map_or_else(|| Ok(exit_of(&made.row, made.answer.is_some())), |lost| Err(lost.failure))
+}
+
+/// Refuses what cannot be done before anything is read.
+fn check(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     planners::find(&args.planner)?;
     output.refuse_stdout("plan", args.output.as_deref().unwrap_or_default())?;
     if args.trace == "-" && args.start.as_deref() == Some("-") {
         return Err(Failure::usage("the trace and the plan to start from cannot both come from stdin"));
     }
-    let target = args.output.as_deref().map(Target::open).transpose()?;
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
-    tell_unused(args);
-    let bare = Cell { target: args.capacity, ..cell(&source, &args.planner, &args.limits) };
-    let open = |folder: &PathBuf| Shelf::open(folder, &bare, &trace.instance);
-    let mut shelf = args.cache.as_ref().map(open).transpose()?;
-    let found = shelf.as_ref().and_then(Shelf::answer);
-    let carried = carried(args, &trace, scratch.path())?;
-    let beside = Beside { cached: found.is_some(), carried: carried.as_ref().map(|plan| plan.height) };
-    let given = match &found {
-        Some(_) => None,
-        None => given_hints(args, &trace, carried, shelf.as_ref())?,
-    };
-    let cell = Cell { hints: given.as_deref().map(hints::digest), ..bare };
-    let digest = trace.instance.digest();
-    let subject = Subject { source: &source, instance: &trace.instance, digest, hints: given };
-    let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
-    let started_ns = now_ns();
-    let judgement = match found {
-        Some(found) => found,
-        None if args.in_process => in_process(&cell, &subject, &cancel, scratch.path())?,
-        None => runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?,
-    };
-    let stop = judgement.stop;
-    let kept = shelf.as_ref().filter(|_| !beside.cached).and_then(|shelf| shelf.lower_than(&judgement));
-    let new = judgement.plan.clone().filter(|_| !beside.cached);
-    let beside = Beside { cached: beside.cached || kept.is_some(), ..beside };
-    let judgement = kept.unwrap_or(judgement);
-    let row = record(&cell, &subject, &judgement, None, context(&runner, started_ns));
-    let counts = matches!(row.status, Status::Optimal | Status::Feasible);
-    let counts = counts || view::left_a_plan(&row);
-    let fits = |plan: &VerifiedPlan<'_>| args.capacity.is_none_or(|capacity| plan.height().get() <= capacity);
-    let answer = judgement.plan.filter(|plan| counts && fits(plan));
-    let lost = match (target, &answer) {
-        (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
-        _ => None,
-    };
-    let shown = show(args, output, &row, beside, lost.as_ref());
-    // A closed pipe is not an error, a lost plan is: report the latter.
-    if lost.is_none() {
-        shown?;
+    Ok(())
+}
+
+/// What is to be planned.
+struct Task<'a> {
+    args: &'a PlanArgs,
+    source: &'a Source,
+    trace: &'a Trace,
+    scratch: &'a Path,
+}
+
+/// What planning came to.
+struct Made<'i> {
+    row: Record,
+    /// The plan that answers what was asked for.
+    answer: Option<VerifiedPlan<'i>>,
+    /// Whether it was there already.
+    cached: bool,
+    /// The plan of this run, and why the run ended, for the cache.
+    new: Option<(VerifiedPlan<'i>, Option<Stop>)>,
+}
+
+impl<'a> Task<'a> {
+    /// The cell without hints, as the cache knows it.
+    fn cell(&self) -> Cell {
+        Cell { target: self.args.capacity, ..Cell::of(self.source, &self.args.planner, &self.args.limits) }
     }
-    if let (Some(shelf), Some(plan)) = (&mut shelf, &new) {
+
+    /// The kept plans of the trace, where a cache is named.
+    fn shelf(&self) -> Result<Option<Shelf<'a>>, Failure> {
+        let open = |folder: &std::path::PathBuf| Shelf::open(folder, &self.cell(), &self.trace.instance);
+        self.args.cache.as_ref().map(open).transpose()
+    }
+
+    /// What the planner is given to start from; nothing where it does not honour hints. A kept plan that is no
+    /// answer comes last.
+    fn start(&self, carried: Option<Carried>, shelf: Option<&Shelf<'_>>) -> Result<Option<Hints>, Failure> {
+        let honours = planners::honours(&self.args.planner).hint;
+        if let Some(carried) = carried {
+            return Ok(honours.then_some(carried.hints));
+        }
+        match &self.args.start {
+            Some(plan) => {
+                let hints = hints::of_plan(plan, self.trace)?;
+                if !honours {
+                    note(&format!("`{}` does not honour hints: it starts from nothing", self.args.planner));
+                }
+                Ok(Some(hints).filter(|_| honours))
+            }
+            None if self.args.no_hints || !honours => Ok(None),
+            None => Ok(hints::of_trace(self.trace).or_else(|| shelf?.hints())),
+        }
+    }
+
+    /// Serves a kept plan, which is an answer.
+    fn serve(&self, kept: Judgement<'a>) -> Result<Made<'a>, Failure> {
+        let runner = self.runner()?;
+        let row = self.row(&self.cell(), None, &kept, RowContext::of(&runner, now_ns()));
+        Ok(Made { answer: self.answer(&row, kept), row, cached: true, new: None })
+    }
+
+    /// Plans; where the cache holds a lower plan, that is the answer.
+    fn plan(&self, hints: Option<Hints>, shelf: Option<&Shelf<'a>>) -> Result<Made<'a>, Failure> {
+        let cell = Cell { hints: hints.as_deref().map(hints::digest), ..self.cell() };
+        let runner = self.runner()?;
+        let context = RowContext::of(&runner, now_ns());
+        let subject = self.subject(hints);
+        let found = if self.args.in_process {
+            in_process(&cell, &subject, runner.cancel(), self.scratch)?
+        } else {
+            runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
+        };
+        let new = found.plan.clone().map(|plan| (plan, found.stop));
+        let kept = shelf.and_then(|shelf| shelf.lower_than(&found));
+        let cached = kept.is_some();
+        let judgement = kept.unwrap_or(found);
+        let row = self.row(&cell, subject.hints, &judgement, context);
+        Ok(Made { answer: self.answer(&row, judgement), row, cached, new })
+    }
+
+    fn runner(&self) -> Result<Runner, Failure> {
+        Ok(Runner::new(cancel_token(), Samples::ONCE)?)
+    }
+
+    fn subject(&self, hints: Option<Hints>) -> Subject<'a> {
+        let instance = &self.trace.instance;
+        Subject { source: self.source, instance, digest: instance.digest(), hints }
+    }
+
+    fn row(
+        &self,
+        cell: &Cell,
+        hints: Option<Hints>,
+        judgement: &Judgement<'_>,
+        context: RowContext<'_>,
+    ) -> Record {
+        record(cell, &self.subject(hints), judgement, None, context)
+    }
+
+    /// The plan of a row, where the row counts and the plan fits.
+    fn answer(&self, row: &Record, judgement: Judgement<'a>) -> Option<VerifiedPlan<'a>> {
+        let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
+        let capacity = self.args.capacity;
+        let fits = |plan: &VerifiedPlan<'_>| capacity.is_none_or(|capacity| plan.height().get() <= capacity);
+        judgement.plan.filter(|plan| counts && fits(plan))
+    }
+}
+
+/// Keeps the plan of this run for the next one.
+fn keep(shelf: Option<&mut Shelf<'_>>, made: &Made<'_>) {
+    if let (Some(shelf), Some((plan, stop))) = (shelf, &made.new) {
         // The answer is out: a cache that cannot take it costs the next run only.
-        shelf.keep(plan, stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
+        shelf.keep(plan, *stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
     }
-    lost.map_or_else(|| Ok(exit_of(&row, answer.is_some())), |lost| Err(lost.failure))
 }
 
 /// A plan that could not be written where it was to go.
@@ -171,66 +257,8 @@ fn tell_unused(args: &PlanArgs) {
     }
 }
 
-/// What the planner is given to start from; nothing where it does not honour hints. A kept plan that is no
-/// answer comes last.
-fn given_hints(
-    args: &PlanArgs,
-    trace: &Trace,
-    carried: Option<Carried>,
-    shelf: Option<&Shelf<'_>>,
-) -> Result<Option<Hints>, Failure> {
-    let honours = planners::honours(&args.planner).hint;
-    if let Some(carried) = carried {
-        return Ok(honours.then_some(carried.hints));
-    }
-    match &args.start {
-        Some(plan) => {
-            let hints = hints::of_plan(plan, trace)?;
-            if !honours {
-                note(&format!("`{}` does not honour hints: it starts from nothing", args.planner));
-            }
-            Ok(Some(hints).filter(|_| honours))
-        }
-        None if args.no_hints || !honours => Ok(None),
-        None => Ok(hints::of_trace(trace).or_else(|| shelf?.hints())),
-    }
-}
-
 fn no_end() -> Failure {
     Failure::new(Exit::Incomplete, "the child was asked for one cell and has none")
-}
-
-/// Every core where nobody says how many.
-fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
-}
-
-/// The cell of a trace with a planner; limits that the planner does not honour are left out of it.
-pub(crate) fn cell(source: &Source, planner: &str, limits: &LimitArgs) -> Cell {
-    let honours = planners::honours(planner);
-    let threads = limits.threads.map_or_else(default_threads, NonZeroUsize::get);
-    Cell {
-        workload: source.name.clone(),
-        planner: planner.to_owned(),
-        wall: Some(limits.time_limit.unwrap_or(DEFAULT_WALL)),
-        memory: Some(limits.memory_limit),
-        work: limits.work_limit.filter(|_| honours.work_limit),
-        target: None,
-        seed: limits.seed,
-        threads: if honours.threads { threads } else { 1 },
-        hints: None,
-        repetition: 0,
-    }
-}
-
-pub(crate) fn context(runner: &Runner, started_ns: u64) -> RowContext<'static> {
-    RowContext {
-        lane: Lane::Timing,
-        suite: "",
-        mechanism: runner.mechanism(),
-        started_ns,
-        provenance: provenance::here(1),
-    }
 }
 
 fn exit_of(row: &Record, has_plan: bool) -> Exit {
@@ -240,25 +268,4 @@ fn exit_of(row: &Record, has_plan: bool) -> Exit {
         _ if has_plan => Exit::Complete,
         _ => Exit::Incomplete,
     }
-}
-
-fn in_process<'i>(
-    cell: &Cell,
-    subject: &Subject<'i>,
-    cancel: &CancelToken,
-    scratch: &std::path::Path,
-) -> Result<Judgement<'i>, Failure> {
-    let path = scratch.join("mailbox");
-    let instance = subject.instance;
-    let asked = crate::runner::ask(cell, Samples::ONCE);
-    let answer = child::perform(instance, &asked, subject.hints.as_ref(), &path, cancel, &mut || Ok(()))?;
-    let (plan, bound) = mailbox::read(&path, instance.len(), instance.in_place().len());
-    let end = CellEnd {
-        end: Ok(answer),
-        plan,
-        bound,
-        stderr_tail: String::new(),
-        interrupted: cancel.is_cancelled(),
-    };
-    Ok(judge(end, instance, cell.target))
 }

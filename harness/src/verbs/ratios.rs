@@ -8,11 +8,13 @@ use planlab_workloads::{did_you_mean, glob, nearest};
 use serde_json::json;
 
 use crate::cli::RatiosArgs;
-use crate::exit::{Failure, Verdict};
-use crate::output::{Output, note};
+use crate::external;
+use crate::inputs::records;
+use crate::planning::planners;
 use crate::ratios::{Field, Pair, capacity_csv, minimised_csv, page};
-use crate::target::write_tables;
-use crate::{external, planners, records};
+use crate::shell::exit::{Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::target::write_tables;
 
 pub(crate) fn run(args: &RatiosArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "ratios", &[&args.results])?;

@@ -9,12 +9,13 @@ use planlab_results::statistics::PowerFit;
 use serde_json::json;
 
 use crate::cli::ScaleArgs;
-use crate::exit::{Failure, Verdict};
+use crate::inputs::records;
 use crate::markdown::{csv, table};
-use crate::output::Output;
-use crate::target::write_tables;
-use crate::view::JSON_VERSION;
-use crate::{quantity, records};
+use crate::shell::exit::{Failure, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::Output;
+use crate::shell::quantity;
+use crate::shell::target::write_tables;
 
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "scale", &[&args.results])?;

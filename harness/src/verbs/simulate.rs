@@ -2,19 +2,20 @@
 
 use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 use planlab_solvers::online::{self, Entry};
-use planlab_workloads::{Trace, glob, nearest};
+use planlab_workloads::{Trace, did_you_mean, glob, nearest};
 use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
-use crate::exit::{Exit, Failure, Verdict};
-use crate::input::{self, Source};
-use crate::output::{Output, note};
-use crate::planners::suggestion;
-use crate::quantity::seconds;
-use crate::simulation::{Order, Played, Stream, play};
-use crate::table::Table;
-use crate::target::{Keeper, scratch};
-use crate::view::{JSON_VERSION, percent};
+use crate::inputs::{self, Source};
+use crate::playing::Keeper;
+use crate::playing::simulated::{Order, Played, Stream, play};
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
+use crate::shell::quantity::percent;
+use crate::shell::quantity::seconds;
+use crate::shell::table::Table;
+use crate::shell::target::scratch;
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = matching(&args.allocators)?;
@@ -74,7 +75,7 @@ fn traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
 fn open(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure> {
     let scratch = scratch()?;
     let source = Source::resolve(argument, &args.reading, scratch.path())?;
-    let trace = input::open(&source)?;
+    let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     Ok((source.name, trace))
 }
@@ -84,7 +85,7 @@ fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
     for wanted in globs {
         if !online::keys().into_iter().any(|key| glob(wanted, key)) {
             let near = nearest(wanted, online::keys());
-            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", suggestion(&near))));
+            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", did_you_mean(&near))));
         }
     }
     let is_wanted = |entry: &&Entry| globs.iter().any(|wanted| glob(wanted, entry.key));

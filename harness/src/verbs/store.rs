@@ -6,9 +6,9 @@ use planlab_results::{Repair, read_records, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
-use crate::exit::{Exit, Verdict};
-use crate::output::{Output, note};
-use crate::view::JSON_VERSION;
+use crate::shell::exit::{Exit, Verdict};
+use crate::shell::output::JSON_VERSION;
+use crate::shell::output::{Output, note};
 
 pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     let repairs = if args.repair { repair(&args.results)? } else { Vec::new() };
@@ -53,7 +53,7 @@ fn repair_value(repair: &Repair) -> Value {
 
 /// Says how many plans and instances the rows of a store name that cannot be read.
 #[cfg(feature = "reports")]
-fn tell_unreadable(folder: &std::path::Path) -> Result<(), crate::exit::Failure> {
+fn tell_unreadable(folder: &std::path::Path) -> Result<(), crate::shell::exit::Failure> {
     let findings = planlab_results::audit::audit_plans(folder, &read_records(folder)?)?;
     let folder = folder.display();
     if !findings.is_empty() {
@@ -69,7 +69,7 @@ fn tell_unreadable(folder: &std::path::Path) -> Result<(), crate::exit::Failure>
 pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
     let mut missing = Vec::new();
     for folder in &args.from {
-        missing.extend(crate::records::tell_missing(folder)?);
+        missing.extend(crate::inputs::records::tell_missing(folder)?);
     }
     let merged = planlab_results::merge(&args.from, &args.output)?;
     let value = json!({
@@ -89,5 +89,5 @@ pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
     );
     output.put(&value, &text)?;
     tell_unreadable(&args.output)?;
-    Ok(crate::records::exit(Exit::Complete, missing.is_empty()))
+    Ok(crate::inputs::records::exit(Exit::Complete, missing.is_empty()))
 }

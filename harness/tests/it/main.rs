@@ -26,6 +26,7 @@ mod pytorch;
 mod replay;
 mod replay_device;
 mod resume;
+mod rooms;
 mod scaling;
 mod verbs;
 mod work_limit;

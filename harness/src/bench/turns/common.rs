@@ -1,0 +1,221 @@
+//! What two builds have in common: the cells that both would run of what is asked for.
+//!
+//! Builds are asked by their command lines: `list planners` for their keys, and `bench --dry-run` for the cells of
+//! each pattern of workloads. What one build alone has is named and not run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::process::{Command, Output};
+
+use planlab_workloads::glob;
+use serde_json::Value;
+
+use super::{Side, last_line};
+use crate::cli::TurnsArgs;
+use crate::shell::exit::{Exit, Failure};
+use crate::shell::output::note;
+
+/// A planner on a workload.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Named {
+    pub(crate) planner: String,
+    pub(crate) workload: String,
+}
+
+/// The planners that both builds would run on a workload.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) workload: String,
+    pub(super) planners: Vec<String>,
+}
+
+/// What both builds would run, by workload, and what one alone would.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Common {
+    pub(super) shares: Vec<Share>,
+    pub(super) alone: [Vec<Named>; 2],
+}
+
+impl Common {
+    /// Asks both builds. `told` is what both are told.
+    ///
+    /// # Errors
+    ///
+    /// Where a build cannot be asked, and where the two have no cell in common.
+    pub(super) fn of(sides: &[Side; 2], args: &TurnsArgs, told: &[OsString]) -> Result<Self, Failure> {
+        let planners = planners(sides, args, told)?;
+        let [a, b] = cells(sides, args, told, planners.as_ref())?;
+        let common = Self::split(&a, &b);
+        if common.shares.is_empty() {
+            return Err(Failure::usage(format!(
+                "the builds have no cell in common: {} would run {} cells, {} would run {}",
+                sides[0].name,
+                a.len(),
+                sides[1].name,
+                b.len()
+            )));
+        }
+        Ok(common)
+    }
+
+    fn split(a: &BTreeSet<Named>, b: &BTreeSet<Named>) -> Self {
+        let mut shares: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for Named { planner, workload } in a.intersection(b) {
+            shares.entry(workload).or_default().push(planner.clone());
+        }
+        let share = |(workload, planners): (&str, _)| Share { workload: workload.to_owned(), planners };
+        let shares = shares.into_iter().map(share).collect();
+        Self { shares, alone: [a.difference(b).cloned().collect(), b.difference(a).cloned().collect()] }
+    }
+}
+
+/// The planners of either build that are asked for by name; `None` where none is.
+fn planners(
+    sides: &[Side; 2],
+    args: &TurnsArgs,
+    told: &[OsString],
+) -> Result<Option<[Vec<String>; 2]>, Failure> {
+    if args.planners.is_empty() {
+        return Ok(None);
+    }
+    let keys = [keys(&sides[0], told)?, keys(&sides[1], told)?];
+    for pattern in &args.planners {
+        if !keys.iter().flatten().any(|key| glob(pattern, key)) {
+            return Err(Failure::usage(format!("neither build has a planner `{pattern}`")));
+        }
+    }
+    let asked = |key: &String| args.planners.iter().any(|pattern| glob(pattern, key));
+    Ok(Some(keys.map(|keys| keys.into_iter().filter(asked).collect())))
+}
+
+/// The planners of a build that can run.
+fn keys(side: &Side, told: &[OsString]) -> Result<Vec<String>, Failure> {
+    let words = ["list", "planners", "--json"].map(OsString::from);
+    let file = told.iter().skip_while(|word| *word != "--planners").take(2).cloned();
+    let answer = ask(side, words.into_iter().chain(file))?.map_err(|reason| side.failure(&reason))?;
+    let entries: Vec<Value> = serde_json::from_str(&answer).map_err(|error| side.failure(&error))?;
+    let present = entries.iter().filter(|entry| entry["absent"].is_null());
+    Ok(present.filter_map(|entry| entry["key"].as_str().map(str::to_owned)).collect())
+}
+
+/// The cells that either build would run.
+fn cells(
+    sides: &[Side; 2],
+    args: &TurnsArgs,
+    told: &[OsString],
+    planners: Option<&[Vec<String>; 2]>,
+) -> Result<[BTreeSet<Named>; 2], Failure> {
+    let mut cells = [BTreeSet::new(), BTreeSet::new()];
+    let patterns: Vec<Option<&String>> =
+        if args.workloads.is_empty() { vec![None] } else { args.workloads.iter().map(Some).collect() };
+    for pattern in patterns {
+        let mut refused = Vec::new();
+        for (at, (side, cells)) in sides.iter().zip(&mut cells).enumerate() {
+            let named = planners.map(|both| both[at].as_slice());
+            match of_pattern(side, told, named, pattern)? {
+                Ok(found) => cells.extend(found),
+                Err(reason) => refused.push((side.name, reason)),
+            }
+        }
+        match refused.as_slice() {
+            [] => {}
+            [(name, reason)] => note(&format!("side {name} has nothing of this: {reason}")),
+            [(_, reason), ..] => return Err(Failure::usage(reason)),
+        }
+    }
+    Ok(cells)
+}
+
+/// The cells that a build would run of a pattern of workloads, or why it refuses.
+fn of_pattern(
+    side: &Side,
+    told: &[OsString],
+    planners: Option<&[String]>,
+    pattern: Option<&String>,
+) -> Result<Result<Vec<Named>, String>, Failure> {
+    if planners.is_some_and(<[String]>::is_empty) {
+        return Ok(Ok(Vec::new()));
+    }
+    let flag = |flag: &str, value: &String| -> [OsString; 2] { [flag.into(), value.into()] };
+    let mut words: Vec<OsString> = told.to_vec();
+    words.extend(pattern.iter().flat_map(|pattern| flag("--workload", pattern)));
+    words.extend(planners.unwrap_or_default().iter().flat_map(|planner| flag("--planner", planner)));
+    // A folder that is never made: no cell has a row there.
+    words.extend(["--dry-run", "--json", "--out"].map(OsString::from));
+    words.push(side.results.join("none").into());
+    match ask(side, words)? {
+        Ok(answer) => Ok(Ok(listed(&answer).map_err(|reason| side.failure(&reason))?)),
+        Err(reason) => Ok(Err(reason)),
+    }
+}
+
+/// The cells that a dry run lists, a JSON value a line. What names no planner is none: online allocators are listed
+/// too, and take no turns.
+fn listed(answer: &str) -> Result<Vec<Named>, String> {
+    let cell = |line: &str| -> Result<Option<Named>, String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let text = |key: &str| value[key].as_str().map(str::to_owned);
+        let Some(planner) = text("planner") else { return Ok(None) };
+        let workload = text("workload").ok_or("its dry run has a planner without a workload")?;
+        Ok(Some(Named { planner, workload }))
+    };
+    answer.lines().map(cell).filter_map(Result::transpose).collect()
+}
+
+/// What a build says to some words, or why it refuses them.
+fn ask(side: &Side, words: impl IntoIterator<Item = OsString>) -> Result<Result<String, String>, Failure> {
+    let output: Output =
+        Command::new(&side.binary).args(words).output().map_err(|error| side.failure(&error))?;
+    let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
+    if is(Exit::Complete) {
+        return Ok(Ok(String::from_utf8_lossy(&output.stdout).into_owned()));
+    }
+    if is(Exit::Usage) {
+        return Ok(Err(last_line(&output)));
+    }
+    if is(Exit::Interrupted) {
+        return Err(Failure::new(Exit::Interrupted, "interrupted"));
+    }
+    Err(side.failure(&format!("{}: {}", output.status, last_line(&output))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_have_is_told_from_what_one_has() {
+        let set = |cells: &[(&str, &str)]| -> BTreeSet<Named> {
+            let named = |&(planner, workload): &(&str, &str)| Named {
+                planner: planner.to_owned(),
+                workload: workload.to_owned(),
+            };
+            cells.iter().map(named).collect()
+        };
+        let a = set(&[("bump", "x"), ("old", "x"), ("bump", "y"), ("best-fit", "x")]);
+        let b = set(&[("bump", "x"), ("best-fit", "x"), ("new", "x"), ("new", "z")]);
+        let common = Common::split(&a, &b);
+        let both =
+            Share { workload: "x".to_owned(), planners: ["best-fit", "bump"].map(str::to_owned).into() };
+        assert_eq!(common.shares, [both]);
+        let alone = [set(&[("bump", "y"), ("old", "x")]), set(&[("new", "x"), ("new", "z")])];
+        assert_eq!(common.alone.map(|cells| cells.into_iter().collect::<BTreeSet<_>>()), alone);
+    }
+
+    #[test]
+    fn the_allocators_of_a_dry_run_are_no_cells() {
+        let lines = [
+            r#"{"workload":"x","planner":"bump","repetitions":1}"#,
+            r#"{"workload":"x","allocator":"cupy2rc1-pool"}"#,
+            r#"{"workload":"y","planner":"best-fit"}"#,
+        ];
+        let named = |planner: &str, workload: &str| Named {
+            planner: planner.to_owned(),
+            workload: workload.to_owned(),
+        };
+        assert_eq!(listed(&lines.join("\n")), Ok(vec![named("bump", "x"), named("best-fit", "y")]));
+        assert_eq!(listed(lines[1]), Ok(Vec::new()));
+        assert!(listed(r#"{"planner":"bump"}"#).is_err_and(|reason| reason.contains("workload")));
+        assert!(listed("no JSON").is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! `bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::common::{Corpus, LimitArgs};
+use crate::shell::quantity;
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// A suite by name, or a TOML file [default: smoke, unless --planner and --workload are given]
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
+    /// Only these planners (globs)
+    #[arg(long = "planner", value_name = "GLOB")]
+    pub(crate) planners: Vec<String>,
+    /// Only these workloads (globs)
+    #[arg(long = "workload", value_name = "GLOB")]
+    pub(crate) workloads: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Repetitions of every cell [default: 1, or what the suite says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) reps: Option<u32>,
+    /// Ask for plans that fit so many bytes, a cell for each [default: what the suite says]
+    #[arg(long = "capacity", value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacities: Vec<u64>,
+    /// Cells at the same time; with more than one, times are shown but never ranked
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: u32,
+    /// Only part i of n (1/4, 2/4, ...) of the cells
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub(crate) shard: Option<(u64, u64)>,
+    /// Run these cells again although they have a row
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) retry: Option<Retry>,
+    /// List the cells and estimate the time, run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Folder of the results
+    #[arg(long, value_name = "DIR", default_value = "results/store")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) corpus: Corpus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Retry {
+    Failed,
+    Timeout,
+}
+
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((i, n)) if 1 <= i && i <= n => Ok((i, n)),
+        _ => Err(format!("`{text}`: a shard is i/n with 1 <= i <= n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_count_from_one() {
+        assert_eq!(shard("2/4"), Ok((2, 4)));
+        for text in ["0/4", "5/4", "1", "a/b", "1/0"] {
+            assert!(shard(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What several verbs take: the corpus, how a trace is read, limits.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::shell::quantity;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Corpus {
+    /// Folder with external instances (minimalloc/, idealloc/)
+    #[arg(long, env = "PLANLAB_CORPUS", value_name = "DIR")]
+    pub(crate) corpus: Option<PathBuf>,
+}
+
+/// How a TRACE is read.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reading {
+    #[command(flatten)]
+    pub(crate) corpus: Corpus,
+    /// Round sizes up to multiples of N bytes and align offsets to it
+    #[arg(long, value_name = "N", value_parser = quantity::bytes)]
+    pub(crate) align: Option<u64>,
+    /// Take the offsets of a plan file as pins
+    #[arg(long)]
+    pub(crate) pins: bool,
+}
+
+/// Limits of a cell.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Wall time of a cell (10s, 500ms, 2m) [default: 10s, or what the suite says]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) time_limit: Option<Duration>,
+    /// Memory of a cell
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "4GiB")]
+    pub(crate) memory_limit: u64,
+    /// Work of a cell, in the planners' own units: with it, one thread and enough time, a planner that honours
+    /// it gives the same plan on every machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) work_limit: Option<u64>,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Threads that a planner may use [default: every core in `plan` and `compare`; in `bench` 1, or what the
+    /// suite says]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+impl LimitArgs {
+    /// Whether any limit but that of memory, or a seed, is named.
+    pub(crate) fn is_said(&self) -> bool {
+        self.time_limit.is_some() || self.work_limit.is_some() || self.threads.is_some() || self.seed != 0
+    }
+}

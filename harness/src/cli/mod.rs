@@ -1,0 +1,161 @@
+//! The command line.
+
+mod bench;
+mod common;
+mod list;
+mod planning;
+mod playing;
+mod results;
+mod traces;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use bench::{BenchArgs, Retry};
+pub(crate) use common::{LimitArgs, Reading};
+pub(crate) use list::{ListArgs, Listing};
+pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
+pub(crate) use playing::{Device, ReplayArgs, SimulateArgs, WorkArg};
+pub(crate) use results::{AuditArgs, DiffArgs, RatiosArgs, ScaleArgs, TurnsArgs};
+#[cfg(feature = "reports")]
+pub(crate) use results::{MergeArgs, ReportArgs};
+#[cfg(feature = "reports")]
+pub(crate) use traces::ShowArgs;
+pub(crate) use traces::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
+
+use crate::shell::quantity;
+
+/// Names the file of external planners, for children and for those who do not want to name it each time.
+pub(crate) const PLANNERS: &str = "PLANLAB_PLANNERS";
+/// Tells children how much they may read of an input.
+pub(crate) const INPUT_LIMIT: &str = "PLANLAB_INPUT_LIMIT";
+
+/// Plans the memory of deep nets, and says what each plan is worth.
+#[derive(Debug, Parser)]
+#[command(name = "planlab", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 complete, 1 regression or failed check, 2 usage or bad input, \
+    3 incomplete (some cell has no answer), 4 an invalid plan or refuted bound was found, 130 interrupted.")]
+pub(crate) struct Cli {
+    /// Write JSON to stdout instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// External planners [default: planners.toml in this folder, where there is one]
+    #[arg(long = "planners", global = true, env = PLANNERS, value_name = "FILE")]
+    pub(crate) planners_file: Option<PathBuf>,
+
+    /// Read no more than this of an input, unpacked; a line may take 1/256 of it, or 16 MiB if that is more [default: 4GiB]
+    #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) input_limit: Option<u64>,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// List what there is
+    List(ListArgs),
+    /// Run every cell of a suite; resumes by itself
+    Bench(BenchArgs),
+    /// Plan one trace with one planner, in a process of its own
+    Plan(PlanArgs),
+    /// Plan one trace with all quick planners
+    Compare(CompareArgs),
+    /// Check a plan, or a certificate, against its trace; exit code 4 if it is not valid
+    Verify(VerifyArgs),
+    /// Lower bounds on the height of any plan, and how each was had
+    Bound(BoundArgs),
+    /// Play a trace on online allocators (pools): what they reserve at most, and what it costs
+    Simulate(SimulateArgs),
+    /// Play a trace on real memory: a plan beside pools and the allocators of processes, every byte checked
+    Replay(ReplayArgs),
+    /// Make a synthetic trace
+    Generate(GenerateArgs),
+    /// Read another tool's file
+    Import(ImportArgs),
+    /// Write another tool's file
+    Export(ExportArgs),
+    /// Draw a trace, or a plan of it
+    #[cfg(feature = "reports")]
+    Show(ShowArgs),
+    /// Write the report of a results folder
+    #[cfg(feature = "reports")]
+    Report(ReportArgs),
+    /// Join the results of several folders (of shards, say)
+    #[cfg(feature = "reports")]
+    Merge(MergeArgs),
+    /// Check results against each other: refuted bounds, false plans, missing repetitions and files
+    Audit(AuditArgs),
+    /// Compare times and heights of planners of one bench, as tables
+    Ratios(RatiosArgs),
+    /// What changed between two results, cell by cell; exit code 1 if something is worse
+    Diff(DiffArgs),
+    /// Tables of how time, memory and height grow with the number of buffers
+    Scale(ScaleArgs),
+    /// Say what works on this machine, and what a measurement should beware of
+    Doctor,
+    /// Serve cells to a parent process
+    #[command(hide = true)]
+    RunCells,
+    /// Play one contender for a parent process
+    #[command(hide = true)]
+    RunReplay,
+    /// Play contenders on a device for a parent process
+    #[command(hide = true)]
+    RunDeviceReplay,
+    /// Become an external planner's program
+    #[command(hide = true)]
+    ExecExternal(ExecArgs),
+}
+
+impl Verb {
+    /// Whether external planners may have a part in it.
+    pub(crate) const fn needs_planners(&self) -> bool {
+        match self {
+            Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
+            Self::Diff(args) => args.turns.interleave,
+            Self::Replay(args) => !args.planners.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is for a parent process, which says when it is to end.
+    pub(crate) const fn serves(&self) -> bool {
+        matches!(self, Self::RunCells | Self::RunReplay | Self::RunDeviceReplay | Self::ExecExternal(_))
+    }
+
+    /// Whether it ends by itself when it is interrupted, and tells what it has.
+    pub(crate) const fn ends_by_itself(&self) -> bool {
+        match self {
+            Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
+            Self::Diff(args) => args.turns.interleave,
+            _ => false,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The process that starts it
+    pub(crate) parent: u32,
+    /// The file that takes the time at which the program begins
+    pub(crate) stamp: PathBuf,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,160 @@
+//! `simulate`, `replay`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use super::common::Reading;
+use crate::shell::quantity;
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// A trace file, a workload key, or - for stdin; several are played in turn, each as one propagation
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<String>,
+    /// The allocators (globs; `planlab list allocators`)
+    #[arg(long = "allocator", value_name = "GLOB", required = true)]
+    pub(crate) allocators: Vec<String>,
+    /// How often the trace, or all of them in turn, is played
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iterations: u32,
+    /// Memory of the device [default: unlimited]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// Only what comes before this step [default: the last step, so that what ends there lives on]
+    #[arg(long, value_name = "STEP")]
+    pub(crate) until: Option<u32>,
+    /// Print each propagation too
+    #[arg(long)]
+    pub(crate) samples: bool,
+    /// Keep a row for each allocator in this folder of results, for `report`, which is about whole propagations
+    #[arg(long, value_name = "DIR", conflicts_with = "until")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("contenders").required(true).multiple(true).args(["plans", "planners", "allocators"])))]
+pub(crate) struct ReplayArgs {
+    /// A trace file, a workload key, or - for stdin
+    pub(crate) trace: String,
+    /// Traces that follow, each one propagation, in turn
+    #[arg(value_name = "TRACE")]
+    pub(crate) more: Vec<String>,
+    /// Play this plan of the trace: rows call it `plan:NAME` by the stem of its file
+    #[arg(long = "plan", value_name = "PLAN")]
+    pub(crate) plans: Vec<String>,
+    /// Play the plan that this planner makes
+    #[arg(long = "planner", value_name = "KEY")]
+    pub(crate) planners: Vec<String>,
+    /// Play these (globs): online allocators (`planlab list allocators`), and on the host glibc, jemalloc,
+    /// jemalloc/oversize-1m, jemalloc/one-arena, mimalloc, and empty-loop, which is what the loop itself takes; on
+    /// a device empty-loop too, cuda-malloc, cuda-malloc-async/keep, cuda-malloc-async/release, cuda-graph/async, and of each plan
+    /// cuda-graph/plan and plan/shuffled
+    #[arg(long = "allocator", value_name = "GLOB")]
+    pub(crate) allocators: Vec<String>,
+    /// Whose memory: host, cuda:N, or simulated-cuda[:BYTES], which is no GPU and measures nothing
+    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "host")]
+    pub(crate) device: Device,
+    /// Threads, each with the whole trace; several numbers are played one after another
+    #[arg(long, value_name = "N[,N]", value_delimiter = ',', default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) threads: Vec<u32>,
+    /// What is done with each block
+    #[arg(long, value_enum, default_value_t = WorkArg::None)]
+    pub(crate) work: WorkArg,
+    /// Timed propagations of each process [default: as many as fit --seconds; of several traces, without a warm-up,
+    /// or on a device 200, there fewer if these take longer]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iterations: Option<u32>,
+    /// Time for the timed propagations of each process; on a device, of each contender's turn, and for its warm-up
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "2s")]
+    pub(crate) seconds: Duration,
+    /// Processes of each contender, which take turns
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) reps: u32,
+    /// On a device: turns of each contender in a process, in an order that is drawn anew
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// Propagations before the timed ones, at least; 0 for none at all [default: 50]
+    #[arg(long, value_name = "N")]
+    pub(crate) warm_up: Option<u32>,
+    /// With --work operations: how long each takes [default: as recorded, where the trace says what a step is in time:
+    /// `# step-unit: ns`]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) operation_time: Option<Duration>,
+    /// The most that a plan or a pool may reserve, for each thread; on a device, the memory that is left to each
+    /// contender [default: unlimited]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// Wall time of a process; one that takes longer is killed
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "5m")]
+    pub(crate) time_limit: Duration,
+    /// Seed of the order in which the contenders take their turns
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Keep a row for each process in this folder of results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// Whose memory is played on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Device {
+    Host,
+    /// A GPU, by its number.
+    Cuda(u32),
+    /// What stands for a GPU, with so many bytes.
+    Simulated(u64),
+}
+
+/// Bytes of a simulated device where it is not said.
+const SIMULATED_MEMORY: u64 = 4 << 30;
+
+fn device(text: &str) -> Result<Device, String> {
+    let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+    let memory = text.strip_prefix("simulated-cuda:").map(quantity::bytes);
+    match (text, number, memory) {
+        ("host", _, _) => Ok(Device::Host),
+        ("simulated-cuda", _, _) => Ok(Device::Simulated(SIMULATED_MEMORY)),
+        (_, Some(number), _) => Ok(Device::Cuda(number)),
+        (_, _, Some(memory)) => Ok(Device::Simulated(memory?)),
+        _ => Err(format!("`{text}`: a device is host, cuda:0, cuda:1, ..., or simulated-cuda[:BYTES]")),
+    }
+}
+
+/// What is done with a block between its request and its free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkArg {
+    /// Nothing: addresses alone
+    None,
+    /// One byte of each page is written
+    Pages,
+    /// Every byte is written, and looked for before the free
+    Pattern,
+    /// On a device: one kernel writes a buffer after its request, one reads it before its free
+    Kernels,
+    /// On a device: kernels, and the device works for as long as the operations take
+    Operations,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_have_names() {
+        assert_eq!((device("host"), device("cuda:3")), (Ok(Device::Host), Ok(Device::Cuda(3))));
+        assert_eq!(device("simulated-cuda:8MiB"), Ok(Device::Simulated(8 << 20)));
+        assert_eq!(device("simulated-cuda"), Ok(Device::Simulated(SIMULATED_MEMORY)));
+        for text in ["", "cuda", "cuda:", "cuda:-1", "gpu", "Host", "simulated-cuda:x"] {
+            assert!(device(text).is_err(), "{text}");
+        }
+    }
+}

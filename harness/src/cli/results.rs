@@ -1,0 +1,130 @@
+//! What reads results: `report`, `diff`, `ratios`, `scale`, `merge`, `audit`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::common::{Corpus, LimitArgs};
+use crate::shell::quantity;
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// Folder of the results before
+    #[arg(value_name = "A", required_unless_present = "interleave")]
+    pub(crate) before: Option<PathBuf>,
+    /// Folder of the results after
+    #[arg(value_name = "B", required_unless_present = "interleave")]
+    pub(crate) after: Option<PathBuf>,
+    /// Changes of a time up to this share are none
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share, default_value = "5%")]
+    pub(crate) threshold: f64,
+    /// List every cell, changed or not
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Go on where the hosts differ; times are then shown and not judged
+    #[arg(long)]
+    pub(crate) across_hosts: bool,
+    /// Go on where hosts, flags or limits differ, and judge all the same
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
+}
+
+/// Two builds, measured in turns.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Measure two builds in turns, then compare")]
+pub(crate) struct TurnsArgs {
+    /// Run the cells of both builds on this machine in turns (A B, B A, A B, ...)
+    #[arg(long, conflicts_with = "before", requires_all = ["a_binary", "b_binary"])]
+    pub(crate) interleave: bool,
+    /// The binary before
+    #[arg(long, value_name = "PATH", requires = "interleave")]
+    pub(crate) a_binary: Option<PathBuf>,
+    /// The binary after
+    #[arg(long, value_name = "PATH", requires = "interleave")]
+    pub(crate) b_binary: Option<PathBuf>,
+    /// A suite by name, or a TOML file, as in `bench`
+    #[arg(long, value_name = "SUITE", requires = "interleave")]
+    pub(crate) suite: Option<String>,
+    /// Only these planners (globs)
+    #[arg(long = "planner", value_name = "GLOB", requires = "interleave")]
+    pub(crate) planners: Vec<String>,
+    /// Only these workloads (globs)
+    #[arg(long = "workload", value_name = "GLOB", requires = "interleave")]
+    pub(crate) workloads: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Repetitions of every cell [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "interleave")]
+    pub(crate) reps: Option<u32>,
+    /// Folder of the results, which go to a/ and b/ in it [default: results/store-diff]
+    #[arg(long, value_name = "DIR", requires = "interleave")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) corpus: Corpus,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RatiosArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+    /// The planners whose times are the numerators (globs)
+    #[arg(long = "of", value_name = "GLOB", required = true)]
+    pub(crate) of: Vec<String>,
+    /// The planners whose times are the denominators (globs)
+    #[arg(long = "over", value_name = "GLOB", required = true)]
+    pub(crate) over: Vec<String>,
+    /// Only rows of this suite
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
+    /// Folder of the tables
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScaleArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+    /// Only rows of this suite
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<String>,
+    /// Folder of the tables
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(feature = "reports")]
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+    /// Folder of the pages
+    #[arg(short = 'o', long = "output", value_name = "DIR", default_value = "reports/out")]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(feature = "reports")]
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Folders of results
+    #[arg(required = true)]
+    pub(crate) from: Vec<PathBuf>,
+    /// Folder that takes them all
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Folder of the results
+    #[arg(default_value = "results/store")]
+    pub(crate) results: PathBuf,
+    /// Move damaged journal lines and shards to `*.damaged` files, and stop reporting shards that are gone
+    #[arg(long)]
+    pub(crate) repair: bool,
+}

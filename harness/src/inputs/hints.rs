@@ -1,0 +1,75 @@
+//! Offsets that a planner may start from: a trace's column `hint`, or an old plan.
+//!
+//! They are no part of the instance and of its digest. A cell that is given hints says so by their digest
+//! among its parameters, so that its rows never count for a cell without.
+
+use std::sync::Arc;
+
+use planlab_dsa::{Digest, Offset, Violation};
+use planlab_workloads::Trace;
+
+use crate::inputs;
+use crate::shell::exit::Failure;
+use crate::shell::output::note;
+
+/// An offset for each buffer, or none.
+pub(crate) type Hints = Arc<[Option<Offset>]>;
+
+/// The hints of a trace; `None` where no row has one.
+pub(crate) fn of_trace(trace: &Trace) -> Option<Hints> {
+    let hints: Hints = trace.labels.buffers.iter().map(|label| label.hint.map(Offset::new)).collect();
+    hints.iter().any(Option::is_some).then_some(hints)
+}
+
+/// The offsets of a plan of the trace. It need not be valid: that is told, and what is good in it may
+/// still be of use.
+///
+/// # Errors
+///
+/// Where the file is no plan of just the trace's buffers.
+pub(crate) fn of_plan(argument: &str, trace: &Trace) -> Result<Hints, Failure> {
+    let name = inputs::name(argument);
+    let file = inputs::plan_file(argument)?;
+    let plan = file.plan(trace)?;
+    let hints = plan.offsets.iter().copied().map(Some).collect();
+    match trace.instance.verify(plan) {
+        Ok(_) => Ok(hints),
+        Err(Violation::WrongCount { .. }) => {
+            let unmatched = file.unmatched(trace);
+            Err(Failure::usage(format!("{name}: not a plan of this trace: {unmatched}")).in_file(name, None))
+        }
+        Err(violation) => {
+            note(&format!("{name} is not a valid plan ({violation}); it is used as far as it goes"));
+            Ok(hints)
+        }
+    }
+}
+
+/// What tells hints from others.
+pub(crate) fn digest(hints: &[Option<Offset>]) -> Digest {
+    let word = |hint: &Option<Offset>| {
+        let mut word = [0; 9];
+        if let Some(offset) = hint {
+            word[0] = 1;
+            word[1..].copy_from_slice(&offset.get().to_le_bytes());
+        }
+        word
+    };
+    Digest::of_bytes(&hints.iter().flat_map(word).collect::<Vec<u8>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_hint_is_another_hint_than_offset_0() {
+        let all = [vec![], vec![None], vec![Some(0)], vec![Some(0), None], vec![None, Some(0)]];
+        let digest = |hints: &Vec<Option<u64>>| {
+            digest(&hints.iter().map(|hint| hint.map(Offset::new)).collect::<Vec<_>>())
+        };
+        for (at, hints) in all.iter().enumerate() {
+            assert!(all[..at].iter().all(|other| digest(other) != digest(hints)), "{hints:?}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What verbs read: traces, plans, hints, rows of results.
+
+mod carried;
+pub(crate) mod hints;
+pub(crate) mod records;
+mod source;
+
+pub(crate) use carried::{Carried, carried};
+pub(crate) use hints::Hints;
+pub(crate) use source::{Source, document, limits, name, open, plan, plan_file, set_limit, trace};

@@ -1,0 +1,192 @@
+//! Where traces and plans come from: workload keys, files, standard input.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::Context;
+use planlab_dsa::{Alignment, Plan};
+use planlab_workloads::formats::{
+    InputLimits, PlanFile, check_lines, read_document, read_trace, read_trace_from, write_trace,
+};
+use planlab_workloads::{Catalog, ReadOptions, Trace};
+use serde::{Deserialize, Serialize};
+
+use crate::shell::exit::{Failure, InFile};
+
+static LIMITS: OnceLock<InputLimits> = OnceLock::new();
+
+/// Sets how much of an input is read; nothing leaves it at its default.
+pub(crate) fn set_limit(bytes: Option<u64>) {
+    if let Some(bytes) = bytes {
+        // Set once for each process, by its command line.
+        let _ = LIMITS.set(InputLimits::new(bytes));
+    }
+}
+
+/// How much of an input is read.
+pub(crate) fn limits() -> InputLimits {
+    LIMITS.get().copied().unwrap_or_default()
+}
+
+/// A trace that a child can open again by itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Source {
+    pub(crate) origin: Origin,
+    /// What people see: the workload's key or the file's name.
+    pub(crate) name: String,
+    pub(crate) corpus: Option<PathBuf>,
+    pub(crate) align: Option<u64>,
+    pub(crate) pins: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Origin {
+    Workload,
+    File(PathBuf),
+}
+
+impl Source {
+    /// What a TRACE argument means: `-`, a file, or a workload's key. Standard input is copied to a file
+    /// in `scratch`, so that it can be opened again.
+    pub(crate) fn resolve(
+        argument: &str,
+        reading: &crate::cli::Reading,
+        scratch: &Path,
+    ) -> Result<Self, Failure> {
+        let source = |origin, name: &str| Self {
+            origin,
+            name: name.to_owned(),
+            corpus: reading.corpus.corpus.clone(),
+            align: reading.align,
+            pins: reading.pins,
+        };
+        if argument == "-" {
+            let copy = scratch.join("stdin.csv");
+            keep(STDIN, io::stdin(), &copy)?;
+            return Ok(source(Origin::File(copy), STDIN));
+        }
+        let path = Path::new(argument);
+        if path.exists() && !path.is_file() && !path.is_dir() {
+            // A pipe can be read once, and the child opens its trace again.
+            let copy = scratch.join("piped.csv");
+            keep(argument, open_file(path, argument)?, &copy)?;
+            return Ok(source(Origin::File(copy), argument));
+        }
+        if path.is_file() || is_file_name(argument) {
+            return Ok(source(Origin::File(path.to_owned()), argument));
+        }
+        if path.is_dir() {
+            return Err(Failure::usage(format!("{argument}: a folder is no trace")));
+        }
+        Ok(source(Origin::Workload, argument))
+    }
+
+    /// A workload of the catalog, as a suite names it.
+    pub(crate) fn workload(key: &str, corpus: Option<&Path>) -> Self {
+        let corpus = corpus.map(Path::to_owned);
+        Self { origin: Origin::Workload, name: key.to_owned(), corpus, align: None, pins: false }
+    }
+
+    fn options(&self) -> Result<ReadOptions, Failure> {
+        let align = match self.align {
+            Some(bytes) => Some(Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment of 0"))?),
+            None => None,
+        };
+        Ok(ReadOptions::default().with_pins(self.pins).with_alignment(align).with_limits(limits()))
+    }
+}
+
+fn is_file_name(argument: &str) -> bool {
+    [".csv", ".csv.zst", ".zst"].iter().any(|ending| argument.ends_with(ending))
+}
+
+/// What errors call standard input.
+const STDIN: &str = "<stdin>";
+
+/// What errors call an input.
+pub(crate) fn name(argument: &str) -> &str {
+    if argument == "-" { STDIN } else { argument }
+}
+
+/// Opens a file, or standard input for `-`.
+pub(crate) fn reader(argument: &str) -> Result<Box<dyn Read>, Failure> {
+    Ok(match argument {
+        "-" => Box::new(io::stdin()),
+        path => Box::new(open_file(Path::new(path), argument)?),
+    })
+}
+
+fn open_file(path: &Path, name: &str) -> Result<File, Failure> {
+    Ok(File::open(path).with_context(|| InFile(name.to_owned()))?)
+}
+
+/// The text of a document (JSON, TOML).
+pub(crate) fn document(argument: &str) -> Result<String, Failure> {
+    Ok(read_document(name(argument), reader(argument)?, limits())?)
+}
+
+/// Copies what can be read once to a file, which takes no more than may be read of it.
+fn keep(name: &str, input: impl Read, copy: &Path) -> Result<(), Failure> {
+    let mut tee = Tee { input, copy: File::create(copy)?, failed: None };
+    let checked = check_lines(name, &mut tee, limits());
+    match tee.failed {
+        Some(error) => Err(error.into()),
+        None => Ok(checked?),
+    }
+}
+
+/// Copies what is read of an input to a file.
+struct Tee<R> {
+    input: R,
+    copy: File,
+    /// Why the copy could not be written.
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        if let Err(error) = self.copy.write_all(&buffer[..count]) {
+            self.failed = Some(error);
+            return Err(io::Error::other("the copy cannot be written"));
+        }
+        Ok(count)
+    }
+}
+
+/// Opens a trace.
+pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
+    let options = source.options()?;
+    match &source.origin {
+        Origin::Workload => {
+            let trace = Catalog::new(source.corpus.clone()).with_limits(limits()).load(&source.name)?;
+            match source.align {
+                // The catalog reads its own files: go through the text to round sizes as a file would.
+                Some(_) => Ok(read_trace(&source.name, &write_trace(&trace), &options)?),
+                None => Ok(trace),
+            }
+        }
+        Origin::File(path) => {
+            let file = open_file(path, &source.name)?;
+            Ok(read_trace_from(&source.name, file, &options)?)
+        }
+    }
+}
+
+/// Reads a trace that is asked for by itself, with options of its own.
+pub(crate) fn trace(argument: &str, options: ReadOptions) -> Result<Trace, Failure> {
+    Ok(read_trace_from(name(argument), reader(argument)?, &options.with_limits(limits()))?)
+}
+
+/// Reads the rows of a plan.
+pub(crate) fn plan_file(argument: &str) -> Result<PlanFile, Failure> {
+    Ok(PlanFile::read(name(argument), reader(argument)?, limits())?)
+}
+
+/// Reads a plan of a trace.
+pub(crate) fn plan(argument: &str, trace: &Trace) -> Result<Plan, Failure> {
+    Ok(plan_file(argument)?.plan(trace)?)
+}

@@ -1,0 +1,149 @@
+//! Plans that are kept in a folder for the next time (`plan --cache`).
+//!
+//! One file for each key, written whole or not at all. What a file says is believed as little as any other
+//! plan: it is verified, and one that is damaged or false is made anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use planlab_dsa::{Digest, Instance, Offset, Scope, Stop, VerifiedPlan};
+use planlab_solvers::placement::{CachedPlan, Canonical, Effort, PlanCache};
+use planlab_workloads::formats::{read_document, save};
+use serde::{Deserialize, Serialize};
+
+use super::cell::Cell;
+use super::judge::{Judgement, judge_found};
+use super::planners;
+use crate::inputs::{self, Hints};
+use crate::shell::exit::{Failure, InFile};
+use crate::shell::output::note;
+use crate::shell::quantity::nanoseconds;
+
+/// The version of the files.
+const VERSION: u32 = 1;
+
+/// A file of the folder.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    version: u32,
+    /// For people.
+    planner: String,
+    /// The digest of the instance in its own unit; for people.
+    form: String,
+    #[serde(flatten)]
+    cached: CachedPlan,
+}
+
+/// The kept plans of one instance by one planner.
+pub(crate) struct Shelf<'i> {
+    form: Canonical<'i>,
+    key: Digest,
+    planner: String,
+    path: PathBuf,
+    plans: PlanCache,
+    asked: Effort,
+    target: Option<u64>,
+}
+
+impl<'i> Shelf<'i> {
+    /// Opens a folder, which is made if it is not there, for a cell.
+    pub(crate) fn open(folder: &Path, cell: &Cell, instance: &'i Instance) -> Result<Self, Failure> {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        let form = Canonical::of(instance);
+        let key = PlanCache::key(&form, &cell.planner, &cell.planner_version());
+        let path = folder.join(format!("{key}.json"));
+        let mut plans = PlanCache::default();
+        if let Some(cached) = read(&path)? {
+            plans.insert(key, cached);
+            if plans.get(key, &form).is_none() {
+                note(&format!("{}: not a plan of this trace; it is made anew", path.display()));
+            }
+        }
+        let asked = Effort { wall_ns: cell.wall.map(nanoseconds), work: cell.work, finished: false };
+        Ok(Self { form, key, planner: cell.planner.clone(), path, plans, asked, target: cell.target })
+    }
+
+    /// The kept plan, where it is an answer: as much was spent on it, or it fits the capacity that was asked
+    /// for.
+    pub(crate) fn answer(&self) -> Option<Judgement<'i>> {
+        let before = Instant::now();
+        let (plan, effort) = self.plans.get(self.key, &self.form)?;
+        let is_enough = match self.target {
+            Some(target) => plan.height().get() <= target,
+            None => effort.covers(self.asked),
+        };
+        is_enough.then(|| {
+            let scope = self.scope(plan.instance());
+            judge_found(plan, scope, nanoseconds(before.elapsed()))
+        })
+    }
+
+    /// The kept plan, where it is lower than what a run came to.
+    pub(crate) fn lower_than(&self, found: &Judgement<'_>) -> Option<Judgement<'i>> {
+        let before = Instant::now();
+        let (plan, _) = self.plans.get(self.key, &self.form)?;
+        let is_lower = found.height().is_none_or(|height| plan.height() < height);
+        is_lower.then(|| {
+            let scope = self.scope(plan.instance());
+            judge_found(plan, scope, nanoseconds(before.elapsed()))
+        })
+    }
+
+    fn scope(&self, instance: &Instance) -> Scope {
+        let hands_over = planners::honours(&self.planner).in_place && !instance.in_place().is_empty();
+        if hands_over { Scope::Any } else { Scope::NoHandOver }
+    }
+
+    /// The kept plan as a start for one that more is spent on.
+    pub(crate) fn hints(&self) -> Option<Hints> {
+        let (plan, _) = self.plans.get(self.key, &self.form)?;
+        let offsets: Vec<Option<Offset>> = plan.offsets().iter().copied().map(Some).collect();
+        Some(offsets.into())
+    }
+
+    /// Keeps what a run came to, where that is more than what is there.
+    pub(crate) fn keep(&mut self, plan: &VerifiedPlan<'_>, stop: Option<Stop>) -> Result<(), Failure> {
+        let effort = match stop {
+            Some(Stop::Finished | Stop::Proved) => Effort { finished: true, ..self.asked },
+            Some(Stop::Deadline | Stop::WorkLimit) => self.asked,
+            _ => Effort::NONE,
+        };
+        let Some(cached) = self.plans.keep(self.key, &self.form, plan, effort) else { return Ok(()) };
+        let entry = Entry {
+            version: VERSION,
+            planner: self.planner.clone(),
+            form: self.form.digest().to_string(),
+            cached: cached.clone(),
+        };
+        Ok(save(&self.path, &serde_json::to_vec(&entry)?)?)
+    }
+}
+
+/// The entry of a file; `None` where there is none, or nothing that can be read as one.
+fn read(path: &Path) -> Result<Option<CachedPlan>, Failure> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let name = path.display().to_string();
+    let file = fs::File::open(path).with_context(|| InFile(name.clone()))?;
+    let text = match read_document(&name, file, inputs::limits()) {
+        Ok(text) => text,
+        Err(error) => {
+            note(&format!("{error}; it is made anew"));
+            return Ok(None);
+        }
+    };
+    match serde_json::from_str::<Entry>(&text) {
+        Ok(entry) if entry.version == VERSION => Ok(Some(entry.cached)),
+        Ok(entry) => {
+            note(&format!("{}: version {} is not known; it is made anew", path.display(), entry.version));
+            Ok(None)
+        }
+        Err(error) => {
+            note(&format!("{}: {error}; it is made anew", path.display()));
+            Ok(None)
+        }
+    }
+}

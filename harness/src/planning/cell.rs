@@ -1,0 +1,140 @@
+//! A cell: one planner with its limits on one workload with one seed.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use planlab_dsa::Digest;
+use serde::Serialize;
+
+use super::{planners, saboteurs};
+use crate::cli::LimitArgs;
+use crate::external;
+use crate::inputs::Source;
+use crate::shell::quantity::nanoseconds;
+
+/// Wall limit of a cell that names none.
+const DEFAULT_WALL: Duration = Duration::from_secs(10);
+
+/// What makes a cell, besides the workload's content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Cell {
+    pub(crate) workload: String,
+    pub(crate) planner: String,
+    pub(crate) wall: Option<Duration>,
+    pub(crate) memory: Option<u64>,
+    pub(crate) work: Option<u64>,
+    pub(crate) target: Option<u64>,
+    pub(crate) seed: u64,
+    pub(crate) threads: usize,
+    /// The digest of the hints that the planner is given.
+    pub(crate) hints: Option<Digest>,
+    pub(crate) repetition: u32,
+}
+
+impl Cell {
+    /// The cell of a trace with a planner; limits that the planner does not honour are left out of it.
+    pub(crate) fn of(source: &Source, planner: &str, limits: &LimitArgs) -> Self {
+        let honours = planners::honours(planner);
+        let threads = limits.threads.map_or_else(default_threads, NonZeroUsize::get);
+        Self {
+            workload: source.name.clone(),
+            planner: planner.to_owned(),
+            wall: Some(limits.time_limit.unwrap_or(DEFAULT_WALL)),
+            memory: Some(limits.memory_limit),
+            work: limits.work_limit.filter(|_| honours.work_limit),
+            target: None,
+            seed: limits.seed,
+            threads: if honours.threads { threads } else { 1 },
+            hints: None,
+            repetition: 0,
+        }
+    }
+
+    /// The digest under which the cell's rows are kept. It does not depend on the name of the workload,
+    /// the repetition or the order on the command line.
+    pub(crate) fn key(&self, instance: Digest) -> String {
+        let parts = serde_json::json!({
+            "schema": planlab_results::SCHEMA,
+            "instance": instance,
+            "planner": self.planner,
+            "version": self.planner_version(),
+            "parameters": self.parameters(),
+            "wall_ns": self.wall.map(nanoseconds),
+            "memory": self.memory,
+            "target": self.target,
+            "seed": self.seed,
+        });
+        Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+    }
+
+    /// The digest of the sources that the planner is made of.
+    pub(crate) fn planner_version(&self) -> String {
+        if saboteurs::KEYS.contains(&self.planner.as_str()) {
+            return "saboteur".to_owned();
+        }
+        let external = external::entries().iter().find(|entry| entry.key == self.planner);
+        external.map_or(planlab_solvers::SOURCE_DIGEST, external::Entry::version).to_owned()
+    }
+
+    /// Parameters beyond the planner's key that are not at their default, as JSON.
+    pub(crate) fn parameters(&self) -> String {
+        let mut parameters = serde_json::Map::new();
+        if self.threads != 1 {
+            parameters.insert("threads".to_owned(), self.threads.into());
+        }
+        if let Some(work) = self.work {
+            parameters.insert("work_limit".to_owned(), work.into());
+        }
+        if let Some(hints) = self.hints {
+            parameters.insert("hints".to_owned(), hints.to_string().into());
+        }
+        serde_json::Value::Object(parameters).to_string()
+    }
+}
+
+/// Every core where nobody says how many.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_depends_on_what_makes_the_cell_and_on_nothing_else() {
+        let cell = Cell {
+            workload: "a".to_owned(),
+            planner: "best-fit".to_owned(),
+            wall: Some(Duration::from_secs(10)),
+            memory: None,
+            work: None,
+            target: None,
+            seed: 0,
+            threads: 1,
+            hints: None,
+            repetition: 0,
+        };
+        let instance = Digest::of_bytes(b"instance");
+        let key = cell.key(instance);
+        let same = Cell { workload: "b".to_owned(), repetition: 3, ..cell.clone() };
+        assert_eq!(same.key(instance), key);
+        let others = [
+            Cell { planner: "bump".to_owned(), ..cell.clone() },
+            Cell { wall: None, ..cell.clone() },
+            Cell { memory: Some(1), ..cell.clone() },
+            Cell { work: Some(1), ..cell.clone() },
+            Cell { work: Some(2), ..cell.clone() },
+            Cell { target: Some(1), ..cell.clone() },
+            Cell { seed: 1, ..cell.clone() },
+            Cell { threads: 2, ..cell.clone() },
+            Cell { hints: Some(Digest::of_bytes(b"hints")), ..cell.clone() },
+            Cell { hints: Some(Digest::of_bytes(b"other hints")), ..cell.clone() },
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert_ne!(other.key(instance), key, "{other:?}");
+            assert!(others[..at].iter().all(|one| one.key(instance) != other.key(instance)), "{other:?}");
+        }
+        assert_ne!(cell.key(Digest::of_bytes(b"another")), key);
+    }
+}

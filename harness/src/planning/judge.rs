@@ -1,0 +1,228 @@
+//! From what became of a child to a verdict: the plan is verified here, by the parent.
+
+use planlab_dsa::{Bound, Bytes, Claim, Instance, Scope, Stop, VerifiedPlan, initial_bound};
+use planlab_results::{Point, Status};
+
+use super::protocol::{Answer, ComplaintKind};
+use super::supervisor::CellEnd;
+use crate::process::Death;
+
+const INTERRUPTED: &str = "ended from outside; this is what it had";
+
+/// What a cell came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Judgement<'i> {
+    pub(crate) status: Status,
+    /// The best plan, verified by the parent; also of a child that died.
+    pub(crate) plan: Option<VerifiedPlan<'i>>,
+    /// The bound in the scope of the run.
+    pub(crate) bound: Claim,
+    /// The bound on any plan.
+    any: Bytes,
+    pub(crate) scope: Scope,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) reason: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stderr_tail: String,
+    pub(crate) samples_ns: Vec<u64>,
+    /// What an external planner says itself.
+    pub(crate) reported_ns: Option<u64>,
+    pub(crate) cpu_ns: Option<u64>,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) work: u64,
+    pub(crate) trajectory: Vec<Point>,
+}
+
+impl Judgement<'_> {
+    pub(crate) fn height(&self) -> Option<Bytes> {
+        self.plan.as_ref().map(VerifiedPlan::height)
+    }
+}
+
+/// Judges one cell.
+pub(crate) fn judge(end: CellEnd, instance: &Instance, target: Option<u64>) -> Judgement<'_> {
+    let CellEnd { end, plan, bound, stderr_tail, interrupted } = end;
+    let (plan, violation) = match plan.map(|plan| instance.verify(plan)) {
+        Some(Ok(plan)) => (Some(plan), None),
+        Some(Err(violation)) => (None, Some(violation)),
+        None => (None, None),
+    };
+    // A child that died could not say in which scope it ran: any plan is the one that claims least.
+    let scope = end.as_ref().map_or(Scope::Any, |answer| answer.scope);
+    let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
+    let mut judgement = Judgement {
+        status: Status::Unknown,
+        plan,
+        bound: known.of(scope),
+        any: known.of(Scope::Any).value,
+        scope,
+        stop: None,
+        reason: String::new(),
+        exit_code: None,
+        signal: None,
+        stderr_tail,
+        samples_ns: Vec::new(),
+        reported_ns: None,
+        cpu_ns: None,
+        peak_rss_bytes: None,
+        work: 0,
+        trajectory: Vec::new(),
+    };
+    match end {
+        Ok(answer) => judgement.take_answer(answer, target),
+        Err(death) => judgement.take_death(death),
+    }
+    if let (None, Some((arena, load))) = (&judgement.plan, instance.overfull_arena()) {
+        let name = &instance.arenas()[arena.index()].name;
+        judgement.status = Status::Infeasible;
+        judgement.stop = Some(Stop::Infeasible);
+        judgement.reason = format!(
+            "arena {arena} `{name}`: {load} bytes are live in it at one step, more than its capacity"
+        );
+    }
+    if interrupted && judgement.stop == Some(Stop::Cancelled) {
+        judgement.status = Status::Interrupted;
+        INTERRUPTED.clone_into(&mut judgement.reason);
+    }
+    if let Some(violation) = violation {
+        judgement.status = status_of(ComplaintKind::of(&violation));
+        judgement.reason = violation.to_string();
+    }
+    judgement
+}
+
+/// The judgement of a plan that was there already, looked up in so many nanoseconds.
+pub(crate) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) -> Judgement<'_> {
+    let known = initial_bound(plan.instance());
+    let bound = known.of(scope);
+    Judgement {
+        status: if plan.height() == bound.value { Status::Optimal } else { Status::Feasible },
+        plan: Some(plan),
+        bound,
+        any: known.of(Scope::Any).value,
+        scope,
+        stop: None,
+        reason: String::new(),
+        exit_code: None,
+        signal: None,
+        stderr_tail: String::new(),
+        samples_ns: vec![took_ns],
+        reported_ns: None,
+        cpu_ns: None,
+        peak_rss_bytes: None,
+        work: 0,
+        trajectory: Vec::new(),
+    }
+}
+
+fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
+    if let Some(other) = other {
+        bound.raise(other.of(Scope::Any), Scope::Any);
+        bound.raise(other.of(Scope::NoHandOver), Scope::NoHandOver);
+    }
+    bound
+}
+
+impl Judgement<'_> {
+    fn take_answer(&mut self, answer: Answer, target: Option<u64>) {
+        let contradiction = self.contradiction(&answer);
+        self.stop = answer.stop;
+        self.samples_ns = answer.samples_ns;
+        self.cpu_ns = Some(answer.cpu_ns);
+        self.peak_rss_bytes = answer.peak_rss_bytes;
+        self.work = answer.work;
+        self.trajectory = answer.trajectory;
+        self.reported_ns = answer.reported_ns;
+        (self.exit_code, self.signal) = match (answer.exit_code, answer.signal) {
+            (None, None) => (Some(0), None),
+            died => died,
+        };
+        if !answer.stderr_tail.is_empty() {
+            self.stderr_tail = answer.stderr_tail;
+        }
+        (self.status, self.reason) = match (contradiction, answer.error) {
+            (Some(reason), _) => (Status::BadOutput, reason),
+            (None, Some(complaint)) if complaint.kind == ComplaintKind::Failed => {
+                (self.rank(target).0, complaint.message)
+            }
+            (None, Some(complaint)) => (status_of(complaint.kind), complaint.message),
+            (None, None) => self.rank(target),
+        };
+    }
+
+    /// A height that is not the plan's.
+    fn contradiction(&self, answer: &Answer) -> Option<String> {
+        let verified = self.height().map(Bytes::get);
+        (answer.height != verified).then(|| {
+            let text = |height: Option<u64>| height.map_or("none".to_owned(), |height| height.to_string());
+            format!("the child says height {}, its plan has height {}", text(answer.height), text(verified))
+        })
+    }
+
+    fn rank(&self, target: Option<u64>) -> (Status, String) {
+        let height = self.height();
+        if let Some(height) = height.filter(|&height| height < self.bound.value) {
+            let reason = format!("a bound of {} was claimed, the plan has height {height}", self.bound.value);
+            return (Status::BoundRefuted, reason);
+        }
+        let fits = |height: Bytes| target.is_none_or(|target| height.get() <= target);
+        let status = match (height, self.stop) {
+            _ if target.is_some_and(|target| self.any.get() > target) => Status::Infeasible,
+            (None, Some(Stop::Infeasible)) => Status::Infeasible,
+            (Some(height), _) if height == self.bound.value && fits(height) => Status::Optimal,
+            (Some(height), _) if fits(height) => Status::Feasible,
+            (_, Some(Stop::Deadline | Stop::Cancelled)) => Status::Timeout,
+            _ => Status::Unknown,
+        };
+        let reason = match (status, height) {
+            (Status::Infeasible, _) if target.is_none_or(|target| self.any.get() <= target) => {
+                "an arena cannot keep its capacity".to_owned()
+            }
+            (Status::Infeasible, _) => format!("no plan is lower than {} bytes", self.any),
+            (Status::Timeout | Status::Unknown, Some(height)) => {
+                format!("the lowest plan found, {height} bytes, does not fit")
+            }
+            (Status::Timeout, None) => "the time was up before there was a plan".to_owned(),
+            (Status::Unknown, None) => "the planner ended without a plan".to_owned(),
+            _ => String::new(),
+        };
+        (status, reason)
+    }
+
+    fn take_death(&mut self, death: Death) {
+        let (status, reason) = match death {
+            Death::Timeout => (Status::Timeout, "did not end at its time limit and was killed".to_owned()),
+            Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
+            Death::Signal(signal) => {
+                self.signal = Some(signal);
+                // KILL comes from outside; a planner ends itself by ABRT, SEGV, ...
+                let status = if signal == 9 { Status::Killed } else { Status::Crashed };
+                (status, format!("ended by signal {signal}"))
+            }
+            Death::Exit(code) => {
+                self.exit_code = Some(code);
+                (Status::Crashed, format!("ended with exit code {code}"))
+            }
+            Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
+            Death::Interrupted => (Status::Interrupted, INTERRUPTED.to_owned()),
+        };
+        (self.status, self.reason) = (status, reason);
+    }
+}
+
+const fn status_of(kind: ComplaintKind) -> Status {
+    match kind {
+        ComplaintKind::Unsupported => Status::Unsupported,
+        ComplaintKind::Overlap => Status::InvalidOverlap,
+        ComplaintKind::Broken => Status::InvalidPlan,
+        ComplaintKind::Misaligned => Status::Misaligned,
+        ComplaintKind::OverCapacity => Status::OverCapacity,
+        ComplaintKind::Refuted => Status::BoundRefuted,
+        ComplaintKind::Crashed => Status::Crashed,
+        ComplaintKind::Killed => Status::Killed,
+        ComplaintKind::OutOfMemory => Status::OutOfMemory,
+        ComplaintKind::Nonsense => Status::BadOutput,
+        ComplaintKind::Failed => Status::Unknown,
+    }
+}

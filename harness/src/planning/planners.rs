@@ -1,0 +1,96 @@
+//! All planners by key, saboteurs included where they are let in.
+
+use planlab_dsa::{Descriptor, Guarantee, Honours, Planner};
+use planlab_workloads::{did_you_mean, glob as glob_matches, nearest};
+
+use super::saboteurs;
+use crate::external;
+use crate::shell::exit::Failure;
+use crate::shell::output::note;
+use crate::shell::sabotage;
+
+/// The planner of that key.
+pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
+    if let Some(planner) = saboteurs::planner(key).or_else(|| planlab_solvers::planner(key)) {
+        #[cfg(feature = "debug-checks")]
+        let planner = super::slowdown::plant(planner);
+        return Ok(planner);
+    }
+    if let Some(planner) = external::find(key) {
+        return Ok(Box::new(planner));
+    }
+    if let Some(reason) = external::absent(key) {
+        return Err(Failure::usage(format!("`{key}` cannot run: {reason}")));
+    }
+    if key.starts_with(external::PREFIX) && !external::has_file() {
+        let reason = "no file names external planners (--planners FILE, docs/external-planners.md)";
+        return Err(Failure::usage(format!("there is no planner `{key}`: {reason}")));
+    }
+    let keys = keys();
+    let absent = external::all_absent().iter().map(|(key, _)| key.as_str());
+    let near = nearest(key, keys.iter().map(String::as_str).chain(absent));
+    Err(Failure::usage(format!("there is no planner `{key}`{}", did_you_mean(&near))))
+}
+
+/// What the planner of that key can do.
+pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
+    planlab_solvers::planner(key).map(|planner| planner.descriptor()).or_else(|| {
+        let entry = external::entries().iter().find(|entry| entry.key == key)?;
+        Some(external::descriptor(entry))
+    })
+}
+
+/// What the planner of that key honours; nothing where there is none.
+pub(crate) fn honours(key: &str) -> Honours {
+    descriptor(key).map(|descriptor| descriptor.honours).unwrap_or_default()
+}
+
+/// Whether a planner needs no search (which takes all the time that it is given) and is practical for so many
+/// buffers.
+pub(crate) fn is_quick_for(descriptor: &Descriptor, buffers: usize) -> bool {
+    descriptor.guarantee != Guarantee::Exact
+        && !descriptor.randomized
+        && descriptor.practical.is_none_or(|most| buffers <= most as usize)
+}
+
+/// All keys, in the registry's order, then external ones.
+pub(crate) fn keys() -> Vec<String> {
+    let mut keys: Vec<String> = descriptors().into_iter().map(|d| d.key.into_owned()).collect();
+    keys.extend(external::entries().iter().map(|entry| entry.key.clone()));
+    if sabotage::is_enabled() {
+        keys.extend(saboteurs::KEYS.map(str::to_owned));
+    }
+    keys
+}
+
+/// Keys that may be named though nothing answers to them here: of planners that this build was made without, and of
+/// external ones whose program is not there.
+pub(crate) fn absent() -> Vec<&'static str> {
+    let external = external::all_absent().iter().map(|(key, _)| key.as_str());
+    planlab_solvers::absent().into_iter().chain(external).collect()
+}
+
+/// Descriptors of our own planners, in the registry's order.
+pub(crate) fn descriptors() -> Vec<Descriptor> {
+    planlab_solvers::registry().iter().map(Planner::descriptor).collect()
+}
+
+/// The keys that one of the globs matches, in the registry's order.
+///
+/// A glob that matches nothing is an error: it is a misspelt key, or names only programs that are not there.
+pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
+    let keys = keys();
+    for glob in globs {
+        let absent = external::all_absent().iter().filter(|(key, _)| glob_matches(glob, key));
+        let absent: Vec<String> =
+            absent.map(|(key, reason)| format!("`{key}` cannot run: {reason}")).collect();
+        if keys.iter().any(|key| glob_matches(glob, key)) {
+            absent.iter().for_each(|text| note(text));
+        } else if absent.is_empty() {
+            find(glob)?;
+        } else {
+            return Err(Failure::usage(absent.join("; ")));
+        }
+    }
+    Ok(keys.into_iter().filter(|key| globs.iter().any(|glob| glob_matches(glob, key))).collect())
+}

@@ -1,0 +1,101 @@
+//! Planners that break their contract, for the tests of isolation. They exist only where the environment
+//! sets `PLANLAB_SABOTEURS=1`.
+
+use std::hint::black_box;
+use std::thread;
+use std::time::Duration;
+
+use planlab_dsa::{Bytes, Descriptor, Evidence, Guarantee, Halt, Honours, Offset, Plan, Planner, Run, Scope};
+
+use super::protocol::Answer;
+use crate::shell::sabotage;
+
+/// The keys of all saboteurs.
+pub(crate) const KEYS: [&str; 8] = [
+    "saboteur/crash",
+    "saboteur/panic",
+    "saboteur/hang",
+    "saboteur/eat-memory",
+    "saboteur/overlap",
+    "saboteur/lie-about-height",
+    "saboteur/lie-about-bound",
+    "saboteur/claim-optimal",
+];
+
+/// The saboteur of that name, where saboteurs are let in.
+pub(crate) fn planner(key: &str) -> Option<Box<dyn Planner>> {
+    let key = KEYS.into_iter().find(|&known| known == key)?;
+    sabotage::is_enabled().then(|| Box::new(Saboteur { key }) as Box<dyn Planner>)
+}
+
+/// What a child whose memory is corrupt might say: a height that is not the plan's.
+pub(crate) fn tamper(key: &str, answer: &mut Answer) {
+    if key == "saboteur/lie-about-height" && sabotage::is_enabled() {
+        answer.height = answer.height.map(|height| height / 2);
+    }
+}
+
+struct Saboteur {
+    key: &'static str,
+}
+
+impl Planner for Saboteur {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: self.key.into(),
+            summary: "breaks its contract".into(),
+            guarantee: Guarantee::Heuristic,
+            honours: Honours { alignment: true, pins: true, arenas: true, apart: true, ..Honours::default() },
+            randomized: false,
+            reference: "tests of isolation",
+            complexity: "unbounded",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        match self.key {
+            "saboteur/crash" => std::process::abort(),
+            "saboteur/panic" => panic!("the saboteur panics"),
+            "saboteur/hang" => hang(run),
+            "saboteur/eat-memory" => eat_memory(),
+            "saboteur/overlap" => run.offer(Plan::from_offsets(vec![Offset::new(0); run.instance().len()])),
+            "saboteur/claim-optimal" => {
+                let plan = stacked(run);
+                let height = plan.height(run.instance()).expect("a stack fits 64 bits");
+                run.offer(plan)?;
+                run.raise_bound(height, Scope::Any, Evidence::Claimed)
+            }
+            "saboteur/lie-about-bound" => {
+                run.offer(stacked(run))?;
+                run.raise_bound(Bytes::new(u64::MAX), Scope::Any, Evidence::Claimed)
+            }
+            _ => run.offer(stacked(run)),
+        }
+    }
+}
+
+/// Offers a plan, so that a kill has something to lose, and never looks at the clock again.
+fn hang(run: &mut Run<'_>) -> Result<(), Halt> {
+    run.offer(stacked(run))?;
+    loop {
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn eat_memory() -> ! {
+    let mut hoard: Vec<Vec<u8>> = Vec::new();
+    loop {
+        hoard.push(black_box(vec![1; 16 << 20]));
+    }
+}
+
+fn stacked(run: &Run<'_>) -> Plan {
+    let mut top = 0_u64;
+    let place = |buffer: &planlab_dsa::Buffer| {
+        let offset = buffer.align.round_up(top).expect("totals fit 64 bits");
+        top = offset + buffer.size.get();
+        Offset::new(offset)
+    };
+    Plan::from_offsets(run.instance().buffers().iter().map(place).collect::<Vec<_>>())
+}

@@ -1,0 +1,146 @@
+//! Who is to be played.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use planlab_dsa::{Backing, Digest, OnlineAllocator, Plan};
+use planlab_replay::host::Malloc;
+use planlab_solvers::online;
+use planlab_workloads::{did_you_mean, glob, nearest};
+
+use super::saboteurs;
+use crate::shell::exit::Failure;
+
+/// The contender that hands out nothing.
+pub(crate) const EMPTY_LOOP: &str = "empty-loop";
+/// The contender that serves from a plan.
+pub(crate) const PLAN: &str = "plan";
+
+/// A contender, as a row names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contender {
+    /// `plan`, or the key of an allocator.
+    pub(crate) key: String,
+    /// Who planned, where a planner of ours did.
+    pub(crate) planner: Option<String>,
+    /// What a plan from a file is called.
+    pub(crate) file: Option<String>,
+    /// What `plan` plays.
+    pub(crate) plan: Option<Plan>,
+}
+
+impl Contender {
+    pub(crate) fn allocator(key: &str) -> Self {
+        let planner = (key == "profile-guided").then(|| "best-fit".to_owned());
+        Self { key: key.to_owned(), planner, file: None, plan: None }
+    }
+
+    /// The plan that a planner made.
+    pub(crate) fn plan(planner: &str, plan: Plan) -> Self {
+        Self { key: PLAN.to_owned(), planner: Some(planner.to_owned()), file: None, plan: Some(plan) }
+    }
+
+    /// A plan from a file, by its name.
+    pub(crate) fn plan_file(name: String, plan: Plan) -> Self {
+        Self { key: PLAN.to_owned(), planner: None, file: Some(name), plan: Some(plan) }
+    }
+
+    /// What rows call it: the key, and of a plan from a file its name too: `plan:NAME`.
+    pub(crate) fn row_key(&self) -> String {
+        match &self.file {
+            Some(name) => format!("{}:{name}", self.key),
+            None => self.key.clone(),
+        }
+    }
+
+    /// The digest of the plan.
+    pub(crate) fn digest(&self) -> Option<Digest> {
+        self.plan.as_ref().map(Digest::of_plan)
+    }
+
+    /// What people see: `plan (portfolio)`, `plan:NAME`.
+    pub(crate) fn name(&self) -> String {
+        match (&self.planner, &self.plan) {
+            (Some(planner), Some(_)) => format!("{} ({planner})", self.key),
+            _ => self.row_key(),
+        }
+    }
+}
+
+/// What each of several files is called: by its stem, or as it was given where another has the same.
+pub(crate) fn file_names(files: &[String]) -> Vec<String> {
+    let stem = |file: &String| match file.as_str() {
+        "-" => "stdin".to_owned(),
+        path => Path::new(path).file_stem().and_then(OsStr::to_str).unwrap_or(path).to_owned(),
+    };
+    let stems: Vec<String> = files.iter().map(stem).collect();
+    let is_alone = |name: &String| stems.iter().filter(|other| *other == name).count() == 1;
+    let name = |(file, stem): (&String, &String)| {
+        let name = if is_alone(stem) { stem } else { file };
+        name.clone()
+    };
+    files.iter().zip(&stems).map(name).collect()
+}
+
+/// The keys of all allocators that the host can play.
+fn keys() -> Vec<&'static str> {
+    let mut keys = online::keys();
+    keys.extend(Malloc::ALL.map(Malloc::key));
+    keys.push(EMPTY_LOOP);
+    keys.extend(saboteurs::keys());
+    keys
+}
+
+/// The allocators that one of the globs matches; one that matches nothing is an error.
+pub(crate) fn allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
+    let keys = keys();
+    for wanted in globs {
+        if !keys.iter().any(|key| glob(wanted, key)) {
+            let near = nearest(wanted, keys.iter().copied());
+            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", did_you_mean(&near))));
+        }
+    }
+    let wanted = keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key)));
+    Ok(wanted.map(Contender::allocator).collect())
+}
+
+/// The allocator of the operating system, or one that processes use, of that key.
+pub(crate) fn malloc(key: &str) -> Option<Malloc> {
+    Malloc::ALL.into_iter().find(|malloc| malloc.key() == key)
+}
+
+/// Makes an online allocator of a key that [`allocators`] gave.
+pub(super) fn build(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+    match saboteurs::find(key) {
+        Some(key) => saboteurs::build(key, backing),
+        None => online::allocator(key).expect("a key that was found").build(backing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_names_that_tell_them_apart() {
+        let of = |files: &[&str]| file_names(&files.iter().map(|&file| file.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["a/tight.csv", "loose.plan.csv", "-"]), ["tight", "loose.plan", "stdin"]);
+        assert_eq!(of(&["a/tight.csv", "b/tight.csv", "c.csv"]), ["a/tight.csv", "b/tight.csv", "c"]);
+        let plan = Contender::plan_file("tight".to_owned(), Plan::default());
+        assert_eq!((plan.row_key().as_str(), plan.name().as_str()), ("plan:tight", "plan:tight"));
+        let plan = Contender::plan("best-fit", Plan::default());
+        assert_eq!((plan.row_key().as_str(), plan.name().as_str()), ("plan", "plan (best-fit)"));
+    }
+
+    #[test]
+    fn globs_name_pools_and_mallocs_alike() {
+        let keys = |globs: &[&str]| {
+            let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+            allocators(&globs).map(|found| found.into_iter().map(|one| one.key).collect::<Vec<_>>())
+        };
+        let found = keys(&["jemalloc*", "tlsf"]).expect("they are there");
+        assert_eq!(found, ["tlsf", "jemalloc", "jemalloc/oversize-1m", "jemalloc/one-arena"]);
+        let failure = keys(&["jemaloc"]).expect_err("there is none");
+        assert!(failure.message().contains("jemalloc"), "{}", failure.message());
+    }
+}

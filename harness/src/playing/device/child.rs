@@ -1,0 +1,142 @@
+//! The child's side of a device's replay: the hidden verb `run-device-replay`.
+
+use std::fs::File;
+use std::time::Duration;
+
+use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
+use planlab_replay::cuda::{
+    self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
+};
+use planlab_workloads::Trace;
+
+use super::contenders::{GRAPH_PLAN, is_planned};
+use super::durations;
+use super::protocol::{Player, Reply, Request};
+use crate::cli::Device;
+use crate::inputs;
+use crate::playing::contender::{EMPTY_LOOP, build};
+use crate::playing::saboteurs;
+use crate::playing::simulated::requests;
+use crate::process::{receive, tell};
+use crate::shell::exit::{Exit, Failure, Verdict};
+
+/// Reads a request from stdin and plays it.
+pub(crate) fn serve() -> Verdict {
+    let (request, mut channel) = receive(|request: &Request| request.parent)?;
+    let played = traces(&request).and_then(|traces| perform(&request, &traces, &mut channel));
+    let (reply, exit) = match played {
+        Ok(reply) => (reply, Exit::Complete),
+        Err(failure) => (Reply::Unreadable { reason: failure.message() }, failure.exit),
+    };
+    tell(&mut channel, &reply)?;
+    Ok(exit)
+}
+
+fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
+    request.sources.iter().map(inputs::open).collect()
+}
+
+/// Plays all contenders in this process, and tells of their turns.
+fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
+    let scores: Vec<Score> = traces.iter().map(|trace| score(trace, request.operation_ns)).collect();
+    let plans = plans(request, traces)?;
+    let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
+    let device = match super::open(request.device) {
+        Ok(device) => device,
+        Err(error) => return Ok(unavailable(error)),
+    };
+    let builders = request.contenders.iter().map(|player| builder(player, &device));
+    let builders: Vec<Box<Builder>> = builders.collect();
+    let players = request.contenders.iter().zip(&plans).zip(&builders);
+    let contenders = players.map(|((player, plan), builder)| Contender {
+        key: player.key.clone(),
+        strategy: strategy(&player.key, plan.as_ref(), builder),
+    });
+    let contenders: Vec<Contender<'_>> = contenders.collect();
+    if let Err(error) = device.rehearse(wake(request.device)) {
+        return Ok(unavailable(error));
+    }
+    let ballast = request.capacity.map(|bytes| device.leave(Bytes::new(bytes))).transpose();
+    let ballast = match ballast {
+        Ok(ballast) => ballast,
+        Err(error) => return Ok(unavailable(error)),
+    };
+    tell(channel, &Reply::Device(device.info().clone()))?;
+    let (mut told, mut broken) = (Ok(()), None);
+    let _ = compete_and_tell(&device, &scores, &contenders, &request.protocol, &mut |news| {
+        let reply = match news {
+            News::Begins(contender) => Reply::Begins { contender },
+            News::Ended(contender, performance) => {
+                Reply::Ended { contender, performance: Box::new(performance.clone()) }
+            }
+            News::Broken(error) => {
+                broken = Some(error.to_string());
+                return;
+            }
+        };
+        if told.is_ok() {
+            told = tell(channel, &reply);
+        }
+    });
+    told?;
+    drop(contenders);
+    drop(builders);
+    if let Some(reason) = broken {
+        // Nothing can be given back any more; the driver sees to it when the process ends.
+        return Ok(Reply::Broken { reason });
+    }
+    let given_back = ballast.map_or(Ok(()), Ballast::give_back);
+    if let Err(error) = given_back.and(device.close()) {
+        tell(channel, &Reply::Lost { reason: error.to_string() })?;
+    }
+    Ok(Reply::Done)
+}
+
+fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {
+    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+    let verified = |player: &Player| match &player.plan {
+        Some(plan) => Ok(Some(first.instance.verify(plan.clone())?)),
+        None => Ok(None),
+    };
+    request.contenders.iter().map(verified).collect()
+}
+
+/// How long a device works before the first turn: an idle GPU has slow clocks.
+const fn wake(device: Device) -> Duration {
+    if matches!(device, Device::Cuda(_)) { Duration::from_millis(300) } else { Duration::ZERO }
+}
+
+fn builder(player: &Player, device: &cuda::Device) -> Box<Builder> {
+    let key = player.key.clone();
+    if saboteurs::find(&key) == Some(saboteurs::BROKEN_DEVICE) {
+        let device = device.clone();
+        return Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
+            device.break_down();
+            build(&key, backing)
+        });
+    }
+    Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { build(&key, backing) })
+}
+
+fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Builder) -> Strategy<'a> {
+    match (key, plan) {
+        (GRAPH_PLAN, Some(plan)) => Strategy::GraphPlan(plan),
+        (key, Some(plan)) if is_planned(key) => Strategy::Plan(plan),
+        ("cuda-malloc", _) => Strategy::Malloc,
+        ("cuda-malloc-async/keep", _) => Strategy::MallocAsync(Idle::Keep),
+        ("cuda-malloc-async/release", _) => Strategy::MallocAsync(Idle::Release),
+        ("cuda-graph/async", _) => Strategy::GraphAsync,
+        (EMPTY_LOOP, _) => Strategy::EmptyLoop,
+        _ => Strategy::Pool(builder),
+    }
+}
+
+/// The requests of a trace, and how long its operations take, where that is known: whoever asks for operations has
+/// looked.
+fn score(trace: &Trace, operation_ns: Option<u64>) -> Score {
+    let score = Score::new(&requests(trace, None));
+    match durations::of(trace, operation_ns) {
+        Ok(times) => score.with_operations(times),
+        Err(_) => score,
+    }
+}

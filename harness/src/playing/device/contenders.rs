@@ -1,0 +1,103 @@
+//! Who can be played on a device.
+
+use planlab_dsa::VerifiedPlan;
+use planlab_replay::cuda::shuffled;
+use planlab_solvers::online;
+use planlab_workloads::{Trace, did_you_mean, glob, nearest};
+
+use crate::cli::{ReplayArgs, WorkArg};
+use crate::playing::contender::{EMPTY_LOOP, PLAN};
+use crate::playing::{Contender, saboteurs};
+use crate::shell::exit::Failure;
+use crate::shell::output::note;
+
+/// The plan with its buffers moved.
+pub(super) const SHUFFLED: &str = "plan/shuffled";
+/// A graph of kernels at planned addresses.
+pub(super) const GRAPH_PLAN: &str = "cuda-graph/plan";
+
+/// What comes with the driver, and by which name.
+pub(super) const DRIVER: [&str; 4] =
+    ["cuda-malloc", "cuda-malloc-async/keep", "cuda-malloc-async/release", "cuda-graph/async"];
+
+fn keys() -> Vec<&'static str> {
+    let mut keys = vec![SHUFFLED, GRAPH_PLAN];
+    keys.extend(DRIVER);
+    keys.push(EMPTY_LOOP);
+    keys.extend(online::keys());
+    keys.extend(saboteurs::keys());
+    keys
+}
+
+/// The keys that one of the globs matches; one that matches nothing is an error.
+fn wanted(globs: &[String]) -> Result<Vec<&'static str>, Failure> {
+    let keys = keys();
+    for wanted in globs {
+        if !keys.iter().any(|key| glob(wanted, key)) {
+            let near = nearest(wanted, keys.iter().copied());
+            let says = format!("a device has no contender `{wanted}`{}", did_you_mean(&near));
+            return Err(Failure::usage(says));
+        }
+    }
+    Ok(keys.into_iter().filter(|key| globs.iter().any(|wanted| glob(wanted, key))).collect())
+}
+
+/// The plans, what is made of them, and the allocators that the globs match. What a glob matches by the way and cannot
+/// be played so (a graph without kernels or of several traces, the empty loop with them) is left out; what is named is not.
+pub(super) fn contenders(
+    plans: &[Contender],
+    args: &ReplayArgs,
+    trace: &Trace,
+) -> Result<Vec<Contender>, Failure> {
+    let mut contenders = plans.to_vec();
+    for key in wanted(&args.allocators)? {
+        let is_named = args.allocators.iter().any(|wanted| wanted == key);
+        let is_out_of_place = key.starts_with("cuda-graph/") && !has_graphs(args);
+        if !is_named && (is_out_of_place || key == EMPTY_LOOP && has_kernels(args)) {
+            continue;
+        }
+        if key != SHUFFLED && key != GRAPH_PLAN {
+            contenders.push(Contender::allocator(key));
+            continue;
+        }
+        if plans.is_empty() && is_named {
+            return Err(Failure::usage(format!("`{key}` needs a plan: --plan or --planner")));
+        }
+        for plan in plans {
+            match derived(key, plan, trace, args.seed) {
+                Some(made) => contenders.push(made),
+                None if is_named => return Err(Failure::usage(without(key, plan))),
+                None => note(&without(key, plan)),
+            }
+        }
+    }
+    Ok(contenders)
+}
+
+fn has_graphs(args: &ReplayArgs) -> bool {
+    args.more.is_empty() && has_kernels(args)
+}
+
+const fn has_kernels(args: &ReplayArgs) -> bool {
+    matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+}
+
+fn without(key: &str, plan: &Contender) -> String {
+    format!("no `{key}` of {}: its buffers are not free to move", plan.name())
+}
+
+/// What a key makes of a plan; a plan that cannot be shuffled has no shuffled twin.
+fn derived(key: &str, contender: &Contender, trace: &Trace, seed: u64) -> Option<Contender> {
+    let plan = contender.plan.clone()?;
+    let plan = match key {
+        SHUFFLED => shuffled(&trace.instance.verify(plan).ok()?, seed).map(VerifiedPlan::into_plan)?,
+        _ => plan,
+    };
+    let (planner, file) = (contender.planner.clone(), contender.file.clone());
+    Some(Contender { key: key.to_owned(), planner, file, plan: Some(plan) })
+}
+
+/// Whether it plays from a plan.
+pub(super) fn is_planned(key: &str) -> bool {
+    [PLAN, SHUFFLED, GRAPH_PLAN].contains(&key)
+}

@@ -1,0 +1,145 @@
+//! Replays on a device: one child process for each repetition, in which all contenders take turns.
+//!
+//! A device has one memory, so that contenders are played one after another in one process, each from nothing. What
+//! one of them breaks ends the process and costs its row alone: those that had a turn keep what they came to, the
+//! others are played in a new process.
+
+pub(crate) mod child;
+mod contenders;
+mod durations;
+mod protocol;
+mod round;
+mod row;
+mod table;
+
+use planlab_dsa::{Bytes, CancelToken};
+use planlab_replay::cuda::{self, DriverError, Protocol, Work};
+use planlab_results::replay::{ReplayRow, ReplayWork};
+use planlab_workloads::Trace;
+
+use self::round::Round;
+use self::row::{Settings, row};
+use super::subject::Subject;
+use super::{Contender, Keeper, exit_of, table as shared};
+use crate::cli::{Device, ReplayArgs, WorkArg};
+use crate::inputs::Source;
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::progress::Progress;
+use crate::shell::provenance;
+use crate::shell::quantity::nanoseconds;
+
+/// Timed propagations of a process where it is not said how many.
+const TIMED: u32 = 200;
+/// Propagations before them, where it is not said.
+const WARM_UP: u32 = 50;
+/// The most, as a multiple, and how often the reserved bytes are to be the same.
+const WARM_UP_MOST: u32 = 4;
+const STEADY: u32 = 20;
+
+/// Opens a device.
+pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
+    match device {
+        Device::Host => Err(DriverError::Unavailable { reason: "the host is no device".to_owned() }),
+        Device::Cuda(ordinal) => cuda::Device::cuda(ordinal),
+        Device::Simulated(bytes) => Ok(cuda::Device::simulated(Bytes::new(bytes))),
+    }
+}
+
+/// Says at once that a device is not there, or cannot do what is asked.
+pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
+    if matches!(args.work, WorkArg::Pages | WorkArg::Pattern) {
+        return Err(Failure::usage("on a device, --work is none, kernels or operations"));
+    }
+    if args.threads != [1] {
+        return Err(Failure::usage("a device is played by one thread"));
+    }
+    if matches!(args.device, Device::Cuda(_)) {
+        cuda::probe().map_err(|error| Failure::usage(format!("no replay on a GPU: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Plays the traces, one propagation each, on all contenders.
+pub(crate) fn run(
+    args: &ReplayArgs,
+    (sources, traces): (&[Source], &[Trace]),
+    plans: &[Contender],
+    mut keeper: Keeper,
+    cancel: &CancelToken,
+    output: Output,
+) -> Verdict {
+    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+    let contenders = contenders::contenders(plans, args, first)?;
+    let subject = Subject::of(sources, traces);
+    let settings = settings(args, sources, traces)?;
+    let bar = Progress::new(args.reps.into(), "processes");
+    let mut rows: Vec<ReplayRow> = Vec::new();
+    for repetition in 0..args.reps {
+        let (started_ns, provenance) = (now_ns(), provenance::beside_device(1));
+        let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
+        let Some((device, performances)) = round.play(cancel)? else { break };
+        bar.inc(1);
+        let made = contenders.iter().zip(&performances).map(|(contender, played)| {
+            let when = (repetition, started_ns);
+            row(&subject, contender, &settings, when, &device, played, provenance.clone())
+        });
+        let made: Vec<ReplayRow> = made.collect();
+        let is_kept = keeper.keep(&made);
+        if output.json {
+            made.iter().try_for_each(|row| output.value(&shared::object(row, "")))?;
+        }
+        rows.extend(made);
+        if !is_kept {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    if !output.json {
+        output.text(&(head(&subject, args, &rows) + &table::table(&rows)))?;
+    }
+    keeper.end()?;
+    Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
+}
+
+fn settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<Settings, Failure> {
+    let work = match args.work {
+        WorkArg::Kernels => Work::Kernels,
+        WorkArg::Operations => Work::Operations,
+        WorkArg::None | WorkArg::Pages | WorkArg::Pattern => Work::None,
+    };
+    let warm_up = args.warm_up.unwrap_or(WARM_UP);
+    let protocol = Protocol {
+        work,
+        warm_up,
+        warm_up_most: warm_up.saturating_mul(WARM_UP_MOST),
+        steady: STEADY,
+        timed: args.iterations.unwrap_or(TIMED),
+        budget: args.seconds,
+        rounds: args.rounds,
+        seed: args.seed,
+    };
+    let operation_ns = args.operation_time.map(nanoseconds);
+    let recorded = match work {
+        Work::Operations => durations::require(sources, traces, operation_ns)?,
+        Work::None | Work::Kernels => None,
+    };
+    Ok(Settings { protocol, operation_ns, recorded, capacity: args.capacity })
+}
+
+fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
+    let work = match rows.first().map(|row| row.work) {
+        Some(ReplayWork::Kernels) => "kernels write and read every buffer",
+        Some(ReplayWork::Operations) => {
+            "kernels write and read every buffer, and work as long as operations do"
+        }
+        _ => "no kernels, the driver's own calls alone",
+    };
+    let device = rows.first().map_or("", |row| row.device_name.as_str());
+    if matches!(args.device, Device::Simulated(_)) {
+        note("a simulated device: times of its kernels are no measurements");
+    }
+    let Subject { name, requests, peak, .. } = subject;
+    format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n{device}\n\n")
+}

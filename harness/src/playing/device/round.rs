@@ -1,0 +1,225 @@
+//! One repetition: a process in which all contenders take turns, and another for those that are left when it dies.
+
+use planlab_dsa::CancelToken;
+use planlab_replay::cuda::{DeviceInfo, End, Performance, Protocol};
+use planlab_results::replay::ReplayStatus;
+
+use super::protocol::{Player, Reply, Request};
+use super::row::Settings;
+use crate::cli::{Device, ReplayArgs};
+use crate::inputs::Source;
+use crate::playing::Contender;
+use crate::playing::row::died;
+use crate::playing::supervisor::{DEVICE_VERB, command};
+use crate::process::{Death, Talk, talk};
+use crate::shell::exit::Failure;
+
+/// What is played, and how.
+pub(super) struct Round<'a> {
+    pub(super) args: &'a ReplayArgs,
+    pub(super) sources: &'a [Source],
+    pub(super) contenders: &'a [Contender],
+    pub(super) settings: &'a Settings,
+    pub(super) repetition: u32,
+}
+
+/// The device, and what each contender came to.
+type Played = (DeviceInfo, Vec<Performance>);
+
+impl Round<'_> {
+    /// Plays all contenders; nothing where that was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// Where no child can be started, a trace cannot be read or the device is not there.
+    pub(super) fn play(&self, cancel: &CancelToken) -> Result<Option<Played>, Failure> {
+        let mut device = unknown(self.args.device);
+        let mut all: Vec<Option<Performance>> = vec![None; self.contenders.len()];
+        loop {
+            let left: Vec<usize> = (0..all.len()).filter(|&index| all[index].is_none()).collect();
+            if left.is_empty() {
+                return Ok(Some((device, all.into_iter().flatten().collect())));
+            }
+            let request = self.request(&left);
+            let limit = self.args.time_limit;
+            let talk = talk(command(DEVICE_VERB, None)?, &request, limit, cancel)?;
+            if cancel.is_cancelled() {
+                return Ok(None);
+            }
+            let mut heard = Heard::of(&talk.answer, left.len());
+            if let Some(reason) = heard.refusal.take() {
+                return Err(Failure::usage(reason));
+            }
+            device = heard.device.take().unwrap_or(device);
+            let lost = heard.lost.take();
+            let ended = heard.settle(talk.killed.as_ref() == Some(&Death::Timeout), || self.failed(&talk));
+            for (index, one) in left.into_iter().zip(ended) {
+                all[index] = one.map(|performance| with_lost(performance, lost.as_deref()));
+            }
+        }
+    }
+
+    /// Each process has an order of its own.
+    fn request(&self, left: &[usize]) -> Request {
+        let player = |&index: &usize| {
+            let contender = &self.contenders[index];
+            Player { key: contender.key.clone(), plan: contender.plan.clone() }
+        };
+        let protocol = self.settings.protocol;
+        Request {
+            sources: self.sources.to_vec(),
+            parent: std::process::id(),
+            device: self.args.device,
+            contenders: left.iter().map(player).collect(),
+            protocol: Protocol { seed: protocol.seed.wrapping_add(self.repetition.into()), ..protocol },
+            operation_ns: self.settings.operation_ns,
+            capacity: self.settings.capacity,
+        }
+    }
+
+    fn failed(&self, talk: &Talk) -> Performance {
+        let (status, reason) = died(&talk.death(), &talk.stderr, self.args.time_limit);
+        let end = if status == ReplayStatus::OutOfMemory { End::OutOfMemory } else { End::Failed };
+        Performance { end, reason, ..Performance::default() }
+    }
+}
+
+/// What a child told until its end.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    /// Why nothing can be played.
+    refusal: Option<String>,
+    device: Option<DeviceInfo>,
+    /// What the device did not take back when all was over.
+    lost: Option<String>,
+    /// What those came to that had a turn, by their places in the request.
+    ended: Vec<Option<Performance>>,
+    /// Who was in a turn.
+    at_work: Option<usize>,
+    is_done: bool,
+}
+
+impl Heard {
+    /// What is in an answer, up to its first line that is none; the last of a child that died may be cut.
+    fn of(answer: &[u8], contenders: usize) -> Self {
+        let mut heard = Self { ended: vec![None; contenders], ..Self::default() };
+        let lines = answer.split(|&byte| byte == b'\n');
+        for reply in lines.map_while(|line| serde_json::from_slice::<Reply>(line).ok()) {
+            match reply {
+                Reply::Unreadable { reason } | Reply::Unavailable { reason } => heard.refusal = Some(reason),
+                Reply::Device(device) => heard.device = Some(device),
+                Reply::Begins { contender } => heard.at_work = Some(contender),
+                Reply::Ended { contender, performance } => {
+                    heard.at_work = None;
+                    if let Some(one) = heard.ended.get_mut(contender) {
+                        *one = Some(*performance);
+                    }
+                }
+                // Whoever had no turn is left, and plays in the next process.
+                Reply::Broken { .. } => {}
+                Reply::Lost { reason } => heard.lost = Some(reason),
+                Reply::Done => heard.is_done = true,
+            }
+        }
+        heard
+    }
+
+    /// What is certain of each: those that had a turn keep it, whoever was in one when the child died has failed, and
+    /// the others are left. One that was merely the last when the time was over is left, too, if anyone else had a
+    /// turn before. At least one is not left.
+    fn settle(mut self, is_late: bool, failed: impl Fn() -> Performance) -> Vec<Option<Performance>> {
+        let has_turns = self.ended.iter().any(Option::is_some);
+        match self.at_work.filter(|&place| !self.is_done && place < self.ended.len()) {
+            Some(_) if is_late && has_turns => {}
+            Some(place) => self.ended[place] = Some(failed()),
+            None if has_turns && !self.is_done => {}
+            None => {
+                for one in &mut self.ended {
+                    one.get_or_insert_with(&failed);
+                }
+            }
+        }
+        self.ended
+    }
+}
+
+/// The device did not take everything back when all turns were over: that spoils no figure, and stands in the reason of
+/// every row of the process.
+fn with_lost(mut performance: Performance, lost: Option<&str>) -> Performance {
+    if let Some(lost) = lost {
+        let before = if performance.reason.is_empty() { "" } else { "; " };
+        performance.reason += &format!("{before}the device did not take all back in the end: {lost}");
+    }
+    performance
+}
+
+/// A device whose process died before it could name it.
+fn unknown(device: Device) -> DeviceInfo {
+    let (key, is_simulated) = match device {
+        Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
+        Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
+    };
+    DeviceInfo { key, name: "not known: its process ended".to_owned(), is_simulated, l2_bytes: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(replies: &[Reply]) -> Vec<u8> {
+        let line = |reply: &Reply| serde_json::to_string(reply).expect("plain data") + "\n";
+        replies.iter().map(line).collect::<String>().into_bytes()
+    }
+
+    fn ended(contender: usize) -> Reply {
+        Reply::Ended { contender, performance: Box::default() }
+    }
+
+    /// How each of three ended, if that is certain.
+    fn ends(replies: &[Reply], is_late: bool) -> Vec<Option<End>> {
+        let mut answer = answer(replies);
+        answer.extend(b"{\"ended\": {\"contender\": 2, \"perf");
+        let failed = || Performance { end: End::Failed, ..Performance::default() };
+        let settled = Heard::of(&answer, 3).settle(is_late, failed);
+        settled.iter().map(|one| one.as_ref().map(|one| one.end)).collect()
+    }
+
+    #[test]
+    fn a_death_costs_who_was_in_a_turn() {
+        let (complete, failed) = (Some(End::Complete), Some(End::Failed));
+        let begins = |contender| Reply::Begins { contender };
+        assert_eq!(ends(&[begins(1), ended(1), begins(0)], false), [failed, complete, None]);
+        assert_eq!(ends(&[begins(1), ended(1), begins(0)], true), [None, complete, None]);
+        assert_eq!(ends(&[begins(1)], true), [None, failed, None]);
+        assert_eq!(ends(&[begins(1), ended(1)], false), [None, complete, None]);
+        assert_eq!(ends(&[begins(1), ended(1), Reply::Done], false), [failed, complete, failed]);
+        assert_eq!(ends(&[], false), [failed; 3]);
+        let broken = Reply::Broken { reason: "error 700".to_owned() };
+        assert_eq!(ends(&[begins(1), ended(1), broken], false), [None, complete, None]);
+        assert_eq!(ends(&[ended(1), begins(1)], false), [None, failed, None], "not its earlier round");
+    }
+
+    #[test]
+    fn what_is_lost_in_the_end_stands_in_every_row() {
+        let lost = Reply::Lost { reason: "cuStreamDestroy: lost".to_owned() };
+        let heard = Heard::of(&answer(&[ended(0), lost, Reply::Done]), 1);
+        assert!(heard.is_done);
+        let says = "the device did not take all back in the end: cuStreamDestroy: lost";
+        let of = |end, reason: &str| {
+            let played = Performance { end, reason: reason.to_owned(), ..Performance::default() };
+            let told = with_lost(played, heard.lost.as_deref());
+            (told.end, told.reason)
+        };
+        assert_eq!(of(End::Complete, ""), (End::Complete, says.to_owned()));
+        assert_eq!(of(End::OutOfMemory, "no room"), (End::OutOfMemory, format!("no room; {says}")));
+        let complete = Performance::default();
+        assert_eq!(with_lost(complete, None).reason, "");
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_a_refusal() {
+        let refusal = Reply::Unavailable { reason: "none".to_owned() };
+        let heard = Heard::of(&answer(&[refusal]), 1);
+        assert_eq!(heard.refusal.as_deref(), Some("none"));
+    }
+}

@@ -1,0 +1,98 @@
+//! Rows of a device's replay as people read them.
+
+use planlab_dsa::{Bytes, fragmentation};
+use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::statistics::median;
+
+use crate::playing::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
+use crate::shell::quantity::percent;
+use crate::shell::table::Table;
+
+/// Contenders side by side: the rows of one, of all its processes, in one line. Times are for one propagation.
+pub(super) fn table(rows: &[ReplayRow]) -> String {
+    let mut table = Table::new(&[
+        "contender",
+        "wall/request",
+        "wall",
+        "range",
+        "enqueue",
+        "device",
+        "GB/s",
+        "alloc",
+        "free",
+        "reserved peak",
+        "over requests",
+        "device memory",
+        "held in the last",
+        "reserved end",
+        "plans",
+        "warm-up",
+        "status",
+    ]);
+    processes(rows).iter().for_each(|same| table.row(line(same)));
+    table.render()
+}
+
+/// The line of a contender's processes.
+fn line(rows: &[&ReplayRow]) -> Vec<String> {
+    let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let each = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
+        rows.iter().filter_map(|row| of(row)).collect()
+    };
+    let over_processes =
+        |of: &dyn Fn(&ReplayRow) -> Option<f64>| median(&each(of)).map_or_else(String::new, nanoseconds);
+    let time =
+        |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
+    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+    // The empty loop has none.
+    let reserved = complete.map(|row| row.reserved_peak).max().filter(|&peak| peak > 0);
+    let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
+    let last = row.samples.last();
+    vec![
+        contender(row),
+        over_processes(&wall_per_request),
+        time(|sample| Some(sample.wall_ns)),
+        range(&each(&|row| median(&per_propagation(row, |sample| Some(sample.wall_ns))))),
+        time(|sample| sample.enqueue_ns),
+        time(|sample| sample.device_ns),
+        if row.fits_cache() { "in L2".to_owned() } else { rate(&each(&throughput)) },
+        over_processes(&|row| row.alloc.map(per_call)),
+        over_processes(&|row| row.free.map(per_call)),
+        number(reserved),
+        percent(over),
+        number(rows.iter().filter_map(|row| row.physical_peak).max()),
+        number(last.and_then(|sample| sample.reserved_peak)),
+        number(last.and_then(|sample| sample.reserved)),
+        number(last.and_then(|sample| sample.plans)),
+        row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
+        told(row) + &refused(row),
+    ]
+}
+
+fn rate(each: &[f64]) -> String {
+    median(each).map_or_else(String::new, |rate| format!("{rate:.0}"))
+}
+
+/// A contender that was served after the device had no room is complete all the same.
+fn refused(row: &ReplayRow) -> String {
+    match row.refusals {
+        None | Some(0) => String::new(),
+        Some(count) => format!(" (the device had no room {count} times)"),
+    }
+}
+
+/// Gigabytes that kernels wrote and read in a second of the device's time. Of what fits in the cache that is no rate of
+/// the memory.
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn throughput(row: &ReplayRow) -> Option<f64> {
+    let bytes = row.touched_bytes? as f64 / row.sequence.len().max(1) as f64;
+    let device_ns = median(&per_propagation(row, |sample| sample.device_ns))?;
+    Some(bytes / device_ns).filter(|rate| rate.is_finite())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn per_propagation(row: &ReplayRow, of: fn(&ReplaySample) -> Option<u64>) -> Vec<f64> {
+    let each = |sample: &ReplaySample| Some(of(sample)? as f64 / f64::from(sample.propagations.max(1)));
+    row.samples.iter().filter_map(each).collect()
+}

@@ -1,0 +1,176 @@
+//! Replays on the host: one child process for each contender, number of threads and repetition.
+//!
+//! Options of an allocator and counters of memory hold for a process, and a contender that crashes costs its row
+//! alone. The parent shuffles the turns, watches the time and makes the rows; the child plays.
+
+pub(crate) mod child;
+pub(super) mod protocol;
+
+use planlab_dsa::CancelToken;
+use planlab_results::replay::ReplayRow;
+use planlab_workloads::Trace;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+
+use self::protocol::{Request, Work};
+use super::row::{Settings, row};
+use super::subject::Subject;
+use super::supervisor::{self, ReplayEnd};
+use super::{Contender, Keeper, exit_of, table};
+use crate::cli::{ReplayArgs, WorkArg};
+use crate::inputs::Source;
+use crate::process::Death;
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note, printable};
+use crate::shell::progress::Progress;
+use crate::shell::provenance;
+use crate::shell::quantity::nanoseconds;
+
+/// Refuses what only a device does.
+pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
+    let is_for_devices = matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+        || args.rounds > 1
+        || args.operation_time.is_some();
+    if is_for_devices {
+        let says = "--rounds, --operation-time and kernels are for devices";
+        return Err(Failure::usage(says));
+    }
+    Ok(())
+}
+
+/// Plays the traces, one propagation each, on all contenders.
+pub(crate) fn run(
+    args: &ReplayArgs,
+    (sources, traces): (&[Source], &[Trace]),
+    contenders: &[Contender],
+    mut keeper: Keeper,
+    cancel: &CancelToken,
+    output: Output,
+) -> Verdict {
+    let subject = Subject::of(sources, traces);
+    let turns = turns(args, contenders);
+    let bar = Progress::new(turns.len() as u64, "replays");
+    let mut rows = Vec::new();
+    for turn in &turns {
+        if cancel.is_cancelled() {
+            break;
+        }
+        bar.set_message(printable(&turn.contender.name()).into_owned());
+        let started_ns = now_ns();
+        let provenance = provenance::here(1);
+        let end = supervisor::run(&turn.request(sources), args.time_limit, cancel)?;
+        if matches!(end, ReplayEnd::Died(Death::Interrupted, _)) {
+            break;
+        }
+        bar.inc(1);
+        let when = (turn.repetition, started_ns);
+        let row = row(&subject, turn.contender, &turn.settings, when, &end, provenance);
+        let is_kept = keeper.keep(std::slice::from_ref(&row));
+        let told = told(&end, turn);
+        if output.json {
+            output.value(&table::object(&row, &told))?;
+        }
+        rows.push(row);
+        if !is_kept {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    rows.sort_by_key(|row| order_of(row, contenders));
+    if !output.json {
+        output.text(&(head(&subject, args) + &table::table(&rows)))?;
+    }
+    keeper.end()?;
+    Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
+}
+
+/// One process.
+struct Turn<'a> {
+    contender: &'a Contender,
+    settings: Settings,
+    repetition: u32,
+}
+
+impl Turn<'_> {
+    fn request(&self, sources: &[Source]) -> Request {
+        Request {
+            sources: sources.to_vec(),
+            parent: std::process::id(),
+            contender: self.contender.key.clone(),
+            plan: self.contender.plan.clone(),
+            work: self.settings.work,
+            threads: self.settings.threads,
+            capacity: self.settings.capacity,
+            budget_ns: nanoseconds(self.settings.budget),
+            iterations: self.settings.iterations,
+            warm_up: self.settings.warm_up,
+        }
+    }
+}
+
+/// All processes: rounds, in each of which every contender with every number of threads has a turn, shuffled.
+fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(args.seed);
+    let mut all = Vec::new();
+    for repetition in 0..args.reps {
+        let mut round = Vec::new();
+        for &threads in &args.threads {
+            let turn = |contender| Turn { contender, settings: settings(args, threads), repetition };
+            round.extend(contenders.iter().map(turn));
+        }
+        round.shuffle(&mut random);
+        all.extend(round);
+    }
+    all
+}
+
+fn settings(args: &ReplayArgs, threads: u32) -> Settings {
+    let work = match args.work {
+        WorkArg::None | WorkArg::Kernels | WorkArg::Operations => Work::None,
+        WorkArg::Pages => Work::Pages,
+        WorkArg::Pattern => Work::Pattern,
+    };
+    Settings {
+        device: "host".to_owned(),
+        work,
+        threads,
+        capacity: args.capacity,
+        budget: args.seconds,
+        iterations: args.iterations,
+        warm_up: args.warm_up,
+        limit: args.time_limit,
+    }
+}
+
+/// Says what is not in the row: the options of the contender, which are given back, and whether it was checked less.
+fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
+    let ReplayEnd::Played(report) = end else { return String::new() };
+    let name = turn.contender.name();
+    if turn.repetition == 0 && !report.options.is_empty() {
+        note(&format!("{name}: {}", report.options));
+    }
+    if report.used_peak.is_some() && !report.is_pattern_checked {
+        note(&format!("{name}: too large to be written: the addresses alone were checked"));
+    }
+    report.options.clone()
+}
+
+/// Rows of one contender stand together, in the order in which they were named.
+fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u32) {
+    let is_of = |contender: &Contender| {
+        let plan = contender.digest().map(|digest| digest.to_string());
+        contender.row_key() == row.contender && contender.planner == row.planner && plan == row.plan
+    };
+    (row.threads, contenders.iter().position(is_of), row.repetition)
+}
+
+fn head(subject: &Subject, args: &ReplayArgs) -> String {
+    let Subject { name, requests, peak, .. } = subject;
+    let work = match args.work {
+        WorkArg::None | WorkArg::Kernels | WorkArg::Operations => "blocks are not touched",
+        WorkArg::Pages => "a byte of each page is written",
+        WorkArg::Pattern => "every byte is written and checked",
+    };
+    format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n\n")
+}

@@ -1,0 +1,30 @@
+//! Allocators at work: over simulated memory, on the host, and on a device.
+
+pub(crate) mod contender;
+pub(crate) mod device;
+pub(crate) mod host;
+mod keeper;
+mod row;
+mod saboteurs;
+pub(crate) mod simulated;
+mod subject;
+mod supervisor;
+mod table;
+
+use planlab_results::replay::{ReplayRow, ReplayStatus};
+
+use crate::shell::exit::Exit;
+
+pub(crate) use contender::Contender;
+pub(crate) use keeper::Keeper;
+
+/// Corrupted memory is worse than a contender that has no figures.
+fn exit_of(rows: &[ReplayRow]) -> Exit {
+    if rows.iter().any(|row| row.status == ReplayStatus::Corrupt) {
+        Exit::Invalid
+    } else if rows.iter().any(|row| row.status != ReplayStatus::Complete) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
+    }
+}

@@ -1,0 +1,65 @@
+//! Allocators that break their contract, for the tests of replays. They exist only where the environment sets
+//! `PLANLAB_SABOTEURS=1`.
+
+use std::thread;
+use std::time::Duration;
+
+use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
+
+use crate::shell::sabotage;
+
+/// Breaks the device that it is played on, if that is a simulated one; elsewhere it is as `saboteur/overlap`.
+pub(crate) const BROKEN_DEVICE: &str = "saboteur/broken-device";
+
+const KEYS: [&str; 5] =
+    ["saboteur/overlap", "saboteur/outside", "saboteur/crash", "saboteur/hang", BROKEN_DEVICE];
+
+/// Every block that `saboteur/overlap` hands out lies in a segment of so many bytes.
+const SEGMENT: u64 = 1 << 30;
+
+/// The keys, where saboteurs are let in.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.into_iter().filter(|_| sabotage::is_enabled())
+}
+
+/// Whether it is the key of one that is let in.
+pub(crate) fn find(key: &str) -> Option<&'static str> {
+    keys().find(|&known| known == key)
+}
+
+/// Makes one over a backing.
+pub(crate) fn build(key: &'static str, mut backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+    let base = backing.acquire(Bytes::new(SEGMENT)).map_or(0, Address::get);
+    Box::new(Saboteur { key, base, _backing: backing })
+}
+
+struct Saboteur {
+    key: &'static str,
+    base: u64,
+    /// Keeps the segment.
+    _backing: Box<dyn Backing>,
+}
+
+impl OnlineAllocator for Saboteur {
+    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
+        match self.key {
+            "saboteur/crash" => std::process::abort(),
+            "saboteur/hang" => loop {
+                thread::sleep(Duration::from_secs(1));
+            },
+            "saboteur/outside" => Ok(Address::new(self.base + SEGMENT)),
+            _ if size.get() > SEGMENT => Err(AllocError::OutOfMemory { size, reserved: Bytes::new(SEGMENT) }),
+            _ => Ok(Address::new(self.base)),
+        }
+    }
+
+    fn free(&mut self, _: Address) -> Result<(), NotLive> {
+        Ok(())
+    }
+
+    fn release_cached(&mut self) {}
+
+    fn usage(&self) -> Usage {
+        Usage { reserved: Bytes::new(SEGMENT), reserved_peak: Bytes::new(SEGMENT), ..Usage::default() }
+    }
+}

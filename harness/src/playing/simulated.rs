@@ -1,0 +1,441 @@
+//! Propagations, one after another, on an online allocator over simulated memory.
+
+use std::any::Any;
+use std::cell::OnceCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Simulated, Step, Usage};
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_solvers::online::{Entry, Requests, SimulationError, Simulator};
+use planlab_workloads::{Trace, expected};
+use serde_json::json;
+
+use crate::shell::clock::{now_ns, thread_cpu_time};
+use crate::shell::provenance;
+use crate::shell::quantity::nanoseconds;
+
+/// So many rounds are checked for overlaps before any is timed.
+const AUDITED: u32 = 2;
+/// The time for propagations that are played for their times alone.
+const TIMING: Duration = Duration::from_secs(1);
+
+/// Traces that are played in turn, each of them one propagation.
+pub(crate) struct Stream {
+    /// What the traces' names share.
+    pub(crate) name: String,
+    /// The names of the traces in their order.
+    pub(crate) keys: Vec<String>,
+    /// The instance's digest; of several, the digest of theirs.
+    instance: Digest,
+    /// Digest of what is asked for.
+    calls: Digest,
+    /// Only what comes before this step is played.
+    until: Option<u32>,
+    requests: Vec<Requests>,
+    /// Bytes that live from before the propagations to after them; looked up when a row wants them.
+    retained: OnceCell<Option<Bytes>>,
+}
+
+/// What is done with a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// How often the stream is played; the memory is that of these rounds.
+    pub(crate) rounds: u32,
+    /// Rounds are added for their times until there are so many propagations, or their time is up. Default: none.
+    pub(crate) timed: u32,
+    /// Memory of the device, bytes; unlimited, if not said.
+    pub(crate) capacity: Option<u64>,
+}
+
+/// What an allocator came to.
+pub(crate) struct Played {
+    pub(crate) usage: Usage,
+    /// What it had come to before the last propagation.
+    pub(crate) before: Usage,
+    /// The most bytes in use, as the allocator rounds them.
+    used_peak: Bytes,
+    /// The propagations that were begun.
+    pub(crate) samples: Vec<ReplaySample>,
+    pub(crate) status: ReplayStatus,
+    /// What went wrong, where something did.
+    pub(crate) reason: String,
+    started_ns: u64,
+}
+
+/// The requests of a trace, for what was asked for before sizes were rounded up.
+pub(crate) fn requests(trace: &Trace, until: Option<u32>) -> Requests {
+    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
+    let requests = Requests::new(&trace.instance).with_sizes(sizes);
+    match until {
+        Some(step) => requests.with_until(Step::new(step)),
+        None => requests,
+    }
+}
+
+impl Stream {
+    /// The traces in their order, each with its name.
+    pub(crate) fn new(traces: &[(String, Trace)], until: Option<u32>) -> Self {
+        let keys: Vec<String> = traces.iter().map(|(key, _)| key.clone()).collect();
+        let requests: Vec<Requests> = traces.iter().map(|(_, trace)| requests(trace, until)).collect();
+        let digests: Vec<Digest> = traces.iter().map(|(_, trace)| trace.instance.digest()).collect();
+        let instance = match digests.as_slice() {
+            [one] => *one,
+            several => Digest::of_bytes(json!(several).to_string().as_bytes()),
+        };
+        let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
+        let calls = Digest::of_bytes(json!([instance, sizes, until]).to_string().as_bytes());
+        Self { name: shared(&keys), keys, instance, calls, until, requests, retained: OnceCell::new() }
+    }
+
+    /// Requests of all its propagations together.
+    pub(crate) fn count(&self) -> u64 {
+        self.requests.iter().map(Requests::count).sum()
+    }
+
+    /// The most bytes of requests live at once, and those that are live at the end of the last propagation.
+    pub(crate) fn live(&self) -> (Bytes, Bytes) {
+        let live = || self.requests.iter().map(Requests::live);
+        let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
+        (peak, live().next_back().map(|(_, end)| end).unwrap_or_default())
+    }
+
+    fn retained(&self) -> Option<Bytes> {
+        *self.retained.get_or_init(|| self.keys.first().and_then(|key| expected::retained(key)))
+    }
+
+    /// The propagations of so many rounds.
+    fn propagations(&self, rounds: u32) -> impl Iterator<Item = &Requests> {
+        (0..rounds).flat_map(move |_| &self.requests)
+    }
+}
+
+/// The name, or of several the segments at their start that all have.
+fn shared(names: &[String]) -> String {
+    let Some((first, rest)) = names.split_first() else { return String::new() };
+    let segments: Vec<&str> = first.split('/').collect();
+    let common = |name: &String| name.split('/').zip(&segments).take_while(|(a, b)| a == *b).count();
+    match rest.iter().map(common).min() {
+        None => first.clone(),
+        Some(0) => "several".to_owned(),
+        Some(count) => segments[..count.min(segments.len())].join("/"),
+    }
+}
+
+/// The key of what is played: the row of a repetition of it is served from the store.
+pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
+    let parts = json!({
+        "schema": REPLAY_SCHEMA,
+        "calls": stream.calls,
+        "contender": allocator,
+        "version": planlab_solvers::SOURCE_DIGEST,
+        "device": "simulated",
+        "work": ReplayWork::None,
+        "threads": 1,
+        "capacity": order.capacity,
+        "rounds": order.rounds,
+        "timed": order.timed,
+    });
+    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+}
+
+/// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed. An
+/// allocator that panics has failed.
+pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
+    guarded(|played| {
+        played.used_peak = audit(entry, stream, order)?;
+        let mut memory = Memory::new(entry, order.capacity);
+        for requests in stream.propagations(order.rounds) {
+            played.propagate(&mut memory, requests)?;
+        }
+        played.time(&mut memory, stream, order)
+    })
+}
+
+/// What an attempt comes to, however it ends.
+fn guarded(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> Played {
+    let mut played = Played::begun();
+    match catch_unwind(AssertUnwindSafe(|| attempt(&mut played))) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => played.end(&error),
+        Err(panic) => {
+            (played.status, played.reason) = (ReplayStatus::Failed, said(panic.as_ref()));
+        }
+    }
+    played
+}
+
+/// What a panic says, in one line.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    format!("panic: {}", text.lines().next().unwrap_or_default())
+}
+
+/// An allocator over simulated memory of which is known what is held.
+struct Memory {
+    allocator: Box<dyn OnlineAllocator>,
+    meter: Arc<Meter>,
+}
+
+impl Memory {
+    fn new(entry: &Entry, capacity: Option<u64>) -> Self {
+        let device =
+            capacity.map_or_else(Simulated::new, |bytes| Simulated::with_capacity(Bytes::new(bytes)));
+        let (device, meter) = Metered::new(device);
+        Self { allocator: entry.build(Box::new(device)), meter }
+    }
+}
+
+/// The most bytes in use in some rounds, or the fault of the allocator that they show; that memory ends is none.
+fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, SimulationError> {
+    let mut memory = Memory::new(entry, order.capacity);
+    let mut used_peak = Bytes::ZERO;
+    for requests in stream.propagations(order.rounds.min(AUDITED)) {
+        let mut simulator = Simulator::new(requests, memory.allocator.as_mut()).with_audit();
+        let end = simulator.run().and_then(|()| simulator.finish());
+        used_peak = used_peak.max(simulator.used_peak());
+        match end {
+            Ok(()) => {}
+            Err(SimulationError::Alloc { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(used_peak)
+}
+
+/// What an act gives, with its wall time and the CPU time of this thread, nanoseconds.
+fn timed<T>(act: impl FnOnce() -> T) -> (T, u64, u64) {
+    let (cpu, start) = (thread_cpu_time(), Instant::now());
+    let value = act();
+    let wall = start.elapsed();
+    (value, nanoseconds(wall), nanoseconds(thread_cpu_time().saturating_sub(cpu)))
+}
+
+impl Played {
+    fn begun() -> Self {
+        Self {
+            usage: Usage::default(),
+            before: Usage::default(),
+            used_peak: Bytes::ZERO,
+            samples: Vec::new(),
+            status: ReplayStatus::Complete,
+            reason: String::new(),
+            started_ns: now_ns(),
+        }
+    }
+
+    /// Plays one propagation more. What it leaves live is freed at its end, which is part of its time; what it holds
+    /// is looked at before; the most that it held is that until its end.
+    fn propagate(&mut self, memory: &mut Memory, requests: &Requests) -> Result<(), SimulationError> {
+        // What was held before it counts no more.
+        let _ = memory.meter.take_most();
+        let mut simulator = Simulator::new(requests, memory.allocator.as_mut());
+        let (ran, run_ns, run_cpu_ns) = timed(|| simulator.run());
+        let usage = simulator.usage();
+        let (end, end_ns, end_cpu_ns) = timed(|| ran.and_then(|()| simulator.finish()));
+        let planning = memory.allocator.planning();
+        self.before = std::mem::replace(&mut self.usage, usage);
+        self.samples.push(ReplaySample {
+            propagations: 1,
+            wall_ns: run_ns + end_ns,
+            cpu_ns: Some(run_cpu_ns + end_cpu_ns),
+            reserved: Some(usage.reserved.get()),
+            reserved_peak: Some(memory.meter.take_most().get()),
+            plans: planning.map(|planning| planning.plans),
+            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            ..ReplaySample::default()
+        });
+        end
+    }
+
+    /// Plays rounds for their times alone: what they reserve is not looked at, as how many there are depends on the
+    /// machine.
+    fn time(&mut self, memory: &mut Memory, stream: &Stream, order: Order) -> Result<(), SimulationError> {
+        let (usage, start) = ((self.usage, self.before), Instant::now());
+        while self.samples.len() < order.timed as usize && start.elapsed() < TIMING {
+            let known = self.samples.len();
+            let end = stream.requests.iter().try_for_each(|requests| self.propagate(memory, requests));
+            for sample in &mut self.samples[known..] {
+                (sample.reserved, sample.reserved_peak) = (None, None);
+            }
+            (self.usage, self.before) = usage;
+            end?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, error: &SimulationError) {
+        self.status = match error {
+            SimulationError::Alloc { error: AllocError::OutOfMemory { .. }, .. } => ReplayStatus::OutOfMemory,
+            SimulationError::Alloc { .. } => ReplayStatus::Unavailable,
+            _ => ReplayStatus::Corrupt,
+        };
+        self.reason = error.to_string();
+    }
+
+    /// Wall time of all propagations, nanoseconds.
+    pub(crate) fn total_ns(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.wall_ns).sum()
+    }
+
+    /// Wall time of the last propagation, nanoseconds.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.samples.last().map_or(0, |sample| sample.wall_ns)
+    }
+
+    /// The row of it.
+    pub(crate) fn row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
+        let (requested_peak, _) = stream.live();
+        let retained = stream.retained();
+        ReplayRow {
+            schema: REPLAY_SCHEMA,
+            cell: cell(entry.key, stream, order),
+            repetition: 0,
+            suite: suite.to_owned(),
+            workload: stream.name.clone(),
+            sequence: if stream.keys.len() > 1 { stream.keys.clone() } else { Vec::new() },
+            until: stream.until,
+            instance: stream.instance.to_string(),
+            requests: stream.count(),
+            contender: entry.key.to_owned(),
+            planner: (entry.key == "profile-guided").then(|| "best-fit".to_owned()),
+            plan: None,
+            device: "simulated".to_owned(),
+            device_name: String::new(),
+            work: ReplayWork::None,
+            threads: 1,
+            capacity: order.capacity,
+            status: self.status,
+            reason: self.reason,
+            warm_up: 0,
+            is_steady: is_steady(&self.samples),
+            alloc: None,
+            free: None,
+            requested_peak: requested_peak.get(),
+            retained: retained.map(Bytes::get),
+            reserved_peak: self.usage.reserved_peak.get(),
+            used_peak: Some(self.used_peak.get()).filter(|&peak| peak > 0),
+            physical_peak: None,
+            device_allocations: self.usage.device_allocations,
+            search_steps: self.usage.search_steps - self.before.search_steps,
+            lock_wait_ns: None,
+            refusals: None,
+            touched_bytes: None,
+            l2_bytes: None,
+            started_ns: self.started_ns,
+            provenance: provenance::here(1),
+            samples: self.samples,
+        }
+    }
+}
+
+/// Whether the last two propagations that were looked at ended with the same bytes reserved.
+fn is_steady(samples: &[ReplaySample]) -> bool {
+    let mut last = samples.iter().rev().filter_map(|sample| sample.reserved);
+    last.next().zip(last.next()).is_some_and(|(last, before)| last == before)
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_solvers::online::allocator;
+    use planlab_workloads::Catalog;
+
+    use super::*;
+
+    fn stream(keys: &[&str]) -> Stream {
+        let load = |key: &&str| ((*key).to_owned(), Catalog::new(None).load(key).expect("a workload"));
+        Stream::new(&keys.iter().map(load).collect::<Vec<_>>(), None)
+    }
+
+    fn row(key: &str, stream: &Stream, order: Order) -> ReplayRow {
+        let entry = allocator(key).expect("registered");
+        play(&entry, stream, order).row(&entry, stream, order, "")
+    }
+
+    #[test]
+    fn names_share_their_first_segments() {
+        let of = |names: &[&str]| shared(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["a/b/c", "a/b/d"]), "a/b");
+        assert_eq!(of(&["a/b/c", "a/b"]), "a/b");
+        assert_eq!((of(&["a/b"]).as_str(), of(&["a/bc", "a/b"]).as_str()), ("a/b", "a"));
+        assert_eq!(of(&["a/b", "c/b"]), "several");
+    }
+
+    #[test]
+    fn a_row_has_each_propagation_and_what_the_net_keeps() {
+        let alexnet = stream(&["chainer/alexnet/train/b32"]);
+        let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, timed: 0, capacity: None });
+        assert_eq!((row.status, row.samples.len(), row.is_steady), (ReplayStatus::Complete, 5, true));
+        assert!(row.used_peak >= Some(row.requested_peak) && row.used_peak <= Some(row.reserved_peak));
+        assert!(row.samples.iter().all(|sample| sample.cpu_ns.is_some()));
+        assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
+        assert_eq!(row.retained, Some(748_544_000));
+        // It gives nothing back.
+        assert!(row.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
+        assert!(row.sequence.is_empty() && row.samples.iter().all(|sample| sample.plans.is_none()));
+    }
+
+    #[test]
+    fn a_stream_of_sentences_is_planned_anew_where_they_differ() {
+        let keys = [0, 1, 2, 9].map(|n| format!("chainer/seq2seq/train/b32/iteration{n}"));
+        let stream = stream(&keys.each_ref().map(String::as_str));
+        let row = row("profile-guided", &stream, Order { rounds: 2, timed: 0, capacity: None });
+        assert_eq!((row.workload.as_str(), row.sequence.len()), ("chainer/seq2seq/train/b32", 4));
+        assert_eq!((row.requests, row.samples.len()), (stream.count(), 8));
+        let plans: Vec<u64> = row.samples.iter().filter_map(|sample| sample.plans).collect();
+        assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
+        assert!(row.samples[7].planning_ns > row.samples[0].planning_ns);
+        let is_honest =
+            |sample: &ReplaySample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
+        assert!(row.samples.iter().all(is_honest), "{:?}", row.samples);
+    }
+
+    #[test]
+    fn rounds_for_times_alone_leave_the_memory_as_it_was() {
+        let alexnet = stream(&["chainer/alexnet/infer/b1"]);
+        let few = Order { rounds: 5, timed: 0, capacity: None };
+        let (few, many) = (few, Order { timed: 21, ..few });
+        let (few, many) = (row("profile-guided", &alexnet, few), row("profile-guided", &alexnet, many));
+        let is_not_looked_at =
+            |sample: &ReplaySample| sample.reserved.is_none() && sample.reserved_peak.is_none();
+        assert!(many.samples.len() > 5 && many.samples[5..].iter().all(is_not_looked_at));
+        let memory = |row: &ReplayRow| {
+            (row.reserved_peak, row.device_allocations, row.search_steps, row.samples[4].reserved)
+        };
+        assert_eq!((memory(&few), few.is_steady), (memory(&many), many.is_steady));
+        assert_ne!(few.cell, many.cell);
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_that_says_what_happened() {
+        let played = guarded(|played| {
+            played.samples.push(ReplaySample::default());
+            panic!("a list\nis broken")
+        });
+        assert_eq!((played.status, played.samples.len()), (ReplayStatus::Failed, 1));
+        assert_eq!(played.reason, "panic: a list");
+    }
+
+    #[test]
+    fn the_cell_is_what_is_played_and_memory_may_end() {
+        let (one, other) = (stream(&["chainer/alexnet/infer/b1"]), stream(&["chainer/googlenet/infer/b1"]));
+        let order = Order { rounds: 5, timed: 0, capacity: None };
+        let key = cell("cupy1-pool", &one, order);
+        let less = Order { capacity: Some(1 << 20), ..order };
+        for another in [
+            cell("cupy2rc1-pool", &one, order),
+            cell("cupy1-pool", &other, order),
+            cell("cupy1-pool", &one, less),
+            cell("cupy1-pool", &one, Order { rounds: 4, ..order }),
+        ] {
+            assert_ne!(another, key);
+        }
+        let row = row("cupy1-pool", &one, less);
+        assert_eq!((row.status, row.capacity), (ReplayStatus::OutOfMemory, less.capacity));
+        assert_eq!(row.cell, cell("cupy1-pool", &one, less));
+        assert!(row.reason.contains("out of memory") && !row.is_steady, "{}", row.reason);
+    }
+}

@@ -1,0 +1,193 @@
+//! Rows of replays as people and programs read them.
+
+use planlab_dsa::Bytes;
+use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::statistics::median;
+use serde_json::{Value, json};
+
+use super::contender::EMPTY_LOOP;
+use super::row::name;
+use crate::shell::output::JSON_VERSION;
+use crate::shell::quantity::percent;
+use crate::shell::quantity::seconds;
+use crate::shell::table::Table;
+
+/// One process as `replay --json` prints it: its row, and what follows from it.
+pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {
+    json!({
+        "version": JSON_VERSION,
+        "cpu_ns_per_request": median(&cpu_ns(row)),
+        "seconds_per_propagation": median(&wall_ns(row)).map(|ns| ns / 1e9),
+        "options": options,
+        "row": row,
+    })
+}
+
+/// Requests of one propagation; of several that differ, their mean.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn requests(row: &ReplayRow) -> f64 {
+    row.requests as f64 / row.sequence.len().max(1) as f64
+}
+
+/// Wall time of a request with its free and with what was done with the memory, in nanoseconds. Of several threads,
+/// each has as many requests in that time.
+pub(super) fn wall_per_request(row: &ReplayRow) -> Option<f64> {
+    median(&wall_ns(row)).map(|ns| ns / requests(row)).filter(|time| time.is_finite())
+}
+
+/// Time that threads waited for locks, for each timed request, in nanoseconds; nothing where that is not counted.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn lock_wait(row: &ReplayRow) -> Option<f64> {
+    let propagations: u32 = row.samples.iter().map(|sample| sample.propagations).sum();
+    let timed = requests(row) * f64::from(row.threads) * f64::from(propagations);
+    row.lock_wait_ns.map(|ns| ns as f64 / timed).filter(|time| time.is_finite())
+}
+
+/// CPU time of each request with its free, sample by sample, in nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
+    let requests = requests(row) * f64::from(row.threads);
+    let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
+    if !row.sequence.is_empty() {
+        // Propagations differ in their requests: all of them together have a time for each.
+        let cpu_ns: Option<u64> = row.samples.iter().map(|sample| sample.cpu_ns).sum();
+        let propagations = row.samples.iter().map(|sample| sample.propagations).sum();
+        let time = cpu_ns.map(|cpu_ns| of(cpu_ns, propagations)).filter(|time| time.is_finite());
+        return time.into_iter().collect();
+    }
+    let times = row.samples.iter().filter_map(|sample| Some(of(sample.cpu_ns?, sample.propagations)));
+    times.filter(|time| time.is_finite()).collect()
+}
+
+/// Wall time of a propagation, sample by sample, in nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn wall_ns(row: &ReplayRow) -> Vec<f64> {
+    let of = |sample: &ReplaySample| sample.wall_ns as f64 / f64::from(sample.propagations.max(1));
+    row.samples.iter().map(of).collect()
+}
+
+/// Contenders of one replay side by side: the rows of one, of all its processes, in one line.
+pub(crate) fn table(rows: &[ReplayRow]) -> String {
+    let mut table = Table::new(&[
+        "contender",
+        "threads",
+        "CPU/request",
+        "above the loop",
+        "range",
+        "wall/request",
+        "alloc",
+        "free",
+        "propagation",
+        "reserved peak",
+        "over requests",
+        "resident",
+        "lock wait",
+        "warm-up",
+        "status",
+    ]);
+    processes(rows).iter().for_each(|same| table.row(line(same, cpu_of_loop(rows, same))));
+    table.render()
+}
+
+/// What the empty loop takes of a request where it was played in as many threads: it is in the time of all others.
+fn cpu_of_loop(rows: &[ReplayRow], same: &[&ReplayRow]) -> Option<f64> {
+    let threads = same.first().filter(|row| row.contender != EMPTY_LOOP)?.threads;
+    let own = rows.iter().filter(|row| row.contender == EMPTY_LOOP && row.threads == threads);
+    median(&own.filter_map(|row| median(&cpu_ns(row))).collect::<Vec<f64>>())
+}
+
+/// The rows of each cell, one for a process; cells in the order of their first rows.
+pub(crate) fn processes(rows: &[ReplayRow]) -> Vec<Vec<&ReplayRow>> {
+    let mut cells: Vec<Vec<&ReplayRow>> = Vec::new();
+    for row in rows {
+        match cells.iter_mut().find(|same| same[0].cell == row.cell) {
+            Some(same) => same.push(row),
+            None => cells.push(vec![row]),
+        }
+    }
+    cells
+}
+
+/// The line of a contender's processes: medians over them of each one's median.
+fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
+    let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
+        rows.iter().filter_map(|row| of(row)).collect()
+    };
+    let time = |of: &dyn Fn(&ReplayRow) -> Option<f64>| {
+        median(&over_processes(of)).map_or_else(String::new, nanoseconds)
+    };
+    let highest = |of: &dyn Fn(&ReplayRow) -> Option<u64>| rows.iter().filter_map(|row| of(row)).max();
+    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let reserved = highest(&|row| (row.status == ReplayStatus::Complete).then_some(row.reserved_peak));
+    // The empty loop has none.
+    let reserved = reserved.filter(|&peak| peak > 0);
+    let requested = Bytes::new(row.requested_peak.saturating_mul(row.threads.into()));
+    let cpu = median(&over_processes(&|row| median(&cpu_ns(row))));
+    vec![
+        contender(row),
+        row.threads.to_string(),
+        time(&|row| median(&cpu_ns(row))),
+        cpu.zip(empty_loop).map_or_else(String::new, |(cpu, empty_loop)| nanoseconds(cpu - empty_loop)),
+        range(&over_processes(&|row| median(&cpu_ns(row)))),
+        time(&wall_per_request),
+        time(&|row| row.alloc.map(per_call)),
+        time(&|row| row.free.map(per_call)),
+        time(&|row| median(&wall_ns(row))),
+        number(reserved),
+        percent(reserved.map(|peak| planlab_dsa::fragmentation(Bytes::new(peak), requested))),
+        number(highest(&|row| row.physical_peak)),
+        median(&over_processes(&lock_wait)).map_or_else(|| "n/a".to_owned(), nanoseconds),
+        row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
+        told(row),
+    ]
+}
+
+pub(super) fn contender(row: &ReplayRow) -> String {
+    match (&row.planner, &row.plan) {
+        (Some(planner), Some(_)) => format!("{} ({planner})", row.contender),
+        _ => row.contender.clone(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+pub(super) fn per_call(time: CallTime) -> f64 {
+    time.median_ps as f64 / 1000.0
+}
+
+/// From the fastest to the slowest process.
+pub(super) fn range(values: &[f64]) -> String {
+    let low = values.iter().copied().reduce(f64::min);
+    let high = values.iter().copied().reduce(f64::max);
+    match low.zip(high).filter(|_| values.len() > 1) {
+        Some((low, high)) => format!("{} to {}", nanoseconds(low), nanoseconds(high)),
+        None => String::new(),
+    }
+}
+
+pub(super) fn told(row: &ReplayRow) -> String {
+    let status = name(&row.status);
+    if row.reason.is_empty() { status } else { format!("{status}: {}", row.reason) }
+}
+
+/// Single calls take few nanoseconds: those are shown with two decimals.
+pub(super) fn nanoseconds(time: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time, and whole nanoseconds do"
+    )]
+    let whole = time as u64;
+    if time < 1000.0 { format!("{time:.2} ns") } else { seconds(whole) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_calls_have_a_unit() {
+        assert_eq!((nanoseconds(1.5), nanoseconds(2500.0)), ("1.50 ns".to_owned(), "2.500 us".to_owned()));
+        assert_eq!((range(&[1.0]), range(&[2.0, 1.0])), (String::new(), "1.00 ns to 2.00 ns".to_owned()));
+    }
+}

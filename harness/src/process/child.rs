@@ -1,0 +1,63 @@
+//! The child's side: it reads what it is asked, keeps stdout for its answers, and does not outlive its parent.
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::shell::exit::Failure;
+
+/// Reads a request from stdin, and takes stdout for the answers.
+///
+/// # Errors
+///
+/// Where stdin holds no request, or the parent is gone: `parent` says who that is.
+pub(crate) fn receive<Request: DeserializeOwned>(
+    parent: fn(&Request) -> u32,
+) -> Result<(Request, File), Failure> {
+    let channel = private_stdout()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let request: Request = serde_json::from_str(&line)?;
+    die_with_parent(parent(&request))?;
+    leave_no_core()?;
+    Ok((request, channel))
+}
+
+/// Keeps stdout for the protocol: what planners and solvers print goes to stderr from now on.
+fn private_stdout() -> io::Result<File> {
+    let private: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(File::from(private))
+}
+
+/// A child whose parent was killed would disturb whatever is measured next.
+///
+/// # Errors
+///
+/// Where the parent is gone already.
+pub(crate) fn die_with_parent(parent: u32) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The parent may have died before the line above.
+    let now = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if u32::try_from(now) == Ok(parent) {
+        Ok(())
+    } else {
+        Err(anyhow::anyhow!("the parent process is gone").into())
+    }
+}
+
+/// A dead child is a row, not a file of its memory.
+fn leave_no_core() -> io::Result<()> {
+    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
+}
+
+/// Answers with a line.
+pub(crate) fn tell(channel: &mut File, reply: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    channel.write_all(&line)
+}

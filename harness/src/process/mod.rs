@@ -1,0 +1,16 @@
+//! Child processes: how one is started, asked, listened to, limited and ended, and what a child owes its parent.
+//!
+//! Nothing here knows what a child is for.
+
+mod child;
+pub(crate) mod limits;
+mod parent;
+mod tail;
+mod talk;
+mod usage;
+
+pub(crate) use child::{die_with_parent, receive, tell};
+pub(crate) use parent::{Death, GRACE, Lines, cause, command, end_of, listen, reap, send, signal};
+pub(crate) use tail::tail;
+pub(crate) use talk::{Talk, talk};
+pub(crate) use usage::{cpu_time, peak_rss, peak_rss_of, reset_peak_rss};

@@ -1,0 +1,126 @@
+//! The parent's side: starts children of hidden verbs, listens to them, and ends them with all that they started.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
+
+use super::tail;
+use crate::cli::INPUT_LIMIT;
+use crate::inputs;
+
+/// How long a child has between the polite and the hard signal.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+/// What is kept of a child's stderr, in bytes.
+const TAIL: usize = 4096;
+
+/// Why a child gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Death {
+    /// Still running past its time limit; killed.
+    Timeout,
+    OutOfMemory,
+    Signal(i32),
+    Exit(i32),
+    /// Wrote something else than the protocol says, or not what it was asked.
+    BadOutput(String),
+    /// What it was to read could not be read by the child.
+    Unreadable(String),
+    /// The work was interrupted.
+    Interrupted,
+}
+
+/// A child of a hidden verb, in a process group of its own, with pipes, ready to be started.
+///
+/// # Errors
+///
+/// Where this program's own file is not known.
+pub(crate) fn command(verb: &str) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .arg(verb)
+        .env(INPUT_LIMIT, inputs::limits().unpacked().to_string())
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// Writes a request to the child's stdin, and closes it.
+pub(crate) fn send(child: &mut Child, request: &impl Serialize) {
+    if let Some(mut stdin) = child.stdin.take() {
+        let mut line = serde_json::to_vec(request).expect("a request is plain data");
+        line.push(b'\n');
+        // A child that died before reading is found out by its exit status.
+        let _ = stdin.write_all(&line);
+    }
+}
+
+/// The lines that a child writes, as they come; disconnected once its stdout is closed.
+pub(crate) type Lines = Receiver<Vec<u8>>;
+
+/// Listens to the child's stdout.
+pub(crate) fn listen(child: &mut Child) -> Lines {
+    let (sender, lines) = mpsc::channel();
+    if let Some(stdout) = child.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    lines
+}
+
+/// The end of the child's stderr.
+pub(crate) fn end_of(child: &mut Child) -> thread::JoinHandle<String> {
+    tail(child.stderr.take(), TAIL)
+}
+
+/// Sends a signal to a child and to all that it started. `pid`: the child's.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // The group is gone where the child has ended.
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// Waits for the child, then makes sure that nothing it started is left.
+///
+/// # Errors
+///
+/// Where the child cannot be waited for.
+pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
+    let patience = Instant::now() + GRACE;
+    while Instant::now() < patience {
+        if let Some(status) = child.try_wait()? {
+            signal(child.id(), Signal::KILL);
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    signal(child.id(), Signal::KILL);
+    child.wait()
+}
+
+/// Why a child ended without an answer.
+pub(crate) fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
+    // Where no cgroup tells: Rust's and C++'s words for an allocation that failed.
+    let failed = ["memory allocation of ", "std::bad_alloc"].iter().any(|words| stderr.contains(words));
+    if ran_out_of_memory || failed {
+        return Death::OutOfMemory;
+    }
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => Death::Signal(signal),
+        (None, Some(0)) => Death::BadOutput("the child ended without an answer".to_owned()),
+        (None, code) => Death::Exit(code.unwrap_or(-1)),
+    }
+}

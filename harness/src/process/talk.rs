@@ -1,0 +1,81 @@
+//! A child that is asked once and answers until it ends.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use planlab_dsa::CancelToken;
+use rustix::process::Signal;
+use serde::Serialize;
+
+use super::parent::{Death, cause, end_of, reap, send, signal};
+
+/// How often the parent looks whether it was interrupted.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// The longest that a killed child takes to close its stdout.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// What a child said, and how it ended.
+pub(crate) struct Talk {
+    /// What it wrote to stdout.
+    pub(crate) answer: Vec<u8>,
+    /// Why it was stopped, if it was.
+    pub(crate) killed: Option<Death>,
+    status: ExitStatus,
+    /// The end of what it wrote to stderr.
+    pub(crate) stderr: String,
+}
+
+impl Talk {
+    /// How a child ended that gave no answer, or not all of it.
+    pub(crate) fn death(&self) -> Death {
+        self.killed.clone().unwrap_or_else(|| cause(self.status, false, &self.stderr))
+    }
+}
+
+/// Starts a child, asks it, and waits for its end; one that takes longer than `limit` is killed.
+///
+/// # Errors
+///
+/// Where no child can be started; what a child does is never an error.
+pub(crate) fn talk(
+    mut command: Command,
+    request: &impl Serialize,
+    limit: Duration,
+    cancel: &CancelToken,
+) -> io::Result<Talk> {
+    let mut child = command.spawn()?;
+    send(&mut child, request);
+    let tail = end_of(&mut child);
+    let (answer, killed) = follow(&mut child, limit, cancel);
+    let status = reap(&mut child)?;
+    Ok(Talk { answer, killed, status, stderr: tail.join().unwrap_or_default() })
+}
+
+/// What the child wrote until it closed its stdout; one that takes too long is killed, and why is said.
+fn follow(child: &mut Child, limit: Duration, cancel: &CancelToken) -> (Vec<u8>, Option<Death>) {
+    let (sender, news) = mpsc::channel();
+    let stdout = child.stdout.take();
+    thread::spawn(move || {
+        let mut answer = Vec::new();
+        if let Some(mut stdout) = stdout {
+            // What cannot be read is as if it had not been written.
+            let _ = stdout.read_to_end(&mut answer);
+        }
+        let _ = sender.send(answer);
+    });
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if let Ok(answer) = news.recv_timeout(left.min(PATIENCE)) {
+            return (answer, None);
+        }
+        if cancel.is_cancelled() || left.is_zero() {
+            signal(child.id(), Signal::KILL);
+            let death = if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout };
+            return (news.recv_timeout(CLOSING).unwrap_or_default(), Some(death));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What processes have used: CPU time and memory.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::shell::clock::process_cpu_time;
+
+/// CPU time of this process and of its children that have ended.
+pub(crate) fn cpu_time() -> Duration {
+    process_cpu_time() + children_cpu_time().unwrap_or_default()
+}
+
+/// In the kernel's ticks, of which there are usually a hundred in a second.
+fn children_cpu_time() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The fields after the name, which may hold anything, are plain numbers.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_nanos(ticks.saturating_mul(1_000_000_000) / per_second.max(1)))
+}
+
+/// Lets the kernel forget the highest resident size of this process so far.
+pub(crate) fn reset_peak_rss() {
+    // Not every kernel has it; the peak is then that of the process.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most resident memory of this process since [`reset_peak_rss`], in bytes.
+pub(crate) fn peak_rss() -> Option<u64> {
+    peak_rss_of(std::process::id())
+}
+
+/// The most resident memory of a process so far, in bytes.
+pub(crate) fn peak_rss_of(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

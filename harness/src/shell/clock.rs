@@ -1,0 +1,31 @@
+//! Clocks: the date, one that all processes share, and CPU time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::quantity::nanoseconds;
+
+/// Nanoseconds since 1970.
+pub(crate) fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds)
+}
+
+/// The time on a clock that all processes share and nobody sets.
+pub(crate) fn monotonic() -> Duration {
+    read(ClockId::Monotonic)
+}
+
+/// CPU time of this process, of all its threads together.
+pub(crate) fn process_cpu_time() -> Duration {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of this thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
+}

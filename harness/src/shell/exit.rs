@@ -1,0 +1,186 @@
+//! Exit codes, and errors that carry one.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use planlab_files::{FolderError, SaveError};
+use planlab_results::StoreError;
+use planlab_workloads::external::ExternalError;
+use planlab_workloads::{FormatError, SuiteError, WorkloadError};
+use serde_json::{Value, json};
+
+use crate::shell::output::JSON_VERSION;
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Complete = 0,
+    /// A regression or a failed check.
+    Regression = 1,
+    /// Usage or bad input.
+    Usage = 2,
+    /// Some cell has no answer; the disk is full.
+    Incomplete = 3,
+    /// An invalid plan or a refuted bound was found.
+    Invalid = 4,
+    Interrupted = 130,
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// An error and the exit code that it leads to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) error: anyhow::Error,
+    /// Where the reason lies, if the error itself does not know.
+    place: Option<Place>,
+}
+
+/// A file, and the line of it that is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Place {
+    file: Option<String>,
+    line: Option<u64>,
+}
+
+/// The file that an error of the system is about.
+#[derive(Debug)]
+pub(crate) struct InFile(pub(crate) String);
+
+impl fmt::Display for InFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
+        Self { exit, error: anyhow::anyhow!("{message}"), place: None }
+    }
+
+    /// The same, about a file, or a line of it.
+    pub(crate) fn in_file(mut self, file: impl fmt::Display, line: Option<u64>) -> Self {
+        self.place = Some(Place { file: Some(file.to_string()), line });
+        self
+    }
+
+    /// The error as `--json` prints it.
+    pub(crate) fn object(&self) -> Value {
+        let place = self.place.clone().unwrap_or_else(|| place_of(&self.error));
+        json!({
+            "version": JSON_VERSION,
+            "error": self.message(),
+            "file": place.file,
+            "line": place.line,
+            "exit_code": self.exit.code(),
+        })
+    }
+
+    /// What went wrong and why; a cause that the message before it names already is not named again.
+    pub(crate) fn message(&self) -> String {
+        let mut text = self.error.to_string();
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            if !text.contains(&cause) {
+                text = format!("{text}: {cause}");
+            }
+        }
+        text
+    }
+
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        let exit = if is_disk_full(&error) { Exit::Incomplete } else { Exit::Usage };
+        Self { exit, error, place: None }
+    }
+}
+
+/// The place that an error carries.
+fn place_of(error: &anyhow::Error) -> Place {
+    let of_file = error.downcast_ref().map(|InFile(file)| Place { file: Some(file.clone()), line: None });
+    of_file.or_else(|| error.chain().find_map(place_in)).unwrap_or_default()
+}
+
+fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
+    let format =
+        |error: &FormatError| Place { file: Some(error.file().to_owned()), line: Some(error.line()) };
+    let file = |file: &str| Place { file: Some(file.to_owned()), line: None };
+    let path = |path: &Path| file(&path.display().to_string());
+    let external = |error: &ExternalError| match error {
+        ExternalError::Format(error) => Some(format(error)),
+        ExternalError::Io { file: name, .. } => Some(file(name)),
+        _ => None,
+    };
+    if let Some(error) = cause.downcast_ref::<FormatError>() {
+        return Some(format(error));
+    }
+    if let Some(error) = cause.downcast_ref::<SaveError>() {
+        return Some(path(error.path()));
+    }
+    if let Some(error) = cause.downcast_ref::<FolderError>() {
+        return Some(path(error.path()));
+    }
+    if let Some(error) = cause.downcast_ref::<StoreError>() {
+        return error.path().map(|at| Place { line: error.line(), ..path(at) });
+    }
+    match (cause.downcast_ref::<WorkloadError>(), cause.downcast_ref::<SuiteError>()) {
+        (Some(WorkloadError::Format(error)), _) => Some(format(error)),
+        (Some(WorkloadError::External(error)), _) => external(error),
+        (_, Some(SuiteError::Io { file: name, .. })) => Some(file(name)),
+        (_, Some(SuiteError::Bad { file: name, line, .. })) => {
+            Some(Place { line: u64::try_from(*line).ok(), ..file(name) })
+        }
+        _ => None,
+    }
+}
+
+fn is_disk_full(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(planlab_files::is_disk_full)
+}
+
+/// What a verb comes to.
+pub(crate) type Verdict = Result<Exit, Failure>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_not_the_users_fault() {
+        let full = anyhow::Error::from(io::Error::from(io::ErrorKind::StorageFull)).context("writing");
+        assert_eq!(Failure::from(full).exit, Exit::Incomplete);
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(Failure::from(denied).exit, Exit::Usage);
+    }
+
+    #[test]
+    fn an_error_knows_its_file_and_line() {
+        let of = |failure: Failure| {
+            let object = failure.object();
+            (object["file"].as_str().map(str::to_owned), object["line"].as_u64())
+        };
+        let at = |file: &str, line| (Some(file.to_owned()), line);
+        let bad = || FormatError::new("t.csv", 7, "size is 0");
+        assert_eq!(of(bad().into()), at("t.csv", Some(7)));
+        assert_eq!(of(anyhow::Error::from(bad()).context("reading").into()), at("t.csv", Some(7)));
+        assert_eq!(of(WorkloadError::from(bad()).into()), at("t.csv", Some(7)));
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(
+            of(anyhow::Error::from(missing).context(InFile("x.csv".to_owned())).into()),
+            at("x.csv", None)
+        );
+        assert_eq!(of(Failure::usage("no").in_file("c.json", Some(1))), at("c.json", Some(1)));
+        assert_eq!(of(Failure::usage("no")), (None, None));
+    }
+}

@@ -1,0 +1,12 @@
+//! What every verb needs of its surroundings: exit codes, stdout and stderr, files to write, signals, units.
+
+pub(crate) mod clock;
+pub(crate) mod exit;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod provenance;
+pub(crate) mod quantity;
+pub(crate) mod sabotage;
+pub(crate) mod signals;
+pub(crate) mod table;
+pub(crate) mod target;

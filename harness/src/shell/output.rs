@@ -1,0 +1,124 @@
+//! Results go to stdout, all else to stderr.
+//!
+//! Ids, names of files and words of other programs come from anywhere. On the way to a terminal their control
+//! characters are escaped here, so that none can colour, move or erase what somebody reads.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::Value;
+
+use crate::shell::exit::Failure;
+
+/// The version of what `--json` prints.
+pub(crate) const JSON_VERSION: u32 = 1;
+
+/// Where results go, and in which shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+}
+
+impl Output {
+    /// Prints the JSON value, or the text.
+    pub(crate) fn put(self, value: &Value, text: &str) -> Result<(), Failure> {
+        if self.json { self.value(value) } else { self.text(text) }
+    }
+
+    /// Refuses to print JSON where a file goes to stdout as well.
+    pub(crate) fn refuse_stdout(self, what: &str, path: &str) -> Result<(), Failure> {
+        if self.json && path == "-" {
+            let option = if what == "certificate" { "--certificate" } else { "-o" };
+            return Err(Failure::usage(format!(
+                "the {what} and the JSON cannot both go to stdout: name a file by {option}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Prints text, made [`printable`].
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        Ok(io::stdout().lock().write_all(printable(text).as_bytes())?)
+    }
+
+    /// Prints one JSON value on a line.
+    pub(crate) fn value(self, value: &Value) -> Result<(), Failure> {
+        Ok(writeln!(io::stdout().lock(), "{}", json_line(value))?)
+    }
+}
+
+/// Says something on stderr.
+pub(crate) fn note(text: &str) {
+    // Nobody can be told that stderr is closed.
+    let _ = writeln!(io::stderr().lock(), "planlab: {}", printable(text));
+}
+
+/// Writes the bytes of a file to stdout. They stay as they are, but for a terminal, which is nobody's file.
+pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match std::str::from_utf8(bytes) {
+        Ok(text) if stdout.is_terminal() => stdout.write_all(printable(text).as_bytes()),
+        _ => stdout.write_all(bytes),
+    }
+}
+
+/// The text with what a terminal would obey written out: `\u{1b}` for an escape. Line feeds and tabs stay.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_fine = |letter: char| matches!(letter, '\n' | '\t') || !is_control(letter);
+    if text.chars().all(is_fine) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            letter if is_fine(letter) => shown.push(letter),
+            letter => shown.extend(letter.escape_unicode()),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A JSON value on a line. The standard has the controls of ASCII escaped; a terminal obeys others as well.
+fn json_line(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.chars().any(is_control) {
+        return text;
+    }
+    let escape = |letter: char| match letter {
+        letter if is_control(letter) => format!("\\u{:04x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+/// Whether a terminal may obey a character rather than show it: controls, and marks that turn the direction of text.
+fn is_control(letter: char) -> bool {
+    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || turns || matches!(letter, '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        for (text, shown) in [
+            ("plain é 漢\n\tnext", "plain é 漢\n\tnext"),
+            ("\x1b[2J\x07", "\\u{1b}[2J\\u{7}"),
+            ("over\rwritten\x08", "over\\u{d}written\\u{8}"),
+            ("\u{9b}31m \u{7f} \u{202e}cba", "\\u{9b}31m \\u{7f} \\u{202e}cba"),
+            ("C:\\u{1b}", "C:\\u{1b}"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_without_controls() {
+        let value = serde_json::json!({ "name": "\x1b[2J\u{9b}31m\u{7f}\u{202e}\n" });
+        let line = json_line(&value);
+        assert!(line.is_ascii(), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&line).expect("JSON"), value);
+    }
+}

@@ -1,0 +1,111 @@
+//! Durations and sizes as people write them: `10s`, `250ms`, `4GiB`.
+
+use std::time::Duration;
+
+/// Reads `250ms`, `10s`, `2m`, `1h`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let scale = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{text}`: `{unit}` is no unit of time (ns, us, ms, s, m, h)")),
+    };
+    let seconds: f64 = number.parse().map_err(|_| format!("`{text}`: `{number}` is no number"))?;
+    match Duration::try_from_secs_f64(seconds * scale) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(format!("`{text}`: a time limit is longer than 0 and finite")),
+    }
+}
+
+/// Reads `4GiB`, `500MB`, `1048576`; a bare number is bytes.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let scale: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return Err(format!("`{text}`: `{unit}` is no unit of memory (B, KiB, MiB, GiB, kB, MB, GB)")),
+    };
+    let whole: u64 = number.parse().map_err(|_| format!("`{text}`: `{number}` is no whole number"))?;
+    whole.checked_mul(scale).filter(|&bytes| bytes > 0).ok_or_else(|| format!("`{text}`: out of range"))
+}
+
+/// Reads `5%` or `0.05`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = split(text);
+    let scale = match unit {
+        "" => 1.0,
+        "%" => 0.01,
+        _ => return Err(format!("`{text}`: `{unit}` is no unit of a share (%)")),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number * scale),
+        _ => Err(format!("`{text}`: a share is a number from 0, or per cent")),
+    }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
+    (&text[..digits], text[digits..].trim())
+}
+
+/// Writes seconds with three digits that mean something.
+pub(crate) fn seconds(nanoseconds: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let value = nanoseconds as f64;
+    match nanoseconds {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => format!("{:.3} us", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", value / 1e6),
+        _ => format!("{:.3} s", value / 1e9),
+    }
+}
+
+/// A ratio as per cent; a dash where there is none.
+pub(crate) fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", 100.0 * ratio))
+}
+
+/// Nanoseconds of a duration, saturating after 584 years.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(bytes("4GiB"), Ok(4 << 30));
+        assert_eq!(bytes("1048576"), Ok(1 << 20));
+        assert_eq!(bytes("500 MB"), Ok(500_000_000));
+        assert_eq!((share("5%"), share("0.25"), share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "0s", "-1s", "NaN", "infs", "3 weeks", "1e999"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["", "0", "-1", "1.5GiB", "99999999999GiB", "4 elephants"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+        for text in ["", "%", "-5%", "NaN", "inf", "5 ms"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Where answers go. A target is tried before the work, and the result is printed even if writing it fails in the
+//! end.
+
+use std::io;
+use std::path::Path;
+
+use planlab_files::{NewFile, NewFolder, TemporaryFolder};
+use planlab_workloads::formats::write;
+use serde_json::{Map, Value, json};
+
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{self, Output};
+
+/// A file that is going to be written, or standard output.
+pub(crate) enum Target {
+    Stdout,
+    File(NewFile),
+}
+
+impl Target {
+    /// What a `-o` argument means.
+    pub(crate) fn open(argument: &str) -> Result<Self, Failure> {
+        if argument == "-" {
+            return Ok(Self::Stdout);
+        }
+        Ok(Self::File(NewFile::create(Path::new(argument))?))
+    }
+
+    /// Writes the file as a whole.
+    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => Ok(output::bytes(bytes)?),
+            Self::File(file) => Ok(write(file, bytes)?),
+        }
+    }
+}
+
+/// A folder for what nobody keeps.
+pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
+    Ok(TemporaryFolder::scratch_in(&std::env::temp_dir())?)
+}
+
+/// The same in memory, where there is room for it.
+pub(crate) fn scratch_in_memory() -> io::Result<TemporaryFolder> {
+    let memory = TemporaryFolder::scratch_in(Path::new("/dev/shm"));
+    memory.or_else(|_| TemporaryFolder::scratch_in(&std::env::temp_dir()))
+}
+
+/// Tells what was made, then says why it could not be written where it could not. `made` has the path as its
+/// `output`, and `text` says what is in it.
+pub(crate) fn tell_written(
+    written: Result<(), Failure>,
+    path: &str,
+    mut made: Value,
+    text: &str,
+    output: Output,
+) -> Verdict {
+    let path = if written.is_ok() { path } else { "not written" };
+    made["output"] = if written.is_ok() { path.into() } else { Value::Null };
+    let told = output.put(&made, &format!("{path}: {text}\n"));
+    written.and(told).map(|()| Exit::Complete)
+}
+
+/// Writes tables into a folder of their own, the page first, and tells `about` them. A page that cannot be
+/// written is printed.
+pub(crate) fn write_tables(
+    mut folder: NewFolder,
+    out: &Path,
+    files: &[(&str, String)],
+    (mut about, text): (Value, &str),
+    output: Output,
+) -> Verdict {
+    let put = |(name, text): &(&str, String)| folder.put(name, text.as_bytes());
+    let put = files.iter().try_for_each(put);
+    let written = put.and_then(|()| folder.commit(Map::new()));
+    let Some((name, page)) = files.first() else { return Ok(Exit::Complete) };
+    let path = out.join(name);
+    about["output"] = json!(path);
+    let line = format!("{}: {text}\n", path.display());
+    if written.is_err() {
+        about["output"] = Value::Null;
+        about["page"] = json!(page);
+    }
+    let told = match written {
+        Err(_) if !output.json => output::bytes(page.as_bytes()).map_err(Failure::from),
+        _ => output.put(&about, &line),
+    };
+    written.map_err(Failure::from).and(told).map(|()| Exit::Complete)
+}
