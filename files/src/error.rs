@@ -3,6 +3,41 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A file that cannot be read: `file:line: what is wrong`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {reason}")]
+pub struct FormatError {
+    file: String,
+    line: u64,
+    reason: String,
+}
+
+impl FormatError {
+    /// An error at a line, from 1, of a file.
+    #[must_use]
+    pub fn new(file: impl Into<String>, line: u64, reason: impl Into<String>) -> Self {
+        Self { file: file.into(), line, reason: reason.into() }
+    }
+
+    /// The name that the reader was given.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line, from 1.
+    #[must_use]
+    pub const fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// What is wrong, without the place.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
 /// A file that could not be written; nothing of it is there. The system's reason is the error's source.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: cannot be written{}", path.display(), without(missing.as_deref()))]

@@ -4,6 +4,7 @@
 //! - [`NewFolder`] is a folder that is replaced as a whole. It lists its files in a manifest, and only a folder
 //!   that holds nothing else is replaced.
 //! - [`TemporaryFolder`] is for what nobody keeps.
+//! - [`FormatError`] is what every reader says of a file that it cannot read: file, line, reason.
 //!
 //! What is not whole yet has a hidden name, `.planlab-tmp-<boot>-<random>`, and is locked by its process. An
 //! interrupted process removes its own by [`abandon`]; those of a process that was killed are removed by the
@@ -15,7 +16,7 @@ mod folder;
 mod place;
 mod temporary;
 
-pub use error::{FolderError, SaveError, is_disk_full};
+pub use error::{FolderError, FormatError, SaveError, is_disk_full};
 pub use file::{NewFile, save};
 pub use folder::{NewFolder, first_foreign};
 pub use place::Place;

@@ -11,38 +11,10 @@
 use std::collections::BTreeMap;
 
 use planlab_dsa::Bytes;
+use planlab_files::FormatError;
 use serde::{Deserialize, Serialize};
 
 use crate::{Graph, GraphBuilder, GraphError, Operation, Tensor, TensorId};
-
-/// A graph file that cannot be read: `file:line: what is wrong`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {reason}")]
-pub struct JsonlError {
-    file: String,
-    line: u64,
-    reason: String,
-}
-
-impl JsonlError {
-    /// The name that the reader was given.
-    #[must_use]
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The line, from 1.
-    #[must_use]
-    pub const fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// What is wrong, without the place.
-    #[must_use]
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-}
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -93,9 +65,9 @@ fn is_zero(number: &u64) -> bool {
 ///
 /// # Errors
 ///
-/// [`JsonlError`] with the line: not JSON, a field that is not known, a tensor that is read before
+/// [`FormatError`] with the line: not JSON, a field that is not known, a tensor that is read before
 /// anything says how large it is, a rule of [`Graph`] that is broken.
-pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, JsonlError> {
+pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
     let mut reader = Reader::default();
     let mut lines = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
@@ -103,16 +75,15 @@ pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, JsonlError> {
             continue;
         }
         let read = if lines.is_empty() { reader.header(text) } else { reader.operation(text) };
-        read.map_err(|reason| JsonlError { file: file.to_owned(), line, reason })?;
+        read.map_err(|reason| FormatError::new(file, line, reason))?;
         lines.push(line);
     }
     let Some(&first) = lines.first() else {
-        let reason = "the file is empty: there is no header object".to_owned();
-        return Err(JsonlError { file: file.to_owned(), line: 1, reason });
+        return Err(FormatError::new(file, 1, "the file is empty: there is no header object"));
     };
     reader.graph.build().map_err(|error| {
         let line = op_of(&error).and_then(|op| lines.get(op + 1).copied()).unwrap_or(first);
-        JsonlError { file: file.to_owned(), line, reason: error.to_string() }
+        FormatError::new(file, line, error.to_string())
     })
 }
 

@@ -21,5 +21,5 @@ mod jsonl;
 mod liveness;
 
 pub use graph::{Graph, GraphBuilder, GraphError, OpId, Operation, Tensor, TensorId};
-pub use jsonl::{JsonlError, read_jsonl, write_jsonl};
+pub use jsonl::{read_jsonl, write_jsonl};
 pub use liveness::{OrderError, liveness};

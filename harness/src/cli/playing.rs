@@ -17,9 +17,10 @@ pub(crate) struct SimulateArgs {
     /// The allocators (globs; `planlab list allocators`)
     #[arg(long = "allocator", value_name = "GLOB", required = true)]
     pub(crate) allocators: Vec<String>,
-    /// How often the trace, or all of them in turn, is played
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) iterations: u32,
+    /// How often the trace, or all of them in turn, is played [default: 1; one trace on an allocator that plans, until
+    /// its plan stays the same, at most 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iterations: Option<u32>,
     /// Memory of the device [default: unlimited]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,

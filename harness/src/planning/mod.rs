@@ -16,6 +16,7 @@ mod judge;
 mod mailbox;
 pub(crate) mod planners;
 mod protocol;
+mod prover;
 mod runner;
 mod saboteurs;
 #[cfg(feature = "debug-checks")]
@@ -24,4 +25,5 @@ mod supervisor;
 
 pub(crate) use cell::Cell;
 pub(crate) use judge::Judgement;
+pub(crate) use prover::Prover;
 pub(crate) use runner::{RowContext, Runner, Samples, Subject, in_process, record};

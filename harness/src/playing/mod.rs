@@ -18,8 +18,8 @@ use crate::shell::exit::Exit;
 pub(crate) use contender::Contender;
 pub(crate) use keeper::Keeper;
 
-/// Corrupted memory is worse than a contender that has no figures.
-fn exit_of(rows: &[ReplayRow]) -> Exit {
+/// What the rows come to. Corrupted memory is worse than a contender that has no figures.
+pub(crate) fn exit_of(rows: &[ReplayRow]) -> Exit {
     if rows.iter().any(|row| row.status == ReplayStatus::Corrupt) {
         Exit::Invalid
     } else if rows.iter().any(|row| row.status != ReplayStatus::Complete) {

@@ -18,6 +18,8 @@ use crate::shell::quantity::nanoseconds;
 
 /// So many rounds are checked for overlaps before any is timed.
 const AUDITED: u32 = 2;
+/// An allocator that plans is given so many rounds to settle.
+const SETTLING: u32 = 20;
 /// The time for propagations that are played for their times alone.
 const TIMING: Duration = Duration::from_secs(1);
 
@@ -152,6 +154,30 @@ pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
         }
         played.time(&mut memory, stream, order)
     })
+}
+
+/// The rounds after which an allocator's figures stay the same: the last one made no plan, and held as much as the one
+/// before. 1 for an allocator that plans nothing, 20 at most; where one fails, those until then.
+pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<u64>) -> u32 {
+    let mut memory = Memory::new(entry, capacity);
+    if memory.allocator.planning().is_none() {
+        return 1;
+    }
+    let mut rounds = 0;
+    guarded(|played| {
+        let mut before = None;
+        while rounds < SETTLING {
+            rounds += 1;
+            stream.propagations(1).try_for_each(|requests| played.propagate(&mut memory, requests))?;
+            let held = played.samples.last().map(|last| (last.plans, last.reserved, last.reserved_peak));
+            if held == before {
+                break;
+            }
+            before = held;
+        }
+        Ok(())
+    });
+    rounds
 }
 
 /// What an attempt comes to, however it ends.
@@ -391,6 +417,20 @@ mod tests {
         let is_honest =
             |sample: &ReplaySample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
         assert!(row.samples.iter().all(is_honest), "{:?}", row.samples);
+    }
+
+    #[test]
+    fn an_allocator_that_plans_is_played_until_it_holds_its_plan() {
+        let googlenet = stream(&["chainer/googlenet/train/b32"]);
+        let settled = |key| rounds_to_settle(&allocator(key).expect("registered"), &googlenet, None);
+        assert_eq!(settled("cupy2rc1-pool"), 1);
+        let rounds = settled("profile-guided");
+        assert!((3..SETTLING).contains(&rounds), "{rounds}");
+        let row = row("profile-guided", &googlenet, Order { rounds, timed: 0, capacity: None });
+        let held = row.samples.last().and_then(|sample| sample.reserved_peak);
+        assert!(held < row.samples[0].reserved_peak, "{:?}", row.samples);
+        let none = Some(1 << 20);
+        assert_eq!(rounds_to_settle(&allocator("profile-guided").expect("registered"), &googlenet, none), 1);
     }
 
     #[test]

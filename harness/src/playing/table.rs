@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::contender::EMPTY_LOOP;
 use super::row::name;
-use crate::shell::output::JSON_VERSION;
+use crate::shell::JSON_VERSION;
 use crate::shell::quantity::percent;
 use crate::shell::quantity::seconds;
 use crate::shell::table::Table;

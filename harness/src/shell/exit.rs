@@ -10,7 +10,7 @@ use planlab_workloads::external::ExternalError;
 use planlab_workloads::{FormatError, SuiteError, WorkloadError};
 use serde_json::{Value, json};
 
-use crate::shell::output::JSON_VERSION;
+use crate::shell::JSON_VERSION;
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,3 +10,6 @@ pub(crate) mod sabotage;
 pub(crate) mod signals;
 pub(crate) mod table;
 pub(crate) mod target;
+
+/// The version of what `--json` prints.
+pub(crate) const JSON_VERSION: u32 = 1;

@@ -10,9 +10,6 @@ use serde_json::Value;
 
 use crate::shell::exit::Failure;
 
-/// The version of what `--json` prints.
-pub(crate) const JSON_VERSION: u32 = 1;
-
 /// Where results go, and in which shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {

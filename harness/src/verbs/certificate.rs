@@ -8,13 +8,12 @@ use planlab_solvers::placement::exact::{Certificate, CertificateError, Refutatio
 use serde_json::{Value, json};
 
 use crate::inputs::{self, Source};
+use crate::planning::Prover;
+use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::JSON_VERSION;
 use crate::shell::output::{Output, note};
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
-
-use super::check::Prover;
 
 /// No certificate is about more buffers.
 pub(super) const MOST_BUFFERS: usize = 2000;

@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::process::limits::Mechanism;
+use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Verdict};
-use crate::shell::output::{JSON_VERSION, Output};
+use crate::shell::output::Output;
 use crate::shell::provenance;
 
 struct Finding {

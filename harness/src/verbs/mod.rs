@@ -1,8 +1,8 @@
 //! One file per verb, or per few that are alike.
 
 pub(crate) mod bench;
-pub(crate) mod certificate;
-pub(crate) mod check;
+pub(crate) mod bound;
+mod certificate;
 pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod diff;
@@ -16,4 +16,5 @@ pub(crate) mod replay;
 pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;
+pub(crate) mod verify;
 mod view;

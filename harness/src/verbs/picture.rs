@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::cli::{ReportArgs, ShowArgs};
 use crate::inputs::{self, Source};
+use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::JSON_VERSION;
 use crate::shell::output::{Output, note};
 use crate::shell::target::{Target, scratch, tell_written};
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
 use crate::inputs::{self, Source};
-use crate::playing::Keeper;
-use crate::playing::simulated::{Order, Played, Stream, play};
-use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::JSON_VERSION;
+use crate::playing::simulated::{Order, Played, Stream, play, rounds_to_settle};
+use crate::playing::{Keeper, exit_of};
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity::percent;
 use crate::shell::quantity::seconds;
@@ -21,12 +21,12 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = matching(&args.allocators)?;
     let traces = traces(args)?;
     let stream = Stream::new(&traces, args.until);
-    let order = Order { rounds: args.iterations, timed: 0, capacity: args.capacity };
     // Before anything is played: a folder that cannot be written costs no time.
     let mut keeper = Keeper::open(args.out.as_deref())?;
     let mut table = Table::new(&HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
+        let order = order(&entry, &stream, args);
         let played = play(&entry, &stream, order);
         if played.status != ReplayStatus::Complete {
             note(&format!("{}: propagation {}: {}", entry.key, played.samples.len().max(1), played.reason));
@@ -50,15 +50,14 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     Ok(exit_of(&rows))
 }
 
-/// Memory that was handed out twice is worse than memory that ended.
-fn exit_of(rows: &[ReplayRow]) -> Exit {
-    if rows.iter().any(|row| row.status == ReplayStatus::Corrupt) {
-        Exit::Invalid
-    } else if rows.iter().any(|row| row.status != ReplayStatus::Complete) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    }
+/// As many rounds as are named; of one trace, as many as an allocator that plans needs to settle.
+fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
+    let by_itself = || match stream.keys.len() {
+        1 => rounds_to_settle(entry, stream, args.capacity),
+        _ => 1,
+    };
+    let rounds = args.iterations.unwrap_or_else(by_itself);
+    Order { rounds, timed: 0, capacity: args.capacity }
 }
 
 /// The traces that are named; standard input can be read once.
@@ -114,6 +113,7 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
         "requests": stream.count() * iterations as u64,
         "seconds": played.total_ns() as f64 / 1e9,
         "last": {
+            "reserved_peak": played.samples.last().and_then(|sample| sample.reserved_peak),
             "device_allocations": usage.device_allocations - before.device_allocations,
             "search_steps": usage.search_steps - before.search_steps,
             "seconds": played.last_ns() as f64 / 1e9,
@@ -133,10 +133,12 @@ fn sample(sample: &ReplaySample) -> Value {
     })
 }
 
-const HEAD: [&str; 8] = [
+const HEAD: [&str; 10] = [
     "allocator",
+    "propagations",
     "reserved peak",
     "over requests",
+    "held in the last",
     "reserved end",
     "device calls",
     "search steps",
@@ -148,14 +150,17 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     let (requested_peak, _) = stream.live();
     let usage = &played.usage;
     let over = planlab_dsa::fragmentation(usage.reserved_peak, requested_peak);
+    let last = played.samples.last().and_then(|sample| sample.reserved_peak);
     let mark = match played.status {
         ReplayStatus::Complete => String::new(),
         status => format!(" ({})", status.name().replace('-', " ")),
     };
     vec![
         format!("{}{mark}", entry.key),
+        played.samples.len().to_string(),
         usage.reserved_peak.to_string(),
         percent(Some(over)),
+        last.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
         usage.reserved.to_string(),
         usage.device_allocations.to_string(),
         usage.search_steps.to_string(),

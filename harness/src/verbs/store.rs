@@ -6,8 +6,8 @@ use planlab_results::{Repair, read_records, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
+use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Verdict};
-use crate::shell::output::JSON_VERSION;
 use crate::shell::output::{Output, note};
 
 pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {

@@ -4,7 +4,7 @@ use planlab_results::replay::ReplayRow;
 use planlab_results::{Record, Status};
 use serde_json::{Value, json};
 
-use crate::shell::output::JSON_VERSION;
+use crate::shell::JSON_VERSION;
 use crate::shell::quantity::{self, percent};
 use crate::shell::table::Table;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 const ARROWS: [(&str, &[&str]); 9] = [
     ("planlab-files", &[]),
     ("planlab-dsa", &[]),
-    ("planlab-graph", &["planlab-dsa"]),
+    ("planlab-graph", &["planlab-dsa", "planlab-files"]),
     ("planlab-solvers", &["planlab-dsa", "planlab-graph"]),
     ("planlab-workloads", &["planlab-dsa", "planlab-graph", "planlab-files"]),
     ("planlab-replay", &["planlab-dsa", "planlab-graph"]),

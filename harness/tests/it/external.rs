@@ -308,7 +308,7 @@ fn a_planner_whose_program_is_missing_is_told_from_a_misspelt_one() {
         );
     }
     let told = told(&["plan", "trace.csv", "--planner", "external/stak"]);
-    assert!(told.contains("did you mean external/stack"), "{told}");
+    assert!(told.contains("did you mean `external/stack`"), "{told}");
     let (_, told) = run(folder.path(), &[&bench[..], &["external/*"]].concat(), 0);
     assert!(told.contains("`external/missing` cannot run: "), "{told}");
 }

@@ -29,10 +29,11 @@ mod write;
 
 use planlab_dsa::{Alignment, Instance, Labels};
 
-pub use error::{ExportError, FormatError};
+pub use error::ExportError;
 pub use lab::{read_trace, read_trace_from};
 pub use limits::InputLimits;
 pub use plan::{PlanFile, Unmatched};
+pub use planlab_files::FormatError;
 pub use save::{compress, save, write};
 pub use text::{check_lines, read_document};
 pub use write::{write_idealloc, write_minimalloc, write_plan, write_trace};

@@ -1,115 +1,27 @@
-//! `verify` and `bound`.
+//! `bound`: lower bounds on the height of any plan, and how each was had.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use planlab_dsa::{
-    Bound, Budget, BufferId, Descriptor, Evidence, Guarantee, Halt, Honours, Instance, Planner, Run, Scope,
-    Stop, VerifiedPlan, Violation, alignment_bound, execute, fragmentation, pin_bound,
-};
+use planlab_dsa::{Bound, Budget, Evidence, Instance, Scope, Stop, alignment_bound, execute, pin_bound};
 use planlab_solvers::bounds;
-use planlab_workloads::Trace;
 use serde_json::{Value, json};
 
-use crate::cli::{BoundArgs, VerifyArgs};
+use super::certificate;
+use crate::cli::BoundArgs;
 use crate::inputs::{self, Source};
+use crate::planning::Prover;
+use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::JSON_VERSION;
 use crate::shell::output::{Output, note};
-use crate::shell::quantity::percent;
+use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::table::Table;
 use crate::shell::target::scratch;
 
-use super::certificate;
-
-pub(crate) fn verify(args: &VerifyArgs, output: Output) -> Verdict {
-    let given = [&args.plan, &args.certificate].into_iter().flatten();
-    if args.trace == "-" && given.into_iter().any(|file| file == "-") {
-        return Err(Failure::usage("the trace and what is checked cannot both come from stdin"));
-    }
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    match (&args.plan, &args.certificate) {
-        (_, Some(certificate)) => certificate::verify(&source, certificate, output),
-        (Some(plan), None) => verify_plan(&source, plan, output),
-        (None, None) => Err(Failure::usage(
-            "name the plan to check (verify TRACE PLAN), or a proof of infeasibility (verify TRACE --certificate FILE)",
-        )),
-    }
-}
-
-fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
-    let trace = inputs::open(source)?;
-    let file = inputs::plan_file(file)?;
-    match trace.instance.verify(file.plan(&trace)?) {
-        Ok(plan) => {
-            output.put(&valid_object(&plan), &valid_text(&plan))?;
-            Ok(Exit::Complete)
-        }
-        Err(violation) => {
-            let mut text = violation_text(&violation, &trace);
-            if matches!(violation, Violation::WrongCount { .. }) {
-                text += &format!("  {}\n", file.unmatched(&trace));
-            }
-            output.put(&violation_object(&violation, &trace), &text)?;
-            Ok(Exit::Invalid)
-        }
-    }
-}
-
-fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
-    let load = plan.instance().load().bytes;
-    json!({
-        "version": JSON_VERSION,
-        "valid": true,
-        "height": plan.height(),
-        "load": load,
-        "fragmentation": fragmentation(plan.height(), load),
-        "hand_overs": plan.in_place().len(),
-    })
-}
-
-fn valid_text(plan: &VerifiedPlan<'_>) -> String {
-    let load = plan.instance().load().bytes;
-    let part = percent(Some(fragmentation(plan.height(), load)));
-    format!("valid\nheight         {}\nload           {load}\nfragmentation  {part}\n", plan.height())
-}
-
-fn violation_object(violation: &Violation, trace: &Trace) -> Value {
-    let names: Vec<&str> = violation.buffers().iter().map(|&id| name(trace, id)).collect();
-    json!({
-        "version": JSON_VERSION,
-        "valid": false,
-        "violation": violation.kind(),
-        "message": violation.to_string(),
-        "buffers": names,
-        "steps": violation.steps().map(|steps| [steps.start(), steps.end()]),
-    })
-}
-
-fn violation_text(violation: &Violation, trace: &Trace) -> String {
-    let mut text = format!("not valid: {violation}\n");
-    if let Violation::OverCapacity { arena, .. } = violation {
-        text += &format!("  arena {arena} is `{}`\n", trace.instance.arenas()[arena.index()].name);
-    }
-    for id in violation.buffers() {
-        let Some(label) = trace.labels.buffers.get(id.index()) else { continue };
-        let row = label.row.map(|row| format!(", line {row}")).unwrap_or_default();
-        let live = trace.instance.buffers().get(id.index()).map(|b| b.live.to_string()).unwrap_or_default();
-        text += &format!("  buffer {id} is `{}`, live {live}{row}\n", label.name);
-    }
-    text
-}
-
-fn name(trace: &Trace, id: BufferId) -> &str {
-    trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str())
-}
-
 /// Time for the arguments where none is said.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 
-pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
+pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let scratch = scratch()?;
     let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
     let wall = args.time_limit.unwrap_or(DEFAULT_WALL);
@@ -123,7 +35,7 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
     let prover = Prover::default();
     let outcome =
         execute(&prover, &trace.instance, Budget { wall: Some(wall), cancel, ..Budget::default() }, 0);
-    rows.extend(prover.steps.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().map(row_of));
+    rows.extend(prover.into_steps().into_iter().map(row_of));
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
     let text = bound_text(&rows, best) + &certificate_hint(&args.trace, &trace.instance, best);
@@ -136,42 +48,6 @@ pub(crate) fn bound(args: &BoundArgs, output: Output) -> Verdict {
         }
         Ok(_) => Ok(Exit::Complete),
         Err(error) => Err(Failure::new(Exit::Invalid, error)),
-    }
-}
-
-/// A planner that plans nothing and proves what it can.
-#[derive(Default)]
-pub(crate) struct Prover {
-    steps: Mutex<Vec<bounds::Step>>,
-}
-
-impl Planner for Prover {
-    fn descriptor(&self) -> Descriptor {
-        let honours = Honours {
-            in_place: true,
-            pins: true,
-            pauses: true,
-            alignment: true,
-            arenas: true,
-            apart: true,
-            ..Honours::default()
-        };
-        Descriptor {
-            key: "bounds".into(),
-            summary: "lower bounds alone".into(),
-            guarantee: Guarantee::Heuristic,
-            honours,
-            randomized: false,
-            reference: "planlab_solvers::bounds",
-            complexity: "that of each argument",
-            practical: None,
-        }
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        bounds::prove(run, bounds::Effort::Thorough, &mut |step| {
-            self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
-        })
     }
 }
 
@@ -190,7 +66,7 @@ fn out_of_time(rows: &[Argument]) -> String {
     let Some(row) = rows.iter().find(|row| !row.finished) else {
         return "the time was up before every argument had been tried".to_owned();
     };
-    let time = crate::shell::quantity::seconds(nanoseconds(row.seconds));
+    let time = quantity::seconds(nanoseconds(row.seconds));
     format!(
         "the time was up during the argument by {}, which had run for {time}; a longer --time-limit may prove more",
         row.evidence
@@ -270,7 +146,7 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
 fn bound_text(rows: &[Argument], best: Bound) -> String {
     let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
     for row in rows {
-        let time = crate::shell::quantity::seconds(nanoseconds(row.seconds));
+        let time = quantity::seconds(nanoseconds(row.seconds));
         table.row([
             row.value.to_string(),
             row.evidence.to_string(),

@@ -1,0 +1,49 @@
+//! Lower bounds as a planner, so that they have its clock and its limits.
+
+use std::sync::{Mutex, PoisonError};
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
+use planlab_solvers::bounds;
+
+/// A planner that plans nothing and proves what it can.
+#[derive(Default)]
+pub(crate) struct Prover {
+    steps: Mutex<Vec<bounds::Step>>,
+}
+
+impl Prover {
+    /// The arguments that were tried, in their order.
+    pub(crate) fn into_steps(self) -> Vec<bounds::Step> {
+        self.steps.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Planner for Prover {
+    fn descriptor(&self) -> Descriptor {
+        let honours = Honours {
+            in_place: true,
+            pins: true,
+            pauses: true,
+            alignment: true,
+            arenas: true,
+            apart: true,
+            ..Honours::default()
+        };
+        Descriptor {
+            key: "bounds".into(),
+            summary: "lower bounds alone".into(),
+            guarantee: Guarantee::Heuristic,
+            honours,
+            randomized: false,
+            reference: "planlab_solvers::bounds",
+            complexity: "that of each argument",
+            practical: None,
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        bounds::prove(run, bounds::Effort::Thorough, &mut |step| {
+            self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! `verify`: a plan, or a certificate, against its trace.
+
+use planlab_dsa::{BufferId, VerifiedPlan, Violation, fragmentation};
+use planlab_workloads::Trace;
+use serde_json::{Value, json};
+
+use super::certificate;
+use crate::cli::VerifyArgs;
+use crate::inputs::{self, Source};
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::Output;
+use crate::shell::quantity::percent;
+use crate::shell::target::scratch;
+
+pub(crate) fn run(args: &VerifyArgs, output: Output) -> Verdict {
+    let given = [&args.plan, &args.certificate].into_iter().flatten();
+    if args.trace == "-" && given.into_iter().any(|file| file == "-") {
+        return Err(Failure::usage("the trace and what is checked cannot both come from stdin"));
+    }
+    let scratch = scratch()?;
+    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    match (&args.plan, &args.certificate) {
+        (_, Some(certificate)) => certificate::verify(&source, certificate, output),
+        (Some(plan), None) => verify_plan(&source, plan, output),
+        (None, None) => Err(Failure::usage(
+            "name the plan to check (verify TRACE PLAN), or a proof of infeasibility (verify TRACE --certificate FILE)",
+        )),
+    }
+}
+
+fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
+    let trace = inputs::open(source)?;
+    let file = inputs::plan_file(file)?;
+    match trace.instance.verify(file.plan(&trace)?) {
+        Ok(plan) => {
+            output.put(&valid_object(&plan), &valid_text(&plan))?;
+            Ok(Exit::Complete)
+        }
+        Err(violation) => {
+            let mut text = violation_text(&violation, &trace);
+            if matches!(violation, Violation::WrongCount { .. }) {
+                text += &format!("  {}\n", file.unmatched(&trace));
+            }
+            output.put(&violation_object(&violation, &trace), &text)?;
+            Ok(Exit::Invalid)
+        }
+    }
+}
+
+fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
+    let load = plan.instance().load().bytes;
+    json!({
+        "version": JSON_VERSION,
+        "valid": true,
+        "height": plan.height(),
+        "load": load,
+        "fragmentation": fragmentation(plan.height(), load),
+        "hand_overs": plan.in_place().len(),
+    })
+}
+
+fn valid_text(plan: &VerifiedPlan<'_>) -> String {
+    let load = plan.instance().load().bytes;
+    let part = percent(Some(fragmentation(plan.height(), load)));
+    format!("valid\nheight         {}\nload           {load}\nfragmentation  {part}\n", plan.height())
+}
+
+fn violation_object(violation: &Violation, trace: &Trace) -> Value {
+    let names: Vec<&str> = violation.buffers().iter().map(|&id| name(trace, id)).collect();
+    json!({
+        "version": JSON_VERSION,
+        "valid": false,
+        "violation": violation.kind(),
+        "message": violation.to_string(),
+        "buffers": names,
+        "steps": violation.steps().map(|steps| [steps.start(), steps.end()]),
+    })
+}
+
+fn violation_text(violation: &Violation, trace: &Trace) -> String {
+    let mut text = format!("not valid: {violation}\n");
+    if let Violation::OverCapacity { arena, .. } = violation {
+        text += &format!("  arena {arena} is `{}`\n", trace.instance.arenas()[arena.index()].name);
+    }
+    for id in violation.buffers() {
+        let Some(label) = trace.labels.buffers.get(id.index()) else { continue };
+        let row = label.row.map(|row| format!(", line {row}")).unwrap_or_default();
+        let live = trace.instance.buffers().get(id.index()).map(|b| b.live.to_string()).unwrap_or_default();
+        text += &format!("  buffer {id} is `{}`, live {live}{row}\n", label.name);
+    }
+    text
+}
+
+fn name(trace: &Trace, id: BufferId) -> &str {
+    trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str())
+}
