@@ -334,7 +334,9 @@ impl Instance {
     }
 }
 
-pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
+/// The greatest common divisor; of 0 and a number, the number.
+#[must_use]
+pub const fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

@@ -62,7 +62,7 @@ pub use budget::{Budget, CancelToken};
 pub use buffer::{Buffer, Pause, Piece, Pieces};
 pub use clock::Clock;
 pub use digest::Digest;
-pub use instance::{Arena, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart};
+pub use instance::{Arena, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, gcd};
 pub use labels::{Label, Labels};
 pub use live_range::{EmptyLiveRange, LiveRange};
 pub use load::{Load, LoadCurve};

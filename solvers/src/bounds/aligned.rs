@@ -23,7 +23,7 @@
 
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
-use super::{Argument, Found, Tick, gcd};
+use super::{Argument, Found, Tick};
 
 /// The most alignments tried.
 const MOST_ALIGNMENTS: usize = 16;
@@ -63,7 +63,7 @@ fn alignments(arena: &Instance) -> Vec<u64> {
     let mut all: Vec<u64> = arena.buffers().iter().map(|buffer| buffer.align.get()).collect();
     all.sort_unstable();
     all.dedup();
-    let common = all.iter().copied().fold(0, gcd);
+    let common = all.iter().copied().fold(0, planlab_dsa::gcd);
     all.drain(..all.len().saturating_sub(MOST_ALIGNMENTS));
     all.push(common);
     all.sort_unstable();

@@ -215,10 +215,3 @@ impl<'i> Track<'i> {
         Ok(how)
     }
 }
-
-pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
-}

@@ -5,7 +5,7 @@ use good_lp::{Constraint, Expression, ProblemVariables, SolverModel, Variable, v
 use super::Strengthening;
 use super::bound::as_float;
 use super::rows::Rows;
-use crate::pairs::{Below, Draft, Place, Relation};
+use crate::pairs::{Below, Draft, Place};
 
 /// The model of a part of an instance.
 pub(super) struct Formulation {
@@ -47,20 +47,6 @@ impl Formulation {
         }
         model
     }
-}
-
-/// What is taken off the row "the first lies below the second" where it does not hold: W, or the most by
-/// which the first can reach above the second's bottom. And the same for the other row.
-pub(super) fn big_m(draft: &Draft<'_>, relation: &Relation, is_tight: bool) -> (u64, u64) {
-    if !is_tight {
-        return (draft.ceiling, draft.ceiling);
-    }
-    let (a, b) = (&draft.places[relation.pair.0], &draft.places[relation.pair.1]);
-    let ((a_low, a_high), (b_low, b_high)) = relation.windows;
-    let most = |upper: &Place, high: u64, lower: &Place, low: u64| {
-        (upper.high + high).saturating_sub(lower.low + low)
-    };
-    (most(a, a_high, b, b_low), most(b, b_high, a, a_low))
 }
 
 /// The columns so far.

@@ -12,8 +12,7 @@ use good_lp::{Constraint, Expression, Variable};
 
 use super::Strengthening;
 use super::bound::as_float;
-use super::formulation::big_m;
-use crate::pairs::{Draft, Part, Relation};
+use crate::pairs::{Draft, Part, Place, Relation};
 
 /// The most coefficients that stacks may take; the fullest sections come first.
 const MOST_STACKED: usize = 60_000;
@@ -98,4 +97,18 @@ impl Rows<'_, '_> {
         rows.push((below - as_float(low)).leq(self.offsets[place].clone()));
         rows.push((above + self.offsets[place].clone() + as_float(high)).leq(self.height));
     }
+}
+
+/// What is taken off the row "the first lies below the second" where it does not hold: W, or the most by
+/// which the first can reach above the second's bottom. And the same for the other row.
+fn big_m(draft: &Draft<'_>, relation: &Relation, is_tight: bool) -> (u64, u64) {
+    if !is_tight {
+        return (draft.ceiling, draft.ceiling);
+    }
+    let (a, b) = (&draft.places[relation.pair.0], &draft.places[relation.pair.1]);
+    let ((a_low, a_high), (b_low, b_high)) = relation.windows;
+    let most = |upper: &Place, high: u64, lower: &Place, low: u64| {
+        (upper.high + high).saturating_sub(lower.low + low)
+    };
+    (most(a, a_high, b, b_low), most(b, b_high, a, a_low))
 }

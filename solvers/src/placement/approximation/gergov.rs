@@ -48,10 +48,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
 use planlab_dsa::{
-    Alignment, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
+    Alignment, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run, gcd,
 };
 
-use crate::bounds::gcd;
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, plan_in_order};
 

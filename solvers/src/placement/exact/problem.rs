@@ -1,9 +1,8 @@
 //! A placement problem as the search sees it: sizes in units, time in sections.
 
-use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset};
+use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, gcd};
 
 use super::peel::peel;
-use crate::bounds::gcd;
 use crate::placement::columns::Columns;
 
 /// Bits of a list key that hold a rank; the rest holds an offset.

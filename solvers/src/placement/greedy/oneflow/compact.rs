@@ -13,10 +13,9 @@
 //!    [   a     ]             [   a     ]
 //! ```
 
-use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Run};
+use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Run, gcd};
 
 use super::lifted::Lifted;
-use crate::bounds::gcd;
 use crate::placement::demands::fits_arenas;
 use crate::placement::search::neighbours::Neighbours;
 
