@@ -71,9 +71,10 @@ report RESULTS=store OUT=pages:
 test *ARGS:
     cargo test --workspace --features planlab/debug-checks --no-fail-fast {{ARGS}}
 
-# before a release (hours): all tests RUNS times, with other random cases each time, then hostile input and signals
+# before a release (hours): all tests RUNS times, with other random cases each time and four times as many where there
+# are hundreds, then hostile input and signals
 test-deep RUNS="20":
-    for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; just test --quiet; done
+    for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; PLANLAB_TEST_DEEP=1 just test --quiet; done
     just hostile
 
 # more than a thousand hostile cases against the command line: damaged files, senseless parameters, full disks, signals;
@@ -85,7 +86,7 @@ hostile *ARGS: build
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
-    cargo check --package planlab --no-default-features
+    cargo check --package planlab --no-default-features --features system-zstd
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
      else echo "check: cargo-deny is not installed, licences not checked (cargo install cargo-deny)"; fi
 

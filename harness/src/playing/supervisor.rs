@@ -12,8 +12,7 @@ use super::host::protocol::{Reply, Request};
 use crate::process::{self, Death, talk};
 
 /// Variables that change what allocators do, or put another in their place, begin so; children have none but what their contender stands for.
-const ALLOCATOR_VARIABLES: [&str; 5] =
-    ["_RJEM_MALLOC_", "MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"];
+const ALLOCATOR_VARIABLES: [&str; 4] = ["MIMALLOC_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"];
 /// Plays on a device, where checkers of its memory come by `LD_PRELOAD`.
 pub(super) const DEVICE_VERB: &str = "run-device-replay";
 
@@ -33,7 +32,7 @@ pub(super) enum ReplayEnd {
 ///
 /// Where no child can be started; what a child does is never an error.
 pub(super) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> io::Result<ReplayEnd> {
-    let environment = malloc(&request.contender).and_then(|malloc| malloc.environment());
+    let environment = malloc(&request.contender).map_or(&[][..], |malloc| malloc.environment());
     let talk = talk(command("run-replay", environment)?, request, limit, cancel)?;
     if talk.killed.is_some() {
         return Ok(ReplayEnd::Died(talk.death(), talk.stderr));
@@ -45,12 +44,12 @@ pub(super) fn run(request: &Request, limit: Duration, cancel: &CancelToken) -> i
     })
 }
 
-/// A child of a hidden verb, without the variables that change what allocators do; one may be set instead.
+/// A child of a hidden verb, without the variables that change what allocators do; some may be set instead.
 ///
 /// # Errors
 ///
 /// Where this program's own file is not known.
-pub(super) fn command(verb: &str, variable: Option<(&str, &str)>) -> io::Result<Command> {
+pub(super) fn command(verb: &str, variables: &[(&str, &str)]) -> io::Result<Command> {
     let mut command = process::command(verb)?;
     for (name, _) in std::env::vars_os() {
         let name_of = name.to_str().unwrap_or_default();
@@ -59,6 +58,6 @@ pub(super) fn command(verb: &str, variable: Option<(&str, &str)>) -> io::Result<
             command.env_remove(&name);
         }
     }
-    command.envs(variable);
+    command.envs(variables.iter().copied());
     Ok(command)
 }

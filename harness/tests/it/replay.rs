@@ -66,7 +66,7 @@ fn propagations(sample: &Value) -> u64 {
 fn options_of_an_allocator_are_read_back_in_its_process() {
     let folder = folder();
     let mut command = planlab(folder.path());
-    command.env("_RJEM_MALLOC_CONF", "oversize_threshold:4096").env("MALLOC_ARENA_MAX", "1");
+    command.env("MALLOC_CONF", "oversize_threshold:4096").env("MALLOC_ARENA_MAX", "1");
     command.args(["replay", "t.csv", "--json", "--allocator", "jemalloc*"]).args(QUICK);
     let output = command.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

@@ -58,12 +58,15 @@ impl Malloc {
         }
     }
 
-    /// The variable that must be in the environment before a process starts that plays it.
+    /// The variables that must be in the environment before a process starts that plays it.
     #[must_use]
-    pub const fn environment(self) -> Option<(&'static str, &'static str)> {
+    pub const fn environment(self) -> &'static [(&'static str, &'static str)] {
+        /// jemalloc's TLS is some 3 KiB; glibc keeps 512 bytes.
+        const ROOM: (&str, &str) = ("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
         match self {
-            Self::JemallocOversize => Some(("_RJEM_MALLOC_CONF", "oversize_threshold:1048576")),
-            _ => None,
+            Self::Jemalloc | Self::JemallocOneArena => &[ROOM],
+            Self::JemallocOversize => &[ROOM, ("MALLOC_CONF", "oversize_threshold:1048576")],
+            Self::Glibc | Self::Mimalloc => &[],
         }
     }
 }
@@ -149,13 +152,13 @@ fn play_malloc(malloc: Malloc, order: &Order<'_>) -> Report {
         #[cfg(target_env = "gnu")]
         Malloc::Glibc => with_options(order, Ok(super::glibc::options()), || Ok(super::glibc::Glibc)),
         #[cfg(feature = "mallocs")]
-        Malloc::Jemalloc => {
-            with_options(order, super::jemalloc::options(8 << 20), || Ok(super::jemalloc::Jemalloc))
-        }
+        Malloc::Jemalloc => with_options(order, super::jemalloc::options(8 << 20), || {
+            super::jemalloc::Jemalloc::new().map_err(Obstacle::from)
+        }),
         #[cfg(feature = "mallocs")]
-        Malloc::JemallocOversize => {
-            with_options(order, super::jemalloc::options(1 << 20), || Ok(super::jemalloc::Jemalloc))
-        }
+        Malloc::JemallocOversize => with_options(order, super::jemalloc::options(1 << 20), || {
+            super::jemalloc::Jemalloc::new().map_err(Obstacle::from)
+        }),
         #[cfg(feature = "mallocs")]
         Malloc::JemallocOneArena => with_options(order, super::jemalloc::OneArena::options(), || {
             super::jemalloc::OneArena::new().map_err(Obstacle::from)

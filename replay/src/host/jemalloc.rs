@@ -1,4 +1,7 @@
-//! jemalloc, beside the process's own allocator.
+//! jemalloc of the system, loaded beside the process's own allocator.
+//!
+//! It keeps what it knows of a thread in static TLS, of which glibc leaves too little to what is loaded late: a process
+//! that plays it starts with more (see [`Malloc::environment`](super::Malloc::environment)).
 //!
 //! Options hold for a whole process: `oversize_threshold` is set by the environment before the process starts (see
 //! [`Malloc::environment`](super::Malloc::environment)) and read back here; a contender whose options are not in
@@ -11,18 +14,24 @@
 //! # References
 //!
 //! 1. jemalloc 5.3, *jemalloc(3)*: `opt.oversize_threshold`, `arenas.create`, `stats.arenas.<i>.mutexes`.
+//! 2. glibc, *Dynamic Linking Tunables*: `glibc.rtld.optional_static_tls`.
 #![allow(unsafe_code, reason = "foreign functions")]
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::OnceLock;
 
+use libloading::os::unix;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
-use tikv_jemalloc_sys as sys;
 
 use super::memory::Memory;
 use crate::address::{pointer, word};
 
+/// jemalloc 5, by the name that its ABI has everywhere.
+const FILE: &str = "libjemalloc.so.2";
+/// `MALLOCX_TCACHE_NONE`.
+const WITHOUT_THREAD_CACHE: c_int = 1 << 8;
 /// Threads wait for these locks of an arena.
 const ARENA_LOCKS: [&str; 12] = [
     "large",
@@ -43,6 +52,55 @@ const ALL_ARENAS: u32 = 4096;
 /// Larger than any request: nothing is purged for its size.
 const NEVER: usize = isize::MAX.cast_unsigned();
 
+/// What is called of jemalloc.
+#[derive(Clone, Copy)]
+struct Library {
+    malloc: unsafe extern "C" fn(usize) -> *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void),
+    mallocx: unsafe extern "C" fn(usize, c_int) -> *mut c_void,
+    dallocx: unsafe extern "C" fn(*mut c_void, c_int),
+    usable_size: unsafe extern "C" fn(*const c_void) -> usize,
+    control: unsafe extern "C" fn(*const c_char, *mut c_void, *mut usize, *mut c_void, usize) -> c_int,
+}
+
+impl Library {
+    /// The library of this process, loaded when it is first asked for.
+    fn get() -> Result<&'static Self, String> {
+        static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
+        LIBRARY.get_or_init(Self::load).as_ref().map_err(Clone::clone)
+    }
+
+    fn load() -> Result<Self, String> {
+        let refused =
+            |error| format!("jemalloc cannot be loaded (Debian's package is libjemalloc2): {error}");
+        // SAFETY: what runs as it is loaded sets jemalloc up; its names stay its own, so that nobody else's `malloc`
+        // becomes this one.
+        let file = unsafe { unix::Library::open(Some(FILE), unix::RTLD_NOW | unix::RTLD_LOCAL) };
+        // It stays: its blocks and its threads' ends need it.
+        let file = ManuallyDrop::new(file.map_err(refused)?);
+        // SAFETY: the types are those of jemalloc(3).
+        let library = || unsafe {
+            Ok(Self {
+                malloc: *file.get(b"malloc\0")?,
+                free: *file.get(b"free\0")?,
+                mallocx: *file.get(b"mallocx\0")?,
+                dallocx: *file.get(b"dallocx\0")?,
+                usable_size: *file.get(b"malloc_usable_size\0")?,
+                control: *file.get(b"mallctl\0")?,
+            })
+        };
+        library().map_err(refused)
+    }
+
+    /// # Safety
+    ///
+    /// `block` is live, and jemalloc's.
+    unsafe fn usable(self, block: u64) -> u64 {
+        // SAFETY: the caller says so.
+        unsafe { (self.usable_size)(pointer(block)) as u64 }
+    }
+}
+
 /// Plain numbers that jemalloc reads and writes.
 trait Plain: Copy + Default {}
 impl Plain for u32 {}
@@ -55,18 +113,21 @@ fn name(text: &str) -> CString {
 }
 
 fn read<T: Plain>(text: &str) -> Option<T> {
+    let jemalloc = Library::get().ok()?;
     let (mut value, mut length) = (T::default(), size_of::<T>());
     let old = ptr::from_mut(&mut value).cast::<c_void>();
     // SAFETY: `old` has room for `length` bytes; jemalloc refuses where its value has another length.
-    let code = unsafe { sys::mallctl(name(text).as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
+    let code = unsafe { (jemalloc.control)(name(text).as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
     (code == 0 && length == size_of::<T>()).then_some(value)
 }
 
 fn write<T: Plain>(text: &str, mut value: T) -> Result<(), String> {
+    let jemalloc = Library::get()?;
     let new = ptr::from_mut(&mut value).cast::<c_void>();
+    let unasked = ptr::null_mut();
     // SAFETY: `new` holds a value of that length; jemalloc refuses where it wants another.
     let code =
-        unsafe { sys::mallctl(name(text).as_ptr(), ptr::null_mut(), ptr::null_mut(), new, size_of::<T>()) };
+        unsafe { (jemalloc.control)(name(text).as_ptr(), unasked, ptr::null_mut(), new, size_of::<T>()) };
     if code == 0 { Ok(()) } else { Err(format!("jemalloc: {text} cannot be set: error {code}")) }
 }
 
@@ -76,11 +137,11 @@ fn advance() {
     let _ = write("epoch", 1_u64);
 }
 
-fn version() -> String {
-    let (mut value, mut length) = (ptr::null::<std::ffi::c_char>(), size_of::<*const c_void>());
+fn version(jemalloc: &Library) -> String {
+    let (mut value, mut length) = (ptr::null::<c_char>(), size_of::<*const c_void>());
     let old = ptr::from_mut(&mut value).cast::<c_void>();
     // SAFETY: `old` has room for a pointer.
-    let code = unsafe { sys::mallctl(c"version".as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
+    let code = unsafe { (jemalloc.control)(c"version".as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
     if code != 0 || value.is_null() {
         return "jemalloc of an unknown version".to_owned();
     }
@@ -91,12 +152,13 @@ fn version() -> String {
 
 /// The options in force, if `oversize_threshold` is as wanted.
 pub(super) fn options(oversize_threshold: usize) -> Result<String, String> {
+    let jemalloc = Library::get()?;
     let found: Option<usize> = read("opt.oversize_threshold");
     let decay = |which: &str| read::<isize>(&format!("opt.{which}_decay_ms")).unwrap_or(-1);
     let arenas = read::<u32>("opt.narenas").unwrap_or_default();
     let text = format!(
         "{}, oversize_threshold:{}, dirty_decay_ms:{}, muzzy_decay_ms:{}, narenas:{arenas}",
-        version(),
+        version(jemalloc),
         found.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string()),
         decay("dirty"),
         decay("muzzy"),
@@ -136,20 +198,26 @@ fn answer(block: *mut c_void, size: u64) -> Result<u64, AllocError> {
 }
 
 /// `malloc` and `free` with thread caches and arenas as they come.
-pub(super) struct Jemalloc;
+pub(super) struct Jemalloc(Library);
+
+impl Jemalloc {
+    pub(super) fn new() -> Result<Self, String> {
+        Library::get().copied().map(Self)
+    }
+}
 
 // SAFETY: malloc hands out memory of at least that size that belongs to the caller until it is freed.
 unsafe impl Memory for Jemalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: malloc takes any size.
-        answer(unsafe { sys::malloc(word(size)) }, size)
+        answer(unsafe { (self.0.malloc)(word(size)) }, size)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         // SAFETY: the caller says that this malloc gave it and that it was not freed since.
-        unsafe { sys::free(pointer(address)) };
+        unsafe { (self.0.free)(pointer(address)) };
         Ok(())
     }
 
@@ -160,7 +228,7 @@ unsafe impl Memory for Jemalloc {
 
     unsafe fn usable(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller says that this malloc gave it and that it was not freed since.
-        Some(unsafe { sys::malloc_usable_size(pointer(address)) } as u64)
+        Some(unsafe { self.0.usable(address) })
     }
 
     fn process_usage() -> Option<Usage> {
@@ -174,6 +242,7 @@ unsafe impl Memory for Jemalloc {
 
 /// One arena for all threads, without thread caches.
 pub(super) struct OneArena {
+    jemalloc: Library,
     flags: c_int,
 }
 
@@ -183,8 +252,10 @@ static ARENA: OnceLock<Result<u32, String>> = OnceLock::new();
 impl OneArena {
     pub(super) fn new() -> Result<Self, String> {
         let arena = ARENA.get_or_init(create).clone()?;
-        let flags = sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE_NONE;
-        Ok(Self { flags })
+        let arena = c_int::try_from(arena).map_err(|_| format!("jemalloc: arena {arena}"))?;
+        // `MALLOCX_ARENA`: 0 asks for none.
+        let flags = (arena + 1) << 20 | WITHOUT_THREAD_CACHE;
+        Ok(Self { jemalloc: *Library::get()?, flags })
     }
 
     /// The options in force, where they are those of the contender.
@@ -193,7 +264,7 @@ impl OneArena {
         let usual = read::<isize>("opt.dirty_decay_ms");
         let decay = read::<isize>(&format!("arena.{arena}.dirty_decay_ms"));
         let threshold = read::<usize>(&format!("arena.{arena}.oversize_threshold"));
-        let (decay_ms, text) = (decay.unwrap_or(-1), version());
+        let (decay_ms, text) = (decay.unwrap_or(-1), version(Library::get()?));
         let text = format!("{text}, arena {arena} without thread caches, dirty_decay_ms:{decay_ms}");
         if decay.is_some() && decay == usual && threshold == Some(NEVER) {
             Ok(text)
@@ -204,6 +275,7 @@ impl OneArena {
 }
 
 fn create() -> Result<u32, String> {
+    Library::get()?;
     let arena: u32 = read("arenas.create").ok_or("jemalloc: no arena can be created")?;
     write(&format!("arena.{arena}.oversize_threshold"), NEVER)?;
     Ok(arena)
@@ -214,14 +286,14 @@ unsafe impl Memory for OneArena {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: mallocx takes any size but 0.
-        answer(unsafe { sys::mallocx(word(size).max(1), self.flags) }, size)
+        answer(unsafe { (self.jemalloc.mallocx)(word(size).max(1), self.flags) }, size)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         if address != 0 {
             // SAFETY: the caller says that this arena gave it and that it was not freed since.
-            unsafe { sys::dallocx(pointer(address), sys::MALLOCX_TCACHE_NONE) };
+            unsafe { (self.jemalloc.dallocx)(pointer(address), WITHOUT_THREAD_CACHE) };
         }
         Ok(())
     }
@@ -233,7 +305,7 @@ unsafe impl Memory for OneArena {
 
     unsafe fn usable(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller says that this arena gave it and that it was not freed since.
-        Some(unsafe { sys::malloc_usable_size(pointer(address)) } as u64)
+        Some(unsafe { self.jemalloc.usable(address) })
     }
 
     fn process_usage() -> Option<Usage> {

@@ -2,6 +2,7 @@
 #![cfg(not(miri))]
 
 use std::num::NonZeroU32;
+use std::process::Command;
 use std::time::Duration;
 
 use planlab_dsa::testing::first_fit;
@@ -134,30 +135,66 @@ fn an_online_allocator_is_played_with_every_work_and_on_threads() {
     }
 }
 
+/// In a child, the allocator that it plays.
+const MALLOC: &str = "PLANLAB_TEST_MALLOC";
+
+/// Runs a test of this file again in a process that has an environment, and says whether it passed.
+fn passes_with(environment: &[(&str, &str)], test: &str, malloc: Malloc) -> bool {
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    child.args(["--exact", test, "--nocapture"]).env(MALLOC, malloc.key());
+    child.envs(environment.iter().copied()).status().expect("it starts").success()
+}
+
+fn check_malloc(malloc: Malloc) {
+    for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
+        let report = play(Contender::Malloc(malloc), work, threads);
+        if cfg!(not(feature = "mallocs")) && malloc != Malloc::Glibc {
+            assert_eq!(report.end, End::Unavailable, "{}", malloc.key());
+            continue;
+        }
+        assert_complete(malloc.key(), &report);
+        assert!(!report.options.is_empty(), "{}", malloc.key());
+        assert!(report.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.key());
+        let counts_locks = malloc.key().starts_with("jemalloc");
+        assert_eq!(report.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
+    }
+}
+
 #[test]
 fn every_malloc_of_the_build_is_played_on_threads() {
-    // The option of some must be in the environment before the process starts.
-    for malloc in Malloc::ALL.into_iter().filter(|malloc| malloc.environment().is_none()) {
-        for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
-            let report = play(Contender::Malloc(malloc), work, threads);
-            if cfg!(not(feature = "mallocs")) && malloc != Malloc::Glibc {
-                assert_eq!(report.end, End::Unavailable, "{}", malloc.key());
-                continue;
-            }
-            assert_complete(malloc.key(), &report);
-            assert!(!report.options.is_empty(), "{}", malloc.key());
-            assert!(report.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.key());
-            let counts_locks = malloc.key().starts_with("jemalloc");
-            assert_eq!(report.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
-        }
+    if let Ok(key) = std::env::var(MALLOC) {
+        let malloc = Malloc::ALL.into_iter().find(|malloc| malloc.key() == key);
+        return check_malloc(malloc.expect("a key"));
+    }
+    for malloc in Malloc::ALL {
+        let test = "host::every_malloc_of_the_build_is_played_on_threads";
+        assert!(passes_with(malloc.environment(), test, malloc), "{}", malloc.key());
     }
 }
 
 #[test]
 fn an_option_that_is_not_in_force_is_found_out() {
+    if std::env::var_os(MALLOC).is_none() {
+        let test = "host::an_option_that_is_not_in_force_is_found_out";
+        let as_it_comes = Malloc::Jemalloc.environment();
+        assert!(passes_with(as_it_comes, test, Malloc::JemallocOversize));
+        return;
+    }
     let report = play(Contender::Malloc(Malloc::JemallocOversize), Work::None, 1);
     assert_eq!(report.end, End::Unavailable);
-    assert!(!report.reason.is_empty() && report.samples.is_empty());
+    assert!(report.samples.is_empty());
+    let reason =
+        if cfg!(feature = "mallocs") { "oversize_threshold should be 1048576" } else { "not in this" };
+    assert!(report.reason.contains(reason), "{}", report.reason);
+}
+
+/// glibc has too little static TLS for it in a process that was not started for it.
+#[cfg(all(target_env = "gnu", feature = "mallocs"))]
+#[test]
+fn a_library_that_cannot_be_loaded_is_named() {
+    let report = play(Contender::Malloc(Malloc::Jemalloc), Work::None, 1);
+    assert_eq!(report.end, End::Unavailable);
+    assert!(report.reason.contains("libjemalloc"), "{}", report.reason);
 }
 
 #[test]
