@@ -36,4 +36,4 @@ pub use first_fit::first_fit;
 pub use guillotine::guillotine;
 pub use online::{AllocatorCall, Capacity, abuse, allocator_calls};
 pub use oracle::{Fault, faults, oracle};
-pub use strategy::{Shape, instances, plans};
+pub use strategy::{Shape, deep, instances, plans};

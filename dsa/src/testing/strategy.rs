@@ -3,12 +3,21 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::test_runner::Config;
 
 use super::first_fit::first_fit;
 use crate::{
     Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Offset,
     Pause, Plan,
 };
+
+/// The configuration of a property that many random cases are tried on: a quarter of them, or all where
+/// `PLANLAB_TEST_DEEP` is in the environment, as `just test-deep` has it.
+#[must_use]
+pub fn deep(cases: u32) -> Config {
+    let part = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 1 } else { 4 };
+    Config::with_cases(cases / part)
+}
 
 /// What random instances may hold. Default: at most 8 plain buffers of at most 16 bytes over 12 steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

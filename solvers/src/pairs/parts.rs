@@ -156,7 +156,7 @@ fn blocked(buffer: &Buffer, other: &Buffer) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, instances};
+    use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
     use planlab_dsa::{Budget, Bytes, Descriptor, Honours, Planner, Scope, execute};
     use proptest::prelude::*;
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
+        #![proptest_config(deep(400))]
 
         #[test]
         fn the_optimum_is_that_of_the_rest_or_the_floor(

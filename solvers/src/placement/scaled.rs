@@ -98,7 +98,7 @@ fn hints(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, brute_force_within, instances};
+    use planlab_dsa::testing::{Shape, brute_force_within, deep, instances};
     use planlab_dsa::{Arena, Budget, Buffer, Instance, LiveRange, execute};
     use proptest::prelude::*;
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
+        #![proptest_config(deep(400))]
 
         #[test]
         fn it_has_the_optimum(instance in instances(Shape::everything().with_max_buffers(7))) {

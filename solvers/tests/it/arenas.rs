@@ -1,6 +1,6 @@
 //! Several arenas and capacities: exact planners against brute force, and no planner breaks a rule.
 
-use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, instances, oracle};
+use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, deep, instances, oracle};
 use planlab_dsa::{Arena, Budget, Bytes, Instance, Planner, Stop, execute};
 use planlab_solvers::planner;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn check_exact(key: &str, instance: &Instance) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_500))]
+    #![proptest_config(deep(2_500))]
 
     #[test]
     fn exact_search_has_the_optimum_over_all_arenas(
@@ -67,7 +67,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(deep(500))]
 
     #[test]
     fn so_does_the_portfolio(

@@ -4,12 +4,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::testing::{Shape, instances, plans};
+use planlab_dsa::testing::{Shape, deep, instances, plans};
 use planlab_dsa::{Budget, Bytes, Clock, Instance, Mark, Outcome, Planner, Stop, execute};
 use planlab_solvers::registry;
 use proptest::prelude::*;
 
-/// Instances of each property: with what `just test` runs, thousands of runs of every planner.
+/// Instances of each property: in all, thousands of runs of every planner.
 const CASES: u32 = 512;
 /// Work limits of those that honour one: at most, and for each buffer.
 const WORK: (u64, u64) = (20_000, 400);
@@ -118,7 +118,7 @@ fn shapes() -> impl Strategy<Value = Instance> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(CASES))]
+    #![proptest_config(deep(CASES))]
 
     #[test]
     fn no_plan_depends_on_the_clock(instance in shapes(), seed in any::<u64>()) {

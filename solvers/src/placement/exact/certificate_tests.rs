@@ -1,6 +1,6 @@
 //! Certificates: the search writes them, the checker accepts them, and nothing else.
 
-use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, instances};
+use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
 use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange, Offset, Scope, initial_bound};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -66,7 +66,7 @@ fn mixed() -> Shape {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #![proptest_config(deep(1_500))]
 
     #[test]
     fn plain_instances(instance in instances(Shape::plain())) {

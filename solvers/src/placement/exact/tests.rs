@@ -1,6 +1,6 @@
 //! The search alone, without a start and without other bounds, against brute force.
 
-use planlab_dsa::testing::{Shape, brute_force_within, corpus, exhaustive, instances};
+use planlab_dsa::testing::{Shape, brute_force_within, corpus, deep, exhaustive, instances};
 use planlab_dsa::{
     Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange, Pause, Planner,
     Run, Stop, execute,
@@ -64,7 +64,7 @@ fn lowest(instance: &Instance) -> Option<[Option<u64>; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(deep(1_000))]
 
     #[test]
     fn plain_instances(instance in instances(Shape::plain()), bits in 0_u32..1 << Pruning::COUNT) {
@@ -114,7 +114,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(deep(200))]
 
     #[test]
     fn larger_plain_instances(
