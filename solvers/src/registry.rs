@@ -2,17 +2,13 @@
 
 use planlab_dsa::Planner;
 
-#[cfg(feature = "cp")]
-use crate::cp::CpPumpkin;
-#[cfg(feature = "mip")]
-use crate::milp::{MipCbc, MipHighs};
 use crate::placement::approximation::{Boxing, Gergov, Shelves};
 use crate::placement::baseline::Bump;
 use crate::placement::exact::Exact;
 use crate::placement::flow::MincostFlow;
 use crate::placement::greedy::{
-    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow, Somas,
-    TfliteArena, TflmGreedy, Tvm, Xla,
+    BestFitGap, Executorch, ExecutorchClosest, FirstFit, GreedyByBreadth, GreedyBySize, OneFlow,
+    OneFlowInsertion, OneFlowOrder, Somas, TfliteArena, TflmGreedy, Tvm, Xla,
 };
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::sharing::{
@@ -26,17 +22,137 @@ use crate::placement::{Order, Portfolio, Scaled};
 /// hexadecimal digits; the same for the same sources.
 pub const SOURCE_DIGEST: &str = env!("PLANLAB_SOURCE_DIGEST");
 
+/// A planner by its key.
+struct Entry {
+    key: &'static str,
+    /// `None` where this build was made without it.
+    build: Option<fn() -> Box<dyn Planner>>,
+}
+
+macro_rules! entry {
+    ($key:literal, $planner:expr) => {
+        Entry { key: $key, build: Some(|| Box::new($planner)) }
+    };
+}
+
+/// A planner that needs a feature of this crate.
+macro_rules! optional {
+    ($feature:literal, $key:literal, $planner:expr) => {
+        Entry {
+            key: $key,
+            #[cfg(feature = $feature)]
+            build: Some(|| Box::new($planner)),
+            #[cfg(not(feature = $feature))]
+            build: None,
+        }
+    };
+}
+
+const REGISTRY: &[Entry] = &[
+    entry!("bump", Bump),
+    entry!("first-fit/input", FirstFit::new(Order::Input)),
+    entry!("first-fit/start", FirstFit::new(Order::Start)),
+    entry!("first-fit/end", FirstFit::new(Order::End)),
+    entry!("first-fit/size", FirstFit::new(Order::Size)),
+    entry!("first-fit/area", FirstFit::new(Order::Area)),
+    entry!("first-fit/width", FirstFit::new(Order::Width)),
+    entry!("first-fit/load", FirstFit::new(Order::Load)),
+    entry!("first-fit/overlaps", FirstFit::new(Order::Overlaps)),
+    entry!("first-fit/sections", FirstFit::new(Order::Sections)),
+    entry!("best-fit-gap/input", BestFitGap::new(Order::Input)),
+    entry!("best-fit-gap/start", BestFitGap::new(Order::Start)),
+    entry!("best-fit-gap/end", BestFitGap::new(Order::End)),
+    entry!("best-fit-gap/size", BestFitGap::new(Order::Size)),
+    entry!("best-fit-gap/area", BestFitGap::new(Order::Area)),
+    entry!("best-fit-gap/width", BestFitGap::new(Order::Width)),
+    entry!("best-fit-gap/load", BestFitGap::new(Order::Load)),
+    entry!("best-fit-gap/overlaps", BestFitGap::new(Order::Overlaps)),
+    entry!("best-fit-gap/sections", BestFitGap::new(Order::Sections)),
+    entry!("greedy-by-size", GreedyBySize),
+    entry!("greedy-by-breadth", GreedyByBreadth),
+    entry!("somas/many-objects", Somas::many_objects()),
+    entry!("somas/single-object", Somas::single_object()),
+    entry!("somas/best", Somas::best()),
+    entry!("somas/best/published", Somas::best_as_published()),
+    entry!(
+        "oneflow/mem-size-first-compact",
+        OneFlow::new(OneFlowOrder::MemSizeFirst, OneFlowInsertion::Compact)
+    ),
+    entry!(
+        "oneflow/mem-size-first-non-compact",
+        OneFlow::new(OneFlowOrder::MemSizeFirst, OneFlowInsertion::NonCompact)
+    ),
+    entry!(
+        "oneflow/lifetime-first-compact",
+        OneFlow::new(OneFlowOrder::LifetimeFirst, OneFlowInsertion::Compact)
+    ),
+    entry!(
+        "oneflow/lifetime-first-non-compact",
+        OneFlow::new(OneFlowOrder::LifetimeFirst, OneFlowInsertion::NonCompact)
+    ),
+    entry!("oneflow/time-line-compact", OneFlow::new(OneFlowOrder::TimeLine, OneFlowInsertion::Compact)),
+    entry!(
+        "oneflow/time-line-non-compact",
+        OneFlow::new(OneFlowOrder::TimeLine, OneFlowInsertion::NonCompact)
+    ),
+    entry!(
+        "oneflow/mem-volume-first-compact",
+        OneFlow::new(OneFlowOrder::MemVolumeFirst, OneFlowInsertion::Compact)
+    ),
+    entry!(
+        "oneflow/mem-volume-first-non-compact",
+        OneFlow::new(OneFlowOrder::MemVolumeFirst, OneFlowInsertion::NonCompact)
+    ),
+    entry!("oneflow/best", OneFlow::best()),
+    entry!(
+        "oneflow/mem-volume-first-compact/published",
+        OneFlow::new(OneFlowOrder::MemVolumeFirst, OneFlowInsertion::Compact).with_truncated_volume(true)
+    ),
+    entry!(
+        "oneflow/mem-volume-first-non-compact/published",
+        OneFlow::new(OneFlowOrder::MemVolumeFirst, OneFlowInsertion::NonCompact).with_truncated_volume(true)
+    ),
+    entry!("oneflow/best/published", OneFlow::best().with_truncated_volume(true)),
+    entry!("tflite-arena", TfliteArena::default()),
+    entry!("tflm-greedy", TflmGreedy),
+    entry!("tvm/by-size", Tvm::by_size()),
+    entry!("tvm/by-conflicts", Tvm::by_conflicts()),
+    entry!("xla/temporal", Xla::temporal()),
+    entry!("xla/spatial", Xla::spatial()),
+    entry!("xla/best", Xla::best()),
+    entry!("executorch", Executorch::default()),
+    entry!("executorch/closest", ExecutorchClosest::default()),
+    entry!("best-fit", BestFit),
+    entry!("best-fit/reference", BestFitReference),
+    entry!("shared-objects/by-size", SharedObjectsBySize),
+    entry!("shared-objects/by-breadth", SharedObjectsByBreadth),
+    entry!("shared-objects/in-order", SharedObjectsInOrder),
+    entry!("shared-objects/size-distance", SharedObjectsSizeDistance),
+    entry!("mxnet-sharing", MxnetSharing::default()),
+    entry!("mxnet-sharing/published", MxnetSharing::default().with_whole_bytes(true)),
+    entry!("patent-free-list", PatentFreeList),
+    entry!("mincost-flow", MincostFlow),
+    entry!("gergov", Gergov::default()),
+    entry!("gergov/squeezed", Gergov::default().with_squeeze(true)),
+    entry!("boxing", Boxing::default().with_shelves(Shelves::Rows)),
+    entry!("boxing/published", Boxing::default().with_shelves(Shelves::Classes)),
+    entry!("hill-climb/tvm", HillClimbTvm),
+    entry!("hill-climb/vela", HillClimbVela::default()),
+    entry!("annealing", Annealing::default()),
+    entry!("tabu", Tabu),
+    entry!("lns", Lns),
+    entry!("exact", Exact::default()),
+    entry!("portfolio", Portfolio),
+    entry!("scaled", Scaled::default()),
+    optional!("mip", "mip/cbc", crate::milp::Mip::cbc()),
+    optional!("mip", "mip/highs", crate::milp::Mip::highs()),
+    optional!("cp", "cp/pumpkin", crate::cp::CpPumpkin::default()),
+];
+
 /// Keys of planners that there are, and that this build was made without.
 #[must_use]
 pub fn absent() -> Vec<&'static str> {
-    let mut absent = Vec::new();
-    if !cfg!(feature = "mip") {
-        absent.extend(["mip/cbc", "mip/highs"]);
-    }
-    if !cfg!(feature = "cp") {
-        absent.push("cp/pumpkin");
-    }
-    absent
+    REGISTRY.iter().filter(|entry| entry.build.is_none()).map(|entry| entry.key).collect()
 }
 
 /// One planner for each key, in the order in which lists show them.
@@ -47,51 +163,7 @@ pub fn absent() -> Vec<&'static str> {
 /// ```
 #[must_use]
 pub fn registry() -> Vec<Box<dyn Planner>> {
-    let mut all: Vec<Box<dyn Planner>> = vec![Box::new(Bump)];
-    all.extend(Order::ALL.map(|order| Box::new(FirstFit::new(order)) as Box<dyn Planner>));
-    all.extend(Order::ALL.map(|order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>));
-    all.push(Box::new(GreedyBySize));
-    all.push(Box::new(GreedyByBreadth));
-    all.extend([Box::new(Somas::many_objects()) as Box<dyn Planner>, Box::new(Somas::single_object())]);
-    all.extend([Box::new(Somas::best()) as Box<dyn Planner>, Box::new(Somas::best_as_published())]);
-    let oneflow = OneFlow::all().chain(OneFlow::published());
-    all.extend(oneflow.map(|planner| Box::new(planner) as Box<dyn Planner>));
-    all.extend([Box::new(TfliteArena::default()) as Box<dyn Planner>, Box::new(TflmGreedy)]);
-    all.extend([Tvm::by_size(), Tvm::by_conflicts()].map(|tvm| Box::new(tvm) as Box<dyn Planner>));
-    all.extend([Xla::temporal(), Xla::spatial(), Xla::best()].map(|xla| Box::new(xla) as Box<dyn Planner>));
-    all.push(Box::new(Executorch::default()));
-    all.push(Box::new(ExecutorchClosest::default()));
-    all.push(Box::new(BestFit));
-    all.push(Box::new(BestFitReference));
-    all.push(Box::new(SharedObjectsBySize));
-    all.push(Box::new(SharedObjectsByBreadth));
-    all.push(Box::new(SharedObjectsInOrder));
-    all.push(Box::new(SharedObjectsSizeDistance));
-    all.extend(
-        [false, true].map(|published| {
-            Box::new(MxnetSharing::default().with_whole_bytes(published)) as Box<dyn Planner>
-        }),
-    );
-    all.push(Box::new(PatentFreeList));
-    all.push(Box::new(MincostFlow));
-    all.extend([false, true].map(|yes| Box::new(Gergov::default().with_squeeze(yes)) as Box<dyn Planner>));
-    all.extend(
-        [Shelves::Rows, Shelves::Classes]
-            .map(|shelves| Box::new(Boxing::default().with_shelves(shelves)) as Box<dyn Planner>),
-    );
-    all.push(Box::new(HillClimbTvm));
-    all.push(Box::new(HillClimbVela::default()));
-    all.push(Box::new(Annealing::default()));
-    all.push(Box::new(Tabu));
-    all.push(Box::new(Lns));
-    all.push(Box::new(Exact::default()));
-    all.push(Box::new(Portfolio));
-    all.push(Box::new(Scaled::default()));
-    #[cfg(feature = "mip")]
-    all.extend([Box::new(MipCbc::default()) as Box<dyn Planner>, Box::new(MipHighs::default())]);
-    #[cfg(feature = "cp")]
-    all.push(Box::new(CpPumpkin::default()));
-    all
+    REGISTRY.iter().filter_map(|entry| entry.build).map(|build| build()).collect()
 }
 
 /// The planner of a key, or `None`.
@@ -102,13 +174,13 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
 /// ```
 #[must_use]
 pub fn planner(key: &str) -> Option<Box<dyn Planner>> {
-    registry().into_iter().find(|planner| planner.descriptor().key == key)
+    REGISTRY.iter().find(|entry| entry.key == key).and_then(|entry| entry.build).map(|build| build())
 }
 
 /// The keys of the [`registry`], in its order.
 #[must_use]
 pub fn keys() -> Vec<String> {
-    registry().iter().map(|planner| planner.descriptor().key.into_owned()).collect()
+    REGISTRY.iter().filter(|entry| entry.build.is_some()).map(|entry| entry.key.to_owned()).collect()
 }
 
 #[cfg(test)]

@@ -16,82 +16,13 @@
 use std::time::Duration;
 
 use coin_cbc::raw::{Model, SecondaryStatus, Status};
-use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, PlanError, Planner, Run};
+use planlab_dsa::PlanError;
 
-use super::Strengthening;
 use super::formulation::Formulation;
-use super::search::{Answer, End, plan_with};
-use crate::arenas::{has_arenas, plan_each_arena};
-
-/// What both MIP planners take into account.
-pub(super) const HONOURS: Honours = Honours {
-    in_place: false,
-    pins: true,
-    pauses: true,
-    alignment: true,
-    arenas: true,
-    apart: true,
-    hint: false,
-    work_limit: false,
-    threads: false,
-};
-
-/// Up to so many buffers a solver has a chance.
-pub(super) const PRACTICAL: u32 = 300;
-
-/// The big-M model, solved by CBC; key `mip/cbc`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::milp::{MipCbc, Strengthening};
-///
-/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let cbc = MipCbc::default().with_strengthening(Strengthening::default().with_symmetry(false));
-/// let outcome = execute(&cbc, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MipCbc {
-    strengthening: Strengthening,
-}
-
-impl MipCbc {
-    /// The same with other additions to the model. Default: all.
-    #[must_use]
-    pub const fn with_strengthening(mut self, strengthening: Strengthening) -> Self {
-        self.strengthening = strengthening;
-        self
-    }
-}
-
-impl Planner for MipCbc {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            key: "mip/cbc".into(),
-            summary: "mixed-integer program (big-M), solved by CBC".into(),
-            guarantee: Guarantee::Exact,
-            honours: HONOURS,
-            randomized: false,
-            reference: "Sekiyama et al. 2018, arXiv:1804.10001; COIN-OR CBC",
-            complexity: "exponential",
-            practical: Some(PRACTICAL),
-        }
-    }
-
-    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if has_arenas(run.instance()) {
-            return plan_each_arena(self, run);
-        }
-        plan_with(run, self.strengthening, solve)
-    }
-}
+use super::search::{Answer, End};
 
 #[expect(clippy::unnecessary_wraps, reason = "the other solver can refuse a model")]
-fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
+pub(super) fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
     let mut problem = formulation.give_to(good_lp::solvers::coin_cbc::coin_cbc);
     let model = problem.as_inner_mut();
     for (key, value) in

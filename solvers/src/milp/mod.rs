@@ -65,10 +65,10 @@ mod bound;
 mod cbc;
 mod formulation;
 mod highs;
+mod planner;
 mod rows;
 mod search;
 mod strengthening;
 
-pub use cbc::MipCbc;
-pub use highs::MipHighs;
+pub use planner::Mip;
 pub use strengthening::Strengthening;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, corpus, instances};
 use planlab_dsa::{Budget, Evidence, Instance, Outcome, Planner, Scope, execute};
-use planlab_solvers::milp::{MipCbc, MipHighs, Strengthening};
+use planlab_solvers::milp::{Mip, Strengthening};
 use proptest::prelude::*;
 
 fn run<'i>(planner: &dyn Planner, instance: &'i Instance) -> Outcome<'i> {
@@ -21,7 +21,7 @@ fn above_load(most: usize) -> impl Iterator<Item = Case> {
 
 #[test]
 fn both_prove_twenty_optima_above_the_load() {
-    let planners: [&dyn Planner; 2] = [&MipCbc::default(), &MipHighs::default()];
+    let planners: [&dyn Planner; 2] = [&Mip::cbc(), &Mip::highs()];
     let cases: Vec<Case> = above_load(20).collect();
     assert!(cases.len() >= 20);
     for case in &cases {
@@ -66,8 +66,8 @@ fn no_switch_changes_the_optimum() {
     ];
     for case in above_load(9) {
         for (name, switches) in variants {
-            let highs = MipHighs::default().with_strengthening(switches);
-            let cbc = MipCbc::default().with_strengthening(switches);
+            let highs = Mip::highs().with_strengthening(switches);
+            let cbc = Mip::cbc().with_strengthening(switches);
             let planners: [&dyn Planner; 2] = [&highs, &cbc];
             for planner in planners {
                 let outcome = run(planner, &case.instance);
@@ -89,7 +89,7 @@ proptest! {
         ),
     ) {
         let optimum = brute_force_without_hand_over(&instance);
-        let planners: [&dyn Planner; 2] = [&MipCbc::default(), &MipHighs::default()];
+        let planners: [&dyn Planner; 2] = [&Mip::cbc(), &Mip::highs()];
         for planner in planners {
             let outcome = run(planner, &instance);
             prop_assert_eq!(outcome.height(), optimum, "{}: {:?}", planner.descriptor().key, outcome.end);
