@@ -4,18 +4,21 @@
 //! - [`parts`] takes an instance apart: what no better plan needs to look at is set aside, the rest falls
 //!   into parts that share no step, to be solved one by one.
 //! - [`draft`] lists the buffers of a part in units, and every pair of which one has to lie below the other.
+//! - [`switches`] are the parts of a model that can be left out.
 //! - [`symmetry`] chooses the order of pairs where a plan is as good the other way round.
 //! - [`course`] goes from part to part, and turns what a solver says of the order into plans.
 
 mod course;
 mod draft;
 mod parts;
+mod switches;
 mod symmetry;
 
 pub(crate) use course::{Course, follow, prove};
 pub(crate) use draft::{Below, Draft, Relation};
 #[cfg(feature = "mip")]
 pub(crate) use draft::{Part, Place};
+pub(crate) use switches::switches;
 
 /// What is done before a solver sees anything.
 #[expect(clippy::struct_excessive_bools, reason = "a table of independent switches")]

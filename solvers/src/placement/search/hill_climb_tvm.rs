@@ -72,11 +72,7 @@ impl Planner for HillClimbTvm {
         if has_arenas(run.instance()) {
             return plan_each_arena(self, run);
         }
-        if !super::model::can_stand(run.instance()) {
-            return Ok(());
-        }
-        let start = start::in_order(run, start::by_size_and_overlaps(run.instance()))?;
-        let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
+        let Some(walk) = Walk::in_order(run, start::by_size_and_overlaps)? else { return Ok(()) };
         let mut climb = Climb::new(walk);
         while climb.slice(run, u64::MAX)? {}
         Ok(())
@@ -169,12 +165,9 @@ impl Search for Climb {
         let stays = height < self.height
             || u128::from(run.rng().random_range(0_u32..100)) < chance(height, self.height, self.tries);
         if stays {
-            self.walk.decoder.keep();
             self.height = height;
-            self.walk.offer(run)?;
-        } else {
-            self.walk.decoder.undo();
         }
+        self.walk.settle(run, stays)?;
         Ok(true)
     }
 

@@ -89,11 +89,7 @@ impl Planner for HillClimbVela {
         if has_arenas(run.instance()) {
             return plan_each_arena(self, run);
         }
-        if !super::model::can_stand(run.instance()) {
-            return Ok(());
-        }
-        let start = start::in_order(run, start::by_urgency(run.instance()))?;
-        let Some(walk) = Walk::new(run, &start)? else { return Ok(()) };
+        let Some(walk) = Walk::in_order(run, start::by_urgency)? else { return Ok(()) };
         let mut climb = Climb::new(walk, self.tries.unwrap_or(u64::MAX));
         while climb.slice(run, u64::MAX)? {}
         Ok(())
@@ -187,13 +183,9 @@ impl Search for Climb {
         let Some(change) = self.draw(run)? else { return Ok(false) };
         self.walk.change(run, change)?;
         let height = self.walk.decoder.height();
-        if height <= self.height {
-            self.walk.decoder.keep();
-            self.height = height;
-            self.walk.offer(run)?;
-        } else {
-            self.walk.decoder.undo();
-        }
+        let stays = height <= self.height;
+        self.height = self.height.min(height);
+        self.walk.settle(run, stays)?;
         Ok(true)
     }
 

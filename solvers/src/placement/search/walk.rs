@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Halt, Run};
+use planlab_dsa::{Bytes, Halt, Instance, Run};
 
 use super::decoder::{Change, Decoder};
-use super::model::Model;
+use super::model::{Model, can_stand};
 use super::start::{self, Start};
 
 /// A search that goes on from where it stood.
@@ -64,6 +64,22 @@ impl Walk {
         let best = decoder.height();
         decoder.set_ceiling(model.ceiling(run, best));
         Self { decoder, best, best_offsets: offsets, work: 0 }
+    }
+
+    /// Begins at first fit in an order. `None` where no plan without hand-overs exists.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn in_order(
+        run: &mut Run<'_>,
+        order: fn(&Instance) -> Vec<u32>,
+    ) -> Result<Option<Self>, Halt> {
+        if !can_stand(run.instance()) {
+            return Ok(None);
+        }
+        let start = start::in_order(run, order(run.instance()))?;
+        Self::new(run, &start)
     }
 
     /// Begins at the best of the greedy orders.
@@ -125,6 +141,21 @@ impl Walk {
             *work += units;
             run.tick(units)
         })
+    }
+
+    /// Keeps the last change, and offers what came of it, or takes it back.
+    ///
+    /// # Errors
+    ///
+    /// What the run says.
+    pub(crate) fn settle(&mut self, run: &mut Run<'_>, stays: bool) -> Result<(), Halt> {
+        if !stays {
+            self.decoder.undo();
+            return Ok(());
+        }
+        self.decoder.keep();
+        self.offer(run)?;
+        Ok(())
     }
 
     /// Counts work that is not the decoder's.

@@ -1,0 +1,57 @@
+//! What is added to a plain model, each thing a switch.
+
+/// Makes a table of switches, all on unless they are told otherwise: those that every model has, then its own.
+macro_rules! switches {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident, $with:ident;)* }) => {
+        $crate::pairs::switches! { @table $(#[$about])* $name {
+            /// Whether the height is held at or above the best bound known. Default: yes.
+            load, with_load;
+            /// Whether buffers are left out that no chain of overlapping live ranges joins to one that ends above
+            /// the best bound known. Default: yes.
+            drop_settled, with_drop_settled;
+            /// Whether buffers are left out that find a place below the best bound known in every plan of the
+            /// others: small ones with few neighbours. Default: yes.
+            peel, with_peel;
+            /// Whether parts that no live range joins get models of their own. Default: yes.
+            split, with_split;
+            /// Whether buffers that are alike lie in the order of their ids, and one of each plan and its mirror
+            /// image is left out. Default: yes.
+            symmetry, with_symmetry;
+            /// Whether the search begins at the best plan known. Default: yes.
+            start, with_start;
+            $($(#[$doc])* $field, $with;)*
+        } }
+    };
+    (@table $(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident, $with:ident;)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $(pub(super) $field: bool,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::all(true)
+            }
+        }
+
+        impl $name {
+            /// Everything on, or everything off: the plain model, as it was published.
+            #[must_use]
+            pub const fn all(on: bool) -> Self {
+                Self { $($field: on,)* }
+            }
+
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub const fn $with(mut self, on: bool) -> Self {
+                    self.$field = on;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+pub(crate) use switches;
