@@ -33,4 +33,4 @@ pub mod placement;
 mod registry;
 mod team;
 
-pub use registry::{SOURCE_DIGEST, absent, keys, planner, registry};
+pub use registry::{SOURCE_DIGEST, absent, family, keys, planner, registry};

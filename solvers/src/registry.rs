@@ -48,8 +48,9 @@ macro_rules! optional {
     };
 }
 
-const REGISTRY: &[Entry] = &[
-    entry!("bump", Bump),
+const BASELINE: &[Entry] = &[entry!("bump", Bump)];
+
+const GREEDY: &[Entry] = &[
     entry!("first-fit/input", FirstFit::new(Order::Input)),
     entry!("first-fit/start", FirstFit::new(Order::Start)),
     entry!("first-fit/end", FirstFit::new(Order::End)),
@@ -122,8 +123,11 @@ const REGISTRY: &[Entry] = &[
     entry!("xla/best", Xla::best()),
     entry!("executorch", Executorch::default()),
     entry!("executorch/closest", ExecutorchClosest::default()),
-    entry!("best-fit", BestFit),
-    entry!("best-fit/reference", BestFitReference),
+];
+
+const SKYLINE: &[Entry] = &[entry!("best-fit", BestFit), entry!("best-fit/reference", BestFitReference)];
+
+const SHARING: &[Entry] = &[
     entry!("shared-objects/by-size", SharedObjectsBySize),
     entry!("shared-objects/by-breadth", SharedObjectsByBreadth),
     entry!("shared-objects/in-order", SharedObjectsInOrder),
@@ -131,28 +135,59 @@ const REGISTRY: &[Entry] = &[
     entry!("mxnet-sharing", MxnetSharing::default()),
     entry!("mxnet-sharing/published", MxnetSharing::default().with_whole_bytes(true)),
     entry!("patent-free-list", PatentFreeList),
-    entry!("mincost-flow", MincostFlow),
+];
+
+const FLOW: &[Entry] = &[entry!("mincost-flow", MincostFlow)];
+
+const APPROXIMATION: &[Entry] = &[
     entry!("gergov", Gergov::default()),
     entry!("gergov/squeezed", Gergov::default().with_squeeze(true)),
     entry!("boxing", Boxing::default().with_shelves(Shelves::Rows)),
     entry!("boxing/published", Boxing::default().with_shelves(Shelves::Classes)),
+];
+
+const SEARCH: &[Entry] = &[
     entry!("hill-climb/tvm", HillClimbTvm),
     entry!("hill-climb/vela", HillClimbVela::default()),
     entry!("annealing", Annealing::default()),
     entry!("tabu", Tabu),
     entry!("lns", Lns),
-    entry!("exact", Exact::default()),
-    entry!("portfolio", Portfolio),
-    entry!("scaled", Scaled::default()),
+];
+
+const EXACT: &[Entry] = &[entry!("exact", Exact::default())];
+
+const PORTFOLIO: &[Entry] = &[entry!("portfolio", Portfolio), entry!("scaled", Scaled::default())];
+
+const MILP: &[Entry] = &[
     optional!("mip", "mip/cbc", crate::milp::Mip::cbc()),
     optional!("mip", "mip/highs", crate::milp::Mip::highs()),
-    optional!("cp", "cp/pumpkin", crate::cp::CpPumpkin::default()),
 ];
+
+const CP: &[Entry] = &[optional!("cp", "cp/pumpkin", crate::cp::CpPumpkin::default())];
+
+/// Every planner, by family, in the order in which lists show them. A family is a folder or a file of this crate.
+const FAMILIES: &[(&str, &[Entry])] = &[
+    ("baseline", BASELINE),
+    ("greedy", GREEDY),
+    ("skyline", SKYLINE),
+    ("sharing", SHARING),
+    ("flow", FLOW),
+    ("approximation", APPROXIMATION),
+    ("search", SEARCH),
+    ("exact", EXACT),
+    ("portfolio", PORTFOLIO),
+    ("milp", MILP),
+    ("cp", CP),
+];
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    FAMILIES.iter().flat_map(|(_, entries)| *entries)
+}
 
 /// Keys of planners that there are, and that this build was made without.
 #[must_use]
 pub fn absent() -> Vec<&'static str> {
-    REGISTRY.iter().filter(|entry| entry.build.is_none()).map(|entry| entry.key).collect()
+    entries().filter(|entry| entry.build.is_none()).map(|entry| entry.key).collect()
 }
 
 /// One planner for each key, in the order in which lists show them.
@@ -163,7 +198,7 @@ pub fn absent() -> Vec<&'static str> {
 /// ```
 #[must_use]
 pub fn registry() -> Vec<Box<dyn Planner>> {
-    REGISTRY.iter().filter_map(|entry| entry.build).map(|build| build()).collect()
+    entries().filter_map(|entry| entry.build).map(|build| build()).collect()
 }
 
 /// The planner of a key, or `None`.
@@ -174,13 +209,24 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
 /// ```
 #[must_use]
 pub fn planner(key: &str) -> Option<Box<dyn Planner>> {
-    REGISTRY.iter().find(|entry| entry.key == key).and_then(|entry| entry.build).map(|build| build())
+    entries().find(|entry| entry.key == key).and_then(|entry| entry.build).map(|build| build())
+}
+
+/// The family of the planner of a key: `greedy`, `exact`, ...; `None` where there is no such planner.
+///
+/// ```
+/// assert_eq!(planlab_solvers::family("best-fit"), Some("skyline"));
+/// ```
+#[must_use]
+pub fn family(key: &str) -> Option<&'static str> {
+    let has_it = |(_, entries): &&(&str, &[Entry])| entries.iter().any(|entry| entry.key == key);
+    FAMILIES.iter().find(has_it).map(|(family, _)| *family)
 }
 
 /// The keys of the [`registry`], in its order.
 #[must_use]
 pub fn keys() -> Vec<String> {
-    REGISTRY.iter().filter(|entry| entry.build.is_some()).map(|entry| entry.key.to_owned()).collect()
+    entries().filter(|entry| entry.build.is_some()).map(|entry| entry.key.to_owned()).collect()
 }
 
 #[cfg(test)]

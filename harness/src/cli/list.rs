@@ -9,6 +9,8 @@ pub(crate) struct ListArgs {
     /// What to list
     #[arg(value_enum, default_value_t = Listing::Planners)]
     pub(crate) what: Listing,
+    /// One of the list, in full
+    pub(crate) key: Option<String>,
     #[command(flatten)]
     pub(crate) corpus: Corpus,
 }

@@ -41,7 +41,15 @@ fn lists_have_keys_and_descriptions() {
         );
         let (text, _) = run(folder.path(), &["list", what], 0);
         assert!(text.contains(key), "{what}: {text}");
+        let (card, _) = run(folder.path(), &["list", what, key], 0);
+        let description = json(folder.path(), &["list", what, key], 0)["description"].clone();
+        assert!(card.contains(description.as_str().expect("a text")), "{what}: {card}");
     }
+    let (text, _) = run(folder.path(), &["list"], 0);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("GREEDY") && text.contains("w work limit"), "{text}");
+    let (_, told) = run(folder.path(), &["list", "planners", "best-fti"], 2);
+    assert!(told.contains("the list has no `best-fti`; did you mean `best-fit`"), "{told}");
     assert_eq!(json(folder.path(), &["list", "schedulers"], 0), Value::Array(Vec::new()));
 }
 

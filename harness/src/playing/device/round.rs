@@ -42,11 +42,7 @@ impl Round<'_> {
             }
             let request = self.request(&left);
             let limit = self.args.time_limit;
-<<<<<<< HEAD:harness/src/playing/device/round.rs
             let talk = talk(command(DEVICE_VERB, &[])?, &request, limit, cancel)?;
-=======
-            let talk = supervisor::talk(supervisor::DEVICE_VERB, &[], &request, limit, cancel)?;
->>>>>>> e31e2f9 (jemalloc and zstd of the system instead of compiling them):harness/src/replaying/device/round.rs
             if cancel.is_cancelled() {
                 return Ok(None);
             }
