@@ -17,6 +17,29 @@ pub enum Scope {
     NoHandOver,
 }
 
+impl Scope {
+    /// The name in files and on screen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::NoHandOver => "no-hand-over",
+        }
+    }
+
+    /// Whether it holds a plan with so many hand-overs.
+    #[must_use]
+    pub const fn holds(self, hand_overs: u64) -> bool {
+        matches!(self, Self::Any) || hand_overs == 0
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// How a bound was had; the order is from what is plain to see to what has to be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

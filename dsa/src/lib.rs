@@ -45,6 +45,7 @@ mod load;
 mod metrics;
 mod online;
 mod outcome;
+pub mod performance;
 mod plan;
 mod planner;
 #[cfg(feature = "debug-checks")]

@@ -1,5 +1,6 @@
 //! What a run came to: why it ended, what it found, and when.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,12 @@ impl Stop {
             Self::WorkLimit => "work-limit",
             Self::Cancelled => "cancelled",
         }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
