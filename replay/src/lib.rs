@@ -16,5 +16,6 @@ mod planned;
 mod ranges;
 mod sequence;
 
+pub use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 pub use planned::{Planned, PlannedError};
 pub use sequence::{Kind, Sequence};

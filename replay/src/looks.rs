@@ -1,6 +1,6 @@
-//! How much of the time of single calls is the clock's.
+//! Times in nanoseconds, and how much of those of single calls is the clock's.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// So many looks are compared.
 const LOOKS: usize = 101;
@@ -11,13 +11,17 @@ pub(crate) fn are_mostly_clock(runs: u64, all_ns: u64) -> bool {
     is_over_half(runs, between_looks_ns(), all_ns)
 }
 
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn is_over_half(runs: u64, look_ns: u64, all_ns: u64) -> bool {
     runs.saturating_mul(look_ns).saturating_mul(2) > all_ns
 }
 
 /// The median time from one look at the clock to the next, in nanoseconds.
 fn between_looks_ns() -> u64 {
-    let look = |_| u64::try_from(Instant::now().elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let look = |_| nanoseconds(Instant::now().elapsed());
     let mut times: Vec<u64> = (0..LOOKS).map(look).collect();
     times.sort_unstable();
     times[LOOKS / 2]

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use planlab_dsa::{Buffer, Bytes, Instance, Label, Labels, LiveRange, Offset, Plan};
+use planlab_dsa::{Buffer, Bytes, Evidence, Instance, Label, Labels, LiveRange, Offset, Plan, Scope, Stop};
 use planlab_reports::{PoolTotal, Report, ReportOptions};
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
 
@@ -165,7 +165,7 @@ fn row(workload: &str, planner: &str, instance: &Instance, digest: &str) -> Reco
         repetition: 0,
         lane: Lane::Timing,
         suite: "demo".to_owned(),
-        workload: workload.to_owned(),
+        workload: workload.into(),
         instance: digest.to_owned(),
         buffers: instance.len() as u64,
         planner: planner.to_owned(),
@@ -178,7 +178,7 @@ fn row(workload: &str, planner: &str, instance: &Instance, digest: &str) -> Reco
         target_bytes: None,
         mechanism: "none".to_owned(),
         status: Status::Feasible,
-        stop: Some("finished".to_owned()),
+        stop: Some(Stop::Finished),
         reason: String::new(),
         exit_code: Some(0),
         signal: None,
@@ -187,8 +187,8 @@ fn row(workload: &str, planner: &str, instance: &Instance, digest: &str) -> Reco
         load,
         relaxed_load: load,
         bound: load,
-        bound_evidence: "load".to_owned(),
-        bound_scope: "no-hand-over".to_owned(),
+        bound_evidence: Evidence::Load,
+        bound_scope: Scope::NoHandOver,
         hand_overs: 0,
         samples_ns: Vec::new(),
         cpu_ns: None,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use planlab_dsa::{Bytes, Digest};
+use planlab_dsa::{Bytes, Digest, Scope, Stop};
 use planlab_results::statistics::median;
 use planlab_results::{Lane, Record, Status};
 
@@ -104,9 +104,9 @@ impl Model {
 
     fn put_cell(&mut self, rows: Range<usize>, planner: usize, bounds: &BTreeMap<String, Bounds>) {
         let record = &self.records[rows.start];
-        if self.workloads.last().is_none_or(|workload| workload.key != record.workload) {
+        if self.workloads.last().is_none_or(|workload| record.workload != workload.key.as_str()) {
             self.workloads.push(Workload {
-                key: record.workload.clone(),
+                key: record.workload.to_string(),
                 instance: record.instance.clone(),
                 buffers: record.buffers,
                 load: record.load,
@@ -226,10 +226,10 @@ fn best_bounds(records: &[Record]) -> BTreeMap<String, Bounds> {
     for record in records.iter().filter(|record| record.status != Status::BoundRefuted) {
         let (any, plain) = lowest[record.instance.as_str()];
         let best = bounds.entry(record.instance.clone()).or_default();
-        if record.bound_scope == "any" && record.bound <= any {
+        if record.bound_scope == Scope::Any && record.bound <= any {
             best.any = best.any.max(record.bound);
         }
-        if record.bound_scope != "any" && record.bound <= plain {
+        if record.bound_scope == Scope::NoHandOver && record.bound <= plain {
             best.no_hand_over = best.no_hand_over.max(record.bound);
         }
     }
@@ -256,7 +256,7 @@ fn labels(records: &[Record]) -> Vec<String> {
 /// different limits are different planners.
 fn limit_bound(records: &[Record]) -> BTreeSet<&str> {
     let is_cut = |record: &&Record| {
-        record.status == Status::Timeout || matches!(record.stop.as_deref(), Some("deadline" | "work-limit"))
+        record.status == Status::Timeout || matches!(record.stop, Some(Stop::Deadline | Stop::WorkLimit))
     };
     let cut: BTreeSet<&str> = records.iter().filter(is_cut).map(|record| record.planner.as_str()).collect();
     let mut limits: BTreeMap<(&str, &str), BTreeSet<Option<u64>>> = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
+use planlab_dsa::performance::Performance;
 use planlab_results::Provenance;
 use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use planlab_results::statistics::{Interval, bootstrap, median};
@@ -407,7 +408,8 @@ fn summary(rows: &[ReplayRow]) -> ReplayRow {
     let served = rows.iter().find(|row| row.status == ReplayStatus::Complete);
     let worst = rows.iter().rev().max_by_key(|row| badness(row.status)).unwrap_or(&rows[0]);
     let most = |value: fn(&ReplayRow) -> u64| rows.iter().map(value).max().unwrap_or(0);
-    ReplayRow {
+    let row = served.unwrap_or(&rows[0]).clone();
+    let performance = Performance {
         status: worst.status,
         reason: worst.reason.clone(),
         is_steady: rows.iter().all(|row| row.is_steady),
@@ -418,8 +420,9 @@ fn summary(rows: &[ReplayRow]) -> ReplayRow {
         physical_peak: rows.iter().filter_map(|row| row.physical_peak).max(),
         device_allocations: most(|row| row.device_allocations),
         search_steps: most(|row| row.search_steps),
-        ..served.unwrap_or(&rows[0]).clone()
-    }
+        ..row.performance
+    };
+    ReplayRow { performance, ..row }
 }
 
 /// Medians over the processes in which calls were timed.
@@ -482,7 +485,7 @@ fn latest_builds(rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
         // What is held of simulated memory is the same on every machine.
         let host = if row.device == "simulated" { String::new() } else { row.provenance.host.clone() };
         let subject = (
-            row.workload.clone(),
+            row.workload.to_string(),
             row.sequence.clone(),
             row.instance.clone(),
             row.contender.clone(),

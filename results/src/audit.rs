@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use planlab_dsa::{Evidence, Scope, Stop};
+
 use crate::record::{Record, Status};
 use crate::replay::{self, ReplayRow, ReplayStatus};
 use crate::{MissingShard, StoreError, files, journal, store};
@@ -24,7 +26,7 @@ pub enum Finding {
         /// The bound, bytes.
         bound: u64,
         /// How the claimant had it.
-        evidence: String,
+        evidence: Evidence,
         /// Whose plan is lower.
         refuter: String,
         /// That plan's height, bytes.
@@ -233,7 +235,7 @@ pub fn audit_replays(rows: &[ReplayRow]) -> Vec<Finding> {
 }
 
 fn false_replay(row: &ReplayRow) -> Option<Finding> {
-    let (workload, contender) = (row.workload.clone(), row.contender.clone());
+    let (workload, contender) = (row.workload.to_string(), row.contender.clone());
     let reason = match row.status {
         ReplayStatus::Corrupt => {
             let (device, reason) = (row.device.clone(), row.reason.clone());
@@ -333,7 +335,7 @@ fn plans_of(
                 Ok(height) if Some(height.get()) == row.height => continue,
                 Ok(height) => format!("its height is {height}, the row says {}", or_none(row.height)),
             };
-            let (workload, planner) = (row.workload.clone(), row.planner.clone());
+            let (workload, planner) = (row.workload.to_string(), row.planner.clone());
             findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
         }
     }
@@ -341,7 +343,7 @@ fn plans_of(
 
 #[cfg(feature = "parquet")]
 fn missing(kind: &'static str, digest: &str, rows: &[&Record], error: &crate::StoreError) -> Finding {
-    let workload = rows.first().map(|row| row.workload.clone()).unwrap_or_default();
+    let workload = rows.first().map(|row| row.workload.to_string()).unwrap_or_default();
     let (digest, reason) = (digest.to_owned(), error.to_string());
     Finding::MissingFile { kind, digest, workload, rows: rows.len(), reason }
 }
@@ -364,22 +366,22 @@ fn by<'r, R: 'r, K: Ord>(
 
 fn refuted_bounds(records: &[Record], findings: &mut Vec<Finding>) {
     for rows in by(records, |r| r.instance.as_str()).into_values() {
-        let lowest = |scope: &str| {
-            let plans = rows.iter().filter(|r| scope == "any" || r.hand_overs == 0);
+        let lowest = |scope: Scope| {
+            let plans = rows.iter().filter(|r| scope.holds(r.hand_overs));
             plans.filter_map(|r| Some((r.height?, r))).min_by_key(|&(height, _)| height)
         };
-        let (any, plain) = (lowest("any"), lowest("no-hand-over"));
+        let (any, plain) = (lowest(Scope::Any), lowest(Scope::NoHandOver));
         // One finding for each planner and bound, however many cells repeat it.
         let mut seen = std::collections::BTreeSet::new();
         for row in rows.iter().filter(|r| r.status != Status::BoundRefuted) {
-            let lowest = if row.bound_scope == "any" { any } else { plain };
+            let lowest = if row.bound_scope == Scope::Any { any } else { plain };
             let Some((height, refuter)) = lowest.filter(|&(height, _)| height < row.bound) else { continue };
             if seen.insert((row.planner.as_str(), row.bound)) {
                 findings.push(Finding::RefutedBound {
-                    workload: row.workload.clone(),
+                    workload: row.workload.to_string(),
                     claimant: row.planner.clone(),
                     bound: row.bound,
-                    evidence: row.bound_evidence.clone(),
+                    evidence: row.bound_evidence,
                     refuter: refuter.planner.clone(),
                     height,
                 });
@@ -395,7 +397,7 @@ fn refuted_capacities(records: &[Record], findings: &mut Vec<Finding>) {
         for row in rows.iter().filter(|r| r.status == Status::Infeasible && is_by_arena(r)) {
             let height = refuter.height.unwrap_or_default();
             findings.push(Finding::Refuted {
-                workload: row.workload.clone(),
+                workload: row.workload.to_string(),
                 planner: row.planner.clone(),
                 status: row.status,
                 reason: format!("{}, but {} has a plan of {height} bytes", row.reason, refuter.planner),
@@ -406,12 +408,12 @@ fn refuted_capacities(records: &[Record], findings: &mut Vec<Finding>) {
 
 /// Whether it is not the capacity that was asked for which is out of reach.
 fn is_by_arena(row: &Record) -> bool {
-    row.stop.as_deref() == Some("infeasible") && row.target_bytes.is_none_or(|target| row.bound <= target)
+    row.stop == Some(Stop::Infeasible) && row.target_bytes.is_none_or(|target| row.bound <= target)
 }
 
 fn statuses(records: &[Record], findings: &mut Vec<Finding>) {
     for row in records {
-        let (workload, planner) = (row.workload.clone(), row.planner.clone());
+        let (workload, planner) = (row.workload.to_string(), row.planner.clone());
         if row.status.is_lie() {
             let (status, reason) = (row.status, row.reason.clone());
             findings.push(Finding::Refuted { workload, planner, status, reason });

@@ -79,6 +79,13 @@ pub(crate) fn lists_opt_u64(name: &str, rows: impl ExactSizeIterator<Item = Vec<
     lists.finish().into_column()
 }
 
+/// A list column of texts.
+pub(crate) fn lists_text(name: &str, rows: &[&Vec<String>]) -> Column {
+    let mut lists = ListStringChunkedBuilder::new(name.into(), rows.len(), rows.len());
+    rows.iter().for_each(|row| lists.append_values_iter(row.iter().map(String::as_str)));
+    lists.finish().into_column()
+}
+
 /// A table that was read; every getter's error names the file.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -169,16 +176,30 @@ impl Table {
         self.all(name, self.opt_text(name)?)
     }
 
-    /// A list column; `None` inside a list is a missing value.
-    pub(crate) fn lists(&self, name: &str) -> Result<Vec<Vec<Option<u64>>>, StoreError> {
+    /// The lists of a column, each as `values` reads it.
+    fn lists_of<T>(
+        &self,
+        name: &str,
+        values: impl Fn(&Series) -> PolarsResult<Vec<Option<T>>>,
+    ) -> Result<Vec<Vec<Option<T>>>, StoreError> {
         let column = self.column(name)?.list().map_err(|error| self.bad(&error))?;
         let mut rows = Vec::with_capacity(column.len());
         for row in column.amortized_iter() {
             let row = row.ok_or_else(|| self.bad(&format!("column `{name}` lacks a list")))?;
-            let values = row.as_ref().u64().map_err(|error| self.bad(&error))?;
-            rows.push(values.iter().collect());
+            rows.push(values(row.as_ref()).map_err(|error| self.bad(&error))?);
         }
         Ok(rows)
+    }
+
+    /// A list column; `None` inside a list is a missing value.
+    pub(crate) fn lists(&self, name: &str) -> Result<Vec<Vec<Option<u64>>>, StoreError> {
+        self.lists_of(name, |row| Ok(row.u64()?.iter().collect()))
+    }
+
+    /// A list column of texts without missing values.
+    pub(crate) fn lists_text(&self, name: &str) -> Result<Vec<Vec<String>>, StoreError> {
+        let texts = |row: &Series| Ok(row.str()?.iter().map(|text| text.map(str::to_owned)).collect());
+        self.lists_of(name, texts)?.into_iter().map(|row| self.all(name, row)).collect()
     }
 
     /// A list column without missing values.

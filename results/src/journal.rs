@@ -17,12 +17,16 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::fields::Field;
 use crate::{StoreError, files};
 
 /// What a line of a journal holds.
-pub(crate) trait Row: Serialize + DeserializeOwned + Clone + PartialEq {
+pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     /// The newest schema that this program reads.
     const KNOWN: u32;
+    /// What a shard of such rows says that it is.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "there are no shards"))]
+    const KIND: &'static str;
 
     /// The schema of this row.
     fn schema(&self) -> u32;

@@ -10,12 +10,14 @@ mod cells;
 mod columns;
 pub mod diff;
 mod error;
+mod fields;
 mod files;
 #[cfg(feature = "parquet")]
 pub mod frame;
 #[cfg(feature = "parquet")]
 mod instances;
 mod journal;
+mod key;
 mod latest;
 mod manifest;
 mod merge;
@@ -33,6 +35,7 @@ pub use columns::is_decoding;
 pub use error::StoreError;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};
+pub use key::{NetParts, WorkloadKey};
 pub use manifest::{MissingShard, missing_shards};
 pub use merge::{Merged, merge, missing_cells};
 pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status};

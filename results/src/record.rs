@@ -1,8 +1,11 @@
 //! One row of results: a cell and a repetition.
 
+use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
 
+use crate::fields::table;
 use crate::journal::Row;
+use crate::key::WorkloadKey;
 
 /// The version of the row; raised when a column changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -90,12 +93,6 @@ impl Status {
         }
     }
 
-    /// The status of this [name](Self::name).
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
     /// Whether the row has an answer: a plan that counts, or a proof that there is none.
     #[must_use]
     pub const fn is_answer(self) -> bool {
@@ -142,12 +139,6 @@ impl Lane {
             Self::Timing => "timing",
         }
     }
-
-    /// The lane of this [name](Self::name).
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Quality, Self::Timing].into_iter().find(|lane| lane.name() == name)
-    }
 }
 
 /// A point of an anytime run.
@@ -161,122 +152,126 @@ pub struct Point {
     pub bound: u64,
 }
 
-/// The machine and the build that a row was made on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provenance {
-    /// A digest of CPU model, cores, memory and kernel: times compare only where it is equal.
-    pub host: String,
-    /// CPU model.
-    pub cpu: String,
-    /// Cores that the process may use.
-    pub cores: u32,
-    /// Kernel release.
-    pub kernel: String,
-    /// Frequency governor, or `unknown`.
-    pub governor: String,
-    /// `on`, `off` or `unknown`.
-    pub turbo: String,
-    /// Load average of the last minute when the cell started, in thousandths.
-    pub load_average_milli: u64,
-    /// Cells that ran at the same time, this one included.
-    pub concurrency: u32,
-    /// Commit that the binary was built from, or `unknown`.
-    pub git_commit: String,
-    /// Whether the tree had changes that were not committed.
-    pub git_dirty: bool,
-    /// Compiler.
-    pub rustc: String,
-    /// Profile and flags of the build.
-    pub flags: String,
+table! {
+    /// The machine and the build that a row was made on.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Provenance as "machine_" {
+        /// A digest of CPU model, cores, memory and kernel: times compare only where it is equal.
+        pub host: String,
+        /// CPU model.
+        pub cpu: String,
+        /// Cores that the process may use.
+        pub cores: u32,
+        /// Kernel release.
+        pub kernel: String,
+        /// Frequency governor, or `unknown`.
+        pub governor: String,
+        /// `on`, `off` or `unknown`.
+        pub turbo: String,
+        /// Load average of the last minute when the cell started, in thousandths.
+        pub load_average_milli: u64,
+        /// Cells that ran at the same time, this one included.
+        pub concurrency: u32,
+        /// Commit that the binary was built from, or `unknown`.
+        pub git_commit: String,
+        /// Whether the tree had changes that were not committed.
+        pub git_dirty: bool,
+        /// Compiler.
+        pub rustc: String,
+        /// Profile and flags of the build.
+        pub flags: String,
+    }
 }
 
-/// One row: a cell and a repetition. Raw integers: bytes, nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// [`SCHEMA`].
-    pub schema: u32,
-    /// Digest of what makes the cell: workload content, planner, version, parameters, limits, seed.
-    pub cell: String,
-    /// From 0.
-    pub repetition: u32,
-    /// Whether its times may be ranked.
-    pub lane: Lane,
-    /// The suite that asked for it, or empty.
-    pub suite: String,
-    /// Workload key: `chainer/alexnet/train/b32`.
-    pub workload: String,
-    /// Digest of the instance.
-    pub instance: String,
-    /// Number of buffers.
-    pub buffers: u64,
-    /// Planner key.
-    pub planner: String,
-    /// Digest of the planner's sources.
-    pub planner_version: String,
-    /// Parameters as a JSON object.
-    pub parameters: String,
-    /// Seed of the run's random numbers.
-    pub seed: u64,
-    /// Wall limit, nanoseconds.
-    pub wall_limit_ns: Option<u64>,
-    /// Memory limit, bytes.
-    pub memory_limit_bytes: Option<u64>,
-    /// Work limit, in the planner's units.
-    pub work_limit: Option<u64>,
-    /// Capacity that was asked for, bytes.
-    pub target_bytes: Option<u64>,
-    /// What enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
-    pub mechanism: String,
-    /// How it ended.
-    pub status: Status,
-    /// Why the run stopped (`finished`, `proved`, `deadline`, ...), where the child could say.
-    pub stop: Option<String>,
-    /// What went wrong, in one line; empty where nothing did.
-    pub reason: String,
-    /// Exit code of the child.
-    pub exit_code: Option<i32>,
-    /// Signal that ended the child.
-    pub signal: Option<i32>,
-    /// The last of what the child wrote to stderr.
-    pub stderr_tail: String,
-    /// Height of the best verified plan, bytes.
-    pub height: Option<u64>,
-    /// Load, bytes.
-    pub load: u64,
-    /// Load without the first steps of buffers that may overwrite another, bytes.
-    pub relaxed_load: u64,
-    /// The best proven bound in the plan's scope, bytes.
-    pub bound: u64,
-    /// How it was had.
-    pub bound_evidence: String,
-    /// `any` or `no-hand-over`.
-    pub bound_scope: String,
-    /// Hand-overs that the plan uses.
-    pub hand_overs: u64,
-    /// Planning time of each sample, nanoseconds, verification not included; after a warm-up where a
-    /// sample takes less than a second, else the one run.
-    pub samples_ns: Vec<u64>,
-    /// The time that an external planner itself says it took, nanoseconds.
-    #[serde(default)]
-    pub reported_ns: Option<u64>,
-    /// CPU time of the child, nanoseconds.
-    pub cpu_ns: Option<u64>,
-    /// Units of work done.
-    pub work: u64,
-    /// Most resident memory of the child, bytes.
-    pub peak_rss_bytes: Option<u64>,
-    /// Incumbent and bound over time.
-    pub trajectory: Vec<Point>,
-    /// Digest of the plan, under which the store keeps it.
-    pub plan: Option<String>,
-    /// When the cell started, nanoseconds since 1970.
-    pub started_ns: u64,
-    /// Machine and build.
-    pub provenance: Provenance,
+table! {
+    /// One row: a cell and a repetition. Raw integers: bytes, nanoseconds.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct Record as "" {
+        /// [`SCHEMA`].
+        pub schema: u32,
+        /// Digest of what makes the cell: workload content, planner, version, parameters, limits, seed.
+        pub cell: String,
+        /// From 0.
+        pub repetition: u32,
+        /// Whether its times may be ranked.
+        pub lane: Lane,
+        /// The suite that asked for it, or empty.
+        pub suite: String,
+        /// Workload key: `chainer/alexnet/train/b32`.
+        pub workload: WorkloadKey,
+        /// Digest of the instance.
+        pub instance: String,
+        /// Number of buffers.
+        pub buffers: u64,
+        /// Planner key.
+        pub planner: String,
+        /// Digest of the planner's sources.
+        pub planner_version: String,
+        /// Parameters as a JSON object.
+        pub parameters: String,
+        /// Seed of the run's random numbers.
+        pub seed: u64,
+        /// Wall limit, nanoseconds.
+        pub wall_limit_ns: Option<u64>,
+        /// Memory limit, bytes.
+        pub memory_limit_bytes: Option<u64>,
+        /// Work limit, in the planner's units.
+        pub work_limit: Option<u64>,
+        /// Capacity that was asked for, bytes.
+        pub target_bytes: Option<u64>,
+        /// What enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
+        pub mechanism: String,
+        /// How it ended.
+        pub status: Status,
+        /// Why the run stopped, where the child could say.
+        pub stop: Option<Stop>,
+        /// What went wrong, in one line; empty where nothing did.
+        pub reason: String,
+        /// Exit code of the child.
+        pub exit_code: Option<i32>,
+        /// Signal that ended the child.
+        pub signal: Option<i32>,
+        /// The last of what the child wrote to stderr.
+        pub stderr_tail: String,
+        /// Height of the best verified plan, bytes.
+        pub height: Option<u64>,
+        /// Load, bytes.
+        pub load: u64,
+        /// Load without the first steps of buffers that may overwrite another, bytes.
+        pub relaxed_load: u64,
+        /// The best proven bound in the plan's scope, bytes.
+        pub bound: u64,
+        /// How it was had.
+        pub bound_evidence: Evidence,
+        /// Of which plans it holds.
+        pub bound_scope: Scope,
+        /// Hand-overs that the plan uses.
+        pub hand_overs: u64,
+        /// Planning time of each sample, nanoseconds, verification not included; after a warm-up where a
+        /// sample takes less than a second, else the one run.
+        pub samples_ns: Vec<u64>,
+        /// The time that an external planner itself says it took, nanoseconds.
+        pub reported_ns: Option<u64> = None,
+        /// CPU time of the child, nanoseconds.
+        pub cpu_ns: Option<u64>,
+        /// Units of work done.
+        pub work: u64,
+        /// Most resident memory of the child, bytes.
+        pub peak_rss_bytes: Option<u64>,
+        /// Incumbent and bound over time.
+        pub trajectory: Vec<Point>,
+        /// Digest of the plan, under which the store keeps it.
+        pub plan: Option<String>,
+        /// When the cell started, nanoseconds since 1970.
+        pub started_ns: u64,
+        /// Machine and build.
+        pub provenance: Provenance,
+    }
 }
 
 impl Row for Record {
     const KNOWN: u32 = SCHEMA;
+    const KIND: &'static str = "records";
 
     fn schema(&self) -> u32 {
         self.schema
@@ -321,7 +316,7 @@ impl Record {
     /// Whether the wall limit ended the run: its time is the limit's.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.stop.as_deref() == Some("deadline")
+        self.stop == Some(Stop::Deadline)
     }
 
     /// The median of the samples in nanoseconds (the lower of two middles); `None` without samples.

@@ -66,7 +66,7 @@ pub fn curves(records: &[Record]) -> Vec<Curve> {
     let rows = records.iter().filter(|row| row.target_bytes.is_none() && family(&row.workload).is_some());
     // Ascending limits: the longest comes last and stays.
     let cells = latest_builds(rows, |row| {
-        (row.workload.clone(), row.planner_label(), row.wall_limit_ns.unwrap_or(u64::MAX), row.seed)
+        (row.workload.to_string(), row.planner_label(), row.wall_limit_ns.unwrap_or(u64::MAX), row.seed)
     });
     for ((workload, label, _, _), rows) in cells {
         let (Some(family), Some(first)) = (family(&workload), rows.first()) else { continue };
@@ -109,7 +109,7 @@ fn point(rows: &[&Record]) -> Option<ScalePoint> {
     let timed = rows.iter().filter(|row| row.lane == Lane::Timing);
     let samples: Vec<f64> = timed.flat_map(|row| &row.samples_ns).map(|&ns| real(ns)).collect();
     Some(ScalePoint {
-        workload: first.workload.clone(),
+        workload: first.workload.to_string(),
         buffers: first.buffers,
         status: first.status,
         seeds: seeds.len(),

@@ -171,7 +171,7 @@ impl Shared<'_> {
         let Some(old) = old.filter(serves) else { return true };
         self.bar.inc(1);
         // Workloads of one content share a row; it is shown under the name that was asked for.
-        let old = Record { workload: cell.workload.clone(), ..old };
+        let old = Record { workload: cell.workload.as_str().into(), ..old };
         (self.on_row)(&old);
         lock(&self.tally).rows.push(old);
         false
@@ -369,7 +369,7 @@ pub(crate) fn left(
 
 /// The planning time of all samples and the warm-up, from the last bench that had the cell.
 fn earlier_time(cell: &Cell, rows: &[Record]) -> Option<u64> {
-    let same = rows.iter().filter(|row| row.planner == cell.planner && row.workload == cell.workload);
+    let same = rows.iter().filter(|row| row.planner == cell.planner && cell.workload == row.workload);
     let time =
         |row: &Record| row.samples_ns.iter().sum::<u64>() + row.samples_ns.first().copied().unwrap_or(0);
     same.map(time).max()

@@ -17,7 +17,7 @@ pub(crate) use bench::{BenchArgs, Retry};
 pub(crate) use common::{LimitArgs, Reading};
 pub(crate) use list::{ListArgs, Listing};
 pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
-pub(crate) use playing::{Device, ReplayArgs, SimulateArgs, WorkArg};
+pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};
 pub(crate) use results::{AuditArgs, DiffArgs, RatiosArgs, ScaleArgs, TurnsArgs};
 #[cfg(feature = "reports")]
 pub(crate) use results::{MergeArgs, ReportArgs};

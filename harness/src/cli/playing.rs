@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args};
+use planlab_replay::Work;
 use serde::{Deserialize, Serialize};
 
 use super::common::Reading;
@@ -65,8 +67,8 @@ pub(crate) struct ReplayArgs {
         value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) threads: Vec<u32>,
     /// What is done with each block
-    #[arg(long, value_enum, default_value_t = WorkArg::None)]
-    pub(crate) work: WorkArg,
+    #[arg(long, value_parser = works(), default_value_t = Work::None)]
+    pub(crate) work: Work,
     /// Timed propagations of each process [default: as many as fit --seconds; of several traces, without a warm-up,
     /// or on a device 200, there fewer if these take longer]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -130,19 +132,23 @@ fn device(text: &str) -> Result<Device, String> {
     }
 }
 
-/// What is done with a block between its request and its free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WorkArg {
-    /// Nothing: addresses alone
-    None,
-    /// One byte of each page is written
-    Pages,
-    /// Every byte is written, and looked for before the free
-    Pattern,
-    /// On a device: one kernel writes a buffer after its request, one reads it before its free
-    Kernels,
-    /// On a device: kernels, and the device works for as long as the operations take
-    Operations,
+/// What can be done with a block between its request and its free.
+fn works() -> impl TypedValueParser<Value = Work> {
+    let value = |work: Work| {
+        PossibleValue::new(work.name()).help(match work {
+            Work::None => "Nothing: addresses alone",
+            Work::Pages => "One byte of each page is written",
+            Work::Pattern => "Every byte is written, and looked for before the free",
+            Work::Kernels => {
+                "On a device: one kernel writes a buffer after its request, one reads it before its free"
+            }
+            Work::Operations => {
+                "On a device: kernels, and the device works for as long as the operations take"
+            }
+        })
+    };
+    let find = |name: String| Work::ALL.into_iter().find(|work| work.name() == name);
+    PossibleValuesParser::new(Work::ALL.map(value)).try_map(move |name| find(name).ok_or("no such work"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::{CancelToken, Digest, Instance, Scope};
+use planlab_dsa::{CancelToken, Digest, Instance};
 use planlab_files::TemporaryFolder;
 use planlab_results::{Lane, Provenance, Record, SCHEMA};
 
@@ -182,7 +182,7 @@ pub(crate) fn record(
         repetition: cell.repetition,
         lane: context.lane,
         suite: context.suite.to_owned(),
-        workload: cell.workload.clone(),
+        workload: cell.workload.as_str().into(),
         instance: subject.digest.to_string(),
         buffers: subject.instance.len() as u64,
         planner: cell.planner.clone(),
@@ -195,7 +195,7 @@ pub(crate) fn record(
         target_bytes: cell.target,
         mechanism: context.mechanism.name().to_owned(),
         status: judgement.status,
-        stop: judgement.stop.map(|stop| stop.name().to_owned()),
+        stop: judgement.stop,
         reason: judgement.reason.clone(),
         exit_code: judgement.exit_code,
         signal: judgement.signal,
@@ -204,8 +204,8 @@ pub(crate) fn record(
         load: subject.instance.load().bytes.get(),
         relaxed_load: subject.instance.relaxed_load().bytes.get(),
         bound: judgement.bound.value.get(),
-        bound_evidence: judgement.bound.evidence.name().to_owned(),
-        bound_scope: scope_name(judgement.scope).to_owned(),
+        bound_evidence: judgement.bound.evidence,
+        bound_scope: judgement.scope,
         hand_overs: judgement.plan.as_ref().map_or(0, |plan| plan.in_place().len() as u64),
         samples_ns: judgement.samples_ns.clone(),
         reported_ns: judgement.reported_ns,
@@ -216,12 +216,5 @@ pub(crate) fn record(
         plan: plan.map(|digest| digest.to_string()),
         started_ns: context.started_ns,
         provenance: context.provenance,
-    }
-}
-
-const fn scope_name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Any => "any",
-        Scope::NoHandOver => "no-hand-over",
     }
 }

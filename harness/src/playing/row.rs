@@ -1,22 +1,19 @@
-//! From what became of a child to a row.
+//! From what a contender came to, and from what became of a child, to a row.
 
 use std::time::Duration;
 
 use planlab_dsa::Digest;
-use planlab_replay::host::{CallQuantiles, End, Report, Sample};
+use planlab_replay::{End, Performance, Work};
 use planlab_results::Provenance;
-use planlab_results::replay::{CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
-use serde::Serialize;
-use serde_json::Value;
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
 
 use super::contender::Contender;
-use super::host::protocol::Work;
 use super::subject::Subject;
 use super::supervisor::ReplayEnd;
 use crate::process::Death;
 use crate::shell::quantity;
 
-/// How a contender is played.
+/// How a contender is played on the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// `host`, `cuda:0`.
@@ -32,8 +29,73 @@ pub(crate) struct Settings {
     pub(crate) limit: Duration,
 }
 
-/// The row of a process.
-pub(crate) fn row(
+/// What a row says of how the figures came about.
+pub(crate) struct Played<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) contender: &'a Contender,
+    /// Digest of what makes the row but for the repetition.
+    pub(crate) cell: String,
+    pub(crate) repetition: u32,
+    pub(crate) suite: &'a str,
+    pub(crate) device: Place,
+    pub(crate) work: Work,
+    pub(crate) threads: u32,
+    pub(crate) capacity: Option<u64>,
+    pub(crate) started_ns: u64,
+    pub(crate) provenance: Provenance,
+}
+
+/// Whose memory it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    /// `simulated`, `host`, `cuda:0`.
+    pub(crate) key: String,
+    /// What a device calls itself.
+    pub(crate) name: String,
+    pub(crate) l2_bytes: Option<u64>,
+}
+
+impl Place {
+    /// Memory of the host, real or simulated.
+    pub(crate) fn of_host(key: &str) -> Self {
+        Self { key: key.to_owned(), ..Self::default() }
+    }
+}
+
+/// The row of what a contender came to.
+pub(crate) fn row(played: Played<'_>, performance: Performance) -> ReplayRow {
+    let Played { subject, contender, device, work, .. } = played;
+    ReplayRow {
+        schema: REPLAY_SCHEMA,
+        cell: played.cell,
+        repetition: played.repetition,
+        suite: played.suite.to_owned(),
+        workload: subject.name.clone(),
+        sequence: subject.sequence.clone(),
+        until: subject.until,
+        instance: subject.instance.to_string(),
+        requests: subject.requests,
+        requested_peak: subject.peak,
+        retained: subject.retained,
+        contender: contender.row_key(),
+        planner: contender.planner.clone(),
+        plan: contender.digest().map(|digest| digest.to_string()),
+        device: device.key,
+        device_name: device.name,
+        l2_bytes: device.l2_bytes,
+        work,
+        threads: played.threads,
+        capacity: played.capacity,
+        performance,
+        // Each buffer is written once and read once.
+        touched_bytes: matches!(work, Work::Kernels | Work::Operations).then(|| 2 * subject.total),
+        started_ns: played.started_ns,
+        provenance: played.provenance,
+    }
+}
+
+/// The row of a process on the host.
+pub(crate) fn of_process(
     subject: &Subject,
     contender: &Contender,
     settings: &Settings,
@@ -41,47 +103,20 @@ pub(crate) fn row(
     end: &ReplayEnd,
     provenance: Provenance,
 ) -> ReplayRow {
-    let (status, reason) = verdict(contender, settings, end);
-    let report = if let ReplayEnd::Played(report) = end { (**report).clone() } else { Report::default() };
-    ReplayRow {
-        schema: REPLAY_SCHEMA,
+    let played = Played {
         cell: cell(subject, contender, settings, &provenance.host),
+        subject,
+        contender,
         repetition,
-        suite: String::new(),
-        workload: subject.name.clone(),
-        sequence: subject.sequence.clone(),
-        until: None,
-        instance: subject.instance.to_string(),
-        requests: subject.requests,
-        contender: contender.row_key(),
-        planner: contender.planner.clone(),
-        plan: contender.digest().map(|digest| digest.to_string()),
-        device: settings.device.clone(),
-        device_name: String::new(),
-        work: work(settings.work),
+        suite: "",
+        device: Place::of_host(&settings.device),
+        work: settings.work,
         threads: settings.threads,
         capacity: settings.capacity,
-        status,
-        reason,
-        warm_up: report.warm_up,
-        is_steady: report.is_steady,
-        samples: report.samples.iter().map(sample).collect(),
-        alloc: report.alloc.map(call_time),
-        free: report.free.map(call_time),
-        requested_peak: subject.peak,
-        retained: subject.retained,
-        reserved_peak: report.reserved_peak,
-        used_peak: report.used_peak,
-        physical_peak: report.physical_peak,
-        device_allocations: report.device_allocations,
-        search_steps: report.search_steps,
-        lock_wait_ns: report.lock_wait_ns,
-        refusals: None,
-        touched_bytes: None,
-        l2_bytes: None,
         started_ns,
         provenance,
-    }
+    };
+    row(played, performance(contender, settings, end))
 }
 
 /// Digest of what makes the row but for the repetition. The machine is part of it.
@@ -105,13 +140,14 @@ fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &st
     Digest::of_bytes(parts.to_string().as_bytes()).to_string()
 }
 
-fn verdict(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> (ReplayStatus, String) {
+fn performance(contender: &Contender, settings: &Settings, end: &ReplayEnd) -> Performance {
     match end {
         ReplayEnd::Played(report) => {
             let lack = report.refused_range.map(|bytes| no_addresses(contender, bytes, settings.threads));
-            (status(report.end), lack.unwrap_or_else(|| report.reason.clone()))
+            let reason = lack.unwrap_or_else(|| report.performance.reason.clone());
+            Performance { reason, ..report.performance.clone() }
         }
-        ReplayEnd::Unreadable(reason) => (ReplayStatus::Failed, reason.clone()),
+        ReplayEnd::Unreadable(reason) => Performance::failed(End::Failed, reason.clone()),
         ReplayEnd::Died(death, stderr) => died(death, stderr, settings.limit),
     }
 }
@@ -126,55 +162,18 @@ fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
     }
 }
 
-/// What a row says of a process that died.
-pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> (ReplayStatus, String) {
+/// What a contender came to whose process died.
+pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> Performance {
     let how = match death {
         Death::Timeout => format!("killed after {}", quantity::seconds(quantity::nanoseconds(limit))),
-        Death::OutOfMemory => return (ReplayStatus::OutOfMemory, "the process ran out of memory".to_owned()),
+        Death::OutOfMemory => {
+            return Performance::failed(End::OutOfMemory, "the process ran out of memory".to_owned());
+        }
         Death::Signal(signal) => format!("signal {signal}"),
         Death::Exit(code) => format!("exit code {code}"),
         Death::BadOutput(what) | Death::Unreadable(what) => what.clone(),
         Death::Interrupted => "interrupted".to_owned(),
     };
     let told = stderr.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
-    (ReplayStatus::Failed, how + &told)
-}
-
-const fn status(end: End) -> ReplayStatus {
-    match end {
-        End::Complete => ReplayStatus::Complete,
-        End::OutOfMemory => ReplayStatus::OutOfMemory,
-        End::Corrupt => ReplayStatus::Corrupt,
-        End::Unavailable => ReplayStatus::Unavailable,
-    }
-}
-
-const fn work(work: Work) -> ReplayWork {
-    match work {
-        Work::None => ReplayWork::None,
-        Work::Pages => ReplayWork::Pages,
-        Work::Pattern => ReplayWork::Pattern,
-    }
-}
-
-fn sample(sample: &Sample) -> ReplaySample {
-    ReplaySample {
-        propagations: sample.propagations,
-        wall_ns: sample.wall_ns,
-        cpu_ns: Some(sample.cpu_ns),
-        reserved: Some(sample.reserved),
-        reserved_peak: sample.reserved_peak,
-        plans: sample.plans,
-        planning_ns: sample.planning_ns,
-        ..ReplaySample::default()
-    }
-}
-
-const fn call_time(of: CallQuantiles) -> CallTime {
-    CallTime { median_ps: of.median_ps, p99_ps: of.p99_ps, batches: of.batches }
-}
-
-/// The name of a status or of a work, as files have it.
-pub(crate) fn name(of: &impl Serialize) -> String {
-    serde_json::to_value(of).ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+    Performance::failed(End::Failed, how + &told)
 }

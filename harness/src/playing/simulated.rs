@@ -7,11 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Simulated, Step, Usage};
-use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_replay::{End, Performance, Sample, Work};
+use planlab_results::WorkloadKey;
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
 use planlab_solvers::online::{Entry, Requests, SimulationError, Simulator};
 use planlab_workloads::{Trace, expected};
 use serde_json::json;
 
+use crate::playing::Contender;
+use crate::playing::row::{self, Place};
+use crate::playing::subject::Subject;
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
@@ -26,7 +31,7 @@ const TIMING: Duration = Duration::from_secs(1);
 /// Traces that are played in turn, each of them one propagation.
 pub(crate) struct Stream {
     /// What the traces' names share.
-    pub(crate) name: String,
+    pub(crate) name: WorkloadKey,
     /// The names of the traces in their order.
     pub(crate) keys: Vec<String>,
     /// The instance's digest; of several, the digest of theirs.
@@ -58,11 +63,8 @@ pub(crate) struct Played {
     pub(crate) before: Usage,
     /// The most bytes in use, as the allocator rounds them.
     used_peak: Bytes,
-    /// The propagations that were begun.
-    pub(crate) samples: Vec<ReplaySample>,
-    pub(crate) status: ReplayStatus,
-    /// What went wrong, where something did.
-    pub(crate) reason: String,
+    /// How it ended, with the propagations that were begun.
+    pub(crate) performance: Performance,
     started_ns: u64,
 }
 
@@ -89,7 +91,9 @@ impl Stream {
         };
         let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
         let calls = Digest::of_bytes(json!([instance, sizes, until]).to_string().as_bytes());
-        Self { name: shared(&keys), keys, instance, calls, until, requests, retained: OnceCell::new() }
+        let names: Vec<WorkloadKey> = keys.iter().map(|key| key.as_str().into()).collect();
+        let name = WorkloadKey::shared(&names).unwrap_or_else(|| "several".into());
+        Self { name, keys, instance, calls, until, requests, retained: OnceCell::new() }
     }
 
     /// Requests of all its propagations together.
@@ -104,6 +108,21 @@ impl Stream {
         (peak, live().next_back().map(|(_, end)| end).unwrap_or_default())
     }
 
+    /// What rows say of it.
+    fn subject(&self) -> Subject {
+        let sizes = self.requests.iter().flat_map(Requests::sizes);
+        Subject {
+            name: self.name.clone(),
+            sequence: if self.keys.len() > 1 { self.keys.clone() } else { Vec::new() },
+            until: self.until,
+            instance: self.instance,
+            requests: self.count(),
+            peak: self.live().0.get(),
+            total: sizes.map(|size| size.get()).sum(),
+            retained: self.retained().map(Bytes::get),
+        }
+    }
+
     fn retained(&self) -> Option<Bytes> {
         *self.retained.get_or_init(|| self.keys.first().and_then(|key| expected::retained(key)))
     }
@@ -111,18 +130,6 @@ impl Stream {
     /// The propagations of so many rounds.
     fn propagations(&self, rounds: u32) -> impl Iterator<Item = &Requests> {
         (0..rounds).flat_map(move |_| &self.requests)
-    }
-}
-
-/// The name, or of several the segments at their start that all have.
-fn shared(names: &[String]) -> String {
-    let Some((first, rest)) = names.split_first() else { return String::new() };
-    let segments: Vec<&str> = first.split('/').collect();
-    let common = |name: &String| name.split('/').zip(&segments).take_while(|(a, b)| a == *b).count();
-    match rest.iter().map(common).min() {
-        None => first.clone(),
-        Some(0) => "several".to_owned(),
-        Some(count) => segments[..count.min(segments.len())].join("/"),
     }
 }
 
@@ -134,7 +141,7 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
         "contender": allocator,
         "version": planlab_solvers::SOURCE_DIGEST,
         "device": "simulated",
-        "work": ReplayWork::None,
+        "work": Work::None,
         "threads": 1,
         "capacity": order.capacity,
         "rounds": order.rounds,
@@ -169,7 +176,8 @@ pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<
         while rounds < SETTLING {
             rounds += 1;
             stream.propagations(1).try_for_each(|requests| played.propagate(&mut memory, requests))?;
-            let held = played.samples.last().map(|last| (last.plans, last.reserved, last.reserved_peak));
+            let held =
+                played.performance.samples.last().map(|last| (last.plans, last.reserved, last.reserved_peak));
             if held == before {
                 break;
             }
@@ -187,7 +195,7 @@ fn guarded(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> 
         Ok(Ok(())) => {}
         Ok(Err(error)) => played.end(&error),
         Err(panic) => {
-            (played.status, played.reason) = (ReplayStatus::Failed, said(panic.as_ref()));
+            played.stop(End::Failed, said(panic.as_ref()));
         }
     }
     played
@@ -246,9 +254,7 @@ impl Played {
             usage: Usage::default(),
             before: Usage::default(),
             used_peak: Bytes::ZERO,
-            samples: Vec::new(),
-            status: ReplayStatus::Complete,
-            reason: String::new(),
+            performance: Performance::default(),
             started_ns: now_ns(),
         }
     }
@@ -264,7 +270,7 @@ impl Played {
         let (end, end_ns, end_cpu_ns) = timed(|| ran.and_then(|()| simulator.finish()));
         let planning = memory.allocator.planning();
         self.before = std::mem::replace(&mut self.usage, usage);
-        self.samples.push(ReplaySample {
+        self.performance.samples.push(Sample {
             propagations: 1,
             wall_ns: run_ns + end_ns,
             cpu_ns: Some(run_cpu_ns + end_cpu_ns),
@@ -272,7 +278,7 @@ impl Played {
             reserved_peak: Some(memory.meter.take_most().get()),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
-            ..ReplaySample::default()
+            ..Sample::default()
         });
         end
     }
@@ -281,10 +287,10 @@ impl Played {
     /// machine.
     fn time(&mut self, memory: &mut Memory, stream: &Stream, order: Order) -> Result<(), SimulationError> {
         let (usage, start) = ((self.usage, self.before), Instant::now());
-        while self.samples.len() < order.timed as usize && start.elapsed() < TIMING {
-            let known = self.samples.len();
+        while self.performance.samples.len() < order.timed as usize && start.elapsed() < TIMING {
+            let known = self.performance.samples.len();
             let end = stream.requests.iter().try_for_each(|requests| self.propagate(memory, requests));
-            for sample in &mut self.samples[known..] {
+            for sample in &mut self.performance.samples[known..] {
                 (sample.reserved, sample.reserved_peak) = (None, None);
             }
             (self.usage, self.before) = usage;
@@ -294,72 +300,57 @@ impl Played {
     }
 
     fn end(&mut self, error: &SimulationError) {
-        self.status = match error {
-            SimulationError::Alloc { error: AllocError::OutOfMemory { .. }, .. } => ReplayStatus::OutOfMemory,
-            SimulationError::Alloc { .. } => ReplayStatus::Unavailable,
-            _ => ReplayStatus::Corrupt,
+        let status = match error {
+            SimulationError::Alloc { error: AllocError::OutOfMemory { .. }, .. } => End::OutOfMemory,
+            SimulationError::Alloc { .. } => End::Unavailable,
+            _ => End::Corrupt,
         };
-        self.reason = error.to_string();
+        self.stop(status, error.to_string());
+    }
+
+    fn stop(&mut self, status: End, reason: String) {
+        (self.performance.status, self.performance.reason) = (status, reason);
     }
 
     /// Wall time of all propagations, nanoseconds.
     pub(crate) fn total_ns(&self) -> u64 {
-        self.samples.iter().map(|sample| sample.wall_ns).sum()
+        self.performance.samples.iter().map(|sample| sample.wall_ns).sum()
     }
 
     /// Wall time of the last propagation, nanoseconds.
     pub(crate) fn last_ns(&self) -> u64 {
-        self.samples.last().map_or(0, |sample| sample.wall_ns)
+        self.performance.samples.last().map_or(0, |sample| sample.wall_ns)
     }
 
     /// The row of it.
     pub(crate) fn row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
-        let (requested_peak, _) = stream.live();
-        let retained = stream.retained();
-        ReplayRow {
-            schema: REPLAY_SCHEMA,
-            cell: cell(entry.key, stream, order),
-            repetition: 0,
-            suite: suite.to_owned(),
-            workload: stream.name.clone(),
-            sequence: if stream.keys.len() > 1 { stream.keys.clone() } else { Vec::new() },
-            until: stream.until,
-            instance: stream.instance.to_string(),
-            requests: stream.count(),
-            contender: entry.key.to_owned(),
-            planner: (entry.key == "profile-guided").then(|| "best-fit".to_owned()),
-            plan: None,
-            device: "simulated".to_owned(),
-            device_name: String::new(),
-            work: ReplayWork::None,
-            threads: 1,
-            capacity: order.capacity,
-            status: self.status,
-            reason: self.reason,
-            warm_up: 0,
-            is_steady: is_steady(&self.samples),
-            alloc: None,
-            free: None,
-            requested_peak: requested_peak.get(),
-            retained: retained.map(Bytes::get),
+        let performance = Performance {
+            is_steady: is_steady(&self.performance.samples),
             reserved_peak: self.usage.reserved_peak.get(),
             used_peak: Some(self.used_peak.get()).filter(|&peak| peak > 0),
-            physical_peak: None,
             device_allocations: self.usage.device_allocations,
             search_steps: self.usage.search_steps - self.before.search_steps,
-            lock_wait_ns: None,
-            refusals: None,
-            touched_bytes: None,
-            l2_bytes: None,
+            ..self.performance
+        };
+        let played = row::Played {
+            subject: &stream.subject(),
+            contender: &Contender::allocator(entry.key),
+            cell: cell(entry.key, stream, order),
+            repetition: 0,
+            suite,
+            device: Place::of_host("simulated"),
+            work: Work::None,
+            threads: 1,
+            capacity: order.capacity,
             started_ns: self.started_ns,
             provenance: provenance::here(1),
-            samples: self.samples,
-        }
+        };
+        row::row(played, performance)
     }
 }
 
 /// Whether the last two propagations that were looked at ended with the same bytes reserved.
-fn is_steady(samples: &[ReplaySample]) -> bool {
+fn is_steady(samples: &[Sample]) -> bool {
     let mut last = samples.iter().rev().filter_map(|sample| sample.reserved);
     last.next().zip(last.next()).is_some_and(|(last, before)| last == before)
 }
@@ -382,19 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn names_share_their_first_segments() {
-        let of = |names: &[&str]| shared(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["a/b/c", "a/b/d"]), "a/b");
-        assert_eq!(of(&["a/b/c", "a/b"]), "a/b");
-        assert_eq!((of(&["a/b"]).as_str(), of(&["a/bc", "a/b"]).as_str()), ("a/b", "a"));
-        assert_eq!(of(&["a/b", "c/b"]), "several");
-    }
-
-    #[test]
     fn a_row_has_each_propagation_and_what_the_net_keeps() {
         let alexnet = stream(&["chainer/alexnet/train/b32"]);
         let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, timed: 0, capacity: None });
-        assert_eq!((row.status, row.samples.len(), row.is_steady), (ReplayStatus::Complete, 5, true));
+        assert_eq!((row.status, row.samples.len(), row.is_steady), (End::Complete, 5, true));
         assert!(row.used_peak >= Some(row.requested_peak) && row.used_peak <= Some(row.reserved_peak));
         assert!(row.samples.iter().all(|sample| sample.cpu_ns.is_some()));
         assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
@@ -415,7 +397,7 @@ mod tests {
         assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
         assert!(row.samples[7].planning_ns > row.samples[0].planning_ns);
         let is_honest =
-            |sample: &ReplaySample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
+            |sample: &Sample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
         assert!(row.samples.iter().all(is_honest), "{:?}", row.samples);
     }
 
@@ -439,8 +421,7 @@ mod tests {
         let few = Order { rounds: 5, timed: 0, capacity: None };
         let (few, many) = (few, Order { timed: 21, ..few });
         let (few, many) = (row("profile-guided", &alexnet, few), row("profile-guided", &alexnet, many));
-        let is_not_looked_at =
-            |sample: &ReplaySample| sample.reserved.is_none() && sample.reserved_peak.is_none();
+        let is_not_looked_at = |sample: &Sample| sample.reserved.is_none() && sample.reserved_peak.is_none();
         assert!(many.samples.len() > 5 && many.samples[5..].iter().all(is_not_looked_at));
         let memory = |row: &ReplayRow| {
             (row.reserved_peak, row.device_allocations, row.search_steps, row.samples[4].reserved)
@@ -452,11 +433,11 @@ mod tests {
     #[test]
     fn a_panic_is_a_failure_that_says_what_happened() {
         let played = guarded(|played| {
-            played.samples.push(ReplaySample::default());
+            played.performance.samples.push(Sample::default());
             panic!("a list\nis broken")
         });
-        assert_eq!((played.status, played.samples.len()), (ReplayStatus::Failed, 1));
-        assert_eq!(played.reason, "panic: a list");
+        assert_eq!((played.performance.status, played.performance.samples.len()), (End::Failed, 1));
+        assert_eq!(played.performance.reason, "panic: a list");
     }
 
     #[test]
@@ -474,7 +455,7 @@ mod tests {
             assert_ne!(another, key);
         }
         let row = row("cupy1-pool", &one, less);
-        assert_eq!((row.status, row.capacity), (ReplayStatus::OutOfMemory, less.capacity));
+        assert_eq!((row.status, row.capacity), (End::OutOfMemory, less.capacity));
         assert_eq!(row.cell, cell("cupy1-pool", &one, less));
         assert!(row.reason.contains("out of memory") && !row.is_steady, "{}", row.reason);
     }

@@ -2,6 +2,7 @@
 
 use planlab_dsa::Digest;
 use planlab_replay::Sequence;
+use planlab_results::WorkloadKey;
 use planlab_workloads::{Trace, expected};
 
 use crate::inputs::Source;
@@ -11,9 +12,11 @@ use crate::playing::simulated::requests;
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     /// The workload's key or the file's name, or what those of several share.
-    pub(crate) name: String,
+    pub(crate) name: WorkloadKey,
     /// The keys of the propagations, where there are several.
     pub(crate) sequence: Vec<String>,
+    /// Only what comes before this step is played.
+    pub(crate) until: Option<u32>,
     pub(crate) instance: Digest,
     /// Of all propagations.
     pub(crate) requests: u64,
@@ -31,7 +34,7 @@ impl Subject {
         let sequences: Vec<Sequence> =
             traces.iter().map(|trace| Sequence::new(&requests(trace, None))).collect();
         let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
-        let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+        let names: Vec<WorkloadKey> = sources.iter().map(|source| source.name.as_str().into()).collect();
         let instance = match traces {
             [one] => one.instance.digest(),
             _ => Digest::of_bytes(digests.join("\n").as_bytes()),
@@ -41,40 +44,18 @@ impl Subject {
             _ => None,
         };
         Self {
-            name: shared_part(&names),
-            sequence: if names.len() > 1 { names } else { Vec::new() },
+            name: WorkloadKey::shared(&names).unwrap_or_else(|| "sequence".into()),
+            sequence: if names.len() > 1 {
+                names.into_iter().map(String::from).collect()
+            } else {
+                Vec::new()
+            },
+            until: None,
             instance,
             requests: sequences.iter().map(Sequence::requests).sum(),
             peak: sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0),
             total: sequences.iter().map(|sequence| sequence.total().get()).sum(),
             retained,
         }
-    }
-}
-
-/// The parts of keys that all have at their begin: `chainer/seq2seq/train/b32`.
-fn shared_part(names: &[String]) -> String {
-    let [first, others @ ..] = names else { return String::new() };
-    let is_shared = |count: &usize| {
-        let parts: Vec<&str> = first.split('/').take(*count).collect();
-        others.iter().all(|other| other.split('/').take(*count).eq(parts.iter().copied()))
-    };
-    let count = (1..=first.split('/').count()).rev().find(is_shared);
-    match count {
-        Some(count) => first.split('/').take(count).collect::<Vec<&str>>().join("/"),
-        None => "sequence".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn several_keys_have_a_name_together() {
-        let of = |names: &[&str]| shared_part(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&["a/b/c"]), "a/b/c");
-        assert_eq!(of(&["a/b/c", "a/b/d", "a/b"]), "a/b");
-        assert_eq!(of(&["a/b", "c/b"]), "sequence");
     }
 }

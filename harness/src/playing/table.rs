@@ -6,7 +6,6 @@ use planlab_results::statistics::median;
 use serde_json::{Value, json};
 
 use super::contender::EMPTY_LOOP;
-use super::row::name;
 use crate::shell::JSON_VERSION;
 use crate::shell::quantity::percent;
 use crate::shell::quantity::seconds;
@@ -166,7 +165,7 @@ pub(super) fn range(values: &[f64]) -> String {
 }
 
 pub(super) fn told(row: &ReplayRow) -> String {
-    let status = name(&row.status);
+    let status = row.status.name().to_owned();
     if row.reason.is_empty() { status } else { format!("{status}: {}", row.reason) }
 }
 

@@ -84,16 +84,14 @@ impl<'r> Field<'r> {
 }
 
 fn subject(row: &Record) -> Subject {
-    let mut parts = row.workload.split('/');
-    let first = parts.next().unwrap_or_default();
-    let family = match (first, parts.next()) {
-        ("synthetic", Some(second)) => format!("{first}/{second}"),
-        _ => first.to_owned(),
+    let family = match row.workload.route() {
+        "synthetic" => row.workload.group(),
+        route => route,
     };
     Subject {
-        family,
+        family: family.to_owned(),
         buffers: row.buffers,
-        workload: row.workload.clone(),
+        workload: row.workload.to_string(),
         load: row.load,
         capacity: row.target_bytes,
         wall_ns: row.wall_limit_ns,
@@ -154,7 +152,7 @@ impl Figure<'_> {
     /// The bound that the middle one of the repetitions proves, and how.
     pub(crate) fn bound(&self) -> (u64, &str) {
         let mut bounds: Vec<(u64, &str)> =
-            self.rows.iter().map(|row| (row.bound, row.bound_evidence.as_str())).collect();
+            self.rows.iter().map(|row| (row.bound, row.bound_evidence.name())).collect();
         bounds.sort_unstable();
         bounds.get((bounds.len() - 1) / 2).copied().unwrap_or_default()
     }

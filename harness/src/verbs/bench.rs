@@ -239,7 +239,7 @@ fn lost_table(rows: &[Record]) -> String {
     let mut table = crate::shell::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
         let height = row.height.map_or_else(String::new, |height| height.to_string());
-        table.row([row.workload.clone(), row.planner.clone(), row.status.name().to_owned(), height]);
+        table.row([row.workload.to_string(), row.planner.clone(), row.status.name().to_owned(), height]);
     }
     if rows.is_empty() { String::new() } else { table.render() + "\n" }
 }

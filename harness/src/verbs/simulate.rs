@@ -28,8 +28,13 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     for entry in allocators {
         let order = order(&entry, &stream, args);
         let played = play(&entry, &stream, order);
-        if played.status != ReplayStatus::Complete {
-            note(&format!("{}: propagation {}: {}", entry.key, played.samples.len().max(1), played.reason));
+        if played.performance.status != ReplayStatus::Complete {
+            note(&format!(
+                "{}: propagation {}: {}",
+                entry.key,
+                played.performance.samples.len().max(1),
+                played.performance.reason
+            ));
         }
         if output.json {
             output.value(&object(&played, &entry, &stream, args))?;
@@ -95,7 +100,7 @@ fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
 fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Value {
     let (requested_peak, live_end) = stream.live();
     let (usage, before) = (&played.usage, &played.before);
-    let iterations = played.samples.len().div_ceil(stream.keys.len());
+    let iterations = played.performance.samples.len().div_ceil(stream.keys.len());
     json!({
         "version": JSON_VERSION,
         "workload": stream.name,
@@ -103,7 +108,7 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
         "allocator": entry.key,
         "iterations": iterations,
         "capacity": args.capacity,
-        "status": played.status.name(),
+        "status": played.performance.status.name(),
         "reserved_peak": usage.reserved_peak,
         "requested_peak": requested_peak,
         "live_end": live_end,
@@ -113,12 +118,12 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
         "requests": stream.count() * iterations as u64,
         "seconds": played.total_ns() as f64 / 1e9,
         "last": {
-            "reserved_peak": played.samples.last().and_then(|sample| sample.reserved_peak),
+            "reserved_peak": played.performance.samples.last().and_then(|sample| sample.reserved_peak),
             "device_allocations": usage.device_allocations - before.device_allocations,
             "search_steps": usage.search_steps - before.search_steps,
             "seconds": played.last_ns() as f64 / 1e9,
         },
-        "propagations": played.samples.iter().map(sample).collect::<Vec<Value>>(),
+        "propagations": played.performance.samples.iter().map(sample).collect::<Vec<Value>>(),
     })
 }
 
@@ -150,14 +155,14 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     let (requested_peak, _) = stream.live();
     let usage = &played.usage;
     let over = planlab_dsa::fragmentation(usage.reserved_peak, requested_peak);
-    let last = played.samples.last().and_then(|sample| sample.reserved_peak);
-    let mark = match played.status {
+    let last = played.performance.samples.last().and_then(|sample| sample.reserved_peak);
+    let mark = match played.performance.status {
         ReplayStatus::Complete => String::new(),
         status => format!(" ({})", status.name().replace('-', " ")),
     };
     vec![
         format!("{}{mark}", entry.key),
-        played.samples.len().to_string(),
+        played.performance.samples.len().to_string(),
         usage.reserved_peak.to_string(),
         percent(Some(over)),
         last.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),

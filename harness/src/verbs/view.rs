@@ -1,5 +1,6 @@
 //! Rows as people and programs read them.
 
+use planlab_dsa::Scope;
 use planlab_results::replay::ReplayRow;
 use planlab_results::{Record, Status};
 use serde_json::{Value, json};
@@ -121,8 +122,8 @@ pub(crate) fn card(record: &Record) -> String {
 
 /// Which plans the bound speaks of, where that makes a difference.
 fn scope(record: &Record) -> &'static str {
-    match record.bound_scope.as_str() {
-        "no-hand-over" if record.relaxed_load != record.load => ", of plans without hand-overs",
+    match record.bound_scope {
+        Scope::NoHandOver if record.relaxed_load != record.load => ", of plans without hand-overs",
         _ => "",
     }
 }

@@ -53,6 +53,7 @@ fn a_limit_that_is_not_honoured_is_told_and_left_out() {
     assert_eq!((&row["threads"], &row["work_limit"]), (&1.into(), &Value::Null));
     assert!(stderr.contains("does not honour threads"), "{stderr}");
     let (text, _) = run(folder.path(), &["list", "planners"], 0);
-    let honours = |key: &str| text.lines().any(|line| line.starts_with(key) && line.trim_end().ends_with('t'));
+    let honours =
+        |key: &str| text.lines().any(|line| line.starts_with(key) && line.trim_end().ends_with('t'));
     assert!(honours("portfolio ") && !honours("best-fit "), "{text}");
 }

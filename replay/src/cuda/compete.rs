@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use planlab_dsa::AllocError;
+use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -39,7 +40,7 @@ use super::contenders::{BuildError, Contender, Memory, Strategy};
 use super::driver::{Driver, DriverError, Graph, Mark, SLOTS};
 use super::player::{Peaks, Player, Score, Stop, Touch};
 use crate::Kind;
-use crate::looks::are_mostly_clock;
+use crate::looks::{are_mostly_clock, nanoseconds};
 
 /// Runs of so many calls are long.
 const LONG_RUN: usize = 4;
@@ -60,25 +61,11 @@ const QUEUE: usize = 1000;
 /// So many times each propagation is played to be checked: cold, and as it goes on.
 const CHECKED: usize = 3;
 
-/// What is done with the memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Work {
-    /// Nothing: requests and frees alone.
-    None,
-    /// One kernel writes a buffer after its request, one reads it before its free.
-    Kernels,
-    /// As `Kernels`, and the device works for as long as the operations take.
-    Operations,
-}
-
-impl Work {
-    const fn touch(self) -> Touch {
-        match self {
-            Self::None => Touch::Nothing,
-            Self::Kernels => Touch::Sum,
-            Self::Operations => Touch::Operations,
-        }
+const fn touch(work: Work) -> Touch {
+    match work {
+        Work::Kernels => Touch::Sum,
+        Work::Operations => Touch::Operations,
+        _ => Touch::Nothing,
     }
 }
 
@@ -104,85 +91,58 @@ pub struct Protocol {
     pub seed: u64,
 }
 
-/// How it ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// Every request was served, and nothing was overwritten.
-    #[default]
-    Complete,
-    /// A request found no memory.
-    OutOfMemory,
-    /// What was written was not there any more, or memory was handed out that is not the contender's.
-    Corrupt,
-    /// The contender cannot do what was asked.
-    Unavailable,
-    /// The device or the contender failed.
-    Failed,
-}
-
-/// What a contender came to.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Performance {
-    /// How it ended.
-    pub end: End,
-    /// What went wrong, in one line.
-    pub reason: String,
-    /// Propagations before the timed ones, in the longest of the rounds.
-    pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing by then, in every round; without a warm-up, by the last sample.
-    pub is_steady: bool,
-    /// Timed propagations of all rounds, in their order.
-    pub samples: Vec<Sample>,
-    /// Picoseconds for a request, a batch each.
-    pub alloc: Vec<u64>,
-    /// Picoseconds for a free, a batch each.
-    pub free: Vec<u64>,
+/// What a contender came to in its turns so far.
+#[derive(Default)]
+struct Tally {
+    /// The longest of the rounds where they differ, all samples in their order.
+    performance: Performance,
+    /// Picoseconds for a request and for a free, a batch each.
+    calls: [Vec<u64>; 2],
     /// Runs of requests and of frees in these, each between two looks at the clock, and the nanoseconds of all.
-    pub timed_runs: [(u64, u64); 2],
-    /// Whether more than half of the time of requests, and of frees, is the clock's.
-    pub is_mostly_clock: [bool; 2],
-    /// The most bytes that were reserved.
-    pub reserved_peak: u64,
-    /// The most bytes handed out at once, as the contender rounds them.
-    pub used_peak: u64,
-    /// The most bytes by which the device's free memory fell.
-    pub physical_peak: u64,
-    /// Calls of the device for memory, in the longest of the rounds.
-    pub device_allocations: u64,
+    timed_runs: [(u64, u64); 2],
     /// Entries of free lists that were looked at in the last round's timed propagations, and how many these were.
-    pub search_steps: (u64, u64),
-    /// How often the device had no room: the contender gave something back and asked again, or failed.
-    pub refusals: u64,
+    search_steps: (u64, u64),
 }
 
-/// Some propagations that were timed together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
-    /// How many.
-    pub propagations: u32,
-    /// Until all was done.
-    pub wall: Duration,
-    /// Until all was enqueued. `None` without kernels, and if a propagation has more launches than the driver's queue
-    /// holds: the host then waits for the device.
-    pub enqueue: Option<Duration>,
-    /// The device's time; without kernels there is none.
-    pub device: Option<Duration>,
-    /// What was reserved at the end, in bytes.
-    pub reserved: u64,
-    /// The most bytes that were held of the device meanwhile; none of the driver's pool, which does not say so.
-    pub reserved_peak: Option<u64>,
-    /// Plans made so far, and the time that they took; none where nothing is planned.
-    pub planning: Option<(u64, Duration)>,
+impl Tally {
+    fn new() -> Self {
+        let performance = Performance {
+            is_steady: true,
+            physical_peak: Some(0),
+            refusals: Some(0),
+            ..Performance::default()
+        };
+        Self { performance, ..Self::default() }
+    }
+
+    fn performance(&self) -> Performance {
+        let [alloc, free] = [0, 1].map(|of: usize| {
+            let (runs, all_ns) = self.timed_runs[of];
+            if are_mostly_clock(runs, all_ns) { None } else { CallTime::of(self.calls[of].clone()) }
+        });
+        let (steps, propagations) = self.search_steps;
+        let is_complete = self.performance.status == End::Complete;
+        Performance {
+            is_steady: self.performance.is_steady && is_complete,
+            alloc,
+            free,
+            search_steps: steps / propagations.max(1),
+            ..self.performance.clone()
+        }
+    }
+
+    fn add_refusals(&mut self, count: u64) {
+        self.performance.refusals = self.performance.refusals.map(|known| known + count);
+    }
 }
 
 /// What is told while contenders compete.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum News<'a> {
     /// The contender of this index begins a turn.
     Begins(usize),
     /// It has ended the turn, and came to this so far.
-    Ended(usize, &'a Performance),
+    Ended(usize, Box<Performance>),
     /// The turn has broken the device, which answers no call of this process any more: there are no further turns.
     Broken(&'a DriverError),
 }
@@ -216,38 +176,41 @@ pub fn compete_and_tell(
     tell: &mut dyn FnMut(News<'_>),
 ) -> Vec<Performance> {
     assert!(!scores.is_empty(), "something to play");
-    let new = || Performance { is_steady: true, ..Performance::default() };
-    let mut results: Vec<Performance> = contenders.iter().map(|_| new()).collect();
+    let mut tallies: Vec<Tally> = contenders.iter().map(|_| Tally::new()).collect();
     let mut order: Vec<usize> = (0..contenders.len()).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(protocol.seed);
     for round in 0..protocol.rounds {
         order.shuffle(&mut rng);
         for &index in &order {
-            let result = &mut results[index];
-            if result.end == End::Complete {
+            let tally = &mut tallies[index];
+            if tally.performance.status == End::Complete {
                 tell(News::Begins(index));
                 let strategy = &contenders[index].strategy;
                 let turn = Turn { driver: device.driver(), scores, strategy, protocol };
-                if let Err((end, reason)) = turn.take(round == 0, result) {
-                    (result.end, result.reason) = (end, reason);
+                if let Err(broken) = turn.take(round == 0, tally) {
+                    (tally.performance.status, tally.performance.reason) = broken;
                 }
-                tell(News::Ended(index, result));
-                let is_suspect = matches!(result.end, End::Failed | End::Corrupt);
+                tell(News::Ended(index, Box::new(tally.performance())));
+                let is_suspect = matches!(tally.performance.status, End::Failed | End::Corrupt);
                 if let Some(error) = is_suspect.then(|| device.ask().err()).flatten() {
                     tell(News::Broken(&error));
-                    return without_device(results, &error);
+                    return without_device(performances(&tallies), &error);
                 }
             }
         }
     }
-    results
+    performances(&tallies)
+}
+
+fn performances(tallies: &[Tally]) -> Vec<Performance> {
+    tallies.iter().map(Tally::performance).collect()
 }
 
 /// A device that refuses every call is no contender's fault; those without a turn have nothing to show.
 fn without_device(mut results: Vec<Performance>, error: &DriverError) -> Vec<Performance> {
-    let is_new = |result: &&mut Performance| result.end == End::Complete && result.samples.is_empty();
+    let is_new = |result: &&mut Performance| result.status == End::Complete && result.samples.is_empty();
     for result in results.iter_mut().filter(is_new) {
-        result.end = End::Failed;
+        result.status = End::Failed;
         result.reason = format!("not played, as the device had failed before: {error}");
     }
     results
@@ -264,28 +227,29 @@ struct Turn<'a> {
 type Broken = (End, String);
 
 impl<'a> Turn<'a> {
-    fn take(&self, is_first: bool, result: &mut Performance) -> Result<(), Broken> {
+    fn take(&self, is_first: bool, tally: &mut Tally) -> Result<(), Broken> {
         self.refuse()?;
         let free = self.driver.memory().map_err(broken_device)?.free.get();
         if is_first && !matches!(self.strategy, Strategy::EmptyLoop) {
             let mut act = Act::new(self, Touch::Check(0))?;
-            let checked = self.check(&mut act, free, result);
+            let checked = self.check(&mut act, free, &mut *tally);
             act.end(checked)?;
         }
-        let mut act = Act::new(self, self.protocol.work.touch())?;
-        let played = self.play(&mut act, free, result);
+        let mut act = Act::new(self, touch(self.protocol.work))?;
+        let played = self.play(&mut act, free, tally);
         act.end(played)
     }
 
     /// The warm-up, what is timed, and what is held by then.
-    fn play(&self, act: &mut Act<'a>, free: u64, result: &mut Performance) -> Result<(), Broken> {
-        let end = self.measure(act, result);
-        result.refusals += act.memory.refusals();
+    fn play(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
+        let end = self.measure(act, tally);
+        tally.add_refusals(act.memory.refusals());
+        let result = &mut tally.performance;
         let usage = act.memory.allocator.usage();
         result.device_allocations = result.device_allocations.max(usage.device_allocations);
         result.reserved_peak = result.reserved_peak.max(act.reserved_peak().map_err(broken_device)?);
         let now = self.driver.memory().map_err(broken_device)?.free.get();
-        result.physical_peak = result.physical_peak.max(free.saturating_sub(now));
+        result.physical_peak = result.physical_peak.max(Some(free.saturating_sub(now)));
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
         act.check_sums()?;
@@ -295,6 +259,9 @@ impl<'a> Turn<'a> {
     /// Refuses what makes no sense.
     fn refuse(&self) -> Result<(), Broken> {
         let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
+        if !self.protocol.work.is_for_device() {
+            return unavailable("on a device, --work is none, kernels or operations");
+        }
         if self.protocol.work == Work::Operations && !self.scores.iter().all(Score::has_operations) {
             return unavailable("it is not known how long operations take");
         }
@@ -312,14 +279,15 @@ impl<'a> Turn<'a> {
     }
 
     /// Lets the device verify every buffer before it is freed.
-    fn check(&self, act: &mut Act<'a>, free: u64, result: &mut Performance) -> Result<(), Broken> {
+    fn check(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
         self.driver.clear_slots().map_err(broken_device)?;
         let end = act.play_all(free);
         let peaks = act.peaks();
-        result.used_peak = peaks.used;
-        result.physical_peak = free.saturating_sub(peaks.least_free);
+        let result = &mut tally.performance;
+        result.used_peak = Some(peaks.used).filter(|&used| used > 0);
+        result.physical_peak = Some(free.saturating_sub(peaks.least_free));
         result.reserved_peak = act.reserved_peak().map_err(broken_device)?;
-        result.refusals += act.memory.refusals();
+        tally.add_refusals(act.memory.refusals());
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
         self.find_wrong()?;
@@ -338,9 +306,9 @@ impl<'a> Turn<'a> {
         Err((End::Corrupt, format!("{of}: {wrong} words of 16 bytes are not what was written")))
     }
 
-    fn measure(&self, act: &mut Act<'a>, result: &mut Performance) -> Result<(), Stop> {
+    fn measure(&self, act: &mut Act<'a>, tally: &mut Tally) -> Result<(), Stop> {
         self.driver.clear_slots()?;
-        let batch = self.warm_up(act, result)?;
+        let batch = self.warm_up(act, &mut tally.performance)?;
         let steps = act.memory.allocator.usage().search_steps;
         let before = act.played;
         let mut patience = Patience::new(self.protocol.budget);
@@ -348,22 +316,22 @@ impl<'a> Turn<'a> {
             if patience.is_over() {
                 break;
             }
-            result.samples.push(act.sample(batch)?);
+            tally.performance.samples.push(act.sample(batch)?);
         }
         if self.protocol.warm_up == 0 {
-            result.is_steady = is_steady(&result.samples, self.protocol.steady);
+            let steady = is_steady(&tally.performance.samples, self.protocol.steady);
+            tally.performance.is_steady = steady;
         }
         let steps = act.memory.allocator.usage().search_steps - steps;
-        result.search_steps = (steps, act.played - before);
+        tally.search_steps = (steps, act.played - before);
         if self.protocol.work == Work::None {
             let mut patience = Patience::new(self.protocol.budget);
             for _ in 0..self.protocol.timed {
                 if patience.is_over() {
                     break;
                 }
-                act.time_calls(result)?;
+                act.time_calls(tally)?;
             }
-            result.is_mostly_clock = result.timed_runs.map(|(runs, all_ns)| are_mostly_clock(runs, all_ns));
         }
         Ok(())
     }
@@ -385,7 +353,7 @@ impl<'a> Turn<'a> {
         result.warm_up = result.warm_up.max(count);
         result.is_steady &= same >= steady;
         let is_alone = work == Work::None && self.scores.len() == 1 && count > 0;
-        let fits = SAMPLE.as_nanos() / last.wall.as_nanos().max(1);
+        let fits = SAMPLE.as_nanos() / u128::from(last.wall_ns.max(1));
         Ok(if is_alone { u32::try_from(fits).unwrap_or(MOST_AT_ONCE).clamp(1, MOST_AT_ONCE) } else { 1 })
     }
 }
@@ -544,9 +512,18 @@ impl<'a> Act<'a> {
         }
         let wall = start.elapsed();
         let device = if has_kernels { Some(self.driver.between_marks()?) } else { None };
-        let planning = self.memory.allocator.planning().map(|planning| (planning.plans, planning.time));
-        let (reserved, reserved_peak) = (self.reserved()?, self.memory.take_most_held());
-        Ok(Sample { propagations, wall, enqueue, device, reserved, reserved_peak, planning })
+        let planning = self.memory.allocator.planning();
+        Ok(Sample {
+            propagations,
+            wall_ns: nanoseconds(wall),
+            cpu_ns: None,
+            enqueue_ns: enqueue.map(nanoseconds),
+            device_ns: device.map(nanoseconds),
+            reserved: Some(self.reserved()?),
+            reserved_peak: self.memory.take_most_held(),
+            plans: planning.map(|planning| planning.plans),
+            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+        })
     }
 
     fn reserved(&self) -> Result<u64, DriverError> {
@@ -581,7 +558,7 @@ impl<'a> Act<'a> {
     }
 
     /// Times every run of calls of one propagation by itself.
-    fn time_calls(&mut self, result: &mut Performance) -> Result<(), Stop> {
+    fn time_calls(&mut self, tally: &mut Tally) -> Result<(), Stop> {
         for which in 0..self.scores.len() {
             let sequence = self.scores[which].sequence();
             let player = &mut self.players[which];
@@ -594,13 +571,12 @@ impl<'a> Act<'a> {
                 let start = Instant::now();
                 player.call(allocator, kind, ids)?;
                 let time = start.elapsed();
-                let batches = if kind == Kind::Alloc { &mut result.alloc } else { &mut result.free };
                 if ids.len() >= least[kind as usize] {
                     let picoseconds = time.as_nanos() * 1000 / ids.len() as u128;
-                    batches.push(u64::try_from(picoseconds).unwrap_or(u64::MAX));
-                    let (runs, all_ns) = &mut result.timed_runs[kind as usize];
+                    tally.calls[kind as usize].push(u64::try_from(picoseconds).unwrap_or(u64::MAX));
+                    let (runs, all_ns) = &mut tally.timed_runs[kind as usize];
                     *runs += 1;
-                    *all_ns += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                    *all_ns += nanoseconds(time);
                 }
             }
             allocator.end_propagation();

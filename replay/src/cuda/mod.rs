@@ -38,7 +38,7 @@ use planlab_dsa::{Address, Bytes, DeviceMemory};
 
 use driver::Driver;
 
-pub use compete::{End, News, Performance, Protocol, Sample, Work, compete, compete_and_tell};
+pub use compete::{News, Protocol, compete, compete_and_tell};
 pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use driver::{DeviceInfo, DriverError};
 pub use player::Score;

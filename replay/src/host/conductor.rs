@@ -14,6 +14,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{process, thread};
 
+use planlab_dsa::performance::{CallTime, End, Sample, Work};
 use planlab_dsa::{AllocError, Planning, Usage};
 
 use super::checker::{Checker, Fault};
@@ -21,9 +22,9 @@ use super::clock::{self, Resident, monotonic_ns};
 use super::contender::Obstacle;
 use super::memory::Memory;
 use super::player::{Batches, Player, Times};
-use super::report::{CallQuantiles, End, Report, Sample};
-use super::{Contender, Order, Work};
-use crate::looks::are_mostly_clock;
+use super::report::Report;
+use super::{Contender, Order};
+use crate::looks::{are_mostly_clock, nanoseconds};
 use crate::sequence::Sequence;
 
 /// Warm-up goes on for so many propagations at least...
@@ -89,21 +90,21 @@ pub(super) fn conduct<M: Memory>(
         all
     });
     let mut report = crew.conductor.into_inner().unwrap_or_else(PoisonError::into_inner).report;
-    report.physical_peak =
+    report.performance.physical_peak =
         resident.growth().filter(|_| report.is_pattern_checked || order.work != Work::None);
     let (requests, frees): (Vec<_>, Vec<_>) = batches.into_iter().map(|[a, b]| (a, b)).unzip();
-    report.alloc = quantiles(requests);
-    report.free = quantiles(frees);
+    report.performance.alloc = quantiles(requests);
+    report.performance.free = quantiles(frees);
     report
 }
 
 /// Quantiles of all threads' batches; none where the clock takes more time than the calls.
-fn quantiles(batches: Vec<Batches>) -> Option<CallQuantiles> {
+fn quantiles(batches: Vec<Batches>) -> Option<CallTime> {
     let runs = batches.iter().map(|batches| batches.runs).sum();
     if are_mostly_clock(runs, batches.iter().map(|batches| batches.all_ns).sum()) {
         return None;
     }
-    CallQuantiles::of(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
+    CallTime::of(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
 }
 
 /// The threads, and where they meet.
@@ -275,7 +276,7 @@ impl<'a> Conductor<'a> {
     /// Takes in what a step came to, and chooses the next.
     fn proceed(&mut self, posts: &[Post], process: Option<Usage>) {
         if let Some(end) = broken(posts) {
-            (self.report.end, self.report.reason) = end;
+            (self.report.performance.status, self.report.performance.reason) = end;
             self.report.refused_range = lack_of_addresses(posts);
             self.step = Step::Stop;
             return;
@@ -303,12 +304,14 @@ impl<'a> Conductor<'a> {
             reserved = now.reserved.get().saturating_sub(before.reserved.get());
             peak = now.reserved_peak.get().saturating_sub(before.reserved.get()).max(reserved);
         }
-        self.report.reserved_peak = self.report.reserved_peak.max(peak);
-        self.report.device_allocations = sum(|usage| usage.device_allocations);
+        self.report.performance.reserved_peak = self.report.performance.reserved_peak.max(peak);
+        self.report.performance.device_allocations = sum(|usage| usage.device_allocations);
         let steps = sum(|usage| usage.search_steps);
         match self.step {
-            Step::WarmUp => self.report.search_steps = steps - self.search_steps,
-            Step::Sample(count) => self.report.search_steps = (steps - self.search_steps) / u64::from(count),
+            Step::WarmUp => self.report.performance.search_steps = steps - self.search_steps,
+            Step::Sample(count) => {
+                self.report.performance.search_steps = (steps - self.search_steps) / u64::from(count);
+            }
             _ => {}
         }
         self.search_steps = steps;
@@ -316,9 +319,9 @@ impl<'a> Conductor<'a> {
     }
 
     fn checked(&mut self, posts: &[Post]) -> Step {
-        self.report.warm_up += 1;
-        self.report.used_peak = Some(posts.iter().map(|post| post.used_peak).sum());
-        if self.report.warm_up < self.checks {
+        self.report.performance.warm_up += 1;
+        self.report.performance.used_peak = Some(posts.iter().map(|post| post.used_peak).sum());
+        if self.report.performance.warm_up < self.checks {
             return Step::CheckToPeak;
         }
         self.report.is_pattern_checked = self.fills;
@@ -328,19 +331,19 @@ impl<'a> Conductor<'a> {
     fn warm_up(&mut self) -> Step {
         self.began_ns = monotonic_ns();
         if self.order.effort.warm_up == Some(0) {
-            self.report.warm_up = 0;
+            self.report.performance.warm_up = 0;
             return Step::Renew;
         }
         Step::WarmUp
     }
 
     fn warmed_up(&mut self, posts: &[Post], reserved: u64) -> Step {
-        self.report.warm_up += 1;
+        self.report.performance.warm_up += 1;
         self.watch(reserved);
         let least = self.order.effort.warm_up.unwrap_or(WARM_UP);
-        let is_warm = self.report.warm_up >= least && self.report.is_steady;
+        let is_warm = self.report.performance.warm_up >= least && self.report.performance.is_steady;
         let limit = self.order.effort.budget.saturating_mul(WARM_UP_BUDGETS);
-        if is_warm || self.report.warm_up >= WARM_UP_LIMIT || self.elapsed() >= limit {
+        if is_warm || self.report.performance.warm_up >= WARM_UP_LIMIT || self.elapsed() >= limit {
             return self.begin_samples(posts);
         }
         Step::WarmUp
@@ -350,7 +353,7 @@ impl<'a> Conductor<'a> {
     fn watch(&mut self, reserved: u64) {
         self.same = if reserved == self.reserved { self.same + 1 } else { 0 };
         self.reserved = reserved;
-        self.report.is_steady = self.same + 1 >= STEADY;
+        self.report.performance.is_steady = self.same + 1 >= STEADY;
     }
 
     fn begin_samples(&mut self, posts: &[Post]) -> Step {
@@ -377,7 +380,8 @@ impl<'a> Conductor<'a> {
     }
 
     fn next_sample(&mut self) -> Step {
-        let is_short = self.elapsed() < self.order.effort.budget || self.report.samples.len() < LEAST_SAMPLES;
+        let is_short = self.elapsed() < self.order.effort.budget
+            || self.report.performance.samples.len() < LEAST_SAMPLES;
         match self.left {
             Some(left @ 1..) => {
                 let count = self.per_sample.min(left);
@@ -394,14 +398,15 @@ impl<'a> Conductor<'a> {
         let all = posts.iter().filter_map(|post| post.planning);
         let add = |a: Planning, b: Planning| Planning { plans: a.plans + b.plans, time: a.time + b.time };
         let planning = all.reduce(add);
-        self.report.samples.push(Sample {
+        self.report.performance.samples.push(Sample {
             propagations,
             wall_ns: span(posts),
-            cpu_ns,
-            reserved,
+            cpu_ns: Some(cpu_ns),
+            reserved: Some(reserved),
             reserved_peak: posts.iter().map(|post| post.most_held).sum(),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            ..Sample::default()
         });
         if self.order.effort.warm_up == Some(0) {
             self.watch(reserved);
@@ -411,7 +416,7 @@ impl<'a> Conductor<'a> {
 
     fn begin_split(&mut self) -> Step {
         let waited = (self.lock_wait_ns)().zip(self.waited_before);
-        self.report.lock_wait_ns = waited.map(|(now, before)| now.saturating_sub(before));
+        self.report.performance.lock_wait_ns = waited.map(|(now, before)| now.saturating_sub(before));
         self.began_ns = monotonic_ns();
         let all = u32::try_from(self.order.sequences.len()).unwrap_or(u32::MAX);
         Step::Split(self.per_sample.max(all))
@@ -433,10 +438,6 @@ fn checks(sequences: &[Sequence]) -> u32 {
     let is_large = sequences.iter().any(|sequence| sequence.total().get() >= LARGE);
     let all = u32::try_from(sequences.len()).unwrap_or(u32::MAX);
     all.saturating_mul(if is_large { 1 } else { CHECKS })
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// From when the first began to when the last had done.

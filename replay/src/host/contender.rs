@@ -1,12 +1,13 @@
 //! Who can be played.
 
+use planlab_dsa::performance::{End, Work};
 use planlab_dsa::{Backing, OnlineAllocator, VerifiedPlan};
 
 use super::backing::HostBacking;
 use super::conductor::conduct;
 use super::memory::{EmptyLoop, Memory, Online, PlanMemory};
-use super::report::{End, Report};
-use super::{Order, Work, clock};
+use super::report::Report;
+use super::{Order, clock};
 use crate::planned::PlannedError;
 
 /// Makes an online allocator over a backing; once for each thread.
@@ -74,7 +75,7 @@ impl Malloc {
 /// Plays the contender of an order.
 pub(super) fn play(order: &Order<'_>) -> Report {
     if let Some(reason) = obstacle(order) {
-        return unavailable(reason);
+        return Report::unavailable(reason);
     }
     let backing = || order.capacity.map_or_else(HostBacking::new, HostBacking::with_capacity);
     match order.contender {
@@ -108,16 +109,13 @@ impl From<String> for Obstacle {
     }
 }
 
-fn unavailable(reason: impl Into<String>) -> Report {
-    Report { end: End::Unavailable, reason: reason.into(), ..Report::default() }
-}
-
 /// What stands against an order from the beginning.
 fn obstacle(order: &Order<'_>) -> Option<String> {
     let threads = u64::from(order.threads.get());
     let most = order.sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0);
     let needed = most.saturating_mul(threads);
     match (order.contender, order.work) {
+        (_, work) if !work.is_for_host() => Some(format!("--work {work} is for devices")),
         (Contender::Plan(_), _) if order.sequences.len() > 1 => {
             Some("it is made for one propagation, and there are several".to_owned())
         }
@@ -143,7 +141,7 @@ fn with_options<M: Memory>(
 ) -> Report {
     match options {
         Ok(options) => Report { options, ..conduct(order, build) },
-        Err(reason) => unavailable(reason),
+        Err(reason) => Report::unavailable(reason),
     }
 }
 
@@ -168,6 +166,6 @@ fn play_malloc(malloc: Malloc, order: &Order<'_>) -> Report {
             with_options(order, Ok(super::mimalloc::options()), || Ok(super::mimalloc::Mimalloc))
         }
         #[cfg(not(all(target_env = "gnu", feature = "mallocs")))]
-        absent => unavailable(format!("`{}` is not in this build", absent.key())),
+        absent => Report::unavailable(format!("`{}` is not in this build", absent.key())),
     }
 }

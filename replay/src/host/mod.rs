@@ -8,8 +8,8 @@
 //! use std::num::NonZeroU32;
 //!
 //! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan, Requests};
-//! use planlab_replay::Sequence;
-//! use planlab_replay::host::{Contender, Effort, End, Order, Work, replay};
+//! use planlab_replay::host::{Contender, Effort, Order, replay};
+//! use planlab_replay::{End, Sequence, Work};
 //!
 //! let rows = [(4096, 0, 2), (512, 1, 3), (4096, 2, 4)];
 //! let buffers = rows.map(|(size, start, end)| {
@@ -25,7 +25,7 @@
 //!     capacity: None,
 //!     effort: Effort { iterations: Some(100), ..Effort::default() },
 //! });
-//! assert_eq!((report.end, report.reserved_peak), (End::Complete, 4608));
+//! assert_eq!((report.performance.status, report.performance.reserved_peak), (End::Complete, 4608));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -48,11 +48,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use planlab_dsa::Bytes;
+use planlab_dsa::performance::Work;
 
 pub use backing::HostBacking;
 pub use checker::{Fault, Guarded};
 pub use contender::{BuildAllocator, Contender, Malloc};
-pub use report::{CallQuantiles, End, Report, Sample};
+pub use report::Report;
 
 use crate::sequence::Sequence;
 
@@ -63,7 +64,7 @@ pub struct Order<'a> {
     pub contender: Contender<'a>,
     /// The calls of each propagation; several are played in turn, and again from the first.
     pub sequences: &'a [Sequence],
-    /// What is done with each block.
+    /// What is done with each block; what only a device does is refused.
     pub work: Work,
     /// Threads, each with all sequences, and with a plan or pool of its own.
     pub threads: NonZeroU32,
@@ -71,18 +72,6 @@ pub struct Order<'a> {
     pub capacity: Option<Bytes>,
     /// How long.
     pub effort: Effort,
-}
-
-/// What is done with a block between its request and its free.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Work {
-    /// Nothing: addresses alone.
-    #[default]
-    None,
-    /// A byte of each page of 4 KiB is written.
-    Pages,
-    /// Every byte is written after the request and checked before the free.
-    Pattern,
 }
 
 /// How long a replay goes on.

@@ -12,9 +12,9 @@
 use std::hint::black_box;
 use std::mem;
 
+use planlab_dsa::performance::Work;
 use planlab_dsa::{Address, Bytes};
 
-use super::Work;
 use super::checker::{Checker, Fault};
 use super::clock::{monotonic_ns, thread_cpu_ns};
 use super::memory::Memory;
@@ -187,9 +187,9 @@ impl<'s, M: Memory> Player<'s, M> {
         let (cpu, start_ns) = (thread_cpu_ns(), monotonic_ns());
         for _ in 0..propagations {
             match work {
-                Work::None => self.propagate::<Nothing>(),
                 Work::Pages => self.propagate::<Pages>(),
                 Work::Pattern => self.propagate::<Patterns>(),
+                _ => self.propagate::<Nothing>(),
             }?;
         }
         let end_ns = monotonic_ns();
@@ -237,9 +237,9 @@ impl<'s, M: Memory> Player<'s, M> {
     ) -> Result<(), Fault> {
         for _ in 0..propagations {
             match work {
-                Work::None => self.propagate_apart::<Nothing>(batches),
                 Work::Pages => self.propagate_apart::<Pages>(batches),
                 Work::Pattern => self.propagate_apart::<Patterns>(batches),
+                _ => self.propagate_apart::<Nothing>(batches),
             }?;
         }
         Ok(())

@@ -11,7 +11,8 @@ use planlab_dsa::{
     Refused, Requests, Stream, Usage, VerifiedPlan,
 };
 use planlab_replay::Sequence;
-use planlab_replay::host::{Contender, Effort, End, Malloc, Order, Report, Work, replay};
+use planlab_replay::host::{Contender, Effort, Malloc, Order, Report, replay};
+use planlab_replay::{End, Work};
 
 /// A net of some layers: activations that live until their backward step, and workspaces.
 fn net() -> Instance {
@@ -96,12 +97,23 @@ fn stacked(overlap: u64, beyond: u64) -> impl Fn(Box<dyn Backing>) -> Box<dyn On
 }
 
 fn assert_complete(name: &str, report: &Report) {
-    assert_eq!((report.end, report.reason.as_str()), (End::Complete, ""), "{name}");
-    assert!(report.is_pattern_checked && report.warm_up >= 2, "{name}: {report:?}");
-    let timed: u32 = report.samples.iter().map(|sample| sample.propagations).sum();
+    assert_eq!(
+        (report.performance.status, report.performance.reason.as_str()),
+        (End::Complete, ""),
+        "{name}"
+    );
+    assert!(report.is_pattern_checked && report.performance.warm_up >= 2, "{name}: {report:?}");
+    let timed: u32 = report.performance.samples.iter().map(|sample| sample.propagations).sum();
     assert_eq!(timed, 5, "{name}");
-    assert!(report.samples.iter().all(|sample| sample.wall_ns > 0 && sample.cpu_ns > 0), "{name}");
-    assert!(report.used_peak >= Some(net().load().bytes.get()), "{name}: {:?}", report.used_peak);
+    assert!(
+        report.performance.samples.iter().all(|sample| sample.wall_ns > 0 && sample.cpu_ns > Some(0)),
+        "{name}"
+    );
+    assert!(
+        report.performance.used_peak >= Some(net().load().bytes.get()),
+        "{name}: {:?}",
+        report.performance.used_peak
+    );
 }
 
 #[test]
@@ -113,10 +125,16 @@ fn a_plan_is_played_with_every_work_and_on_threads() {
             let report = play(Contender::Plan(&plan), work, threads);
             assert_complete("plan", &report);
             let all = plan.height().get() * u64::from(threads);
-            assert_eq!(report.reserved_peak, all, "{work:?} {threads}");
-            assert!(report.samples.iter().all(|sample| sample.reserved_peak == Some(all)), "{report:?}");
-            assert_eq!((report.device_allocations, report.search_steps), (u64::from(threads), 0));
-            assert_eq!(report.lock_wait_ns, None);
+            assert_eq!(report.performance.reserved_peak, all, "{work:?} {threads}");
+            assert!(
+                report.performance.samples.iter().all(|sample| sample.reserved_peak == Some(all)),
+                "{report:?}"
+            );
+            assert_eq!(
+                (report.performance.device_allocations, report.performance.search_steps),
+                (u64::from(threads), 0)
+            );
+            assert_eq!(report.performance.lock_wait_ns, None);
         }
     }
 }
@@ -128,9 +146,12 @@ fn an_online_allocator_is_played_with_every_work_and_on_threads() {
         for threads in [1, 2] {
             let report = play(Contender::Online(&build), work, threads);
             assert_complete("stacked", &report);
-            assert_eq!(report.reserved_peak, SEGMENT * u64::from(threads));
+            assert_eq!(report.performance.reserved_peak, SEGMENT * u64::from(threads));
             let most = Some(SEGMENT * u64::from(threads));
-            assert!(report.samples.iter().all(|sample| sample.reserved_peak == most), "{report:?}");
+            assert!(
+                report.performance.samples.iter().all(|sample| sample.reserved_peak == most),
+                "{report:?}"
+            );
         }
     }
 }
@@ -149,14 +170,18 @@ fn check_malloc(malloc: Malloc) {
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Malloc(malloc), work, threads);
         if cfg!(not(feature = "mallocs")) && malloc != Malloc::Glibc {
-            assert_eq!(report.end, End::Unavailable, "{}", malloc.key());
+            assert_eq!(report.performance.status, End::Unavailable, "{}", malloc.key());
             continue;
         }
         assert_complete(malloc.key(), &report);
         assert!(!report.options.is_empty(), "{}", malloc.key());
-        assert!(report.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.key());
+        assert!(
+            report.performance.samples.iter().all(|sample| sample.reserved_peak.is_none()),
+            "{}",
+            malloc.key()
+        );
         let counts_locks = malloc.key().starts_with("jemalloc");
-        assert_eq!(report.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
+        assert_eq!(report.performance.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
     }
 }
 
@@ -181,11 +206,11 @@ fn an_option_that_is_not_in_force_is_found_out() {
         return;
     }
     let report = play(Contender::Malloc(Malloc::JemallocOversize), Work::None, 1);
-    assert_eq!(report.end, End::Unavailable);
-    assert!(report.samples.is_empty());
+    assert_eq!(report.performance.status, End::Unavailable);
+    assert!(report.performance.samples.is_empty());
     let reason =
         if cfg!(feature = "mallocs") { "oversize_threshold should be 1048576" } else { "not in this" };
-    assert!(report.reason.contains(reason), "{}", report.reason);
+    assert!(report.performance.reason.contains(reason), "{}", report.performance.reason);
 }
 
 /// glibc has too little static TLS for it in a process that was not started for it.
@@ -193,8 +218,8 @@ fn an_option_that_is_not_in_force_is_found_out() {
 #[test]
 fn a_library_that_cannot_be_loaded_is_named() {
     let report = play(Contender::Malloc(Malloc::Jemalloc), Work::None, 1);
-    assert_eq!(report.end, End::Unavailable);
-    assert!(report.reason.contains("libjemalloc"), "{}", report.reason);
+    assert_eq!(report.performance.status, End::Unavailable);
+    assert!(report.performance.reason.contains("libjemalloc"), "{}", report.performance.reason);
 }
 
 #[test]
@@ -202,9 +227,9 @@ fn blocks_over_each_other_are_found_before_anything_is_timed() {
     let build = stacked(8, 0);
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Online(&build), work, threads);
-        assert_eq!(report.end, End::Corrupt);
-        assert!(report.reason.contains("handed out over"), "{}", report.reason);
-        assert!(report.samples.is_empty() && !report.is_pattern_checked);
+        assert_eq!(report.performance.status, End::Corrupt);
+        assert!(report.performance.reason.contains("handed out over"), "{}", report.performance.reason);
+        assert!(report.performance.samples.is_empty() && !report.is_pattern_checked);
     }
 }
 
@@ -212,8 +237,8 @@ fn blocks_over_each_other_are_found_before_anything_is_timed() {
 fn addresses_that_are_no_memory_are_not_written() {
     let build = stacked(0, SEGMENT);
     let report = play(Contender::Online(&build), Work::Pattern, 1);
-    assert_eq!(report.end, End::Corrupt);
-    assert!(report.reason.contains("are not the allocator's"), "{}", report.reason);
+    assert_eq!(report.performance.status, End::Corrupt);
+    assert!(report.performance.reason.contains("are not the allocator's"), "{}", report.performance.reason);
 }
 
 /// A mapping of 1 GiB for each request.
@@ -248,11 +273,11 @@ fn memory_that_ends_ends_the_replay_on_all_threads() {
     for threads in [1, 2] {
         for contender in [Contender::Plan(&plan), Contender::Online(&build)] {
             let report = play_in(contender, capacity, Work::None, threads);
-            assert_eq!(report.end, End::OutOfMemory, "{}", report.reason);
-            assert!(!report.reason.is_empty());
+            assert_eq!(report.performance.status, End::OutOfMemory, "{}", report.performance.reason);
+            assert!(!report.performance.reason.is_empty());
         }
         let report = play_in(Contender::Malloc(Malloc::Glibc), capacity, Work::None, threads);
-        assert_eq!(report.end, End::Unavailable);
+        assert_eq!(report.performance.status, End::Unavailable);
     }
 }
 
@@ -263,7 +288,13 @@ fn memory_that_goes_back_at_once_is_looked_for_each_time() {
     assert_complete("spacious", &report);
     // At the end of a propagation it holds nothing; in the meantime it does.
     let is_seen = |most: Option<u64>| most.is_some_and(|most| most > 0 && most.is_multiple_of(1 << 30));
-    assert!(report.samples.iter().all(|sample| sample.reserved == 0 && is_seen(sample.reserved_peak)));
+    assert!(
+        report
+            .performance
+            .samples
+            .iter()
+            .all(|sample| sample.reserved == Some(0) && is_seen(sample.reserved_peak))
+    );
 }
 
 /// Wants more addresses than a process has.
@@ -291,11 +322,15 @@ fn addresses_that_are_not_to_be_had_are_in_the_report() {
     let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Endless(backing)) };
     for threads in [1, 2] {
         let report = play(Contender::Online(&build), Work::None, threads);
-        assert_eq!((report.end, report.refused_range), (End::OutOfMemory, Some(1 << 60)));
+        assert_eq!((report.performance.status, report.refused_range), (End::OutOfMemory, Some(1 << 60)));
     }
     let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
     let report = play_in(Contender::Online(&build), Some(1), Work::None, 1);
-    assert_eq!((report.end, report.refused_range), (End::OutOfMemory, None), "memory ended, not addresses");
+    assert_eq!(
+        (report.performance.status, report.refused_range),
+        (End::OutOfMemory, None),
+        "memory ended, not addresses"
+    );
 }
 
 #[test]
@@ -310,15 +345,25 @@ fn calls_that_take_longer_than_the_clock_have_times_of_their_own() {
         capacity: None,
         effort,
     });
-    assert!(report.alloc.is_some() && report.free.is_some(), "each is a call of the kernel: {report:?}");
+    assert!(
+        report.performance.alloc.is_some() && report.performance.free.is_some(),
+        "each is a call of the kernel: {report:?}"
+    );
 }
 
 #[test]
 fn the_empty_loop_has_times_and_no_memory() {
     let report = play(Contender::EmptyLoop, Work::None, 1);
-    assert_eq!((report.end, report.reserved_peak, report.used_peak), (End::Complete, 0, None));
-    assert!(!report.samples.is_empty() && !report.is_pattern_checked && report.physical_peak.is_none());
-    assert_eq!(play(Contender::EmptyLoop, Work::Pages, 1).end, End::Unavailable);
+    assert_eq!(
+        (report.performance.status, report.performance.reserved_peak, report.performance.used_peak),
+        (End::Complete, 0, None)
+    );
+    assert!(
+        !report.performance.samples.is_empty()
+            && !report.is_pattern_checked
+            && report.performance.physical_peak.is_none()
+    );
+    assert_eq!(play(Contender::EmptyLoop, Work::Pages, 1).performance.status, End::Unavailable);
 }
 
 #[test]
@@ -334,9 +379,13 @@ fn a_budget_ends_by_itself() {
         capacity: None,
         effort: Effort { budget: Duration::from_millis(200), ..Effort::default() },
     });
-    assert_eq!(report.end, End::Complete);
-    assert!(report.is_steady && (50..=1000).contains(&report.warm_up), "{}", report.warm_up);
-    assert!(report.samples.len() >= 5, "{report:?}");
+    assert_eq!(report.performance.status, End::Complete);
+    assert!(
+        report.performance.is_steady && (50..=1000).contains(&report.performance.warm_up),
+        "{}",
+        report.performance.warm_up
+    );
+    assert!(report.performance.samples.len() >= 5, "{report:?}");
 }
 
 /// As [`Stacked`], and plans at the end of each propagation.
@@ -380,14 +429,17 @@ fn several_sequences_are_played_cold_and_in_turn() {
     };
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Online(&build), work, threads);
-        assert_eq!((report.end, report.reason.as_str(), report.warm_up), (End::Complete, "", 0));
-        let each = report.samples.iter().all(|sample| sample.propagations == 1);
-        assert!(each && !report.is_steady && report.is_pattern_checked, "{report:?}");
-        let plans: Vec<Option<u64>> = report.samples.iter().map(|sample| sample.plans).collect();
+        assert_eq!(
+            (report.performance.status, report.performance.reason.as_str(), report.performance.warm_up),
+            (End::Complete, "", 0)
+        );
+        let each = report.performance.samples.iter().all(|sample| sample.propagations == 1);
+        assert!(each && !report.performance.is_steady && report.is_pattern_checked, "{report:?}");
+        let plans: Vec<Option<u64>> = report.performance.samples.iter().map(|sample| sample.plans).collect();
         let expected: Vec<Option<u64>> = (1..7).map(|count| Some(count * u64::from(threads))).collect();
         assert_eq!(plans, expected, "a new memory was made after the check");
-        assert_eq!(report.samples[5].planning_ns, Some(60 * u64::from(threads)));
+        assert_eq!(report.performance.samples[5].planning_ns, Some(60 * u64::from(threads)));
     }
     let plan = plan(&nets[0]);
-    assert_eq!(play(Contender::Plan(&plan), Work::None, 1).end, End::Unavailable);
+    assert_eq!(play(Contender::Plan(&plan), Work::None, 1).performance.status, End::Unavailable);
 }

@@ -34,7 +34,7 @@ pub(crate) fn boards(model: &Model) -> Vec<Board> {
     for cell in &model.cells {
         let row = model.row(cell);
         if row.target_bytes.is_none() {
-            let kind = row.workload.split('/').next().unwrap_or_default();
+            let kind = row.workload.route();
             suites.entry(&row.suite).or_default().entry(kind).or_default().push(cell);
         }
     }

@@ -37,7 +37,7 @@ fn numbers(model: &Model, cell: &Cell) -> Vec<(&'static str, String)> {
     let lane = if row.lane == planlab_results::Lane::Timing { "alone" } else { "may have run beside others" };
     vec![
         ("status", format!("{} {}", row.status.name(), exit(row))),
-        ("why it stopped", or_none(row.stop.clone())),
+        ("why it stopped", or_none(row.stop.map(|stop| stop.to_string()))),
         ("height", or_none(row.height.map(exact))),
         ("load", exact(row.load)),
         ("own bound", format!("{}, by {} ({})", exact(row.bound), row.bound_evidence, row.bound_scope)),

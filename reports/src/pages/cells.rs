@@ -67,7 +67,7 @@ fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec
         Value::or_missing(record.height.map(Value::Bytes)),
         Value::Bytes(record.load),
         Value::Bytes(cell.bound),
-        Value::text(&record.bound_evidence),
+        Value::text(record.bound_evidence.name()),
         Value::or_missing(cell.gap.map(Value::Share)),
         Value::or_missing(record.fragmentation().map(Value::Share)),
         Value::or_missing(record.median_ns().map(|ns| Value::Nanoseconds(crate::format::real(ns)))),

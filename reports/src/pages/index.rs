@@ -183,7 +183,7 @@ fn gaps(model: &Model) -> Vec<gap::Gaps> {
             let cells: Vec<_> =
                 (0..model.workloads.len()).flat_map(|workload| model.free_cells(planner, workload)).collect();
             let gap = |cell: &&crate::model::Cell| {
-                Some((model.row(cell).workload.clone(), model.answer_gap(cell)?.max(0.0)))
+                Some((model.row(cell).workload.to_string(), model.answer_gap(cell)?.max(0.0)))
             };
             let gaps: Vec<(String, f64)> = cells.iter().filter_map(gap).collect();
             gap::Gaps { series: model.series(planner), failures: cells.len() - gaps.len(), gaps }
@@ -234,7 +234,7 @@ fn timings(model: &Model) -> Vec<time::Timings> {
                 return None;
             }
             Some(time::Timing {
-                workload: row.workload.clone(),
+                workload: row.workload.to_string(),
                 buffers: real(row.buffers.max(1)),
                 nanoseconds: cell.time_ns?.max(1.0),
                 is_cut: row.is_cut(),

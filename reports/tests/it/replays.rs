@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use planlab_dsa::performance::Performance;
 use planlab_reports::{PoolTotal, Report, ReportOptions};
 use planlab_results::Provenance;
 use planlab_results::replay::{
@@ -27,7 +28,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         cell: format!("{workload} {contender}"),
         repetition: 0,
         suite: "test".to_owned(),
-        workload: workload.to_owned(),
+        workload: workload.into(),
         sequence: Vec::new(),
         until: None,
         instance: workload.to_owned(),
@@ -40,27 +41,27 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         work: ReplayWork::None,
         threads: 1,
         capacity: None,
-        status: ReplayStatus::Complete,
-        reason: String::new(),
-        warm_up: 0,
-        is_steady: true,
-        samples: reserved.iter().map(sample).collect(),
-        alloc: None,
-        free: None,
+        performance: Performance {
+            is_steady: true,
+            samples: reserved.iter().map(sample).collect(),
+            reserved_peak: reserved.iter().copied().max().unwrap_or(0),
+            device_allocations: 3,
+            search_steps: 1200,
+            ..Performance::default()
+        },
         requested_peak: reserved.iter().copied().max().unwrap_or(0).min(355_707_904),
         retained: None,
-        reserved_peak: reserved.iter().copied().max().unwrap_or(0),
-        used_peak: None,
-        physical_peak: None,
-        device_allocations: 3,
-        search_steps: 1200,
-        lock_wait_ns: None,
-        refusals: None,
         touched_bytes: None,
         l2_bytes: None,
         started_ns: 1,
         provenance: Provenance::default(),
     }
+}
+
+/// The row with other figures.
+fn with(mut row: ReplayRow, change: impl FnOnce(&mut Performance)) -> ReplayRow {
+    change(&mut row.performance);
+    row
 }
 
 /// The rows of AlexNet, as the simulator gives them.
@@ -83,18 +84,16 @@ fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
     let plain = row(ALEXNET, contender, &[1 << 20; 2]);
     let cpu_ns = Some(2 * ns * plain.requests * u64::from(threads));
     let timed = |&sample: &ReplaySample| ReplaySample { cpu_ns, ..sample };
-    ReplayRow {
+    let performance = Performance {
         samples: plain.samples.iter().map(timed).collect(),
-        cell: format!("{contender} {threads}"),
-        device: "host".to_owned(),
-        work: ReplayWork::Pages,
-        threads,
         warm_up: 50,
         alloc: Some(call),
         free: Some(call),
         lock_wait_ns: Some(u64::from(threads - 1) * 52_000),
-        ..plain
-    }
+        ..plain.performance
+    };
+    let (cell, device) = (format!("{contender} {threads}"), "host".to_owned());
+    ReplayRow { performance, cell, device, work: ReplayWork::Pages, threads, ..plain }
 }
 
 fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
@@ -103,7 +102,7 @@ fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
         retained: Some(2_774_190_592),
         ..row("chainer/seq2seq/train/b64", contender, reserved)
     };
-    for (sample, number) in row.samples.iter_mut().zip(0..) {
+    for (sample, number) in row.performance.samples.iter_mut().zip(0..) {
         (sample.plans, sample.planning_ns) =
             (plans.map(|plans| plans.min(number)), plans.map(|_| 300 * number));
     }
@@ -207,7 +206,7 @@ fn the_papers_ratios_stand_beside_ours() {
 fn a_figure_that_lies_elsewhere_is_said_to() {
     let dir = folder();
     let mut rows = memory();
-    rows[0].reserved_peak += 1 << 30;
+    rows[0].performance.reserved_peak += 1 << 30;
     report(dir.path(), &rows);
     let published = read(dir.path(), "tables/memory-published.csv");
     assert!(published.lines().any(|line| line.contains("network-wise,1.50 GB") && line.ends_with("above")));
@@ -231,9 +230,9 @@ fn requests_have_the_real_pools_cost_beside_the_bins() {
 fn calls_cpu_time_and_wall_time_are_never_one_measure() {
     let dir = folder();
     // One whose calls were not timed, one whose CPU time is not known, and one of which both are.
-    let untimed = ReplayRow { alloc: None, free: None, ..host("glibc", 1, 10) };
+    let untimed = with(host("glibc", 1, 10), |of| (of.alloc, of.free) = (None, None));
     let mut silent = host("tlsf", 1, 30);
-    silent.samples.iter_mut().for_each(|sample| sample.cpu_ns = None);
+    silent.performance.samples.iter_mut().for_each(|sample| sample.cpu_ns = None);
     report(dir.path(), &[untimed, silent, host("plan", 1, 2)]);
     let (whole, calls) =
         (read(dir.path(), "tables/requests.csv"), read(dir.path(), "tables/requests-calls.csv"));
@@ -261,7 +260,7 @@ fn what_was_played_once_from_an_empty_pool_has_no_time() {
     let dir = folder();
     let key = format!("{RESNET}/process");
     let cold = row(&key, "cupy4-pool", &[1 << 20]);
-    let warm = ReplayRow { warm_up: 50, ..row(&key, "tlsf", &[1 << 20]) };
+    let warm = with(row(&key, "tlsf", &[1 << 20]), |of| of.warm_up = 50);
     report(dir.path(), &[cold, warm, row(RESNET, "cupy4-pool", &[1 << 20; 2])]);
     for table in ["times", "requests"] {
         let csv = read(dir.path(), &format!("tables/{table}.csv"));
@@ -281,7 +280,7 @@ fn times_below_a_nanosecond_are_shown_as_they_are() {
         let mut row = host("plan", threads, 1);
         // A quarter and nothing of a nanosecond for each of 80 requests.
         let cpu_ns = if threads == 1 { 20 } else { 0 };
-        row.samples.iter_mut().for_each(|sample| sample.cpu_ns = Some(cpu_ns));
+        row.performance.samples.iter_mut().for_each(|sample| sample.cpu_ns = Some(cpu_ns));
         row
     };
     report(dir.path(), &[short(1), short(4), host("glibc", 1, 10)]);
@@ -429,10 +428,10 @@ fn what_is_held_is_never_compared_with_what_is_left() {
     let pool = stream("cupy2rc1-pool", &[1 << 30, 2 << 30], None);
     let mut planned = stream("profile-guided", &[0, 1 << 29], Some(2));
     // A pool serves the first propagation, and its cache is gone at the end.
-    planned.samples[0].reserved_peak = Some(1 << 30);
-    planned.reserved_peak = 1 << 30;
+    planned.performance.samples[0].reserved_peak = Some(1 << 30);
+    planned.performance.reserved_peak = 1 << 30;
     let mut malloc = stream("glibc", &[3 << 30, 3 << 30], None);
-    malloc.samples.iter_mut().for_each(|sample| sample.reserved_peak = None);
+    malloc.performance.samples.iter_mut().for_each(|sample| sample.reserved_peak = None);
     report(dir.path(), &[pool.clone(), planned.clone()]);
     let csv = read(dir.path(), "tables/iterations.csv");
     let line = csv.lines().find(|line| line.contains("profile-guided")).expect("its line");
@@ -481,8 +480,8 @@ fn our_pytorch_pool_stands_beside_pytorch() {
 #[test]
 fn the_process_stands_beside_the_window_and_both_peaks_count() {
     let dir = folder();
-    let process =
-        ReplayRow { used_peak: Some(1700), ..row(&format!("{RESNET}/process"), "pytorch-caching", &[2000]) };
+    let process = row(&format!("{RESNET}/process"), "pytorch-caching", &[2000]);
+    let process = with(process, |of| of.used_peak = Some(1700));
     let window = row(RESNET, "pytorch-caching", &[1900; 5]);
     append_rows(dir.path().join("store"), &[window, process]).expect("appends");
     for (allocated, both) in [(1700, 1), (1701, 0)] {
@@ -560,7 +559,7 @@ fn a_part_or_a_shorter_play_replaces_no_figure() {
         ..row(ALEXNET, "network-wise", &[7; 5])
     };
     let short = ReplayRow { cell: "short".to_owned(), until: None, ..part.clone() };
-    let short = ReplayRow { samples: short.samples[..1].to_vec(), ..short };
+    let short = with(short, |of| of.samples.truncate(1));
     report(dir.path(), &[memory(), vec![part, short]].concat());
     assert!(read(dir.path(), "tables/memory-by-net.csv").contains("1503106048"));
 }
@@ -591,14 +590,12 @@ fn without_rows_there_are_no_such_pages() {
 fn all_processes_of_a_contender_count() {
     let dir = folder();
     let process = |repetition: u32, ns: u64| ReplayRow { repetition, ..host("glibc", 4, ns) };
-    let crashed = ReplayRow {
-        status: ReplayStatus::Failed,
-        reason: "signal 9".to_owned(),
-        samples: Vec::new(),
-        ..process(3, 0)
+    let died = |of: &mut Performance| {
+        (of.status, of.reason) = (ReplayStatus::Failed, "signal 9".to_owned());
+        (of.samples, of.alloc, of.free) = (Vec::new(), None, None);
     };
-    let greater = ReplayRow { reserved_peak: 5 << 20, lock_wait_ns: Some(0), ..process(1, 40) };
-    let crashed = ReplayRow { alloc: None, free: None, ..crashed };
+    let crashed = with(process(3, 0), died);
+    let greater = with(process(1, 40), |of| (of.reserved_peak, of.lock_wait_ns) = (5 << 20, Some(0)));
     report(dir.path(), &[process(0, 10), greater, process(2, 30), crashed]);
     let failures = read(dir.path(), "tables/failures.csv");
     let line = failures.lines().find(|line| line.contains("glibc on host, pages")).expect("its line");
@@ -612,18 +609,11 @@ fn all_processes_of_a_contender_count() {
 #[test]
 fn what_was_not_served_is_shown_as_such() {
     let dir = folder();
-    let failed = ReplayRow {
-        status: ReplayStatus::Failed,
-        reason: "signal 11".to_owned(),
-        samples: Vec::new(),
-        ..row(ALEXNET, "tlsf", &[])
-    };
-    let limited = ReplayRow {
-        status: ReplayStatus::OutOfMemory,
-        capacity: Some(1 << 20),
-        cell: "limited".to_owned(),
-        ..row(ALEXNET, "cupy4-pool", &[1 << 19])
-    };
+    let failed = with(row(ALEXNET, "tlsf", &[]), |of| {
+        (of.status, of.reason) = (ReplayStatus::Failed, "signal 11".to_owned());
+    });
+    let limited = with(row(ALEXNET, "cupy4-pool", &[1 << 19]), |of| of.status = ReplayStatus::OutOfMemory);
+    let limited = ReplayRow { capacity: Some(1 << 20), cell: "limited".to_owned(), ..limited };
     report(dir.path(), &[failed, limited]);
     assert!(read(dir.path(), "tables/failures.csv").contains("tlsf on simulated,failed,1"));
     assert!(
@@ -639,10 +629,11 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
     let on_device = |contender: &str, l2_bytes: u64, times: [u64; 6]| -> Vec<ReplayRow> {
         let process = |(repetition, wall_ns): (u32, u64)| {
             let mut row = row(ALEXNET, contender, &[1 << 20; 3]);
-            row.samples.iter_mut().for_each(|sample| sample.wall_ns = wall_ns);
+            row.performance.samples.iter_mut().for_each(|sample| sample.wall_ns = wall_ns);
+            row.performance.warm_up = 50;
             let (device, device_name) = ("cuda:0".to_owned(), "a GPU".to_owned());
             let (work, touched_bytes, l2_bytes) = (ReplayWork::Kernels, Some(1), Some(l2_bytes));
-            ReplayRow { repetition, device, device_name, work, warm_up: 50, touched_bytes, l2_bytes, ..row }
+            ReplayRow { repetition, device, device_name, work, touched_bytes, l2_bytes, ..row }
         };
         (0..).zip(times).map(process).collect()
     };

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use planlab_dsa::{Buffer, Bytes, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan};
+use planlab_dsa::{
+    Buffer, Bytes, Evidence, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan, Scope, Stop,
+};
 use planlab_files::FolderError;
 use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, show_page};
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
@@ -59,7 +61,7 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         repetition: 0,
         lane: Lane::Timing,
         suite: "test".to_owned(),
-        workload: workload.to_owned(),
+        workload: workload.into(),
         instance: instance.digest().to_string(),
         buffers: 3,
         planner: planner.to_owned(),
@@ -81,8 +83,8 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         load: 96,
         relaxed_load: 64,
         bound: 96,
-        bound_evidence: "load".to_owned(),
-        bound_scope: "no-hand-over".to_owned(),
+        bound_evidence: Evidence::Load,
+        bound_scope: Scope::NoHandOver,
         hand_overs: 0,
         samples_ns: Vec::new(),
         cpu_ns: None,
@@ -354,7 +356,7 @@ fn growth_has_its_page_with_exponents_and_time_outs() {
             (row.status, row.height, row.samples_ns) = (Status::Timeout, None, Vec::new());
         }
         if time == 1_000_000_000 {
-            row.stop = Some("deadline".to_owned());
+            row.stop = Some(Stop::Deadline);
         }
         store.append(&row).expect("appends");
     }
@@ -390,12 +392,12 @@ fn claims_stand_beside_the_figures_of_the_records() {
 fn limits_split_a_planner_only_where_one_was_reached() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let mut store = Store::open(dir.path().join("store")).expect("opens");
-    for (planner, stop) in [("quick", "finished"), ("exact", "deadline")] {
+    for (planner, stop) in [("quick", Stop::Finished), ("exact", Stop::Deadline)] {
         for seconds in [1, 60] {
             let mut row = failure("a/b/c", planner, Status::Feasible, "");
             row.cell = format!("{planner} {seconds}");
             row.wall_limit_ns = Some(seconds * 1_000_000_000);
-            (row.height, row.stop) = (Some(100 + seconds), Some(stop.to_owned()));
+            (row.height, row.stop) = (Some(100 + seconds), Some(stop));
             store.append(&row).expect("appends");
         }
     }
@@ -412,7 +414,7 @@ fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
     let mut store = Store::open(dir.path().join("store")).expect("opens");
     for (planner, height, bound) in [("honest", 110, 100), ("liar", 120, 115), ("prover", 130, 105)] {
         let mut row = failure("a/b/c", planner, Status::Feasible, "");
-        (row.height, row.bound, row.bound_evidence) = (Some(height), bound, "mip".to_owned());
+        (row.height, row.bound, row.bound_evidence) = (Some(height), bound, Evidence::Mip);
         store.append(&row).expect("appends");
     }
     let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");

@@ -195,7 +195,7 @@ fn refutes(plans: &[&Record], proofs: &[&Record]) -> bool {
 
 /// Whether a plan that is in the proof's scope lies below its bound, or is one where there is to be none.
 fn is_refuted(proof: &Record, plan: &Record) -> bool {
-    let in_scope = proof.bound_scope == "any" || plan.hand_overs == 0;
+    let in_scope = proof.bound_scope.holds(plan.hand_overs);
     // A bound that is false by its own row is a failure of that row alone.
     let is_proof = proof.status != Status::BoundRefuted;
     let is_lower = is_proof && plan.height.is_some_and(|height| height < proof.bound);

@@ -29,7 +29,7 @@ impl CellName {
     fn of(record: &Record) -> Self {
         Self {
             label: record.planner_label(),
-            workload: record.workload.clone(),
+            workload: record.workload.to_string(),
             instance: record.instance.clone(),
             seed: record.seed,
             target_bytes: record.target_bytes,

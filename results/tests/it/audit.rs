@@ -1,6 +1,7 @@
 //! The audit finds what no single row can show.
 
 use crate::common;
+use planlab_dsa::{Scope, Stop};
 use planlab_results::audit::{Finding, audit};
 use planlab_results::{Record, Status};
 
@@ -31,10 +32,10 @@ fn a_lower_plan_refutes_a_claimed_bound() {
 #[test]
 fn a_plan_with_hand_overs_refutes_only_bounds_on_any_plan() {
     let mut low = row("in-place", 90, 90);
-    (low.hand_overs, low.bound_scope) = (1, "any".to_owned());
+    (low.hand_overs, low.bound_scope) = (1, Scope::Any);
     let claim = row("exact", 100, 100);
     assert_eq!(audit(&[low.clone(), claim.clone()]), []);
-    let any = Record { bound_scope: "any".to_owned(), ..claim };
+    let any = Record { bound_scope: Scope::Any, ..claim };
     assert!(matches!(&audit(&[low, any])[..], [Finding::RefutedBound { height: 90, bound: 100, .. }]));
 }
 
@@ -69,10 +70,10 @@ fn statuses_that_contradict_their_row_are_found() {
 
 #[test]
 fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
-    let stop = Some("infeasible".to_owned());
+    let stop = Some(Stop::Infeasible);
     let claim = |target| Record {
         status: Status::Infeasible,
-        stop: stop.clone(),
+        stop,
         height: None,
         target_bytes: target,
         ..row("exact", 0, 100)
@@ -160,7 +161,7 @@ fn files_that_are_missing_or_damaged_are_findings_and_the_others_are_checked() {
         let plan = store.put_plan(&Plan::from_offsets([Offset::new(size)])).expect("kept");
         for planner in ["a", "b"] {
             let mut row = row(planner, 2 * size, size);
-            row.workload = format!("w{size}");
+            row.workload = format!("w{size}").into();
             row.instance = store.put_instance(&instance, &Labels::numbered(1)).expect("kept").to_string();
             row.plan = Some(plan.to_string());
             rows.push(row);

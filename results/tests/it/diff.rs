@@ -1,6 +1,7 @@
 //! What a diff finds and what it does not: planted changes, equal sides, sides that cannot be compared.
 
 use crate::common::row;
+use planlab_dsa::{Scope, Stop};
 use planlab_results::diff::{Diff, DiffOptions, Mismatch, Remark, Verdict};
 use planlab_results::{Lane, Point, Record, Status};
 
@@ -41,7 +42,7 @@ const VM: Noise = Noise { sample: 0.04, process: 0.03, outlier: 0.05 };
 fn cell(planner: &str, workload: usize) -> Record {
     let mut record = row(&format!("{planner} {workload}"), 0);
     record.planner = planner.to_owned();
-    record.workload = format!("synthetic/uniform/n{workload}/s0");
+    record.workload = format!("synthetic/uniform/n{workload}/s0").into();
     record.instance = format!("{workload:064x}");
     (record.seed, record.height) = (0, Some(1000));
     (record.load, record.bound) = (900, 900);
@@ -298,7 +299,7 @@ fn heights_and_statuses_count_and_bounds_are_shown() {
 
 #[test]
 fn what_a_time_limit_cut_is_not_held_against_a_build() {
-    let cut = |row: &mut Record| row.stop = Some("deadline".to_owned());
+    let cut = |row: &mut Record| row.stop = Some(Stop::Deadline);
     let higher = one(|row| {
         cut(row);
         row.height = Some(1100);
@@ -318,7 +319,7 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
         let cell = |repetition| Record {
             repetition,
             height: Some(height + u64::from(repetition)),
-            stop: Some("deadline".to_owned()),
+            stop: Some(Stop::Deadline),
             ..cell("lns", 1)
         };
         (0..5).map(cell).collect()
@@ -359,26 +360,26 @@ fn a_new_time_out_counts_where_the_other_side_was_well_below_the_limit() {
 
 #[test]
 fn a_planners_heights_are_judged_on_settled_cells_alone() {
-    let side = |height: u64, repetitions: u32, stop: &str| -> Vec<Record> {
+    let side = |height: u64, repetitions: u32, stop: Stop| -> Vec<Record> {
         let row = |(workload, repetition): (usize, u32)| Record {
             repetition,
             height: Some(height + u64::from(repetition)),
-            stop: Some(stop.to_owned()),
+            stop: Some(stop),
             ..cell("lns", workload)
         };
         (1..=20).flat_map(|workload| (0..repetitions).map(move |at| (workload, at))).map(row).collect()
     };
-    let heights = |repetitions, stop: &str| {
+    let heights = |repetitions, stop: Stop| {
         let diff = diff(&side(1000, repetitions, stop), &side(1002, repetitions, stop));
         assert_eq!(diff.planners.len(), 1);
         diff.planners[0].heights
     };
-    let cut = heights(1, "deadline");
+    let cut = heights(1, Stop::Deadline);
     assert_eq!((cut.cells, cut.settled, cut.undecided), (20, 0, 20));
     assert_eq!((cut.ratio, cut.verdict), (None, Verdict::Same), "one cut run of each says nothing");
-    let repeated = heights(5, "deadline");
+    let repeated = heights(5, Stop::Deadline);
     assert_eq!((repeated.settled, repeated.undecided, repeated.verdict), (20, 20, Verdict::Worse));
-    let finished = heights(1, "finished");
+    let finished = heights(1, Stop::Finished);
     assert_eq!((finished.settled, finished.worse, finished.verdict), (20, 20, Verdict::Worse));
 }
 
@@ -399,14 +400,14 @@ fn a_proof_that_a_plan_of_the_other_side_refutes_is_a_contradiction() {
     // A bound on plans without hand-overs says nothing of a plan with them; one on any plan does.
     let with_hand_overs = Record { hand_overs: 1, ..a };
     assert_eq!(found(&with_hand_overs, &b), 0);
-    b.bound_scope = "any".to_owned();
+    b.bound_scope = Scope::Any;
     assert_eq!(found(&with_hand_overs, &b), 1);
     let infeasible = one(|row| (row.status, row.height) = (Status::Infeasible, None));
     assert_eq!(infeasible.contradictions().count(), 1);
     // Neither does a proof that no plan without hand-overs fits refute one with them.
     let mut no_plan = Record { status: Status::Infeasible, height: None, ..cell("best-fit", 1) };
     assert_eq!(found(&with_hand_overs, &no_plan), 0);
-    no_plan.bound_scope = "any".to_owned();
+    no_plan.bound_scope = Scope::Any;
     assert_eq!(found(&with_hand_overs, &no_plan), 1);
     let false_by_itself = one(|row| (row.status, row.bound) = (Status::BoundRefuted, 1100));
     assert_eq!(false_by_itself.changes[0].status_verdict, Verdict::Worse);
@@ -421,7 +422,7 @@ fn other_seeds_and_other_contents_are_other_cells() {
     let version = one(|row| {
         row.planner_version = "another".to_owned();
         row.cell = "another".to_owned();
-        row.workload = "another/name".to_owned();
+        row.workload = "another/name".into();
     });
     assert_eq!((version.changes.len(), version.only_a.len()), (1, 0));
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use planlab_dsa::performance::Performance;
 use planlab_results::audit::{Finding, audit_replays};
 use planlab_results::replay::{
     CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, ReplayWriter, append_rows,
@@ -24,7 +25,7 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         cell: cell.to_owned(),
         repetition,
         suite: "smoke".to_owned(),
-        workload: "chainer/alexnet/infer/b1".to_owned(),
+        workload: "chainer/alexnet/infer/b1".into(),
         sequence: vec!["a".to_owned(), "b".to_owned()],
         until: Some(9),
         instance: "ab".repeat(32),
@@ -37,27 +38,31 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         work: ReplayWork::Pattern,
         threads: 1,
         capacity: None,
-        status: ReplayStatus::Complete,
-        reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
-        warm_up: 4,
-        is_steady: true,
-        samples: vec![sample; 2],
-        alloc: Some(CallTime { median_ps: 1_500, p99_ps: 9_000, batches: 200 }),
-        free: None,
+        performance: Performance {
+            status: ReplayStatus::Complete,
+            reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
+            warm_up: 4,
+            is_steady: true,
+            samples: vec![sample; 2],
+            alloc: Some(CallTime { median_ps: 1_500, p99_ps: 9_000, batches: 200 }),
+            reserved_peak: 512,
+            used_peak: Some(512),
+            device_allocations: 3,
+            search_steps: 12,
+            ..Performance::default()
+        },
         requested_peak: 100,
         retained: Some(7),
-        reserved_peak: 512,
-        used_peak: Some(512),
-        physical_peak: None,
-        device_allocations: 3,
-        search_steps: 12,
-        lock_wait_ns: None,
-        refusals: None,
         touched_bytes: None,
         l2_bytes: None,
         started_ns: 1,
         provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
     }
+}
+
+/// The row with another end.
+fn ended(status: ReplayStatus, row: ReplayRow) -> ReplayRow {
+    ReplayRow { performance: Performance { status, ..row.performance }, ..row }
 }
 
 fn folder() -> tempfile::TempDir {
@@ -76,7 +81,7 @@ fn append(dir: &Path, rows: &[ReplayRow]) {
 fn rows_come_back_as_they_were_and_the_latest_counts() {
     let dir = folder();
     let into = dir.path().join("new");
-    let first = ReplayRow { status: ReplayStatus::Failed, ..row("a", 0) };
+    let first = ended(ReplayStatus::Failed, row("a", 0));
     append(&into, &[first, row("b", 0)]);
     append(&into, &[row("b", 1), row("a", 0)]);
     assert_eq!(read_rows(&into).expect("reads"), [row("a", 0), row("b", 0), row("b", 1)]);
@@ -89,7 +94,7 @@ fn a_row_from_before_a_column_was_added_is_whole() {
     value["samples"][1].as_object_mut().expect("an object").remove("reserved_peak");
     let read: ReplayRow = serde_json::from_value(value).expect("they may be missing");
     let mut expected = ReplayRow { until: None, ..row("a", 0) };
-    expected.samples[1].reserved_peak = None;
+    expected.performance.samples[1].reserved_peak = None;
     assert_eq!(read, expected);
     assert_eq!(read.propagations(), 2);
 }
@@ -198,7 +203,7 @@ fn a_row_of_a_newer_schema_is_refused() {
 #[test]
 fn a_merge_carries_replays_along_whatever_the_order() {
     let (a, b) = (folder(), folder());
-    let corrupt = ReplayRow { status: ReplayStatus::Corrupt, ..row("x", 0) };
+    let corrupt = ended(ReplayStatus::Corrupt, row("x", 0));
     let later = ReplayRow { started_ns: 9, ..row("y", 0) };
     append(a.path(), &[corrupt.clone(), row("y", 0)]);
     append(b.path(), &[ReplayRow { started_ns: 9, ..row("x", 0) }, later.clone()]);
@@ -216,9 +221,10 @@ fn a_merge_carries_replays_along_whatever_the_order() {
 #[test]
 fn an_audit_finds_corruption_and_contradictions() {
     assert_eq!(audit_replays(&[row("a", 0), row("a", 1)]), []);
-    let corrupt =
-        ReplayRow { status: ReplayStatus::Corrupt, reason: "handed out twice".to_owned(), ..row("a", 0) };
-    let little = ReplayRow { reserved_peak: 99, ..row("b", 0) };
+    let corrupt = Performance::failed(ReplayStatus::Corrupt, "handed out twice".to_owned());
+    let corrupt = ReplayRow { performance: corrupt, ..row("a", 0) };
+    let mut little = row("b", 0);
+    little.performance.reserved_peak = 99;
     let findings = audit_replays(&[little.clone(), corrupt]);
     assert!(matches!(findings[0], Finding::CorruptReplay { .. }) && findings[0].is_refutation());
     assert!(findings[1].to_string().contains("served 100 bytes at once, but reserved 99"), "{findings:?}");

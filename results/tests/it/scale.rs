@@ -1,13 +1,14 @@
 //! Curves over sizes: exponents, time-outs, builds and limits.
 
 use crate::common::row;
+use planlab_dsa::Stop;
 use planlab_results::scale::{Curve, curves};
 use planlab_results::{Record, Status};
 
 fn cell(planner: &str, buffers: u64, seconds: u64) -> Record {
     let mut record = row(&format!("{planner} {buffers} {seconds}"), 0);
     record.planner = planner.to_owned();
-    record.workload = format!("synthetic/chain/n{buffers}/s0");
+    record.workload = format!("synthetic/chain/n{buffers}/s0").into();
     (record.buffers, record.load, record.height) = (buffers, 100, Some(125));
     record.samples_ns = vec![seconds * 1_000_000_000];
     record.peak_rss_bytes = Some(1000 * buffers);
@@ -59,7 +60,7 @@ fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points(
         ..cell("p", 1000, seconds)
     };
     let shorter = Record { wall_limit_ns: Some(1), ..seeded(3, 90) };
-    let other = Record { workload: "synthetic/chain/n1000/s1".to_owned(), ..cell("p", 1000, 8) };
+    let other = Record { workload: "synthetic/chain/n1000/s1".into(), ..cell("p", 1000, 8) };
     let rows = [cell("p", 10, 1), seeded(2, 6), seeded(0, 2), seeded(1, 4), shorter, other];
     let curves = curves(&rows);
     let points = &curves[0].points;
@@ -76,7 +77,7 @@ fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points(
 #[test]
 fn a_run_that_its_limit_cut_is_shown_and_not_fitted() {
     let mut rows = [(10, 1), (100, 10), (1000, 100)].map(|(n, time)| cell("p", n, time)).to_vec();
-    rows.push(Record { stop: Some("deadline".to_owned()), ..cell("p", 10_000, 120) });
+    rows.push(Record { stop: Some(Stop::Deadline), ..cell("p", 10_000, 120) });
     let curves = curves(&rows);
     let (fit, last) = (curves[0].time.expect("a fit"), curves[0].points.last().expect("four points"));
     assert!(fit.points == 3 && (fit.exponent - 1.0).abs() < 1e-9, "{fit:?}");

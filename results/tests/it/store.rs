@@ -541,6 +541,14 @@ mod parquet {
         let frame = planlab_results::frame::to_frame(&rows).expect("makes a table");
         let old = frame.drop("reported_ns").expect("it is there");
         assert_eq!(planlab_results::frame::from_frame(old).expect("reads"), rows);
+        let mut odd = planlab_results::frame::to_frame(&rows).expect("makes a table");
+        odd.replace("stop", polars::prelude::Column::new("stop".into(), ["finished", "tired", "proved"]))
+            .expect("as long");
+        let error = planlab_results::frame::from_frame(odd).expect_err("refused").to_string();
+        assert!(
+            error.contains("column `stop`: unknown variant `tired`, expected one of `finished`"),
+            "{error}"
+        );
         let none = planlab_results::frame::to_frame(&[]).expect("makes a table");
         assert_eq!(planlab_results::frame::from_frame(none).expect("reads"), []);
     }

@@ -66,9 +66,7 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
     let _ = compete_and_tell(&device, &scores, &contenders, &request.protocol, &mut |news| {
         let reply = match news {
             News::Begins(contender) => Reply::Begins { contender },
-            News::Ended(contender, performance) => {
-                Reply::Ended { contender, performance: Box::new(performance.clone()) }
-            }
+            News::Ended(contender, performance) => Reply::Ended { contender, performance },
             News::Broken(error) => {
                 broken = Some(error.to_string());
                 return;

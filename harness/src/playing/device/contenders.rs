@@ -1,11 +1,12 @@
 //! Who can be played on a device.
 
 use planlab_dsa::VerifiedPlan;
+use planlab_replay::Work;
 use planlab_replay::cuda::shuffled;
 use planlab_solvers::online;
 use planlab_workloads::{Trace, did_you_mean, glob, nearest};
 
-use crate::cli::{ReplayArgs, WorkArg};
+use crate::cli::ReplayArgs;
 use crate::playing::contender::{EMPTY_LOOP, PLAN};
 use crate::playing::{Contender, saboteurs};
 use crate::shell::exit::Failure;
@@ -79,7 +80,7 @@ fn has_graphs(args: &ReplayArgs) -> bool {
 }
 
 const fn has_kernels(args: &ReplayArgs) -> bool {
-    matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
+    matches!(args.work, Work::Kernels | Work::Operations)
 }
 
 fn without(key: &str, plan: &Contender) -> String {

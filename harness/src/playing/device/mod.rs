@@ -13,15 +13,16 @@ mod row;
 mod table;
 
 use planlab_dsa::{Bytes, CancelToken};
-use planlab_replay::cuda::{self, DriverError, Protocol, Work};
-use planlab_results::replay::{ReplayRow, ReplayWork};
+use planlab_replay::Work;
+use planlab_replay::cuda::{self, DriverError, Protocol};
+use planlab_results::replay::ReplayRow;
 use planlab_workloads::Trace;
 
 use self::round::Round;
-use self::row::{Settings, row};
+use self::row::{Settings, of_turn};
 use super::subject::Subject;
 use super::{Contender, Keeper, exit_of, table as shared};
-use crate::cli::{Device, ReplayArgs, WorkArg};
+use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -49,7 +50,7 @@ pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
 
 /// Says at once that a device is not there, or cannot do what is asked.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
-    if matches!(args.work, WorkArg::Pages | WorkArg::Pattern) {
+    if !args.work.is_for_device() {
         return Err(Failure::usage("on a device, --work is none, kernels or operations"));
     }
     if args.threads != [1] {
@@ -81,9 +82,9 @@ pub(crate) fn run(
         let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
         let Some((device, performances)) = round.play(cancel)? else { break };
         bar.inc(1);
-        let made = contenders.iter().zip(&performances).map(|(contender, played)| {
+        let made = contenders.iter().zip(performances).map(|(contender, played)| {
             let when = (repetition, started_ns);
-            row(&subject, contender, &settings, when, &device, played, provenance.clone())
+            of_turn(&subject, contender, &settings, when, &device, played, provenance.clone())
         });
         let made: Vec<ReplayRow> = made.collect();
         let is_kept = keeper.keep(&made);
@@ -104,14 +105,9 @@ pub(crate) fn run(
 }
 
 fn settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<Settings, Failure> {
-    let work = match args.work {
-        WorkArg::Kernels => Work::Kernels,
-        WorkArg::Operations => Work::Operations,
-        WorkArg::None | WorkArg::Pages | WorkArg::Pattern => Work::None,
-    };
     let warm_up = args.warm_up.unwrap_or(WARM_UP);
     let protocol = Protocol {
-        work,
+        work: args.work,
         warm_up,
         warm_up_most: warm_up.saturating_mul(WARM_UP_MOST),
         steady: STEADY,
@@ -121,19 +117,17 @@ fn settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<S
         seed: args.seed,
     };
     let operation_ns = args.operation_time.map(nanoseconds);
-    let recorded = match work {
+    let recorded = match args.work {
         Work::Operations => durations::require(sources, traces, operation_ns)?,
-        Work::None | Work::Kernels => None,
+        _ => None,
     };
     Ok(Settings { protocol, operation_ns, recorded, capacity: args.capacity })
 }
 
 fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     let work = match rows.first().map(|row| row.work) {
-        Some(ReplayWork::Kernels) => "kernels write and read every buffer",
-        Some(ReplayWork::Operations) => {
-            "kernels write and read every buffer, and work as long as operations do"
-        }
+        Some(Work::Kernels) => "kernels write and read every buffer",
+        Some(Work::Operations) => "kernels write and read every buffer, and work as long as operations do",
         _ => "no kernels, the driver's own calls alone",
     };
     let device = rows.first().map_or("", |row| row.device_name.as_str());

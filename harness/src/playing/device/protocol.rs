@@ -2,7 +2,8 @@
 //! and after it, so that what was played is known when the child dies.
 
 use planlab_dsa::Plan;
-use planlab_replay::cuda::{DeviceInfo, Performance, Protocol};
+use planlab_replay::Performance;
+use planlab_replay::cuda::{DeviceInfo, Protocol};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::Device;

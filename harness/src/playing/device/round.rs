@@ -1,8 +1,8 @@
 //! One repetition: a process in which all contenders take turns, and another for those that are left when it dies.
 
 use planlab_dsa::CancelToken;
-use planlab_replay::cuda::{DeviceInfo, End, Performance, Protocol};
-use planlab_results::replay::ReplayStatus;
+use planlab_replay::Performance;
+use planlab_replay::cuda::{DeviceInfo, Protocol};
 
 use super::protocol::{Player, Reply, Request};
 use super::row::Settings;
@@ -78,9 +78,7 @@ impl Round<'_> {
     }
 
     fn failed(&self, talk: &Talk) -> Performance {
-        let (status, reason) = died(&talk.death(), &talk.stderr, self.args.time_limit);
-        let end = if status == ReplayStatus::OutOfMemory { End::OutOfMemory } else { End::Failed };
-        Performance { end, reason, ..Performance::default() }
+        died(&talk.death(), &talk.stderr, self.args.time_limit)
     }
 }
 
@@ -164,6 +162,8 @@ fn unknown(device: Device) -> DeviceInfo {
 
 #[cfg(test)]
 mod tests {
+    use planlab_replay::End;
+
     use super::*;
 
     fn answer(replies: &[Reply]) -> Vec<u8> {
@@ -179,9 +179,9 @@ mod tests {
     fn ends(replies: &[Reply], is_late: bool) -> Vec<Option<End>> {
         let mut answer = answer(replies);
         answer.extend(b"{\"ended\": {\"contender\": 2, \"perf");
-        let failed = || Performance { end: End::Failed, ..Performance::default() };
+        let failed = || Performance::failed(End::Failed, String::new());
         let settled = Heard::of(&answer, 3).settle(is_late, failed);
-        settled.iter().map(|one| one.as_ref().map(|one| one.end)).collect()
+        settled.iter().map(|one| one.as_ref().map(|one| one.status)).collect()
     }
 
     #[test]
@@ -206,9 +206,9 @@ mod tests {
         assert!(heard.is_done);
         let says = "the device did not take all back in the end: cuStreamDestroy: lost";
         let of = |end, reason: &str| {
-            let played = Performance { end, reason: reason.to_owned(), ..Performance::default() };
+            let played = Performance::failed(end, reason.to_owned());
             let told = with_lost(played, heard.lost.as_deref());
-            (told.end, told.reason)
+            (told.status, told.reason)
         };
         assert_eq!(of(End::Complete, ""), (End::Complete, says.to_owned()));
         assert_eq!(of(End::OutOfMemory, "no room"), (End::OutOfMemory, format!("no room; {says}")));

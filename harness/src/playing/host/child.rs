@@ -9,7 +9,7 @@ use planlab_replay::host::{self, Contender, Effort, Order, Report, replay};
 use planlab_solvers::online;
 use planlab_workloads::Trace;
 
-use super::protocol::{Reply, Request, Work};
+use super::protocol::{Reply, Request};
 use crate::inputs;
 use crate::playing::contender::{EMPTY_LOOP, PLAN, build, malloc};
 use crate::playing::saboteurs;
@@ -46,7 +46,7 @@ fn perform(request: &Request, traces: &[Trace]) -> Result<Report, Failure> {
     let order = Order {
         contender: contender(&request.contender, plan.as_ref(), &build)?,
         sequences: &sequences,
-        work: work(request.work),
+        work: request.work,
         threads,
         capacity: request.capacity.map(Bytes::new),
         effort: Effort {
@@ -73,13 +73,5 @@ fn contender<'a>(
             Ok(Contender::Online(build))
         }
         _ => Err(Failure::usage(format!("there is no contender `{key}`"))),
-    }
-}
-
-const fn work(work: Work) -> host::Work {
-    match work {
-        Work::None => host::Work::None,
-        Work::Pages => host::Work::Pages,
-        Work::Pattern => host::Work::Pattern,
     }
 }

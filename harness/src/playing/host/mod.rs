@@ -7,17 +7,18 @@ pub(crate) mod child;
 pub(super) mod protocol;
 
 use planlab_dsa::CancelToken;
+use planlab_replay::Work;
 use planlab_results::replay::ReplayRow;
 use planlab_workloads::Trace;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
-use self::protocol::{Request, Work};
-use super::row::{Settings, row};
+use self::protocol::Request;
+use super::row::{Settings, of_process};
 use super::subject::Subject;
 use super::supervisor::{self, ReplayEnd};
 use super::{Contender, Keeper, exit_of, table};
-use crate::cli::{ReplayArgs, WorkArg};
+use crate::cli::ReplayArgs;
 use crate::inputs::Source;
 use crate::process::Death;
 use crate::shell::clock::now_ns;
@@ -29,9 +30,7 @@ use crate::shell::quantity::nanoseconds;
 
 /// Refuses what only a device does.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
-    let is_for_devices = matches!(args.work, WorkArg::Kernels | WorkArg::Operations)
-        || args.rounds > 1
-        || args.operation_time.is_some();
+    let is_for_devices = !args.work.is_for_host() || args.rounds > 1 || args.operation_time.is_some();
     if is_for_devices {
         let says = "--rounds, --operation-time and kernels are for devices";
         return Err(Failure::usage(says));
@@ -65,7 +64,7 @@ pub(crate) fn run(
         }
         bar.inc(1);
         let when = (turn.repetition, started_ns);
-        let row = row(&subject, turn.contender, &turn.settings, when, &end, provenance);
+        let row = of_process(&subject, turn.contender, &turn.settings, when, &end, provenance);
         let is_kept = keeper.keep(std::slice::from_ref(&row));
         let told = told(&end, turn);
         if output.json {
@@ -126,14 +125,9 @@ fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
 }
 
 fn settings(args: &ReplayArgs, threads: u32) -> Settings {
-    let work = match args.work {
-        WorkArg::None | WorkArg::Kernels | WorkArg::Operations => Work::None,
-        WorkArg::Pages => Work::Pages,
-        WorkArg::Pattern => Work::Pattern,
-    };
     Settings {
         device: "host".to_owned(),
-        work,
+        work: args.work,
         threads,
         capacity: args.capacity,
         budget: args.seconds,
@@ -150,7 +144,7 @@ fn told(end: &ReplayEnd, turn: &Turn<'_>) -> String {
     if turn.repetition == 0 && !report.options.is_empty() {
         note(&format!("{name}: {}", report.options));
     }
-    if report.used_peak.is_some() && !report.is_pattern_checked {
+    if report.performance.used_peak.is_some() && !report.is_pattern_checked {
         note(&format!("{name}: too large to be written: the addresses alone were checked"));
     }
     report.options.clone()
@@ -168,9 +162,9 @@ fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u
 fn head(subject: &Subject, args: &ReplayArgs) -> String {
     let Subject { name, requests, peak, .. } = subject;
     let work = match args.work {
-        WorkArg::None | WorkArg::Kernels | WorkArg::Operations => "blocks are not touched",
-        WorkArg::Pages => "a byte of each page is written",
-        WorkArg::Pattern => "every byte is written and checked",
+        Work::Pages => "a byte of each page is written",
+        Work::Pattern => "every byte is written and checked",
+        _ => "blocks are not touched",
     };
     format!("{name}: {requests} requests, at most {peak} bytes at once; {work}\n\n")
 }

@@ -1,6 +1,7 @@
 //! What the parent of a replay says to its child. The child answers with a [`Report`] on one line.
 
 use planlab_dsa::Plan;
+use planlab_replay::Work;
 use planlab_replay::host::Report;
 use serde::{Deserialize, Serialize};
 
@@ -24,14 +25,6 @@ pub(crate) struct Request {
     pub(crate) iterations: Option<u32>,
     /// Propagations before the timed ones, if not as many as is usual.
     pub(crate) warm_up: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Work {
-    None,
-    Pages,
-    Pattern,
 }
 
 /// What the child says.

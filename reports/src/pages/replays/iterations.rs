@@ -172,7 +172,8 @@ fn greatest_reduction(groups: &[Group<'_>]) -> Option<String> {
 
 /// The propagations, each without what all share.
 fn names(row: &ReplayRow) -> String {
-    let short = |key: &String| key.strip_prefix(&row.workload).unwrap_or(key).trim_matches('/').to_owned();
+    let short =
+        |key: &String| key.strip_prefix(row.workload.as_str()).unwrap_or(key).trim_matches('/').to_owned();
     row.sequence.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 

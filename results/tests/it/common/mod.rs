@@ -1,5 +1,6 @@
 //! Rows to test with.
 
+use planlab_dsa::{Evidence, Scope, Stop};
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status};
 
 /// A row with a value, or a hard one, in every column.
@@ -10,7 +11,7 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         repetition,
         lane: Lane::Timing,
         suite: "smoke".to_owned(),
-        workload: "synthetic/uniform/n10/s1".to_owned(),
+        workload: "synthetic/uniform/n10/s1".into(),
         instance: "ab".repeat(32),
         buffers: 10,
         planner: "best-fit".to_owned(),
@@ -23,7 +24,7 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         target_bytes: None,
         mechanism: "rlimit".to_owned(),
         status: Status::Feasible,
-        stop: Some("finished".to_owned()),
+        stop: Some(Stop::Finished),
         reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
         exit_code: Some(0),
         signal: None,
@@ -32,8 +33,8 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         load: 100,
         relaxed_load: 90,
         bound: 100,
-        bound_evidence: "load".to_owned(),
-        bound_scope: "no-hand-over".to_owned(),
+        bound_evidence: Evidence::Load,
+        bound_scope: Scope::NoHandOver,
         hand_overs: 0,
         samples_ns: vec![5, 3, 4],
         cpu_ns: None,

@@ -1,0 +1,320 @@
+//! Rows whose fields are written down once.
+//!
+//! [`table!`] declares the struct of a row; serde makes a line of a journal of it, [`Field`] the columns of a Parquet
+//! file, and rows again. A value is one column; a group or a list of values is several, whose names begin alike:
+//! `machine_cpu`, `trajectory_height`.
+
+/// Declares a struct each of whose fields is a column, or several; `as` gives what the names of its columns begin with.
+/// A field with a value behind it came later: older rows lack it, and read as that value, which must be its default.
+macro_rules! table {
+    ($(#[$meta:meta])* pub struct $name:ident as $prefix:literal {
+        $($(#[$field_meta:meta])* pub $field:ident: $kind:ty $(= $default:expr)?,)*
+    }) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[$field_meta])*
+            $(#[doc = concat!("\n\nOlder rows read as `", stringify!($default), "`.")] #[serde(default)])?
+            pub $field: $kind,)*
+        }
+        $crate::fields::columns!($name as $prefix { $($field $(= $default)?,)* });
+    };
+}
+
+/// Makes columns of the fields of a struct.
+#[cfg(feature = "parquet")]
+macro_rules! columns {
+    ($name:ident as $prefix:literal { $($field:ident $(= $default:expr)?),* $(,)? }) => {
+        impl $crate::fields::Field for $name {
+            fn write(_: &str, rows: &[&Self], columns: &mut Vec<polars::prelude::Column>) {
+                $({
+                    let values: Vec<_> = rows.iter().map(|row| &row.$field).collect();
+                    $crate::fields::Field::write(concat!($prefix, stringify!($field)), &values, columns);
+                })*
+            }
+
+            fn read(table: &$crate::columns::Table, _: &str) -> Result<Vec<Self>, $crate::StoreError> {
+                $(let mut $field = {
+                    let name = concat!($prefix, stringify!($field));
+                    let values = $crate::fields::Field::read(table, name);
+                    $(let values =
+                        if table.has(name) { values } else { Ok(vec![$default; table.height()]) };)?
+                    values?.into_iter()
+                };)*
+                let mut rows = Vec::with_capacity(table.height());
+                for _ in 0..table.height() {
+                    rows.push(Self { $($field: $crate::fields::next(&mut $field),)* });
+                }
+                Ok(rows)
+            }
+        }
+    };
+}
+
+/// Without Parquet there are no columns.
+#[cfg(not(feature = "parquet"))]
+macro_rules! columns {
+    ($name:ident as $prefix:literal { $($field:ident $(= $default:expr)?),* $(,)? }) => {};
+}
+
+pub(crate) use {columns, table};
+
+#[cfg(feature = "parquet")]
+pub(crate) use parquet::{Field, next};
+
+/// Without Parquet every value will do.
+#[cfg(not(feature = "parquet"))]
+pub(crate) trait Field {}
+
+#[cfg(not(feature = "parquet"))]
+impl<T> Field for T {}
+
+#[cfg(feature = "parquet")]
+mod parquet {
+    use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
+    use planlab_dsa::{Evidence, Scope, Stop};
+    use polars::prelude::*;
+    use serde::Deserialize;
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
+
+    use crate::StoreError;
+    use crate::columns::{Table, lists_opt_u64, lists_text, lists_u64};
+    use crate::key::WorkloadKey;
+    use crate::record::{Lane, Point, Status};
+
+    /// A value of a row: one column of a table, or several.
+    pub(crate) trait Field: Sized {
+        /// Adds the columns of these values.
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>);
+
+        /// The values of all rows.
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError>;
+    }
+
+    /// The next value of a column; the columns of a table are equally long.
+    pub(crate) fn next<T>(column: &mut std::vec::IntoIter<T>) -> T {
+        column.next().expect("every column has a value for each row")
+    }
+
+    /// Values that polars has a type for; how to show one to it, and how to read them.
+    macro_rules! plain {
+        ($($kind:ty: $shown:expr, $getter:ident;)*) => {
+            $(impl Field for $kind {
+                fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+                    let shown: Vec<_> = values.iter().copied().map($shown).collect();
+                    columns.push(Column::new(name.into(), shown));
+                }
+
+                fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+                    table.$getter(name)
+                }
+            })*
+        };
+    }
+
+    plain! {
+        u64: |value: &u64| *value, u64;
+        u32: |value: &u32| *value, u32;
+        bool: |value: &bool| *value, bool;
+        String: String::as_str, text;
+        Option<u64>: |value: &Option<u64>| *value, opt_u64;
+        Option<u32>: |value: &Option<u32>| *value, opt_u32;
+        Option<i32>: |value: &Option<i32>| *value, opt_i32;
+        Option<String>: Option::as_deref, opt_text;
+    }
+
+    /// Closed sets of names.
+    macro_rules! names {
+        ($($kind:ty),*) => {
+            $(impl Field for $kind {
+                fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+                    let names: Vec<&str> = values.iter().map(|value| value.name()).collect();
+                    columns.push(Column::new(name.into(), names));
+                }
+
+                fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+                    table.text(name)?.iter().map(|text| named(table, name, text)).collect()
+                }
+            })*
+        };
+    }
+
+    names!(Status, Lane, Evidence, Scope, End, Work);
+
+    impl Field for Option<Stop> {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            let names: Vec<Option<&str>> = values.iter().map(|stop| stop.map(Stop::name)).collect();
+            columns.push(Column::new(name.into(), names));
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            let texts = table.opt_text(name)?;
+            texts
+                .iter()
+                .map(|text| text.as_deref().map(|text| named(table, name, text)).transpose())
+                .collect()
+        }
+    }
+
+    /// The value that a file calls so.
+    fn named<T: for<'de> Deserialize<'de>>(table: &Table, column: &str, text: &str) -> Result<T, StoreError> {
+        let text: StrDeserializer<'_, Error> = text.into_deserializer();
+        T::deserialize(text).map_err(|error| table.bad(&format!("column `{column}`: {error}")))
+    }
+
+    impl Field for WorkloadKey {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            let keys: Vec<&str> = values.iter().map(|key| key.as_str()).collect();
+            columns.push(Column::new(name.into(), keys));
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            Ok(table.text(name)?.into_iter().map(Self::from).collect())
+        }
+    }
+
+    impl Field for Vec<u64> {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            columns.push(lists_u64(name, values.iter().map(|list| list.as_slice())));
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            table.lists_u64(name)
+        }
+    }
+
+    impl Field for Vec<String> {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            columns.push(lists_text(name, values));
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            table.lists_text(name)
+        }
+    }
+
+    /// A few numbers that a row has several times, or not at all.
+    trait Numbers: Sized {
+        /// What the names of their columns end with.
+        const NAMES: &'static [&'static str];
+
+        fn number(&self, at: usize) -> Option<u64>;
+
+        /// `None` where a number lacks that must be there.
+        fn of(numbers: &[Option<u64>]) -> Option<Self>;
+    }
+
+    /// A number that may lack, or may not.
+    trait Number: Copy {
+        fn shown(self) -> Option<u64>;
+
+        fn of(number: Option<u64>) -> Option<Self>;
+    }
+
+    impl Number for u64 {
+        fn shown(self) -> Option<u64> {
+            Some(self)
+        }
+
+        fn of(number: Option<u64>) -> Option<Self> {
+            number
+        }
+    }
+
+    impl Number for u32 {
+        fn shown(self) -> Option<u64> {
+            Some(self.into())
+        }
+
+        fn of(number: Option<u64>) -> Option<Self> {
+            number?.try_into().ok()
+        }
+    }
+
+    impl Number for Option<u64> {
+        fn shown(self) -> Option<u64> {
+            self
+        }
+
+        fn of(number: Option<u64>) -> Option<Self> {
+            Some(number)
+        }
+    }
+
+    macro_rules! numbers {
+        ($($name:ident { $($field:ident),* })*) => {
+            $(impl Numbers for $name {
+                const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+                fn number(&self, at: usize) -> Option<u64> {
+                    [$(Number::shown(self.$field)),*][at]
+                }
+
+                fn of(numbers: &[Option<u64>]) -> Option<Self> {
+                    let mut numbers = numbers.iter().copied();
+                    Some(Self { $($field: Number::of(numbers.next()?)?),* })
+                }
+            })*
+        };
+    }
+
+    numbers! {
+        Point { elapsed_ns, height, bound }
+        Sample {
+            propagations, wall_ns, cpu_ns, enqueue_ns, device_ns, reserved, reserved_peak, plans, planning_ns
+        }
+        CallTime { median_ps, p99_ps, batches }
+    }
+
+    impl<T: Numbers> Field for Vec<T> {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            for (at, part) in T::NAMES.iter().enumerate() {
+                let lists = values.iter().map(|list| list.iter().map(|one| one.number(at)).collect());
+                columns.push(lists_opt_u64(&format!("{name}_{part}"), lists));
+            }
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            let parts = T::NAMES.iter().map(|part| table.lists(&format!("{name}_{part}")));
+            let parts: Vec<Vec<Vec<Option<u64>>>> = parts.collect::<Result<_, _>>()?;
+            let bad = |what: &str| table.bad(&format!("columns `{name}_*`: {what}"));
+            let row = |row: usize| {
+                let length = parts[0][row].len();
+                if parts.iter().any(|part| part[row].len() != length) {
+                    return Err(bad("lists of a row have different lengths"));
+                }
+                let one = |at: usize| parts.iter().map(|part| part[row][at]).collect::<Vec<_>>();
+                (0..length).map(|at| T::of(&one(at)).ok_or_else(|| bad("a value lacks"))).collect()
+            };
+            (0..table.height()).map(row).collect()
+        }
+    }
+
+    impl<T: Numbers> Field for Option<T> {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            for (at, part) in T::NAMES.iter().enumerate() {
+                let numbers = values.iter().map(|value| value.as_ref().and_then(|value| value.number(at)));
+                columns.push(Column::new(format!("{name}_{part}").into(), numbers.collect::<Vec<_>>()));
+            }
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            let parts = T::NAMES.iter().map(|part| table.opt_u64(&format!("{name}_{part}")));
+            let parts: Vec<Vec<Option<u64>>> = parts.collect::<Result<_, _>>()?;
+            let row = |row: usize| {
+                let numbers: Vec<Option<u64>> = parts.iter().map(|part| part[row]).collect();
+                let value = T::of(&numbers);
+                match value.is_some() || numbers.iter().all(Option::is_none) {
+                    true => Ok(value),
+                    false => Err(table.bad(&format!("columns `{name}_*`: a value lacks"))),
+                }
+            };
+            (0..table.height()).map(row).collect()
+        }
+    }
+
+    super::columns!(Performance as "" {
+        status, reason, warm_up, is_steady, samples, alloc, free, reserved_peak, used_peak, physical_peak,
+        device_allocations, search_steps, lock_wait_ns, refusals,
+    });
+}
