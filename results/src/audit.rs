@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use planlab_dsa::{Evidence, Scope, Stop};
 
+use crate::journal::Row;
 use crate::record::{Record, Status};
-use crate::replay::{self, ReplayRow, ReplayStatus};
-use crate::{MissingShard, StoreError, files, journal, store};
+use crate::replay::{ReplayRow, ReplayStatus};
+use crate::{MissingShard, StoreError, files, journal};
 
 /// Something wrong with a set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,10 +285,13 @@ pub fn audit_shards(
 /// [`StoreError`] where one of them cannot be read.
 pub fn audit_ends(dir: impl AsRef<std::path::Path>) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
-    let (rows, replays) = (dir.join(store::JOURNAL), dir.join(replay::FILE));
-    let torn = [journal::read::<Record>(&rows)?.torn, journal::read::<ReplayRow>(&replays)?.torn];
-    let finding = |path, (line, bytes)| Finding::TornLine { path, line, bytes };
-    Ok([rows, replays].into_iter().zip(torn).filter_map(|(path, torn)| Some(finding(path, torn?))).collect())
+    Ok(torn::<Record>(dir)?.into_iter().chain(torn::<ReplayRow>(dir)?).collect())
+}
+
+fn torn<R: Row>(dir: &std::path::Path) -> Result<Option<Finding>, StoreError> {
+    let path = dir.join(R::JOURNAL);
+    let torn = journal::read::<R>(&path)?.torn;
+    Ok(torn.map(|(line, bytes)| Finding::TornLine { path, line, bytes }))
 }
 
 /// Verifies every stored plan again and compares its height with its row's. Instances and plans that rows

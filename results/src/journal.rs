@@ -27,6 +27,10 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     /// What a shard of such rows says that it is.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "there are no shards"))]
     const KIND: &'static str;
+    /// The file of the journal.
+    const JOURNAL: &'static str;
+    /// The folder of the shards.
+    const SHARDS: &'static str;
 
     /// The schema of this row.
     fn schema(&self) -> u32;

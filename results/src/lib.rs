@@ -26,6 +26,7 @@ pub mod recorded_peak;
 mod repair;
 pub mod replay;
 pub mod scale;
+mod shards;
 pub mod statistics;
 mod store;
 

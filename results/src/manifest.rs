@@ -8,17 +8,22 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::SHARDS;
+use crate::journal::Row;
+use crate::record::Record;
+use crate::replay::ReplayRow;
 use crate::{StoreError, files};
 
 const FILE: &str = "manifest.json";
-/// The version of the file.
-const VERSION: u32 = 1;
+/// The newest version of the file.
+const VERSION: u32 = WITH_REPLAYS;
+/// The version that names shards of replays: programs of before would miss their rows without a word.
+const WITH_REPLAYS: u32 = 2;
+const WITHOUT_REPLAYS: u32 = 1;
 
 /// A shard that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shard {
-    /// Its file's name in the folder `shards`, which holds a digest of its bytes.
+    /// Its file's name in the folder of its kind, which holds a digest of its bytes.
     pub(crate) name: String,
     /// How many rows it has.
     pub(crate) rows: u64,
@@ -49,7 +54,9 @@ impl fmt::Display for MissingShard {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
-    pub(crate) shards: Vec<Shard>,
+    shards: Vec<Shard>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replays: Vec<Shard>,
 }
 
 /// What the manifest of every version says.
@@ -60,7 +67,7 @@ struct Versioned {
 
 impl Default for Manifest {
     fn default() -> Self {
-        Self { version: VERSION, shards: Vec::new() }
+        Self { version: WITHOUT_REPLAYS, shards: Vec::new(), replays: Vec::new() }
     }
 }
 
@@ -93,24 +100,35 @@ impl Manifest {
         serde_json::from_slice(&bytes).map(Some).map_err(bad)
     }
 
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), StoreError> {
+    pub(crate) fn write(&mut self, dir: &Path) -> Result<(), StoreError> {
         let path = path(dir);
+        self.version = if self.replays.is_empty() { WITHOUT_REPLAYS } else { WITH_REPLAYS };
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|error| StoreError::BadFile { path: path.clone(), reason: error.to_string() })?;
         text.push(b'\n');
         files::write_whole(&path, &text)
     }
 
+    /// The shards of one kind of rows, by their folder.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn list(&mut self, folder: &str) -> &mut Vec<Shard> {
+        if folder == ReplayRow::SHARDS { &mut self.replays } else { &mut self.shards }
+    }
+
     /// The shards that it names and that are not there.
     pub(crate) fn missing(&self, dir: &Path) -> Vec<MissingShard> {
-        let place =
-            |shard: &Shard| MissingShard { path: dir.join(SHARDS).join(&shard.name), rows: shard.rows };
-        self.shards.iter().map(place).filter(|shard| !shard.path.exists()).collect()
+        let of = |folder: &'static str, shards: &[Shard]| -> Vec<MissingShard> {
+            let place =
+                |shard: &Shard| MissingShard { path: dir.join(folder).join(&shard.name), rows: shard.rows };
+            shards.iter().map(place).filter(|shard| !shard.path.exists()).collect()
+        };
+        [of(Record::SHARDS, &self.shards), of(ReplayRow::SHARDS, &self.replays)].concat()
     }
 
     /// No longer names the shards that are not there.
     pub(crate) fn forget_missing(&mut self, dir: &Path) {
-        self.shards.retain(|shard| dir.join(SHARDS).join(&shard.name).exists());
+        self.shards.retain(|shard| dir.join(Record::SHARDS).join(&shard.name).exists());
+        self.replays.retain(|shard| dir.join(ReplayRow::SHARDS).join(&shard.name).exists());
     }
 }
 

@@ -272,6 +272,8 @@ table! {
 impl Row for Record {
     const KNOWN: u32 = SCHEMA;
     const KIND: &'static str = "records";
+    const JOURNAL: &'static str = "journal.jsonl";
+    const SHARDS: &'static str = "shards";
 
     fn schema(&self) -> u32 {
         self.schema

@@ -7,7 +7,7 @@ use crate::journal::{self, Row};
 use crate::manifest::{self, Manifest, MissingShard};
 use crate::record::Record;
 use crate::replay::{self, ReplayRow};
-use crate::{StoreError, files, store};
+use crate::{StoreError, files, shards, store};
 
 /// What the name of a file ends in that holds what was damaged in another.
 const ASIDE: &str = ".damaged";
@@ -82,7 +82,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Sets aside the damaged lines of a store's journal and replays, and makes its manifest name what is there. Nothing is
+/// Sets aside the damaged lines and shards of a store's rows and replays, and makes its manifest name what is there. Nothing is
 /// done to what is whole, nor to a folder that is no store.
 ///
 /// # Errors
@@ -97,11 +97,11 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
         // One of a newer program is refused before anything is changed.
         manifest => drop(manifest?),
     }
-    let mut repairs: Vec<Repair> = lines::<Record>(&dir.join(store::JOURNAL))?.into_iter().collect();
+    let mut repairs: Vec<Repair> = lines::<Record>(dir)?.into_iter().collect();
     if replay::is_there(dir) {
-        let path = dir.join(replay::FILE);
+        let path = dir.join(ReplayRow::JOURNAL);
         let turn = replay::take_turn(&path)?;
-        repairs.extend(lines::<ReplayRow>(&path)?);
+        repairs.extend(lines::<ReplayRow>(dir)?);
         turn.unlock().map_err(StoreError::io("unlock", &path))?;
     }
     let aside = damaged_shards(dir)?;
@@ -111,17 +111,18 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
 }
 
 /// Moves the damaged lines of a journal to the file beside it, which appears before they are gone.
-fn lines<R: Row>(path: &Path) -> Result<Option<Repair>, StoreError> {
-    let sorted = journal::sort::<R>(path)?;
+fn lines<R: Row>(dir: &Path) -> Result<Option<Repair>, StoreError> {
+    let path = dir.join(R::JOURNAL);
+    let sorted = journal::sort::<R>(&path)?;
     if sorted.numbers.is_empty() {
         return Ok(None);
     }
-    let aside = aside(path);
+    let aside = aside(&path);
     let mut damaged = files::read_if_there(&aside)?.unwrap_or_default();
     damaged.extend_from_slice(&sorted.damaged);
     files::write_whole(&aside, &damaged)?;
-    files::write_whole(path, &sorted.whole)?;
-    Ok(Some(Repair::Lines { path: path.to_path_buf(), aside, lines: sorted.numbers }))
+    files::write_whole(&path, &sorted.whole)?;
+    Ok(Some(Repair::Lines { path, aside, lines: sorted.numbers }))
 }
 
 fn aside(path: &Path) -> PathBuf {
@@ -145,14 +146,8 @@ fn free_aside(path: &Path) -> PathBuf {
 /// Sets shards aside that cannot be read.
 #[cfg(feature = "parquet")]
 fn damaged_shards(dir: &Path) -> Result<Vec<Repair>, StoreError> {
-    let mut repairs = Vec::new();
-    for path in files::list(&dir.join(store::SHARDS), "parquet")? {
-        match store::read_shard(&path) {
-            Err(StoreError::BadFile { .. }) => repairs.push(Repair::Shard { aside: set_aside(&path)?, path }),
-            rows => drop(rows?),
-        }
-    }
-    Ok(repairs)
+    let damaged = [shards::damaged::<Record>(dir)?, shards::damaged::<ReplayRow>(dir)?].concat();
+    damaged.into_iter().map(|path| Ok(Repair::Shard { aside: set_aside(&path)?, path })).collect()
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -179,7 +174,7 @@ fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError
         return Ok(Vec::new());
     }
     manifest.forget_missing(dir);
-    let aside = replace_manifest(dir, &manifest)?;
+    let aside = replace_manifest(dir, &mut manifest)?;
     let is_told = |shard: &MissingShard| {
         told.iter().any(|repair| matches!(repair, Repair::Shard { path, .. } if *path == shard.path))
     };
@@ -189,13 +184,13 @@ fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError
 
 /// Makes a manifest that is damaged anew.
 fn new_manifest(dir: &Path) -> Result<Repair, StoreError> {
-    let manifest = store::with_all_shards(dir, Manifest::default())?;
-    let aside = replace_manifest(dir, &manifest)?;
+    let mut manifest = shards::with_all(dir, Manifest::default())?;
+    let aside = replace_manifest(dir, &mut manifest)?;
     Ok(Repair::Manifest { path: manifest::path(dir), aside })
 }
 
 /// Writes the manifest, and keeps the one that was there: gives where it is now. There is a manifest at any moment.
-fn replace_manifest(dir: &Path, manifest: &Manifest) -> Result<PathBuf, StoreError> {
+fn replace_manifest(dir: &Path, manifest: &mut Manifest) -> Result<PathBuf, StoreError> {
     let path = manifest::path(dir);
     let aside = free_aside(&path);
     let old = std::fs::read(&path).map_err(StoreError::io("read", &path))?;

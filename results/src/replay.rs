@@ -1,7 +1,8 @@
 //! One row of what serving the requests of a workload cost: by an online allocator, or from a plan, on simulated,
 //! host or device memory.
 //!
-//! The rows of a folder are in its file `replays.jsonl`, a line for each with its checksum, as in a store's journal.
+//! Rows are appended to the folder's file `replays.jsonl`, a journal of their own: several writers take turns, and none
+//! needs the store. [`Store::compact_replays`](crate::Store) moves them into shards, `replays/<n>-<digest>.parquet`.
 
 use std::fs::{self, File, OpenOptions};
 use std::ops::Deref;
@@ -14,14 +15,11 @@ pub use planlab_dsa::performance::{
 use serde::{Deserialize, Serialize};
 
 use crate::fields::table;
-use crate::journal::{self, Journal, Row};
+use crate::journal::{Journal, Row};
 use crate::key::WorkloadKey;
-use crate::latest::Latest;
 use crate::record::Provenance;
 use crate::store::{Notice, refuse_foreign, torn};
-use crate::{StoreError, files};
-
-pub(crate) const FILE: &str = "replays.jsonl";
+use crate::{StoreError, files, shards};
 
 /// The version of the row; raised when a column changes its meaning.
 pub const REPLAY_SCHEMA: u32 = 1;
@@ -106,6 +104,8 @@ impl ReplayRow {
 impl Row for ReplayRow {
     const KNOWN: u32 = REPLAY_SCHEMA;
     const KIND: &'static str = "replays";
+    const JOURNAL: &'static str = "replays.jsonl";
+    const SHARDS: &'static str = "replays";
 
     fn schema(&self) -> u32 {
         self.schema
@@ -152,7 +152,7 @@ impl ReplayWriter {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
         files::create_folder(dir)?;
-        let path = dir.join(FILE);
+        let path = dir.join(ReplayRow::JOURNAL);
         let turn = take_turn(&path)?;
         let (journal, content) = Journal::<ReplayRow>::open(&path)?;
         turn.unlock().map_err(StoreError::io("unlock", &path))?;
@@ -205,19 +205,19 @@ pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
 }
 
 /// The replays of a folder, the latest row of each cell and repetition in the order in which they first
-/// came; none where there is no such file. A torn last line is left out.
+/// came; none where there are no such files. A torn last line is left out.
 ///
 /// # Errors
 ///
 /// [`StoreError::Io`] where the folder cannot be read, [`StoreError::Corrupt`] where a row is damaged,
-/// [`StoreError::Schema`] where a newer program wrote it.
+/// [`StoreError::BadFile`] where a shard is, [`StoreError::Schema`] where a newer program wrote it.
 pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     let dir = dir.as_ref();
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
-    Ok(Latest::of(journal::read(&dir.join(FILE))?.rows).into_rows())
+    shards::read_latest(dir)
 }
 
 /// Whether a folder has replays.
 pub(crate) fn is_there(dir: &Path) -> bool {
-    dir.join(FILE).exists()
+    dir.join(ReplayRow::JOURNAL).exists()
 }

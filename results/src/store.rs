@@ -8,6 +8,7 @@
 //! <dir>/instances/<digest>.parquet    instances with their labels, each once
 //! <dir>/plans/<digest>.parquet        plans, each once
 //! <dir>/replays.jsonl                 rows of replays, see [`crate::replay`]
+//! <dir>/replays/<n>-<digest>.parquet  rows of replays, compacted
 //! ```
 //!
 //! Files under the folders appear whole or not at all. Compaction writes the shard first, then names it in the
@@ -23,16 +24,15 @@ use std::path::{Path, PathBuf};
 
 use planlab_files::first_foreign;
 
-use crate::journal::{self, Journal};
-use crate::latest::Latest;
 #[cfg(feature = "parquet")]
-use crate::manifest::Shard;
+use crate::journal;
+use crate::journal::Row;
 use crate::manifest::{self, Manifest, MissingShard, missing_shards};
 use crate::record::Record;
+#[cfg(feature = "parquet")]
+use crate::replay::ReplayRow;
+use crate::shards::{self, Rows};
 use crate::{StoreError, files, replay};
-
-pub(crate) const JOURNAL: &str = "journal.jsonl";
-pub(crate) const SHARDS: &str = "shards";
 
 /// Something that a reader should know and need not act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +67,7 @@ impl fmt::Display for Notice {
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    journal: Journal<Record>,
-    latest: Latest<Record>,
-    /// Indices of rows that no shard has yet.
-    fresh: BTreeSet<usize>,
+    rows: Rows<Record>,
     notices: Vec<Notice>,
     _lock: File,
 }
@@ -86,18 +83,15 @@ impl Store {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
-        for folder in [dir, &dir.join(SHARDS), &dir.join("instances"), &dir.join("plans")] {
+        for folder in [dir, &dir.join(Record::SHARDS), &dir.join("instances"), &dir.join("plans")] {
             files::create_folder(folder)?;
         }
         let lock = lock(&dir.join("lock"))?;
-        let path = dir.join(JOURNAL);
-        let (journal, content) = Journal::open(&path)?;
+        let (rows, cut) = Rows::open(dir)?;
         files::sync_folder(dir)?;
-        let mut latest = Latest::of(read_shards(dir)?);
-        let fresh = content.rows.into_iter().filter_map(|record| latest.put(record)).collect();
-        let mut notices = torn(&path, content.torn);
+        let mut notices = torn(&dir.join(Record::JOURNAL), cut);
         notices.extend(missing_shards(dir)?.into_iter().map(Notice::MissingShard));
-        Ok(Self { dir: dir.to_path_buf(), journal, latest, fresh, notices, _lock: lock })
+        Ok(Self { dir: dir.to_path_buf(), rows, notices, _lock: lock })
     }
 
     /// The folder.
@@ -115,13 +109,13 @@ impl Store {
     /// The latest row of each cell and repetition, in the order in which the cells first came.
     #[must_use]
     pub fn records(&self) -> &[Record] {
-        self.latest.rows()
+        self.rows.latest.rows()
     }
 
     /// The latest row of a cell and repetition.
     #[must_use]
     pub fn record(&self, cell: &str, repetition: u32) -> Option<&Record> {
-        self.latest.get(cell, repetition)
+        self.rows.latest.get(cell, repetition)
     }
 
     /// Appends a row; when it returns, the row is on the disk. A row of the same cell and repetition is
@@ -140,13 +134,7 @@ impl Store {
     ///
     /// [`StoreError::Io`]; the journal is then as it was before.
     pub fn append_all(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        self.journal.append(records)?;
-        for record in records {
-            if let Some(at) = self.latest.put(record.clone()) {
-                self.fresh.insert(at);
-            }
-        }
-        Ok(())
+        self.rows.append(records)
     }
 }
 
@@ -158,25 +146,25 @@ impl Store {
     ///
     /// [`StoreError::Io`]; no row is lost, and the journal still has what no shard has.
     pub fn compact(&mut self) -> Result<Option<PathBuf>, StoreError> {
-        let shard = if self.fresh.is_empty() { None } else { Some(self.write_shard()?) };
-        self.fresh.clear();
-        if !self.journal.is_empty() {
-            self.journal.clear()?;
-        }
-        Ok(shard)
+        self.rows.compact(&self.dir)
     }
 
-    fn write_shard(&self) -> Result<PathBuf, StoreError> {
-        let rows: Vec<&Record> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
-        let bytes = crate::frame::encode(&rows)?;
-        let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
-        let number = next_shard(&self.dir)?;
-        let path = self.dir.join(SHARDS).join(format!("{number:06}-{digest}.parquet"));
-        let mut manifest = with_all_shards(&self.dir, Manifest::read(&self.dir)?)?;
-        files::write_whole(&path, &bytes)?;
-        manifest.shards.push(shard(&path, rows.len()));
-        manifest.write(&self.dir)?;
-        Ok(path)
+    /// The same for the rows of replays, of whose writers it takes a turn. A journal whose last line is torn is left as
+    /// it is: the next writer tells of the lost row.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact), and as [`replay::read_rows`] where a row is damaged.
+    pub fn compact_replays(&mut self) -> Result<Option<PathBuf>, StoreError> {
+        let path = self.dir.join(ReplayRow::JOURNAL);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let turn = replay::take_turn(&path)?;
+        let is_torn = journal::read::<ReplayRow>(&path)?.torn.is_some();
+        let shard = if is_torn { None } else { Rows::<ReplayRow>::open(&self.dir)?.0.compact(&self.dir)? };
+        turn.unlock().map_err(StoreError::io("unlock", &path))?;
+        Ok(shard)
     }
 
     /// Keeps an instance with its labels, under its digest. An instance that is there already, and whole, is left
@@ -213,9 +201,7 @@ impl Store {
 pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
     let dir = dir.as_ref();
     require_store(dir)?;
-    // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
-    let journal = journal::read(&dir.join(JOURNAL))?;
-    Ok(Latest::of(read_shards(dir)?.into_iter().chain(journal.rows)).into_rows())
+    shards::read_latest(dir)
 }
 
 /// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records have rows alone:
@@ -249,31 +235,7 @@ fn is_store(dir: &Path) -> bool {
         // Other programs have a file of this name too.
         Err(_) => has("instances") || has("plans"),
     };
-    has(JOURNAL) || has(SHARDS) || replay::is_there(dir) || has_manifest()
-}
-
-/// The manifest, with the shards that it does not name yet.
-#[cfg(feature = "parquet")]
-pub(crate) fn with_all_shards(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
-    for path in files::list(&dir.join(SHARDS), "parquet")? {
-        let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
-        if !manifest.shards.iter().any(is_named) {
-            let rows = read_shard(&path)?.len();
-            manifest.shards.push(shard(&path, rows));
-        }
-    }
-    Ok(manifest)
-}
-
-#[cfg(not(feature = "parquet"))]
-pub(crate) fn with_all_shards(dir: &Path, manifest: Manifest) -> Result<Manifest, StoreError> {
-    read_shards(dir).map(|_| manifest)
-}
-
-#[cfg(feature = "parquet")]
-fn shard(path: &Path, rows: usize) -> Shard {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Shard { name, rows: rows as u64 }
+    has(Record::JOURNAL) || has(Record::SHARDS) || replay::is_there(dir) || has_manifest()
 }
 
 /// The notice of a torn last line, where there was one.
@@ -315,51 +277,4 @@ fn name_holder(file: &mut File) -> std::io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{HOLDER}{}", std::process::id())
-}
-
-#[cfg(feature = "parquet")]
-fn next_shard(dir: &Path) -> Result<u64, StoreError> {
-    let shards = files::list(&dir.join(SHARDS), "parquet")?;
-    let numbers = shards.iter().filter_map(|path| {
-        let name = path.file_name()?.to_str()?;
-        name.split_once('-')?.0.parse::<u64>().ok()
-    });
-    Ok(numbers.max().map_or(1, |last| last + 1))
-}
-
-#[cfg(feature = "parquet")]
-fn read_shards(dir: &Path) -> Result<Vec<Record>, StoreError> {
-    let mut records = Vec::new();
-    for path in files::list(&dir.join(SHARDS), "parquet")? {
-        records.append(&mut read_shard(&path)?);
-    }
-    Ok(records)
-}
-
-/// The rows of a shard; none where it is gone meanwhile.
-#[cfg(feature = "parquet")]
-pub(crate) fn read_shard(path: &Path) -> Result<Vec<Record>, StoreError> {
-    let Some(bytes) = files::read_if_there(path)? else { return Ok(Vec::new()) };
-    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
-    // A shard that somebody else named says nothing of its content.
-    let is_ours = name.split_once('-').is_some_and(|(number, rest)| {
-        number.parse::<u64>().is_ok()
-            && rest.len() == digest.len()
-            && rest.bytes().all(|b| b.is_ascii_hexdigit())
-    });
-    if is_ours && !name.ends_with(&digest) {
-        let reason = "it is damaged: its content has another digest than its name says; \
-                      `planlab audit --repair` sets it aside";
-        return Err(StoreError::bad_file(path, &reason));
-    }
-    crate::frame::decode(path, bytes)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn read_shards(dir: &Path) -> Result<Vec<Record>, StoreError> {
-    match files::list(&dir.join(SHARDS), "parquet")?.into_iter().next() {
-        Some(path) => Err(StoreError::NoParquet { path }),
-        None => Ok(Vec::new()),
-    }
 }

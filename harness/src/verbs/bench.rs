@@ -74,6 +74,8 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         Ok(played) => played,
         Err(failure) => return ended_by(failure, &tally, output),
     };
+    #[cfg(feature = "reports")]
+    store.compact_replays()?;
     tally.interrupted |= runner.cancel().is_cancelled();
     let surprises = surprises(suite.as_ref(), &order, &tally);
     summarize(&tally, &surprises, &args.out);

@@ -4,6 +4,8 @@ mod audit;
 mod common;
 mod diff;
 mod instances;
+#[cfg(feature = "parquet")]
+mod records;
 mod replay;
 mod scale;
 mod store;

@@ -237,3 +237,109 @@ fn an_audit_finds_corruption_and_contradictions() {
     let findings = audit_replays(&[row("a", 1)]);
     assert!(matches!(&findings[..], [Finding::MissingRepetitions { .. }]), "{findings:?}");
 }
+
+#[cfg(feature = "parquet")]
+mod parquet {
+    use planlab_results::audit::audit_shards;
+    use planlab_results::frame::replays_to_frame;
+    use planlab_results::missing_shards;
+
+    use super::*;
+
+    /// A store whose rows are in a shard, which is given too.
+    fn compacted(dir: &Path, rows: &[ReplayRow]) -> PathBuf {
+        append(dir, rows);
+        let mut store = Store::open(dir).expect("opens");
+        let shard = store.compact_replays().expect("compacts").expect("there are rows");
+        assert_eq!(store.compact_replays().expect("compacts"), None, "they are in it by now");
+        shard
+    }
+
+    #[test]
+    fn compaction_moves_the_journal_and_changes_no_row() {
+        let dir = folder();
+        let mut odd = row("a", 0);
+        odd.performance.free = odd.performance.alloc.take();
+        odd.performance.samples.clear();
+        let plain = ReplayRow { sequence: Vec::new(), until: None, l2_bytes: Some(7), ..row("b", 0) };
+        let rows = [odd, plain, ended(ReplayStatus::OutOfMemory, row("b", 1))];
+        let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
+        let shard = compacted(dir.path(), &rows);
+        assert!(shard.starts_with(dir.path().join("replays")), "{}", shard.display());
+        assert_eq!(fs::metadata(file(dir.path())).expect("there").len(), 0);
+        assert_eq!(read_rows(dir.path()).expect("reads"), rows);
+        assert_eq!(read_records(dir.path()).expect("reads"), []);
+        // A writer that was open all the while goes on, and a later row counts.
+        writer.append(&[row("a", 0)]).expect("appends");
+        assert_eq!(read_rows(dir.path()).expect("reads")[0], row("a", 0));
+        compacted(dir.path(), &[]);
+        let expected = [row("a", 0), rows[1].clone(), rows[2].clone()];
+        assert_eq!(read_rows(dir.path()).expect("reads"), expected);
+        let table = replays_to_frame(&expected).expect("makes a table");
+        assert_eq!(table.height(), 3);
+        assert!(table.column("samples_wall_ns").is_ok() && table.column("alloc_median_ps").is_ok());
+    }
+
+    #[test]
+    fn a_row_that_was_lost_is_not_forgotten_by_a_compaction() {
+        let dir = folder();
+        append(dir.path(), &[row("a", 0), row("b", 0)]);
+        let bytes = fs::read(file(dir.path())).expect("reads");
+        fs::write(file(dir.path()), &bytes[..bytes.len() - 9]).expect("writes");
+        let mut store = Store::open(dir.path()).expect("opens");
+        assert_eq!(store.compact_replays().expect("leaves it"), None);
+        let findings = planlab_results::audit::audit_ends(dir.path()).expect("reads");
+        assert!(matches!(findings.as_slice(), [Finding::TornLine { line: 2, .. }]), "{findings:?}");
+    }
+
+    #[test]
+    fn shards_that_are_damaged_or_gone_are_told_and_repaired() {
+        let dir = folder();
+        let lost = compacted(dir.path(), &[row("a", 0)]);
+        let shard = compacted(dir.path(), &[row("b", 0)]);
+        fs::remove_file(&lost).expect("it is there");
+        let missing = missing_shards(dir.path()).expect("reads");
+        assert_eq!(missing.iter().map(|shard| (&shard.path, shard.rows)).collect::<Vec<_>>(), [(&lost, 1)]);
+        let findings = audit_shards(dir.path(), &[]).expect("reads");
+        assert!(matches!(findings.as_slice(), [Finding::MissingShard(_)]), "{findings:?}");
+        let mut bytes = fs::read(&shard).expect("reads");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&shard, &bytes).expect("writes");
+        let error = read_rows(dir.path()).expect_err("refused");
+        assert!(matches!(&error, StoreError::BadFile { path, .. } if *path == shard), "{error}");
+        let repairs = repair(dir.path()).expect("repairs");
+        assert!(
+            matches!(repairs.as_slice(), [Repair::Forgotten { .. }, Repair::Shard { path, .. }] if *path == shard),
+            "{repairs:?}"
+        );
+        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+        assert_eq!(read_rows(dir.path()).expect("reads"), []);
+    }
+
+    #[test]
+    fn a_merge_reads_shards_and_journals_alike() {
+        let (a, b, into) = (folder(), folder(), folder());
+        compacted(a.path(), &[row("x", 0)]);
+        append(b.path(), &[row("y", 0)]);
+        let merged = merge(&[a.path(), b.path()], into.path()).expect("merges");
+        assert_eq!((merged.read, merged.changed), (2, 2));
+        assert_eq!(read_rows(into.path()).expect("reads"), [row("x", 0), row("y", 0)]);
+        let again = merge(&[into.path()], a.path()).expect("merges");
+        assert_eq!((again.changed, read_rows(a.path()).expect("reads").len()), (1, 2));
+    }
+
+    #[test]
+    fn only_a_manifest_that_names_replays_is_of_the_newer_version() {
+        let dir = folder();
+        let manifest = || fs::read_to_string(dir.path().join("manifest.json")).expect("there");
+        let mut store = Store::open(dir.path()).expect("opens");
+        store.append(&crate::common::row("a", 0)).expect("appends");
+        store.compact().expect("compacts").expect("there is a row");
+        drop(store);
+        assert!(manifest().contains("\"version\": 1") && !manifest().contains("replays"), "{}", manifest());
+        compacted(dir.path(), &[row("b", 0)]);
+        assert!(manifest().contains("\"version\": 2") && manifest().contains("replays"), "{}", manifest());
+        assert_eq!(read_records(dir.path()).expect("reads").len(), 1);
+    }
+}

@@ -196,11 +196,11 @@ fn a_manifest_of_a_newer_version_is_left_alone() {
     let dir = folder();
     Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
     let manifest = dir.path().join("manifest.json");
-    let text = r#"{"version": 2, "parts": ["of", "another", "shape"]}"#;
+    let text = r#"{"version": 3, "parts": ["of", "another", "shape"]}"#;
     fs::write(&manifest, text).expect("writes");
     fs::write(journal(dir.path()), "damaged\n").expect("writes");
     let error = repair(dir.path()).expect_err("refused");
-    assert!(matches!(error, StoreError::Schema { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::Schema { found: 3, known: 2, .. }), "{error}");
     assert_eq!(fs::read_to_string(&manifest).expect("there"), text);
     assert_eq!(fs::read_to_string(journal(dir.path())).expect("there"), "damaged\n");
 }

@@ -1,0 +1,173 @@
+//! Shards: rows that were moved out of a journal into Parquet files, `<n>-<digest>.parquet`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::journal::{Content, Journal, Row};
+use crate::latest::Latest;
+use crate::manifest::Manifest;
+#[cfg(feature = "parquet")]
+use crate::manifest::Shard;
+#[cfg(feature = "parquet")]
+use crate::record::Record;
+#[cfg(feature = "parquet")]
+use crate::replay::ReplayRow;
+use crate::{StoreError, files, journal};
+
+/// The rows of one kind in a store that is open for writing: a journal, and the shards before it.
+#[derive(Debug)]
+pub(crate) struct Rows<R> {
+    journal: Journal<R>,
+    pub(crate) latest: Latest<R>,
+    /// Indices of rows that no shard has yet.
+    fresh: BTreeSet<usize>,
+}
+
+impl<R: Row> Rows<R> {
+    /// Opens the journal; gives what was torn of its last line, too.
+    pub(crate) fn open(dir: &Path) -> Result<(Self, Option<(u64, u64)>), StoreError> {
+        let (journal, Content { rows, torn, .. }) = Journal::open(&dir.join(R::JOURNAL))?;
+        let mut latest = Latest::of(read_all(dir)?);
+        let fresh = rows.into_iter().filter_map(|row| latest.put(row)).collect();
+        Ok((Self { journal, latest, fresh }, torn))
+    }
+
+    /// Appends rows with one flush; when it fails, the journal is as before.
+    pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
+        self.journal.append(rows)?;
+        self.fresh.extend(rows.iter().filter_map(|row| self.latest.put(row.clone())));
+        Ok(())
+    }
+
+    /// Moves the journal's rows into a new shard and gives its path; `None` where there are none to move. The shard is
+    /// on the disk and in the manifest before the journal is emptied.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn compact(&mut self, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
+        let rows: Vec<&R> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
+        let shard = if rows.is_empty() { None } else { Some(write(dir, &rows)?) };
+        self.fresh.clear();
+        if !self.journal.is_empty() {
+            self.journal.clear()?;
+        }
+        Ok(shard)
+    }
+}
+
+/// The latest row of each cell and repetition, whether or not a writer is at work.
+pub(crate) fn read_latest<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+    // The journal first: rows that a writer moves to a shard meanwhile are then seen in either.
+    let journal = journal::read(&dir.join(R::JOURNAL))?;
+    Ok(Latest::of(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
+}
+
+fn list<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    files::list(&dir.join(R::SHARDS), "parquet")
+}
+
+/// The rows of all shards.
+#[cfg(feature = "parquet")]
+fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+    let mut rows = Vec::new();
+    for path in list::<R>(dir)? {
+        rows.append(&mut read(&path)?);
+    }
+    Ok(rows)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+    match list::<R>(dir)?.into_iter().next() {
+        Some(path) => Err(StoreError::NoParquet { path }),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The rows of a shard; none where it is gone meanwhile.
+#[cfg(feature = "parquet")]
+fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
+    let Some(bytes) = files::read_if_there(path)? else { return Ok(Vec::new()) };
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+    // A shard that somebody else named says nothing of its content.
+    let is_ours = name.split_once('-').is_some_and(|(number, rest)| {
+        number.parse::<u64>().is_ok()
+            && rest.len() == digest.len()
+            && rest.bytes().all(|b| b.is_ascii_hexdigit())
+    });
+    if is_ours && !name.ends_with(&digest) {
+        let reason = "it is damaged: its content has another digest than its name says; \
+                      `planlab audit --repair` sets it aside";
+        return Err(StoreError::bad_file(path, &reason));
+    }
+    crate::frame::decode(path, bytes)
+}
+
+/// The shards that cannot be read.
+#[cfg(feature = "parquet")]
+pub(crate) fn damaged<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut damaged = Vec::new();
+    for path in list::<R>(dir)? {
+        match read::<R>(&path) {
+            Err(StoreError::BadFile { .. }) => damaged.push(path),
+            rows => drop(rows?),
+        }
+    }
+    Ok(damaged)
+}
+
+#[cfg(feature = "parquet")]
+fn write<R: Row>(dir: &Path, rows: &[&R]) -> Result<PathBuf, StoreError> {
+    let bytes = crate::frame::encode(rows)?;
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+    let folder = dir.join(R::SHARDS);
+    files::create_folder(&folder)?;
+    let path = folder.join(format!("{:06}-{digest}.parquet", next_number::<R>(dir)?));
+    let mut manifest = with_all(dir, Manifest::read(dir)?)?;
+    files::write_whole(&path, &bytes)?;
+    manifest.list(R::SHARDS).push(shard(&path, rows.len()));
+    manifest.write(dir)?;
+    Ok(path)
+}
+
+#[cfg(feature = "parquet")]
+fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
+    let shards = list::<R>(dir)?;
+    let numbers = shards.iter().filter_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        name.split_once('-')?.0.parse::<u64>().ok()
+    });
+    Ok(numbers.max().map_or(1, |last| last + 1))
+}
+
+/// The manifest, with the shards that it does not name yet.
+#[cfg(feature = "parquet")]
+pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
+    name_all::<Record>(dir, &mut manifest)?;
+    name_all::<ReplayRow>(dir, &mut manifest)?;
+    Ok(manifest)
+}
+
+#[cfg(feature = "parquet")]
+fn name_all<R: Row>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
+    for path in list::<R>(dir)? {
+        let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
+        if !manifest.list(R::SHARDS).iter().any(is_named) {
+            let rows = read::<R>(&path)?.len();
+            manifest.list(R::SHARDS).push(shard(&path, rows));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn with_all(dir: &Path, manifest: Manifest) -> Result<Manifest, StoreError> {
+    read_all::<crate::record::Record>(dir)?;
+    read_all::<crate::replay::ReplayRow>(dir)?;
+    Ok(manifest)
+}
+
+#[cfg(feature = "parquet")]
+fn shard(path: &Path, rows: usize) -> Shard {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Shard { name, rows: rows as u64 }
+}

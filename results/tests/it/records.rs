@@ -1,0 +1,75 @@
+//! The curated records are read by every later version.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use planlab_results::audit::{audit, audit_replays};
+use planlab_results::replay::read_rows;
+use planlab_results::{Store, merge, read_records};
+
+/// Rows and replays of each folder.
+const RECORDS: [(&str, usize, usize); 6] = [
+    ("2026-11-21-2-core-vm", 4757, 0),
+    ("2026-11-21-2-core-vm-exact", 1125, 0),
+    ("2026-11-21-2-core-vm-planners", 759, 0),
+    ("2026-11-21-2-core-vm-scale", 1154, 0),
+    ("2026-11-22-2-core-vm-allocators", 0, 1287),
+    ("2026-11-22-2-core-vm-replay-host", 0, 474),
+];
+
+fn curated() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("records")
+}
+
+/// A store of a folder of records: its tables as shards, its replays as the one file of earlier versions.
+fn store_of(name: &str, store: &Path) {
+    fs::create_dir_all(store.join("shards")).expect("makes folders");
+    for entry in fs::read_dir(curated().join(name)).expect("there") {
+        let path = entry.expect("readable").path();
+        let file = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        if file.ends_with(".parquet") {
+            fs::copy(&path, store.join("shards").join(file)).expect("copies");
+        } else if file == "replays.jsonl.zst" {
+            let packed = fs::File::open(&path).expect("opens");
+            fs::write(store.join("replays.jsonl"), zstd::decode_all(packed).expect("unpacks"))
+                .expect("writes");
+        }
+    }
+}
+
+#[test]
+fn every_folder_is_known() {
+    let folders = fs::read_dir(curated()).expect("there").map(|entry| entry.expect("readable").file_name());
+    let mut folders: Vec<String> = folders.map(|name| name.to_string_lossy().into_owned()).collect();
+    folders.sort_unstable();
+    assert_eq!(folders, RECORDS.map(|(name, ..)| name));
+}
+
+#[test]
+fn all_rows_are_read_and_none_contradicts_another() {
+    for (name, rows, replays) in RECORDS {
+        let dir = tempfile::tempdir().expect("a folder");
+        store_of(name, dir.path());
+        let (records, played) = (read_records(dir.path()).expect(name), read_rows(dir.path()).expect(name));
+        assert_eq!((records.len(), played.len()), (rows, replays), "{name}");
+        let refuted = audit(&records).into_iter().chain(audit_replays(&played));
+        assert_eq!(refuted.filter(|finding| finding.is_refutation()).count(), 0, "{name}");
+        assert!(records.iter().all(|row| !row.workload.route().is_empty()));
+    }
+}
+
+#[test]
+fn an_old_file_of_replays_is_merged_and_compacted_without_a_loss() {
+    let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    store_of("2026-11-22-2-core-vm-allocators", old.path());
+    let mut before = read_rows(old.path()).expect("reads");
+    merge(&[old.path()], new.path()).expect("merges");
+    let mut store = Store::open(new.path()).expect("opens");
+    store.compact_replays().expect("compacts").expect("there are rows");
+    drop(store);
+    assert_eq!(fs::metadata(new.path().join("replays.jsonl")).expect("there").len(), 0);
+    let mut after = read_rows(new.path()).expect("reads");
+    before.sort_by(|a, b| (&a.cell, a.repetition).cmp(&(&b.cell, b.repetition)));
+    after.sort_by(|a, b| (&a.cell, a.repetition).cmp(&(&b.cell, b.repetition)));
+    assert_eq!(after, before);
+}
