@@ -4,11 +4,9 @@ mod bench;
 mod cli;
 mod external;
 mod inputs;
-mod markdown;
 mod planning;
 mod playing;
 mod process;
-mod ratios;
 mod shell;
 mod verbs;
 
@@ -137,8 +135,10 @@ fn run(cli: Cli) -> Verdict {
         #[cfg(feature = "reports")]
         Verb::Merge(args) => verbs::store::merge(&args, output),
         Verb::Audit(args) => verbs::store::audit(&args, output),
+        #[cfg(feature = "reports")]
         Verb::Ratios(args) => verbs::ratios::run(&args, output),
         Verb::Diff(args) => verbs::diff::run(&args, cli.planners_file.as_deref(), output),
+        #[cfg(feature = "reports")]
         Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => planning::child::serve(),

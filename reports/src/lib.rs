@@ -4,25 +4,22 @@
 //! made again from the same records. The pictures of a single instance or plan ([`placement_map`],
 //! [`fragmentation_map`], [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
 
-mod chosen;
-mod claims;
+mod data;
 mod drawing;
 mod error;
-pub mod format;
 mod maps;
-mod model;
-mod nets;
 mod pages;
-mod paper;
 mod plots;
-mod replays;
-mod report;
-mod table;
+mod site;
 
+pub use data::nets::{PoolTotal, PoolTotals};
+pub use data::ratios::Named;
 pub use drawing::Drawing;
 pub use error::ReportError;
 pub use maps::{MapOptions, fragmentation_map, placement_map};
-pub use nets::{PoolTotal, PoolTotals};
+pub use pages::ratios::Comparison;
+pub use pages::scale::scale_files;
 pub use pages::show::show_page;
+pub use planlab_results::format;
 pub use plots::{load_curve_plot, size_distribution_plot};
-pub use report::{Report, ReportOptions, Written};
+pub use site::report::{Report, ReportOptions, Written};

@@ -12,6 +12,7 @@ pub mod diff;
 mod error;
 mod fields;
 mod files;
+pub mod format;
 #[cfg(feature = "parquet")]
 pub mod frame;
 #[cfg(feature = "parquet")]
@@ -29,6 +30,7 @@ pub mod scale;
 mod shards;
 pub mod statistics;
 mod store;
+pub mod table;
 
 pub use cells::latest_builds;
 #[cfg(feature = "parquet")]

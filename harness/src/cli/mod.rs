@@ -18,9 +18,9 @@ pub(crate) use common::{LimitArgs, Reading};
 pub(crate) use list::{ListArgs, Listing};
 pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
 pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};
-pub(crate) use results::{AuditArgs, DiffArgs, RatiosArgs, ScaleArgs, TurnsArgs};
+pub(crate) use results::{AuditArgs, DiffArgs, TurnsArgs};
 #[cfg(feature = "reports")]
-pub(crate) use results::{MergeArgs, ReportArgs};
+pub(crate) use results::{MergeArgs, RatiosArgs, ReportArgs, ScaleArgs};
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
@@ -90,10 +90,12 @@ pub(crate) enum Verb {
     /// Check results against each other: refuted bounds, false plans, missing repetitions and files
     Audit(AuditArgs),
     /// Compare times and heights of planners of one bench, as tables
+    #[cfg(feature = "reports")]
     Ratios(RatiosArgs),
     /// What changed between two results, cell by cell; exit code 1 if something is worse
     Diff(DiffArgs),
     /// Tables of how time, memory and height grow with the number of buffers
+    #[cfg(feature = "reports")]
     Scale(ScaleArgs),
     /// Say what works on this machine, and what a measurement should beware of
     Doctor,

@@ -65,6 +65,7 @@ pub(crate) struct TurnsArgs {
     pub(crate) corpus: Corpus,
 }
 
+#[cfg(feature = "reports")]
 #[derive(Debug, Args)]
 pub(crate) struct RatiosArgs {
     /// Folder of the results
@@ -84,6 +85,7 @@ pub(crate) struct RatiosArgs {
     pub(crate) output: PathBuf,
 }
 
+#[cfg(feature = "reports")]
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
     /// Folder of the results

@@ -30,6 +30,7 @@ pub(crate) fn read(folder: &Path) -> Result<Rows, Failure> {
 /// # Errors
 ///
 /// As [`read`], and where no row is of the suite: then which suites there are.
+#[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for verbs that write tables"))]
 pub(crate) fn read_suite(folder: &Path, suite: Option<&str>) -> Result<Rows, Failure> {
     let Rows { rows, missing } = read(folder)?;
     let Some(suite) = suite else { return Ok(Rows { rows, missing }) };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub(crate) use planlab_results::format::seconds;
+
 /// Reads `250ms`, `10s`, `2m`, `1h`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
@@ -57,18 +59,6 @@ fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
     (&text[..digits], text[digits..].trim())
-}
-
-/// Writes seconds with three digits that mean something.
-pub(crate) fn seconds(nanoseconds: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let value = nanoseconds as f64;
-    match nanoseconds {
-        0..1_000 => format!("{nanoseconds} ns"),
-        1_000..1_000_000 => format!("{:.3} us", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.3} ms", value / 1e6),
-        _ => format!("{:.3} s", value / 1e9),
-    }
 }
 
 /// A ratio as per cent; a dash where there is none.

@@ -63,14 +63,15 @@ pub(crate) fn tell_written(
 
 /// Writes tables into a folder of their own, the page first, and tells `about` them. A page that cannot be
 /// written is printed.
+#[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for verbs that write tables"))]
 pub(crate) fn write_tables(
     mut folder: NewFolder,
     out: &Path,
-    files: &[(&str, String)],
+    files: &[(String, String)],
     (mut about, text): (Value, &str),
     output: Output,
 ) -> Verdict {
-    let put = |(name, text): &(&str, String)| folder.put(name, text.as_bytes());
+    let put = |(name, text): &(String, String)| folder.put(name, text.as_bytes());
     let put = files.iter().try_for_each(put);
     let written = put.and_then(|()| folder.commit(Map::new()));
     let Some((name, page)) = files.first() else { return Ok(Exit::Complete) };

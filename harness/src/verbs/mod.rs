@@ -11,8 +11,10 @@ pub(crate) mod list;
 #[cfg(feature = "reports")]
 pub(crate) mod picture;
 pub(crate) mod plan;
+#[cfg(feature = "reports")]
 pub(crate) mod ratios;
 pub(crate) mod replay;
+#[cfg(feature = "reports")]
 pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;

@@ -1,22 +1,39 @@
-//! The leaderboards by suite, each with what was compared.
+//! Who did best in which suite, and what was compared?
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maud::{Markup, html};
 use planlab_results::statistics::shifted_geometric_mean;
 
-use super::tables::{GAP_SHIFT, TIME_SHIFT};
+use crate::data::model::{Cell, Model};
+use crate::data::tables::{GAP_SHIFT, TIME_SHIFT};
 use crate::format::{bytes, count, nanoseconds, real};
-use crate::model::{Cell, Model};
-use crate::report::slug;
-use crate::table::{Table, Value};
+use crate::site::page::{Page, Piece};
+use crate::site::{Site, slug};
+use planlab_results::table::{Table, Value};
 
 /// A leaderboard of some cells.
-pub(crate) struct Board {
+struct Board {
     title: String,
     /// What was compared, a sentence each.
     compared: Vec<String>,
-    pub(crate) table: Table,
+    table: Table,
+}
+
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let boards = boards(site.model);
+    let mut pieces = vec![Piece::note(
+        "A mean compares only planners that ran on the same workloads. So each table has means over the common workloads, \
+         by which it is sorted, and means over all that a planner ran on. Cells that were asked for a capacity are \
+         another question and do not count.",
+    )];
+    if boards.is_empty() {
+        pieces.push(Piece::note("There are no rows."));
+    }
+    for board in boards {
+        let compared = board.compared.join(" ");
+        pieces.extend([Piece::heading(board.title), Piece::text(compared), Piece::Table(board.table)]);
+    }
+    Some(Page::new("boards.html", "Leaderboards by suite").named("Suites").with(pieces))
 }
 
 /// The cells of a board; all were asked for the lowest height.
@@ -29,7 +46,7 @@ struct Field<'m> {
 }
 
 /// A board for each suite, and where a suite has workloads of several kinds one for each of those.
-pub(crate) fn boards(model: &Model) -> Vec<Board> {
+fn boards(model: &Model) -> Vec<Board> {
     let mut suites: BTreeMap<&str, BTreeMap<&str, Vec<&Cell>>> = BTreeMap::new();
     for cell in &model.cells {
         let row = model.row(cell);
@@ -48,24 +65,6 @@ pub(crate) fn boards(model: &Model) -> Vec<Board> {
         }
     }
     boards
-}
-
-/// The body of the page.
-pub(crate) fn body(boards: &[Board]) -> Markup {
-    html! {
-        h1 { "Leaderboards by suite" }
-        p.note {
-            "A mean compares only planners that ran on the same workloads. So each table has means over the common "
-            "workloads, by which it is sorted, and means over all that a planner ran on. Cells that were asked for a "
-            "capacity are another question and do not count."
-        }
-        @if boards.is_empty() { p.note { "There are no rows." } }
-        @for board in boards {
-            h2 { (board.title) }
-            p { @for sentence in &board.compared { (sentence) " " } }
-            (board.table.to_html(""))
-        }
-    }
 }
 
 fn board<'m>(model: &'m Model, title: String, cells: &[&'m Cell]) -> Board {
@@ -111,7 +110,7 @@ impl<'m> Field<'m> {
     }
 
     fn table(&self, name: &str) -> Table {
-        let mut table = Table::new(
+        let mut table = Table::named(
             name,
             "Gap: height over the best bound that any planner proved, less 1; its mean is geometric, shifted by \
              1 %. Time: geometric mean of the medians, shifted by 1 ms, of cells that ran alone. Common: over the \

@@ -1,32 +1,38 @@
-//! The page of one cell.
+//! What did one planner do on one workload?
 
-use maud::{Markup, html};
-
-use super::layout::{facts, picture};
-use super::tables::exit;
-use super::workload::Mapped;
+use crate::data::model::{Cell, Model};
+use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
-use crate::model::{Cell, Model};
-use crate::table::{Table, Value};
+use crate::site::page::{Page, Picture, Piece, Text};
+use crate::site::{Mapped, Site};
+use planlab_results::table::{Table, Value};
 
-/// The body of a cell's page.
-pub(crate) fn body(model: &Model, map: &Mapped, workload_page: &str) -> Markup {
+pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
+    let model = site.model;
     let cell = &model.cells[map.cell];
-    let row = model.row(cell);
-    html! {
-        h1 { (model.planner(cell).label) " on " a href=(format!("../{workload_page}")) { (row.workload) } }
-        (facts(&numbers(model, cell)))
-        (picture(&format!("../{}", map.placement), map.size, "Placement: time across, address up, colour by category."))
-        (picture(&format!("../{}", map.free), map.size, "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours."))
-        @if row.trajectory.len() > 1 {
-            h2 { "Trajectory" }
-            (trajectory(model, cell))
-        }
-        @if !row.stderr_tail.trim().is_empty() {
-            h2 { "Standard error" }
-            pre { (row.stderr_tail) }
-        }
+    let (row, label) = (model.row(cell), &model.planner(cell).label);
+    let mut pieces = vec![
+        Piece::facts(numbers(model, cell)),
+        Piece::Picture(Picture::file(
+            &map.placement,
+            map.size,
+            "Placement: time across, address up, colour by category.",
+        )),
+        Piece::Picture(Picture::file(
+            &map.free,
+            map.size,
+            "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.",
+        )),
+    ];
+    if row.trajectory.len() > 1 {
+        pieces.extend([Piece::heading("Trajectory"), Piece::Table(trajectory(model, cell))]);
     }
+    if !row.stderr_tail.trim().is_empty() {
+        pieces.extend([Piece::heading("Standard error"), Piece::Verbatim(row.stderr_tail.clone())]);
+    }
+    let mut page = Page::new(&map.page, format!("{label} on {}", row.workload)).with(pieces);
+    page.heading = Text::from(format!("{label} on ")).link(&row.workload, site.page_of(cell.workload));
+    page
 }
 
 fn numbers(model: &Model, cell: &Cell) -> Vec<(&'static str, String)> {
@@ -60,10 +66,11 @@ fn numbers(model: &Model, cell: &Cell) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn trajectory(model: &Model, cell: &Cell) -> Markup {
+/// Without files.
+fn trajectory(model: &Model, cell: &Cell) -> Table {
     let columns =
         [("elapsed_ns", "After"), ("height_bytes", "Height"), ("bound_bytes", "Bound"), ("gap", "Gap")];
-    let mut table = Table::new("trajectory", "Incumbent and bound over time.", &columns);
+    let mut table = Table::named("", "Incumbent and bound over time.", &columns);
     for point in &model.row(cell).trajectory {
         let gap = point.height.map(|height| {
             planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(point.bound))
@@ -75,5 +82,5 @@ fn trajectory(model: &Model, cell: &Cell) -> Markup {
             Value::or_missing(gap.map(Value::Share)),
         ]);
     }
-    table.to_html_alone()
+    table
 }

@@ -1,16 +1,14 @@
-//! The page with all rows, which sorts and filters.
+//! What does every single row say?
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use maud::{Markup, PreEscaped, html};
-use serde_json::{Value as Json, json};
-
-use super::tables::{exit, remark};
-use crate::model::{Cell, Model, natural};
-use crate::table::{Table, Value};
+use crate::data::model::{Cell, Model};
+use crate::data::tables::{exit, remark};
+use crate::site::Site;
+use crate::site::grid::Grid;
+use crate::site::page::{Page, Piece, Text};
 use planlab_results::Record;
-
-const SCRIPT: &str = include_str!("../assets/cells.js");
+use planlab_results::table::{Table, Value};
 
 /// A column: its key, its title, and how its values are shown. A `word` is one of few texts, a
 /// `link` the path of a page.
@@ -40,10 +38,35 @@ const COLUMNS: [(&str, &str, &str); 23] = [
     ("remark", "Remark", "text"),
 ];
 
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let model = site.model;
+    let workloads = || 0..model.workloads.len();
+    let maps = workloads().flat_map(|workload| site.mapped(workload).iter().map(move |map| (workload, map)));
+    let mut pages: BTreeMap<(usize, &str), &str> = BTreeMap::new();
+    for (workload, map) in maps {
+        let plan = model.row(&model.cells[map.cell]).plan.as_deref();
+        pages.extend(plan.map(|plan| ((workload, plan), map.page.as_str())));
+    }
+    let note = Text::from(
+        "A row for each cell and repetition. Words in the field are sought in every text of a row; a word with a minus \
+         in front must not be there. A click on a title sorts. The address keeps the choice. A map is that of the \
+         row's plan, where the report has it, be it drawn for this planner or another. ",
+    );
+    let note = note.link("CSV", "tables/cells.csv").plain(" ").link("LaTeX", "tables/cells.tex");
+    let grid = Grid {
+        table: table(model, |workload, record| pages.get(&(workload, record.plan.as_deref()?)).copied()),
+        kinds: COLUMNS.iter().map(|(_, _, kind)| *kind).collect(),
+        choosers: vec![("planner", "all planners"), ("status", "all statuses")],
+        // The workloads of the model stand in natural order, as the words do.
+        pages: workloads().map(|number| site.page_of(number)).collect(),
+    };
+    Some(Page::new("cells.html", "All cells").named("All cells").with([Piece::note(note), Piece::Grid(grid)]))
+}
+
 /// All rows as a table, for its files; `map` gives the page with the map of the plan of a workload's row.
-pub(crate) fn table<'p>(model: &Model, map: impl Fn(usize, &Record) -> Option<&'p str>) -> Table {
+fn table<'p>(model: &Model, map: impl Fn(usize, &Record) -> Option<&'p str>) -> Table {
     let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, _)| (*key, *title)).collect();
-    let mut table = Table::new("cells", "All rows.", &columns);
+    let mut table = Table::named("cells", "All rows.", &columns);
     for cell in &model.cells {
         for record in model.rows(cell) {
             table.push(values(model, cell, record, map(cell.workload, record)));
@@ -78,97 +101,4 @@ fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec
         Value::text(exit(record)),
         Value::text(remark(record)),
     ]
-}
-
-/// The page's body; `page` gives the page of a workload.
-pub(crate) fn body(model: &Model, table: &Table, page: impl Fn(usize) -> String) -> Markup {
-    let words: Vec<Vec<String>> = (0..COLUMNS.len()).map(|column| words(table, column)).collect();
-    let data = data(model, table, &words, page);
-    let options = |key: &str| {
-        let column = COLUMNS.iter().position(|(name, _, _)| *name == key).unwrap_or(0);
-        words[column].clone()
-    };
-    html! {
-        h1 { "All cells" }
-        p.note {
-            "A row for each cell and repetition. Words in the field are sought in every text of a row; a word \
-             with a minus in front must not be there. A click on a title sorts. The address keeps the choice. A \
-             map is that of the row's plan, where the report has it, be it drawn for this planner or another. "
-            a href="tables/cells.csv" { "CSV" } " " a href="tables/cells.tex" { "LaTeX" }
-        }
-        noscript { p.alert { "This table needs JavaScript; the CSV file holds the same rows." } }
-        div.filters {
-            input type="search" placeholder="words, -words" aria-label="words" data-filter="q";
-            (chooser("planner", "all planners", &options("planner")))
-            (chooser("status", "all statuses", &options("status")))
-            button #reset type="button" { "reset" }
-            span #shown aria-live="polite" {}
-        }
-        div #grid tabindex="0" {
-            table {
-                thead { tr { @for (_, title, kind) in COLUMNS { th.number[!matches!(kind, "word" | "text" | "link")] scope="col" { (title) } } } }
-                tbody {}
-            }
-        }
-        script #data type="application/json" { (PreEscaped(data)) }
-        script { (PreEscaped(SCRIPT)) }
-    }
-}
-
-fn chooser(key: &str, all: &str, options: &[String]) -> Markup {
-    html! {
-        select data-filter=(key) aria-label=(key) {
-            option value="" { (all) }
-            @for option in options { option value=(option) { (option) } }
-        }
-    }
-}
-
-/// The different texts of a column, numbers in them sorted as numbers; none for other columns.
-fn words(table: &Table, column: usize) -> Vec<String> {
-    if COLUMNS[column].2 != "word" {
-        return Vec::new();
-    }
-    let texts = table.rows.iter().filter_map(|row| match &row[column] {
-        Value::Text(text) => Some(text.clone()),
-        _ => None,
-    });
-    let mut words: Vec<String> = texts.collect::<BTreeSet<_>>().into_iter().collect();
-    words.sort_by(|a, b| natural(a, b));
-    words
-}
-
-fn data(model: &Model, table: &Table, words: &[Vec<String>], page: impl Fn(usize) -> String) -> String {
-    let columns: Vec<Json> = COLUMNS
-        .iter()
-        .map(|(key, title, kind)| json!({ "key": key, "title": title, "kind": kind }))
-        .collect();
-    let named: serde_json::Map<String, Json> =
-        COLUMNS.iter().zip(words).map(|((key, _, _), words)| ((*key).to_owned(), json!(words))).collect();
-    let rows: Vec<Vec<Json>> = table
-        .rows
-        .iter()
-        .map(|row| row.iter().zip(words).map(|(value, words)| encoded(value, words)).collect())
-        .collect();
-    // The workloads of the model stand in natural order, as the words do.
-    let pages: Vec<String> = (0..model.workloads.len()).map(page).collect();
-    let data = json!({ "columns": columns, "words": named, "rows": rows, "pages": pages });
-    // A text in the data must not end the script.
-    data.to_string().replace('<', "\\u003c")
-}
-
-fn encoded(value: &Value, words: &[String]) -> Json {
-    match value {
-        Value::Missing => Json::Null,
-        Value::Text(text) | Value::Link(text, _) => {
-            words.iter().position(|word| word == text).map_or_else(|| json!(text), |number| json!(number))
-        }
-        Value::Count(number) | Value::Bytes(number) => json!(number),
-        Value::Nanoseconds(number)
-        | Value::Share(number)
-        | Value::Heat(number, _)
-        | Value::Number(number) => {
-            json!(number)
-        }
-    }
 }

@@ -1,12 +1,12 @@
-//! The page of claims: what others published, and our figures from the records at hand.
+//! What did others publish, and what are our figures from the records at hand?
 
-use maud::{Markup, html};
-
-use crate::claims::{Claim, Kind};
+use crate::data::claims::{Claim, Kind, claims};
+use crate::data::model::{Cell, Model};
+use crate::data::nets::PoolTotals;
 use crate::format::{bytes, nanoseconds, percent};
-use crate::model::{Cell, Model};
-use crate::nets::PoolTotals;
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Table, Value};
 
 /// Our figures for a claim.
 #[derive(Default)]
@@ -17,14 +17,17 @@ struct Ours<'m> {
     cells: usize,
 }
 
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let table = table(site.model, claims(), &site.options.totals, |number| site.page_of(number));
+    let note = "Figures of papers and of public programs beside ours. Ours are computed from the records of this report; \
+                where it has none, the command says how to measure it. Where figures differ, docs/claims.md says why, \
+                as far as it is known. The linked cell is that of the greatest of our figures.";
+    Some(Page::new("claims.html", "Claims").named("Claims").with([Piece::note(note), Piece::Table(table)]))
+}
+
 /// A line for each claim; `page` gives the page of a workload.
-pub(crate) fn table(
-    model: &Model,
-    claims: &[Claim],
-    totals: &PoolTotals,
-    page: impl Fn(usize) -> String,
-) -> Table {
-    let mut table = Table::new(
+fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usize) -> String) -> Table {
+    let mut table = Table::named(
         "claims",
         "What others published, and the same figure of the records at hand, from the least to the greatest of its \
          cells. Basis: whether the source published the figure, or it was measured with the source's program, and \
@@ -64,19 +67,6 @@ pub(crate) fn table(
         ]);
     }
     table
-}
-
-/// The body of the page.
-pub(crate) fn body(table: &Table) -> Markup {
-    html! {
-        h1 { "Claims" }
-        p.note {
-            "Figures of papers and of public programs beside ours. Ours are computed from the records of this report; "
-            "where it has none, the command says how to measure it. Where figures differ, docs/claims.md says why, as far "
-            "as it is known. The linked cell is that of the greatest of our figures."
-        }
-        (table.to_html(""))
-    }
 }
 
 fn ours<'m>(model: &'m Model, claim: &Claim, totals: &PoolTotals) -> Ours<'m> {

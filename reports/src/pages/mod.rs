@@ -1,13 +1,51 @@
-//! The pages of a report.
+//! The pages of a report: a file for each question.
 
-pub(crate) mod boards;
-pub(crate) mod cell;
-pub(crate) mod cells;
-pub(crate) mod claims;
-pub(crate) mod index;
-pub(crate) mod layout;
-pub(crate) mod replays;
+mod boards;
+mod cell;
+mod cells;
+mod claims;
+mod gain;
+mod gaps;
+mod iterations;
+mod memory;
+mod nets;
+mod pytorch;
+pub(crate) mod ratios;
+mod requests;
 pub(crate) mod scale;
 pub(crate) mod show;
-pub(crate) mod tables;
-pub(crate) mod workload;
+mod summary;
+mod threads;
+mod time;
+mod workload;
+
+use crate::site::Site;
+use crate::site::page::Page;
+
+/// The pages of a report as the navigation has them; each is there where there is something for it.
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 13] = [
+    summary::page,
+    boards::page,
+    gaps::page,
+    nets::page,
+    memory::page,
+    time::page,
+    requests::page,
+    threads::page,
+    iterations::page,
+    pytorch::page,
+    scale::page,
+    claims::page,
+    cells::page,
+];
+
+/// The pages of all workloads together.
+pub(crate) fn of_report(site: &Site<'_>) -> Vec<Page> {
+    PAGES.iter().filter_map(|page| page(site)).collect()
+}
+
+/// The pages of one workload: its own, and those of the cells whose plans have maps.
+pub(crate) fn of_workload(site: &Site<'_>, workload: usize) -> impl Iterator<Item = Page> {
+    let cells = site.mapped(workload).iter().map(|map| cell::page(site, map));
+    std::iter::once(workload::page(site, workload)).chain(cells)
+}

@@ -1,58 +1,45 @@
-//! The page of sizes: how time, memory and height grow with the number of buffers.
+//! How do time, memory and height grow with the number of buffers?
 
-use maud::{Markup, html};
-use planlab_results::scale::{Curve, ScalePoint};
-use planlab_results::statistics::PowerFit;
+use std::collections::BTreeSet;
 
-use super::index::Figure;
-use super::layout::plot;
-use crate::ReportError;
-use crate::format::{nanoseconds, real};
-use crate::model::Model;
+use planlab_results::scale::{Curve, ScalePoint, curves};
+use planlab_results::statistics::{PowerFit, median};
+use planlab_results::table::{Table, Value};
+
+use crate::data::model::Model;
+use crate::drawing::Drawing;
+use crate::format::{nanoseconds, real, seconds};
 use crate::plots::{Series, time};
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::markdown::files;
+use crate::site::page::{Page, Piece, Text};
 
-/// What a page of sizes is made of.
-pub(crate) struct Scale {
-    pub(crate) points: Table,
-    pub(crate) fits: Table,
-    pub(crate) figures: Vec<Figure>,
-}
-
-impl Scale {
-    pub(crate) fn new(model: &Model, curves: &[Curve]) -> Self {
-        let families = curves.chunk_by(|a, b| a.family == b.family);
-        let figures = families.filter_map(|family| figure(model, family)).collect();
-        Self { points: points(curves), fits: fits(curves), figures }
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let curves = curves(site.model.records());
+    let page = Page::new("scale.html", "Growth with the number of buffers").named("Scale");
+    let (fits, points) = (fits(&curves), points(&curves));
+    if points.rows.is_empty() {
+        let suite =
+            "No planner ran on two sizes of one family. The suite for it is `scale`: `just bench-scale`.";
+        let mut page = page.with([Piece::note(Text::marked(suite))]);
+        page.files = vec![fits, points];
+        return Some(page);
     }
+    let note = Text::marked(
+        "A family is what keys share that differ in size and seed alone. The same as Markdown: \
+         `planlab scale RESULTS -o DIR`.",
+    );
+    let families = curves.chunk_by(|a, b| a.family == b.family);
+    let figures = families.filter_map(|family| figure(site.model, family));
+    let figures = figures.map(|(drawing, caption)| Piece::chapter(drawing, caption));
+    Some(
+        page.with([Piece::note(note), Piece::Table(fits)])
+            .with(figures)
+            .with([Piece::heading("All points"), Piece::Table(points)]),
+    )
 }
 
-/// The body of the page.
-pub(crate) fn body(scale: &Scale) -> Result<Markup, ReportError> {
-    Ok(html! {
-        h1 { "Growth with the number of buffers" }
-        @if scale.points.rows.is_empty() {
-            p.note {
-                "No planner ran on two sizes of one family. The suite for it is " code { "scale" } ": "
-                code { "just bench-scale" } "."
-            }
-        } @else {
-            p.note {
-                "A family is what keys share that differ in size and seed alone. The same as Markdown: "
-                code { "planlab scale RESULTS -o DIR" } "."
-            }
-            (scale.fits.to_html(""))
-            @for (drawing, caption) in &scale.figures {
-                h2 { (drawing.title()) }
-                (plot(drawing, caption)?)
-            }
-            h2 { "All points" }
-            (scale.points.to_html(""))
-        }
-    })
-}
-
-fn figure(model: &Model, family: &[Curve]) -> Option<Figure> {
+fn figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
     let series = |(at, curve): (usize, &Curve)| {
         let known = model.planners.iter().position(|planner| planner.label == curve.label);
         // A planner has one look in all of a report, where the report knows it by this name.
@@ -80,7 +67,7 @@ fn timing(point: &ScalePoint) -> Option<time::Timing> {
 }
 
 fn fits(curves: &[Curve]) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "scale-fits",
         "Exponents: the least-squares line through the logarithms of size and figure, with the 95 % interval of \
          its slope. Time: over all sizes with an answer from runs that no time limit cut. Memory: the most that the \
@@ -127,7 +114,7 @@ fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
 }
 
 fn points(curves: &[Curve]) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "scale",
         "Every planner on every size. A cell without an answer has its status, a time-out its limit; a plan of a run \
          that its time limit cut says so. Seeds of the run are pooled: the median of all their samples, the most \
@@ -166,4 +153,154 @@ fn ended(point: &ScalePoint) -> String {
     let limit = limit.map(|ns| format!(" after {}", nanoseconds(real(ns)))).unwrap_or_default();
     let cut = if point.is_cut && point.status.is_answer() { ", cut" } else { "" };
     format!("{}{cut}{limit}", point.status.name())
+}
+
+/// Growth with the number of buffers as text: name and content of each file, the page in Markdown (a table of planners
+/// and sizes for each family and figure), then the tables of all points and fits. `command` is the command that makes
+/// them.
+#[must_use]
+pub fn scale_files(curves: &[Curve], command: &str) -> Vec<(String, String)> {
+    let made = Text::from("Made by ").code(command).plain(".");
+    let mut pieces = vec![Piece::text(made), Piece::text(Text::marked(WHAT))];
+    for family in curves.chunk_by(|a, b| a.family == b.family) {
+        pieces.push(Piece::heading(&family[0].family));
+        for (title, shown, fit) in FIGURES {
+            pieces.extend([Piece::text(title), Piece::Table(grid(family, shown, fit))]);
+        }
+    }
+    let mut page = Page::new("scale.md", "Growth with the number of buffers").with(pieces);
+    page.files = vec![all_points(curves), all_fits(curves)];
+    files(&page)
+}
+
+const WHAT: &str = "\
+Times are medians of the samples of cells that ran alone; a cell without an answer says how it ended, a time-out
+after which limit. The exponent is that of the least-squares line through the logarithms of sizes and times, in
+brackets its 95 % interval and the number of points; cells without an answer are no points, so that the exponent of a
+planner that ran out of time is of the smaller sizes alone. A run that its time limit cut and that has a plan by then is
+shown, marked `cut`, and is no point of the time's exponent: its time is the limit. Memory is the most that the process
+had resident, with the program and the instance in it. Its exponent is of 10,000 buffers and more, and of the bytes above
+the least that a process of any planner had on the family's smallest size: about that much is the program's and does not
+grow. Of workloads that differ in their seed alone the median is shown, and each is a point. Seeds of the run on one
+workload are one point: the median of all their samples, the most memory, the median of their heights (`seeds` in
+scale.csv says how many they are); where one of them has no answer, the point has neither time nor height. A dash stands
+where the suite has no cell: beyond the size that a planner is practical for (`planlab list planners`), or left out by the
+suite, which says so.";
+
+type Shown = fn(&ScalePoint) -> Option<f64>;
+type Fitted = fn(&Curve) -> Option<PowerFit>;
+/// What a table shows: its title, the figure of a point, how figures are written and what was fitted.
+type Measure = (&'static str, (Shown, fn(f64) -> String), Fitted);
+
+const FIGURES: [Measure; 3] = [
+    ("Planning time:", (|point| point.time_ns, whole_time), |curve| curve.time),
+    ("Peak memory:", (|point| point.peak_rss_bytes.map(real), memory), |curve| curve.memory),
+    ("Height over load:", (|point| point.height_over_load, |ratio| format!("{ratio:.4}")), |_| None),
+];
+
+fn grid(family: &[Curve], (figure, written): (Shown, fn(f64) -> String), fit: Fitted) -> Table {
+    let sizes: BTreeSet<u64> =
+        family.iter().flat_map(|curve| curve.points.iter().map(|point| point.buffers)).collect();
+    let sized: Vec<String> = sizes.iter().map(|size| format!("n = {size}")).collect();
+    let titles = std::iter::once("planner").chain(sized.iter().map(String::as_str)).chain(["exponent"]);
+    let mut table = Table::new(&titles.collect::<Vec<_>>());
+    for curve in family {
+        let figures = sizes.iter().map(|&size| at_size(curve, size, figure, written));
+        let fitted = fit(curve).map_or_else(String::new, |fit| exponent(&fit));
+        table.row(std::iter::once(curve.label.clone()).chain(figures).chain([fitted]));
+    }
+    table
+}
+
+/// The median over the workloads of a size, or how the first without a figure ended.
+fn at_size(curve: &Curve, size: u64, figure: Shown, written: fn(f64) -> String) -> String {
+    let points: Vec<&ScalePoint> = curve.points.iter().filter(|point| point.buffers == size).collect();
+    let Some(first) = points.first() else { return "-".to_owned() };
+    let values: Vec<f64> = points.iter().filter_map(|point| figure(point)).collect();
+    let speaker = points.iter().find(|point| !point.status.is_answer());
+    let cut = if points.iter().any(|point| point.is_cut) { " cut" } else { "" };
+    match (speaker, median(&values)) {
+        (None, Some(value)) => written(value) + cut,
+        (Some(point), _) => ended_at(point),
+        (None, None) => format!("({})", first.status.name()),
+    }
+}
+
+fn ended_at(point: &ScalePoint) -> String {
+    let limit = point.wall_limit_ns.filter(|_| point.status == planlab_results::Status::Timeout);
+    let limit = limit.map(|ns| format!(" {}", seconds(ns))).unwrap_or_default();
+    format!("{}{limit}", point.status.name())
+}
+
+fn exponent(fit: &PowerFit) -> String {
+    let interval = fit.exponent_interval;
+    let interval = interval.map(|i| format!("{:.2} to {:.2}, ", i.low, i.high)).unwrap_or_default();
+    format!("{:.2} ({interval}{} points)", fit.exponent, fit.points)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a cell")]
+fn whole_time(nanoseconds: f64) -> String {
+    seconds(nanoseconds as u64)
+}
+
+fn memory(bytes: f64) -> String {
+    format!("{:.1} MiB", bytes / f64::from(1 << 20))
+}
+
+fn decimals(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+}
+
+fn all_points(curves: &[Curve]) -> Table {
+    let titles = [
+        "family",
+        "planner",
+        "workload",
+        "buffers",
+        "status",
+        "seeds",
+        "time_limit_ns",
+        "time_ns",
+        "cut",
+        "peak_rss_bytes",
+        "height_over_load",
+    ];
+    let whole = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+    let mut table = Table { name: "scale".to_owned(), ..Table::new(&titles) };
+    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))) {
+        table.row([
+            curve.family.clone(),
+            curve.label.clone(),
+            point.workload.clone(),
+            point.buffers.to_string(),
+            point.status.name().to_owned(),
+            point.seeds.to_string(),
+            whole(point.wall_limit_ns),
+            decimals(point.time_ns, 0),
+            point.is_cut.to_string(),
+            whole(point.peak_rss_bytes),
+            decimals(point.height_over_load, 9),
+        ]);
+    }
+    table
+}
+
+fn all_fits(curves: &[Curve]) -> Table {
+    let titles = ["family", "planner", "figure", "exponent", "from", "to", "points", "r_squared"];
+    let mut table = Table { name: "scale-fits".to_owned(), ..Table::new(&titles) };
+    let fits = |curve: &Curve| [("time", curve.time), ("memory", curve.memory)];
+    for (curve, (name, fit)) in curves.iter().flat_map(|curve| fits(curve).map(|fit| (curve, fit))) {
+        let Some(fit) = fit else { continue };
+        table.row([
+            curve.family.clone(),
+            curve.label.clone(),
+            name.to_owned(),
+            decimals(Some(fit.exponent), 4),
+            decimals(fit.exponent_interval.map(|interval| interval.low), 4),
+            decimals(fit.exponent_interval.map(|interval| interval.high), 4),
+            fit.points.to_string(),
+            decimals(Some(fit.r_squared), 4),
+        ]);
+    }
+    table
 }

@@ -1,12 +1,11 @@
 //! One instance, with or without a plan, as one file.
 
-use maud::{Markup, PreEscaped, html};
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
-use super::layout::{document, facts, plot};
 use crate::drawing::Drawing;
-use crate::drawing::raster::base64;
 use crate::format::{bytes, count, percent};
+use crate::site::page::{Page, Picture, Piece};
+use crate::site::page_alone;
 use crate::{
     MapOptions, ReportError, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
 };
@@ -25,26 +24,29 @@ pub fn show_page(
     command: &str,
 ) -> Result<String, ReportError> {
     let options = MapOptions::default();
-    let placement = placement_map(instance, labels, plan, &options);
-    let (height, facts_of) = (plan.map(VerifiedPlan::height), numbers(instance, plan));
-    let body = html! {
-        main {
-            h1 { (title) }
-            (facts(&facts_of))
-            (embedded(&placement, "Time across, address up, colour by category. The dashed lines mark the \
-                first step of the highest load and the load itself; buffers in use at that step have a dark \
-                edge, those that reach the height a red one.")?)
-            @if let Some(plan) = plan {
-                (embedded(&fragmentation_map(instance, plan, &options),
-                    "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.")?)
-            }
-            (plot(&load_curve_plot(instance, height), "Bytes in use at each step.")?)
-            (plot(&size_distribution_plot(instance), "Buffers and bytes by size.")?)
-            (metadata(labels))
-        }
-        footer { "Made by " code { (command) } "." }
-    };
-    Ok(document(title, &body))
+    let inside = |drawing: Drawing, caption: &str| Piece::Picture(Picture::inside(drawing, caption));
+    let mut pieces = vec![
+        Piece::facts(numbers(instance, plan)),
+        inside(
+            placement_map(instance, labels, plan, &options),
+            "Time across, address up, colour by category. The dashed lines mark the first step of the highest load and \
+             the load itself; buffers in use at that step have a dark edge, those that reach the height a red one.",
+        ),
+    ];
+    pieces.extend(plan.map(|plan| {
+        inside(
+            fragmentation_map(instance, plan, &options),
+            "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.",
+        )
+    }));
+    pieces.extend([
+        Piece::plot(load_curve_plot(instance, plan.map(VerifiedPlan::height)), "Bytes in use at each step."),
+        Piece::plot(size_distribution_plot(instance), "Buffers and bytes by size."),
+    ]);
+    if !labels.metadata.is_empty() {
+        pieces.extend([Piece::heading("Metadata"), Piece::facts(labels.metadata.clone())]);
+    }
+    page_alone(&Page::new("", title).with(pieces), command)
 }
 
 fn numbers(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Vec<(&'static str, String)> {
@@ -65,26 +67,4 @@ fn numbers(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Vec<(&'stati
     }
     pairs.push(("digest", instance.digest().to_string()));
     pairs
-}
-
-fn metadata(labels: &Labels) -> Markup {
-    html! {
-        @if !labels.metadata.is_empty() {
-            h2 { "Metadata" }
-            dl.facts { @for (key, value) in &labels.metadata { dt { (key) } dd { (value) } } }
-        }
-    }
-}
-
-/// A picture inside the page.
-fn embedded(drawing: &Drawing, caption: &str) -> Result<Markup, ReportError> {
-    let data = base64(&drawing.to_png()?);
-    let (width, height) = drawing.size();
-    Ok(html! {
-        figure.map {
-            img src=(PreEscaped(format!("data:image/png;base64,{data}"))) width=(width) height=(height)
-                alt=(drawing.title());
-            figcaption { (caption) }
-        }
-    })
 }

@@ -1,72 +1,61 @@
-//! The page of one workload.
+//! What did the planners do on one workload, and what does it look like?
 
-use maud::{Markup, html};
-use planlab_dsa::{Bytes, Instance};
-
-use super::layout::{facts, picture, plot};
+use crate::data::model::{Cell, Model};
+use crate::data::{pools, tables};
 use crate::format::{bytes, count};
-use crate::model::{Cell, Model};
-use crate::table::Table;
-use crate::{ReportError, load_curve_plot, size_distribution_plot};
+use crate::site::page::{Page, Picture, Piece, Text};
+use crate::site::{Mapped, Site, Stored};
 
-/// A plan of a workload that has maps.
-#[derive(Clone, Debug)]
-pub(crate) struct Mapped {
-    /// The cell's number in the model.
-    pub(crate) cell: usize,
-    /// The cell's page, from the report's folder.
-    pub(crate) page: String,
-    /// The placement map, from the report's folder.
-    pub(crate) placement: String,
-    /// The fragmentation map, from the report's folder.
-    pub(crate) free: String,
-    /// The pictures' size in pixels.
-    pub(crate) size: (u32, u32),
+pub(super) fn page(site: &Site<'_>, workload: usize) -> Page {
+    let (model, files) = (site.model, site.files_of(workload));
+    let stored = site.instances[workload].as_ref();
+    let page_of = |wanted: &Cell| {
+        let mut maps = site.mapped(workload).iter();
+        let found = maps.find(|map| std::ptr::eq(&raw const model.cells[map.cell], wanted));
+        found.map(|map| map.page.clone())
+    };
+    let mut pieces = vec![
+        Piece::facts(numbers(model, workload, stored)),
+        Piece::Table(tables::cells_of(model, workload, &files, page_of)),
+    ];
+    if let Some(allocators) = pools::of_workload(model, workload, site.replays, &files) {
+        pieces.extend([Piece::heading("Online allocators"), Piece::Table(allocators)]);
+    }
+    pieces.extend(maps(site, workload));
+    let missing =
+        || vec![Piece::note("The store does not hold this instance, so there are no pictures of it.")];
+    pieces.extend(stored.map_or_else(missing, pictures));
+    pieces.push(Piece::note(Text::marked("Maps of any other plan: `planlab show TRACE PLAN -o FILE.html`")));
+    Page::new(site.page_of(workload), &model.workloads[workload].key).with(pieces)
 }
 
-/// The body of a workload's page; `instance` is `None` where the store does not have it.
-pub(crate) fn body(
-    model: &Model,
-    workload: usize,
-    instance: Option<&Instance>,
-    mapped: &[Mapped],
-    baseline: &str,
-    (cells, allocators): (&Table, Option<&Table>),
-) -> Result<Markup, ReportError> {
-    let subject = &model.workloads[workload];
-    let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
+/// The placement maps, where some plan has one.
+fn maps(site: &Site<'_>, workload: usize) -> Vec<Piece> {
+    let (model, mapped, baseline) = (site.model, site.mapped(workload), &site.options.baseline);
+    let Some(best) = mapped.first() else { return Vec::new() };
+    let mut pieces = vec![
+        Piece::heading("Placement maps"),
+        Piece::note(
+            "Time across, address up, colour by category; all on one axis. The dashed lines mark the first step of the \
+             highest load and the load itself; buffers in use at that step have a dark edge, those that reach the \
+             plan's height a red one.",
+        ),
+    ];
+    if same_plan(model, workload, best, baseline) {
+        pieces.push(Piece::note(format!("The plan of {baseline} is the first one.")));
+    }
     let label = |map: &Mapped| caption(model, &model.cells[map.cell]);
-    Ok(html! {
-        h1 { (subject.key) }
-        (facts(&numbers(model, workload, instance)))
-        (cells.to_html("../"))
-        @if let Some(allocators) = allocators {
-            h2 { "Online allocators" }
-            (allocators.to_html("../"))
-        }
-        @if !mapped.is_empty() {
-            h2 { "Placement maps" }
-            p.note {
-                "Time across, address up, colour by category; all on one axis. The dashed lines mark the first \
-                 step of the highest load and the load itself; buffers in use at that step have a dark edge, \
-                 those that reach the plan's height a red one."
-            }
-            @if mapped.first().is_some_and(|best| same_plan(model, workload, best, baseline)) {
-                p.note { "The plan of " (baseline) " is the first one." }
-            }
-            div.pair {
-                @for map in mapped { (picture(&format!("../{}", map.placement), map.size, &label(map))) }
-            }
-        }
-        @if let Some(instance) = instance {
-            h2 { "Load and sizes" }
-            (plot(&load_curve_plot(instance, best.map(Bytes::new)), "Bytes in use at each step, with the best height.")?)
-            (plot(&size_distribution_plot(instance), "Buffers and bytes by size.")?)
-        } @else {
-            p.note { "The store does not hold this instance, so there are no pictures of it." }
-        }
-        p.note { "Maps of any other plan: " code { "planlab show TRACE PLAN -o FILE.html" } }
-    })
+    let pictures = mapped.iter().map(|map| Picture::file(&map.placement, map.size, label(map)));
+    pieces.push(Piece::Pictures(pictures.collect()));
+    pieces
+}
+
+fn pictures(stored: &Stored) -> Vec<Piece> {
+    vec![
+        Piece::heading("Load and sizes"),
+        Piece::plot(stored.load_curve.clone(), "Bytes in use at each step, with the best height."),
+        Piece::plot(stored.sizes.clone(), "Buffers and bytes by size."),
+    ]
 }
 
 /// Whether the baseline's plan is the one that is drawn, though it is another planner's.
@@ -80,24 +69,24 @@ fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bo
 }
 
 /// A cell in a few words.
-pub(crate) fn caption(model: &Model, cell: &Cell) -> String {
+fn caption(model: &Model, cell: &Cell) -> String {
     let row = model.row(cell);
     let height = row.height.map_or_else(|| "no plan".to_owned(), bytes);
     format!("{}: {height}, {}", model.planner(cell).label, row.status.name())
 }
 
-fn numbers(model: &Model, workload: usize, instance: Option<&Instance>) -> Vec<(&'static str, String)> {
+fn numbers(model: &Model, workload: usize, stored: Option<&Stored>) -> Vec<(&'static str, String)> {
     let subject = &model.workloads[workload];
     let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     let mut pairs = vec![("buffers", count(subject.buffers)), ("load", exact(subject.load))];
-    if let Some(instance) = instance {
-        pairs.push(("steps", count(u64::from(instance.horizon().get()))));
-        pairs.push(("sum of sizes", exact(instance.total().get())));
-        if !instance.in_place().is_empty() {
-            pairs.push(("in-place permissions", count(instance.in_place().len() as u64)));
+    if let Some(stored) = stored {
+        pairs.push(("steps", count(u64::from(stored.steps))));
+        pairs.push(("sum of sizes", exact(stored.total)));
+        if stored.in_place > 0 {
+            pairs.push(("in-place permissions", count(stored.in_place as u64)));
         }
-        if instance.arenas().len() > 1 {
-            pairs.push(("arenas", count(instance.arenas().len() as u64)));
+        if stored.arenas > 1 {
+            pairs.push(("arenas", count(stored.arenas as u64)));
         }
     }
     let bound =

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::data::model::{Model, NetKey};
 use crate::drawing::axis::{Axis, Frame, Scale};
 use crate::drawing::palette::BLUE;
 use crate::drawing::{Anchor, Drawing};
 use crate::format::nanoseconds;
-use crate::model::{Model, NetKey};
 use crate::plots::bars::{Part, Slot, draw, needed};
 use crate::plots::memory::{self, Names, NetMemory};
 

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use planlab_results::replay::ReplayStatus;
 use planlab_results::statistics::shifted_geometric_mean;
 
+use super::tables::GAP_SHIFT;
+use crate::data::model::Model;
+use crate::data::replays::{Case, Replays};
 use crate::format::{count, real};
-use crate::model::Model;
-use crate::pages::tables::GAP_SHIFT;
-use crate::replays::{Case, Replays};
-use crate::table::{Table, Value};
+use planlab_results::table::{Table, Value};
 
 /// What an allocator reserves on a workload, beside the best plan of it.
 struct Pair<'c> {
@@ -48,7 +48,7 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
 
 /// Every online allocator over the workloads that have a plan too; `None` where there is none.
 pub(crate) fn summary(model: &Model, replays: &Replays) -> Option<Table> {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "online-allocators",
         "Online allocators on the workloads that have a plan too. They see one request at a time and make no plans, so \
          they are not ranked with the planners. Reserved: the most bytes held from the device over all propagations, \
@@ -115,7 +115,7 @@ fn line(label: &str, pairs: &[Pair<'_>]) -> Option<(f64, Vec<Value>)> {
 
 /// The online allocators that ran on a workload, those that reserve the least first; `None` where none did.
 pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Option<Table> {
-    let mut table = Table::new(
+    let mut table = Table::named(
         format!("{name}-allocators"),
         "Online allocators on this workload: they make no plans and are not ranked with the planners. Reserved: the most \
          bytes held from the device; settled: the most that is held in the last propagation. Over requests, and what \

@@ -5,40 +5,40 @@ use std::collections::BTreeMap;
 use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
 
 use super::memory::own_pool;
-use super::{Piece, Section, Sources};
+use crate::data::paper::{Quantity, published};
+use crate::data::replays::{Case, Place};
 use crate::drawing::axis::Axis;
 use crate::format::{bytes, count_real, nanoseconds, percent, real};
-use crate::paper::{Quantity, published};
 use crate::plots::lines::{self, Curve, Join, Point};
-use crate::replays::{Case, Place};
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Table, Value};
 
-/// The page; `None` without a sequence.
-pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
-    let groups = groups(sources);
+/// `None` without a sequence.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let groups = groups(site);
     groups.first()?;
-    let mut pieces = vec![Piece::Text(
+    let mut pieces = vec![Piece::note(
         "Propagations in turn that ask for other sizes or other numbers of buffers each time. A pool fragments from \
          one to the next; profile-guided replays its plan, serves from a pool what does not fit it, and plans anew \
-         after a propagation that asked for more."
-            .to_owned(),
+         after a propagation that asked for more.",
     )];
-    pieces.extend(greatest_reduction(&groups).map(Piece::Text));
+    pieces.extend(greatest_reduction(&groups).map(Piece::note));
     for group in &groups {
         let row = group.cases[0].row();
-        pieces.push(Piece::Heading(format!("{}: {} propagations", group.name, group.propagations())));
-        pieces.push(Piece::Text(format!("The propagations in their order: {}.", names(row))));
+        pieces.push(Piece::heading(format!("{}: {} propagations", group.name, group.propagations())));
+        pieces.push(Piece::note(format!("The propagations in their order: {}.", names(row))));
         pieces.extend(footprint(group, Held::Most));
         if group.has_ends_alone() {
             pieces.extend(footprint(group, Held::End));
         }
         pieces.extend(time(group));
     }
-    pieces.push(Piece::Heading("All allocators".to_owned()));
+    pieces.push(Piece::heading("All allocators"));
     pieces.push(Piece::Table(table(&groups)));
     pieces.push(Piece::Table(samples(&groups)));
     let title = "Footprint and time over iterations";
-    Some(Section { file: "iterations.html", name: "Iterations", title, pieces })
+    Some(Page::new("iterations.html", title).named("Iterations").with(pieces))
 }
 
 /// When it is looked at what is held: one of these for all that are compared.
@@ -122,9 +122,9 @@ impl<'c> Group<'c> {
 type Subject<'c> = (&'c str, &'c [String], &'c Place, u32, Option<u64>);
 
 /// The sequences by what was played, where, in how many threads and with how much memory.
-fn groups<'c>(sources: &Sources<'c>) -> Vec<Group<'c>> {
+fn groups<'c>(site: &Site<'c>) -> Vec<Group<'c>> {
     let mut subjects: BTreeMap<Subject<'c>, Vec<&'c Case>> = BTreeMap::new();
-    for case in sources.replays.cases.iter().filter(|case| !case.row().sequence.is_empty()) {
+    for case in site.replays.cases.iter().filter(|case| !case.row().sequence.is_empty()) {
         let row = case.row();
         let subject =
             (row.workload.as_str(), row.sequence.as_slice(), case.place(), row.threads, row.capacity);
@@ -208,7 +208,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
         format!(" {} more are kept over all iterations and are no part of it.", bytes(kept))
     });
     let caption = format!("{meaning} At most {} are requested at once.{kept}", bytes(most));
-    Some(Piece::Figure((drawing, caption)))
+    Some(Piece::figure(drawing, caption))
 }
 
 fn time(group: &Group<'_>) -> Option<Piece> {
@@ -230,7 +230,7 @@ fn time(group: &Group<'_>) -> Option<Piece> {
     let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
     let caption = "Wall time of each propagation, with the plan that is made at its end where one is. The axis is \
                    logarithmic.";
-    Some(Piece::Figure((drawing, caption.to_owned())))
+    Some(Piece::figure(drawing, caption))
 }
 
 /// A value, and how people read it.
@@ -252,7 +252,7 @@ fn cases<'g, 'c>(groups: &'g [Group<'c>]) -> impl Iterator<Item = (&'g Group<'c>
 }
 
 fn table(groups: &[Group<'_>]) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "iterations",
         "Over all propagations of a sequence. Plans: how many were made, and the time that this took, which is part of \
          the wall time. At most: held at once in the first and in the last propagation, where that is known; at the end: \
@@ -320,7 +320,7 @@ fn table(groups: &[Group<'_>]) -> Table {
 }
 
 fn samples(groups: &[Group<'_>]) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "iterations-samples",
         "Every propagation. Plans: made so far.",
         &[

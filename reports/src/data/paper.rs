@@ -74,7 +74,8 @@ pub(crate) fn published() -> &'static [Published] {
     }
     static FIGURES: OnceLock<Vec<Published>> = OnceLock::new();
     FIGURES.get_or_init(|| {
-        let file: File = toml::from_str(include_str!("../paper.toml")).expect("the embedded file is valid");
+        let file: File =
+            toml::from_str(include_str!("../../paper.toml")).expect("the embedded file is valid");
         file.figure
     })
 }

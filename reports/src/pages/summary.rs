@@ -1,122 +1,106 @@
-//! The summary and the page of gaps.
+//! What was run, who did best, and what went wrong?
 
-use maud::{Markup, html};
+use std::collections::BTreeSet;
+
 use planlab_results::audit::Finding;
 use planlab_results::statistics::performance_profiles;
 use planlab_results::{Record, Status};
 
 use super::boards::limits_of;
-use super::layout::plot;
-use crate::ReportError;
+use super::nets;
+use crate::data::model::Model;
+use crate::data::{pools, tables};
 use crate::drawing::Drawing;
 use crate::format::{count, real};
-use crate::model::Model;
 use crate::plots::{gap, profile, time};
-use crate::table::Table;
+use crate::site::Site;
+use crate::site::page::{Page, Piece, Text};
 
-/// The tables of the summary.
-pub(crate) struct Tables {
-    pub(crate) failures: Table,
-    pub(crate) leaderboard: Table,
-    /// Online allocators, where there are any.
-    pub(crate) allocators: Option<Table>,
-    /// What was replayed, where something was.
-    pub(crate) replayed: Option<String>,
-    pub(crate) pairs: Option<Table>,
-    pub(crate) gaps_by_group: Table,
-    pub(crate) statuses: Table,
-    pub(crate) machines: Table,
-    pub(crate) workloads: Table,
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let conditions = [
+        Piece::heading("What was run, and on what"),
+        Piece::text(limits(site.model)),
+        Piece::Table(tables::statuses(site.model)),
+        Piece::Table(tables::machines(site.model)),
+    ];
+    let page = Page::new("index.html", &site.options.title)
+        .named("Summary")
+        .with([Piece::text(summary(site.model))])
+        .with(pools::sentence(site.replays).map(Piece::text))
+        .with(damage(site))
+        .table_or(tables::failures(site.model, site.replays, site.findings), || {
+            Piece::fine(
+                "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
+                 contradicts another.",
+            )
+        });
+    Some(page.with(leaders(site)).with(plots(site)).with(gaps_and_workloads(site)).with(conditions))
 }
 
-/// A plot with its caption.
-pub(crate) type Figure = (Drawing, String);
-
-/// The body of the summary.
-pub(crate) fn body(
-    model: &Model,
-    title: &str,
-    findings: &[Finding],
-    tables: &Tables,
-    figures: &[Figure],
-) -> Result<Markup, ReportError> {
-    Ok(html! {
-        h1 { (title) }
-        p { (summary(model)) }
-        @if let Some(replayed) = &tables.replayed { p { (replayed) } }
-        h2 { "Unexplained failures" }
-        (failures(findings, &tables.failures))
-        h2 { "Leaderboard" }
-        p.note { "By suite, with what was compared: " a href="boards.html" { "leaderboards" } "." }
-        (tables.leaderboard.to_html(""))
-        @if let Some(pairs) = &tables.pairs { (pairs.to_html("")) }
-        @if let Some(allocators) = &tables.allocators {
-            h3 { "Online allocators, beside the plans" }
-            (allocators.to_html(""))
-        }
-        h2 { "Plots" }
-        @for (drawing, caption) in figures {
-            h3 { (drawing.title()) }
-            (plot(drawing, caption)?)
-        }
-        p.note {
-            "Memory and planning time of every net by batch: " a href="nets.html" { "nets" }
-            ". Growth with the number of buffers: " a href="scale.html" { "scale" }
-            ". What others published: " a href="claims.html" { "claims" } "."
-        }
-        h2 { "Gap by planner and workload" }
-        p.note { "By single workload: " a href="gaps.html" { "gaps" } ". Every row: " a href="cells.html" { "all cells" } "." }
-        (tables.gaps_by_group.to_html(""))
-        h2 { "Workloads" }
-        (tables.workloads.to_html(""))
-        h2 { "What was run, and on what" }
-        p { (limits(model)) }
-        (tables.statuses.to_html(""))
-        (tables.machines.to_html(""))
-    })
-}
-
-/// The body of the page of nets.
-pub(crate) fn nets_body(figures: &[(String, Figure)]) -> Result<Markup, ReportError> {
-    Ok(html! {
-        h1 { "Nets: memory and planning time by batch" }
-        @if figures.is_empty() {
-            p.note { "No workload is a net's: keys of nets look like " code { "route/net/train/b32" } "." }
-        }
-        @for (_, (drawing, caption)) in figures {
-            h2 { (drawing.title()) }
-            (plot(drawing, caption)?)
-        }
-    })
-}
-
-/// The body of the page of gaps.
-pub(crate) fn gaps_body(table: &Table) -> Markup {
-    html! {
-        h1 { "Gap by workload and planner" }
-        (table.to_html(""))
+/// What is wrong with the store and with what it holds.
+fn damage(site: &Site<'_>) -> Vec<Piece> {
+    let of = |kind: fn(&Finding) -> bool| site.findings.iter().filter(|finding| kind(finding)).count();
+    let refuted = of(Finding::is_refutation);
+    let missing = of(|finding| matches!(finding, Finding::MissingFile { .. }));
+    let mut pieces = vec![Piece::heading("Unexplained failures")];
+    if missing > 0 {
+        pieces.push(Piece::alert(format!(
+            "The store is damaged: {missing} of the instances and plans that its rows name cannot be read. Their \
+             pictures are not here."
+        )));
     }
+    if refuted > 0 {
+        pieces.push(Piece::alert(format!("{refuted} plans or bounds are false.")));
+    }
+    pieces
 }
 
-fn failures(findings: &[Finding], table: &Table) -> Markup {
-    let refuted = findings.iter().filter(|finding| finding.is_refutation()).count();
-    let missing = findings.iter().filter(|finding| matches!(finding, Finding::MissingFile { .. })).count();
-    html! {
-        @if missing > 0 {
-            p.alert {
-                "The store is damaged: " (missing) " of the instances and plans that its rows name "
-                "cannot be read. Their pictures are not here."
-            }
-        }
-        @if refuted > 0 {
-            p.alert { (refuted) " plans or bounds are false." }
-        }
-        @if table.rows.is_empty() {
-            p.fine { "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row contradicts another." }
-        } @else {
-            (table.to_html(""))
-        }
+fn leaders(site: &Site<'_>) -> Vec<Piece> {
+    let model = site.model;
+    let boards =
+        Text::from("By suite, with what was compared: ").link("leaderboards", "boards.html").plain(".");
+    let mut pieces =
+        vec![Piece::heading("Leaderboard"), Piece::note(boards), Piece::Table(tables::leaderboard(model))];
+    pieces.extend(tables::pairs(model).map(Piece::Table));
+    if let Some(allocators) = pools::summary(model, site.replays) {
+        pieces.push(Piece::Subheading("Online allocators, beside the plans".to_owned()));
+        pieces.push(Piece::Table(allocators));
     }
+    pieces
+}
+
+fn plots(site: &Site<'_>) -> Vec<Piece> {
+    let mut pieces = vec![Piece::heading("Plots")];
+    pieces.extend(figures(site.model).into_iter().map(|(drawing, caption)| Piece::figure(drawing, caption)));
+    // The nets whose own pool is known are compared with it here; all are on their page.
+    let known = site.options.totals.iter().filter(|(_, total)| total.pool.is_some());
+    let routes: BTreeSet<&str> = known.filter_map(|(key, _)| key.split('/').next()).collect();
+    let nets = nets::figures(site).into_iter().filter(|(route, _)| routes.contains(route.as_str()));
+    pieces.extend(nets.map(|(_, (drawing, caption))| Piece::figure(drawing, caption)));
+    let more = Text::from("Memory and planning time of every net by batch: ")
+        .link("nets", "nets.html")
+        .plain(". Growth with the number of buffers: ")
+        .link("scale", "scale.html")
+        .plain(". What others published: ")
+        .link("claims", "claims.html")
+        .plain(".");
+    pieces.push(Piece::note(more));
+    pieces
+}
+
+fn gaps_and_workloads(site: &Site<'_>) -> [Piece; 5] {
+    let more = Text::from("By single workload: ")
+        .link("gaps", "gaps.html")
+        .plain(". Every row: ")
+        .link("all cells", "cells.html")
+        .plain(".");
+    [
+        Piece::heading("Gap by planner and workload"),
+        Piece::note(more),
+        Piece::Table(tables::gaps_by_group(site.model)),
+        Piece::heading("Workloads"),
+        Piece::Table(tables::workloads(site.model, |number| site.page_of(number))),
+    ]
 }
 
 fn summary(model: &Model) -> String {
@@ -135,7 +119,7 @@ fn summary(model: &Model) -> String {
 }
 
 fn suites(records: &[Record]) -> String {
-    let names: std::collections::BTreeSet<&str> =
+    let names: BTreeSet<&str> =
         records.iter().map(|record| record.suite.as_str()).filter(|suite| !suite.is_empty()).collect();
     let names: Vec<&str> = names.into_iter().collect();
     match names.len() {
@@ -146,15 +130,14 @@ fn suites(records: &[Record]) -> String {
 }
 
 fn limits(model: &Model) -> String {
-    let mut limits: std::collections::BTreeSet<(Option<u64>, Option<u64>)> =
-        std::collections::BTreeSet::new();
+    let mut limits: BTreeSet<(Option<u64>, Option<u64>)> = BTreeSet::new();
     limits.extend(model.records().iter().map(|record| (record.wall_limit_ns, record.memory_limit_bytes)));
     let texts: Vec<String> = limits.into_iter().map(|(wall, memory)| limits_of(wall, memory)).collect();
     format!("Limits of a cell: {}.", texts.join("; "))
 }
 
 /// Time against size, the profile of heights, gap by planner.
-pub(crate) fn figures(model: &Model) -> Vec<Figure> {
+fn figures(model: &Model) -> Vec<(Drawing, String)> {
     let drawings = [
         (
             gap::plot(&gaps(model)),
@@ -182,7 +165,7 @@ fn gaps(model: &Model) -> Vec<gap::Gaps> {
         .map(|planner| {
             let cells: Vec<_> =
                 (0..model.workloads.len()).flat_map(|workload| model.free_cells(planner, workload)).collect();
-            let gap = |cell: &&crate::model::Cell| {
+            let gap = |cell: &&crate::data::model::Cell| {
                 Some((model.row(cell).workload.to_string(), model.answer_gap(cell)?.max(0.0)))
             };
             let gaps: Vec<(String, f64)> = cells.iter().filter_map(gap).collect();
@@ -192,7 +175,7 @@ fn gaps(model: &Model) -> Vec<gap::Gaps> {
         .collect();
     let mean = |row: &gap::Gaps| {
         let values = row.gaps.iter().map(|(_, gap)| Some(*gap));
-        planlab_results::statistics::shifted_geometric_mean(values, super::tables::GAP_SHIFT)
+        planlab_results::statistics::shifted_geometric_mean(values, tables::GAP_SHIFT)
             .mean
             .unwrap_or(f64::INFINITY)
     };
@@ -228,7 +211,7 @@ fn profiles(model: &Model) -> Vec<(crate::plots::Series, planlab_results::statis
 fn timings(model: &Model) -> Vec<time::Timings> {
     let times = |planner: usize| {
         let cells = model.planners[planner].cells.iter().map(|&cell| &model.cells[cell]);
-        let timing = |cell: &crate::model::Cell| {
+        let timing = |cell: &crate::data::model::Cell| {
             let row = model.row(cell);
             if row.target_bytes.is_some() {
                 return None;

@@ -1,11 +1,28 @@
-//! What the repetitions of one planner on one subject come to.
+//! Planners of one bench side by side: who answers, how fast, how low, and the ratios.
+//!
+//! What is compared: of our planners, the wall time of the whole run from the parsed instance to the verified
+//! plan; of external ones, the wall time of their process (its start, reading the instance, planning, writing
+//! the plan) and, where they print one, the time that they say themselves, which has none of that. The median
+//! over repetitions counts a repetition without an answer as endless.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use planlab_results::statistics::{median, shifted_geometric_mean};
 use planlab_results::{Record, Status, latest_builds};
-use planlab_workloads::glob;
 
-use crate::external;
+use crate::format::real;
+
+/// What the keys of external planners begin with.
+const EXTERNAL: &str = "external/";
+
+/// Planners that are meant by one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The name, a glob.
+    pub name: String,
+    /// The keys of the planners with rows that it stands for.
+    pub planners: BTreeSet<String>,
+}
 
 /// What planners are compared on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,30 +73,13 @@ impl<'r> Field<'r> {
         field
     }
 
-    /// Every planner that has rows.
-    pub(crate) fn planners(&self) -> BTreeSet<&str> {
-        self.figures.values().flat_map(BTreeMap::keys).map(|variant| variant.planner.as_str()).collect()
-    }
-
-    /// Whether the glob names a planner that has rows.
-    pub(crate) fn has(&self, pattern: &str) -> bool {
-        self.planners().into_iter().any(|planner| glob(pattern, planner))
-    }
-
-    /// Whether there are rows without a capacity.
-    pub(crate) fn has_minimised(&self) -> bool {
-        self.figures.keys().any(|subject| subject.capacity.is_none())
-    }
-
-    /// The variants that one of the globs names, in order.
-    pub(crate) fn variants(&self, globs: &[String], at_capacity: bool) -> Vec<Variant> {
-        let subjects = self.figures.iter().filter(|(subject, _)| subject.capacity.is_some() == at_capacity);
+    /// The variants at a capacity that one of the names stands for.
+    fn variants(&self, names: &[Named]) -> BTreeSet<Variant> {
+        let subjects = self.figures.iter().filter(|(subject, _)| subject.capacity.is_some());
         let all = subjects.flat_map(|(_, figures)| figures.keys());
-        let named = all.filter(|variant| globs.iter().any(|pattern| glob(pattern, &variant.planner)));
-        let mut named: Vec<Variant> = named.cloned().collect();
-        named.sort();
-        named.dedup();
-        named
+        all.filter(|variant| names.iter().any(|name| name.planners.contains(&variant.planner)))
+            .cloned()
+            .collect()
     }
 }
 
@@ -131,10 +131,9 @@ impl Figure<'_> {
     }
 
     fn median(&self, value: impl Fn(&Record) -> Option<u64>) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-        let seconds = |ns: Option<u64>| ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
-        let values: Vec<f64> = self.rows.iter().map(|row| seconds(value(row))).collect();
-        planlab_results::statistics::median(&values).filter(|value| value.is_finite())
+        let seconds = |row: &&Record| value(row).map_or(f64::INFINITY, |ns| real(ns) / 1e9);
+        let values: Vec<f64> = self.rows.iter().map(seconds).collect();
+        median(&values).filter(|value| value.is_finite())
     }
 
     /// How many repetitions there are, and how many have an answer.
@@ -196,10 +195,93 @@ fn is_answer(row: &Record) -> bool {
 
 /// Of ours, the whole run; of an external planner, its process; of a cell with several samples, their median.
 fn wall_ns(row: &Record) -> Option<u64> {
-    let is_external = row.planner.starts_with(external::PREFIX);
+    let is_external = row.planner.starts_with(EXTERNAL);
     let whole = row.trajectory.last().map(|point| point.elapsed_ns);
     match row.samples_ns.as_slice() {
         [_] if !is_external && whole.is_some() => whole,
         _ => row.median_ns(),
+    }
+}
+
+/// One planner over another, on all subjects with a capacity.
+#[derive(Debug)]
+pub(crate) struct Pair<'f> {
+    pub(crate) of: Variant,
+    pub(crate) over: Variant,
+    pub(crate) lines: Vec<Line<'f>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Line<'f> {
+    pub(crate) subject: &'f Subject,
+    pub(crate) of: Option<&'f Figure<'f>>,
+    pub(crate) over: Option<&'f Figure<'f>>,
+}
+
+/// Which of the other planner's times is meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    Wall,
+    Own,
+}
+
+impl Clock {
+    fn of(self, figure: &Figure<'_>) -> Option<f64> {
+        match self {
+            Self::Wall => figure.seconds(),
+            Self::Own => figure.own_seconds(),
+        }
+    }
+}
+
+/// A mean of ratios over the subjects that the other planner answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mean {
+    pub(crate) value: Option<f64>,
+    pub(crate) subjects: usize,
+    /// Subjects among them that only the other planner answers: its time is set against our limit.
+    pub(crate) ours_missing: usize,
+}
+
+impl<'f> Pair<'f> {
+    /// Every pair of the variants that the globs name.
+    pub(crate) fn all(field: &'f Field<'_>, of: &[Named], over: &[Named]) -> Vec<Self> {
+        let (of, over) = (field.variants(of), field.variants(over));
+        let pairs = of.iter().flat_map(|of| over.iter().map(move |over| (of, over)));
+        pairs.filter(|(of, over)| of != over).map(|(of, over)| Self::new(field, of, over)).collect()
+    }
+
+    fn new(field: &'f Field<'_>, of: &Variant, over: &Variant) -> Self {
+        let subjects = field.figures.iter().filter(|(subject, _)| subject.capacity.is_some());
+        let line = |(subject, figures): (&'f Subject, &'f BTreeMap<Variant, Figure<'_>>)| Line {
+            subject,
+            of: figures.get(of),
+            over: figures.get(over),
+        };
+        let lines = subjects.map(line).filter(|line| line.of.is_some() || line.over.is_some()).collect();
+        Self { of: of.clone(), over: over.clone(), lines }
+    }
+
+    pub(crate) fn mean(&self, clock: Clock) -> Mean {
+        let mut ours_missing = 0;
+        let mut ratios = Vec::new();
+        for line in &self.lines {
+            let (Some(of), Some(theirs)) = (line.of, line.over.and_then(|over| clock.of(over))) else {
+                continue;
+            };
+            let ours = of.seconds().or_else(|| {
+                ours_missing += 1;
+                of.limit_seconds()
+            });
+            ratios.push(ours.map(|ours| ours / theirs));
+        }
+        let subjects = ratios.len();
+        Mean { value: shifted_geometric_mean(ratios, 0.0).mean, subjects, ours_missing }
+    }
+}
+
+impl Line<'_> {
+    pub(crate) fn ratio(&self, clock: Clock) -> Option<f64> {
+        Some(self.of?.seconds()? / clock.of(self.over?)?)
     }
 }

@@ -3,10 +3,11 @@
 use planlab_results::replay::{ReplayRow, ReplayStatus};
 use planlab_results::statistics::{median, median_interval};
 
-use super::{Piece, Sources};
+use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::format::real;
-use crate::replays::{Case, Measured, Place, Replays};
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::Piece;
+use planlab_results::table::{Table, Value};
 
 /// The contender whose addresses are planned.
 const PLAN: &str = "plan";
@@ -42,8 +43,8 @@ fn measured(values: impl Iterator<Item = f64>) -> Option<Measured> {
 }
 
 /// The table with its heading; nothing without a plan that others were played beside.
-pub(super) fn pieces(sources: &Sources<'_>) -> Vec<Piece> {
-    let mut table = Table::new(
+pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
+    let mut table = Table::named(
         "gains",
         "A propagation at planned addresses against one by each other allocator, on the same machine with the same work: the \
          time that the plan saves of each request, and of the whole propagation in per cent of the other's time; less than \
@@ -67,7 +68,7 @@ pub(super) fn pieces(sources: &Sources<'_>) -> Vec<Piece> {
             ("l2", "In the L2 cache"),
         ],
     );
-    for (place, cases) in Replays::by_place(sources.replays.plain()) {
+    for (place, cases) in Replays::by_place(site.replays.plain()) {
         for plan in cases.iter().filter(|case| is_plan(case.row())) {
             let others = cases.iter().filter(|other| is_other(other, plan));
             others.for_each(|other| table.rows.extend(row(&place, plan, other)));
@@ -76,7 +77,7 @@ pub(super) fn pieces(sources: &Sources<'_>) -> Vec<Piece> {
     if table.rows.is_empty() {
         return Vec::new();
     }
-    vec![Piece::Heading("What planned addresses save".to_owned()), Piece::Table(table)]
+    vec![Piece::heading("What planned addresses save".to_owned()), Piece::Table(table)]
 }
 
 fn is_plan(row: &ReplayRow) -> bool {

@@ -94,7 +94,7 @@ pub(crate) fn claims() -> &'static [Claim] {
     static CLAIMS: OnceLock<Vec<Claim>> = OnceLock::new();
     CLAIMS.get_or_init(|| {
         let file: File =
-            toml::from_str(include_str!("../claims.toml")).expect("the embedded claims are valid");
+            toml::from_str(include_str!("../../claims.toml")).expect("the embedded claims are valid");
         file.claim
     })
 }
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_claim_is_explained_in_words() {
-        let page = include_str!("../../docs/claims.md");
+        let page = include_str!("../../../docs/claims.md");
         for Claim { id, basis, .. } in claims() {
             let basis = if *basis == Basis::Measured { "measured" } else { "published" };
             assert!(page.contains(&format!("| `{id}` | {basis} |")), "docs/claims.md has no `{id}`, {basis}");

@@ -1,7 +1,7 @@
 //! Which plans are drawn.
 
 use crate::ReportOptions;
-use crate::model::{Cell, Model};
+use crate::data::model::{Cell, Model};
 
 /// Larger workloads have maps of the best and the baseline's plan alone.
 const SMALL: u64 = 2_000;

@@ -2,41 +2,42 @@
 
 use planlab_results::statistics::Interval;
 
-use super::{Piece, Section, Sources, gain};
+use super::gain;
+use crate::data::model::NetKey;
+use crate::data::nets::{NetPart, parts};
+use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend, make_room};
 use crate::drawing::{Anchor, Drawing};
 use crate::format::nanoseconds;
-use crate::model::NetKey;
-use crate::nets::{NetPart, parts};
 use crate::plots::bars::{Dot, Slot, draw, narrow};
 use crate::plots::memory::WIDTH;
-use crate::replays::{Case, Measured, Place, Replays};
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Table, Value};
 
 /// The height of a line of the legend, pixels.
 const LINE: u32 = 18;
 
-/// The page; `None` without a time.
-pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
-    let mut pieces = vec![Piece::Text(
+/// `None` without a time.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let mut pieces = vec![Piece::note(
         "Wall time of one propagation: all requests and frees of it, and what is done with the memory between them. \
          Each place is a question of its own, and each machine has figures of its own; simulated memory has no cost, so \
          that its times are those of the allocators' bookkeeping alone. The time of making a plan is no part of these \
-         times, save where profile-guided plans between propagations."
-            .to_owned(),
+         times, save where profile-guided plans between propagations.",
     )];
-    for (place, cases) in Replays::by_place(sources.replays.plain()) {
+    for (place, cases) in Replays::by_place(site.replays.plain()) {
         pieces.extend(figures(&place, &cases));
     }
-    let table = table(sources);
+    let table = table(site);
     if table.rows.is_empty() {
         return None;
     }
-    pieces.extend(gain::pieces(sources));
-    pieces.push(Piece::Heading("All times".to_owned()));
+    pieces.extend(gain::pieces(site));
+    pieces.push(Piece::heading("All times"));
     pieces.push(Piece::Table(table));
     let title = "Time of a propagation by net, batch and allocator";
-    Some(Section { file: "time.html", name: "Time", title, pieces })
+    Some(Page::new("time.html", title).named("Time").with(pieces))
 }
 
 /// A dot of a figure.
@@ -74,7 +75,7 @@ fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
              axis is logarithmic.",
             place.meaning()
         );
-        pieces.extend(plot(&title, &slots).map(|drawing| Piece::Figure((drawing, caption))));
+        pieces.extend(plot(&title, &slots).map(|drawing| Piece::figure(drawing, caption)));
     }
     pieces
 }
@@ -131,8 +132,8 @@ fn shown(time: &Measured) -> String {
     nanoseconds(time.median) + &interval.unwrap_or_default()
 }
 
-fn table(sources: &Sources<'_>) -> Table {
-    let mut table = Table::new(
+fn table(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
         "times",
         "Wall time of a propagation, by one thread: the median of all samples with its 95 % interval, over processes \
          where there are three, else over samples, none of fewer than 20 samples; the first propagation from an empty \
@@ -154,7 +155,7 @@ fn table(sources: &Sources<'_>) -> Table {
             ("cpu_ns", "CPU"),
         ],
     );
-    for case in sources.replays.plain() {
+    for case in site.replays.plain() {
         let Some(time) = case.propagation_ns() else { continue };
         let middle =
             |time: Option<Measured>| Value::or_missing(time.map(|time| Value::Nanoseconds(time.median)));

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use planlab_results::replay::CallTime;
 
-use super::{Piece, Section, Sources};
+use crate::data::paper::{Quantity, published};
+use crate::data::replays::{Case, Place, Replays};
 use crate::drawing::axis::Axis;
 use crate::format::{count, nanoseconds, real, short_count};
-use crate::paper::{Quantity, published};
 use crate::plots::Series;
 use crate::plots::lines::{self, Curve, Join, Point};
 use crate::plots::strip::{self, Look, Strip};
-use crate::replays::{Case, Place, Replays};
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Table, Value};
 
 /// The pool that scans.
 const SCANNING: &str = "cupy2rc1-pool";
@@ -58,40 +59,39 @@ impl Measure {
     }
 }
 
-/// The page; `None` without a time.
-pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
-    let mut pieces = vec![Piece::Text(
+/// `None` without a time.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let mut pieces = vec![Piece::note(
         "What a request and its free cost. Two questions are kept apart. Of whole propagations: the CPU time over the \
          requests, where it is known, with the loop over them and with whatever is done with the memory; what the empty \
          loop takes in the same run stands beside it. Of the calls alone: where they were timed, in batches, the \
-         times of requests and of frees. A figure has one of these measures for all, and the contenders of one machine."
-            .to_owned(),
+         times of requests and of frees. A figure has one of these measures for all, and the contenders of one machine.",
     )];
-    for (place, cases) in Replays::by_place(sources.replays.plain()) {
+    for (place, cases) in Replays::by_place(site.replays.plain()) {
         let has_cpu = cases.iter().any(|case| case.cpu_request_ns().is_some());
         let whole = if has_cpu { Measure::Cpu } else { Measure::Wall };
         pieces.extend([whole, Measure::Calls].into_iter().filter_map(|of| figure(of, &place, &cases)));
     }
-    let bins = bins(sources);
+    let bins = bins(site);
     if !bins.rows.is_empty() {
-        pieces.push(Piece::Heading("The linear scan of bins".to_owned()));
-        pieces.extend(speed_up(sources).map(Piece::Text));
-        pieces.extend(scan_figures(sources));
+        pieces.push(Piece::heading("The linear scan of bins"));
+        pieces.extend(speed_up(site).map(Piece::note));
+        pieces.extend(scan_figures(site));
         pieces.push(Piece::Table(bins));
     }
-    let whole = whole(sources);
+    let whole = whole(site);
     if whole.rows.is_empty() {
         return None;
     }
-    pieces.push(Piece::Heading("All allocators: whole propagations".to_owned()));
+    pieces.push(Piece::heading("All allocators: whole propagations"));
     pieces.push(Piece::Table(whole));
-    let calls = calls(sources);
+    let calls = calls(site);
     if !calls.rows.is_empty() {
-        pieces.push(Piece::Heading("All allocators: calls alone".to_owned()));
+        pieces.push(Piece::heading("All allocators: calls alone"));
         pieces.push(Piece::Table(calls));
     }
     let title = "Cost of a request";
-    Some(Section { file: "requests.html", name: "Requests", title, pieces })
+    Some(Page::new("requests.html", title).named("Requests").with(pieces))
 }
 
 fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
@@ -114,12 +114,12 @@ fn figure(measure: Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
         measure.meaning(),
         place.meaning()
     );
-    strip::plot(look, &strips).map(|drawing| Piece::Figure((drawing, caption)))
+    strip::plot(look, &strips).map(|drawing| Piece::figure(drawing, caption))
 }
 
 /// Whole propagations, over their requests.
-fn whole(sources: &Sources<'_>) -> Table {
-    let mut table = Table::new(
+fn whole(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
         "requests",
         "Of whole propagations, over their requests: a request and its free, with the loop over them and with what is \
          done with the memory. CPU: time on a core; it is what contenders are judged by on the host. Above the loop: less \
@@ -138,7 +138,7 @@ fn whole(sources: &Sources<'_>) -> Table {
             ("search_steps", "Search steps"),
         ],
     );
-    for case in sources.replays.plain() {
+    for case in site.replays.plain() {
         let (row, Some(wall)) = (case.row(), case.wall_request_ns()) else { continue };
         table.push(vec![
             Value::text(case.workload()),
@@ -147,7 +147,7 @@ fn whole(sources: &Sources<'_>) -> Table {
             Value::text(row.work.name()),
             Value::Count(row.requests),
             Value::or_missing(case.cpu_request_ns().map(Value::Nanoseconds)),
-            Value::or_missing(case.cpu_above_loop_ns(sources.replays).map(Value::Nanoseconds)),
+            Value::or_missing(case.cpu_above_loop_ns(site.replays).map(Value::Nanoseconds)),
             Value::Nanoseconds(wall),
             Value::Count(row.search_steps),
         ]);
@@ -156,8 +156,8 @@ fn whole(sources: &Sources<'_>) -> Table {
 }
 
 /// The calls that were timed apart.
-fn calls(sources: &Sources<'_>) -> Table {
-    let mut table = Table::new(
+fn calls(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
         "requests-calls",
         "Of calls that were timed apart from the work on the memory, in batches: the median, and what 99 of 100 batches \
          stay below. Both: the medians of a request and of a free. Contenders whose calls take less than the clock are \
@@ -175,7 +175,7 @@ fn calls(sources: &Sources<'_>) -> Table {
             ("both_ns", "Both"),
         ],
     );
-    for case in sources.replays.plain() {
+    for case in site.replays.plain() {
         let row = case.row();
         if row.alloc.is_none() && row.free.is_none() {
             continue;
@@ -216,12 +216,12 @@ struct Scan<'a> {
 }
 
 /// The workloads by the length of the scan.
-fn scans<'a>(sources: &Sources<'a>) -> Vec<Scan<'a>> {
+fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
     let time = |case: Option<&Case>| case.and_then(Case::propagation_ns).map(|time| time.median);
     let scan = |case: &'a Case| {
         let row = case.row();
-        let known = sources.totals.get(case.workload())?;
-        let indexed = sources.replays.served(case.workload(), INDEXED);
+        let known = site.options.totals.get(case.workload())?;
+        let indexed = site.replays.served(case.workload(), INDEXED);
         Some(Scan {
             workload: case.workload(),
             place: case.place(),
@@ -233,14 +233,14 @@ fn scans<'a>(sources: &Sources<'a>) -> Vec<Scan<'a>> {
             indexed_ns: time(indexed.filter(|indexed| indexed.place() == case.place())),
         })
     };
-    let scanning = sources.replays.simulated().filter(|case| case.row().contender == SCANNING);
+    let scanning = site.replays.simulated().filter(|case| case.row().contender == SCANNING);
     let mut scans: Vec<Scan<'a>> = scanning.filter_map(scan).collect();
     scans.sort_by_key(|scan| scan.bins);
     scans
 }
 
-fn bins(sources: &Sources<'_>) -> Table {
-    let mut table = Table::new(
+fn bins(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
         "bins",
         "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: looked at in a \
          steady propagation, by our pool; the real one looks at the same. Real pool and plan's table: CuPy's own code \
@@ -260,7 +260,7 @@ fn bins(sources: &Sources<'_>) -> Table {
             ("device", "Ours on"),
         ],
     );
-    for scan in scans(sources) {
+    for scan in scans(site) {
         let for_bin = |time: f64| Value::Nanoseconds(time / real(scan.bins.max(1)));
         let time = |time: Option<f64>| Value::or_missing(time.map(Value::Nanoseconds));
         table.push(vec![
@@ -281,9 +281,9 @@ fn bins(sources: &Sources<'_>) -> Table {
 }
 
 /// The speed-up that the paper gives, beside what the pool itself takes.
-fn speed_up(sources: &Sources<'_>) -> Option<String> {
+fn speed_up(site: &Site<'_>) -> Option<String> {
     let figure = published().iter().find(|figure| figure.of == Quantity::SpeedUp)?;
-    let scans = scans(sources);
+    let scans = scans(site);
     let scan = scans.iter().find(|scan| scan.workload == figure.workload)?;
     let pool = nanoseconds(real(scan.real_ns));
     let plan = scan.plan_ns.map(|time| format!(", and a plan's table {}", nanoseconds(real(time))));
@@ -298,9 +298,9 @@ fn speed_up(sources: &Sources<'_>) -> Option<String> {
 }
 
 /// A figure for each machine that ours was timed on.
-fn scan_figures(sources: &Sources<'_>) -> Vec<Piece> {
+fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
     let mut places: BTreeMap<&Place, Vec<Scan<'_>>> = BTreeMap::new();
-    for scan in scans(sources) {
+    for scan in scans(site) {
         places.entry(scan.place).or_default().push(scan);
     }
     let is_alone = places.len() == 1;
@@ -331,7 +331,7 @@ fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
     let drawing = lines::plot(title, axes, Join::Dots, &curves)?;
     let caption = "A dot for each workload on which the real pool was measured. The time of the scan grows with the \
                    bins; an index and a plan do without them.";
-    Some(Piece::Figure((drawing, caption.to_owned())))
+    Some(Piece::figure(drawing, caption))
 }
 
 fn point(scan: &Scan<'_>, time: f64) -> Option<Point> {

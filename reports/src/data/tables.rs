@@ -6,10 +6,10 @@ use planlab_results::audit::Finding;
 use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
 use planlab_results::{Record, Status};
 
+use crate::data::model::{Cell, Model};
+use crate::data::replays::Replays;
 use crate::format::{count, count_real, nanoseconds, real};
-use crate::model::{Cell, Model};
-use crate::replays::Replays;
-use crate::table::{Column, Table, Value};
+use planlab_results::table::{Column, Table, Value};
 
 /// 1 % keeps gaps of 0 from ruling a geometric mean.
 pub(crate) const GAP_SHIFT: f64 = 0.01;
@@ -18,7 +18,7 @@ pub(crate) const TIME_SHIFT: f64 = 1e6;
 
 /// Failures that call for an explanation, refutations first; rows that differ in the workload alone are one.
 pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "failures",
         "Failures: planners that crashed, were killed, ran out of memory or gave a false answer, and rows \
          that contradict each other. Rows of one kind are one line.",
@@ -95,7 +95,7 @@ pub(crate) fn statuses(model: &Model) -> Table {
         .into_iter()
         .filter(|status| model.records().iter().any(|r| r.status == *status))
         .collect();
-    let mut table = Table::new("statuses", "Rows by planner and status.", &[("planner", "Planner")]);
+    let mut table = Table::named("statuses", "Rows by planner and status.", &[("planner", "Planner")]);
     table.columns.extend(used.iter().map(|s| Column { key: s.name().into(), title: s.name().into() }));
     for planner in &model.planners {
         let rows = || planner.cells.iter().flat_map(|&cell| model.rows(&model.cells[cell]));
@@ -111,7 +111,7 @@ pub(crate) fn statuses(model: &Model) -> Table {
 
 /// The machines and builds that the rows were made on.
 pub(crate) fn machines(model: &Model) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "machines",
         "Machines and builds. Times compare only between rows of one host.",
         &[
@@ -158,7 +158,7 @@ pub(crate) fn machines(model: &Model) -> Table {
 
 /// What each planner achieved over all its cells.
 pub(crate) fn leaderboard(model: &Model) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "leaderboard",
         "Planners that ran on the most workloads first, of those the one with the least mean gap. Gap: height \
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
@@ -234,7 +234,7 @@ fn reference(model: &Model) -> Option<usize> {
 pub(crate) fn pairs(model: &Model) -> Option<Table> {
     let reference = reference(model)?;
     let name = &model.planners[reference].label;
-    let mut table = Table::new(
+    let mut table = Table::named(
         "pairs",
         format!(
             "Every planner against {name} on the workloads where both have a plan. Ratio: geometric mean of \
@@ -315,7 +315,7 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
 }
 
 fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
-    let mut table = Table::new(name, caption, &[("workload", first)]);
+    let mut table = Table::named(name, caption, &[("workload", first)]);
     table.turned = true;
     table.columns.extend(model.planners.iter().map(|planner| {
         let mark = if planner.in_place { " \u{21c4}" } else { "" };
@@ -365,7 +365,7 @@ fn gap_of(model: &Model, planner: usize, workload: usize) -> Value {
 
 /// All workloads with their best plan.
 pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "workloads",
         "Workloads, each with its best plan; plans that were asked to fit a capacity do not count.",
         &[
@@ -400,7 +400,7 @@ pub(crate) fn cells_of(
     name: &str,
     page: impl Fn(&Cell) -> Option<String>,
 ) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         name,
         "Cells of this workload, the lowest height first. Times are medians; of cells that ran beside others \
          they are in brackets.",

@@ -1,41 +1,54 @@
-//! Tables: on a page, as CSV with raw numbers, as LaTeX.
+//! Tables: for terminals, in Markdown, as CSV with raw numbers, as LaTeX. Pages of reports show them as HTML.
 
-use maud::{Markup, html};
+use comfy_table::presets::{ASCII_MARKDOWN, NOTHING};
+use comfy_table::{CellAlignment, Table as Grid};
 
 use crate::format::{bytes, count, nanoseconds, percent};
 
 /// A value: shown for people, written raw into CSV.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// None.
     Missing,
+    /// A text.
     Text(String),
-    /// A text that leads to a page.
+    /// A text that leads to a page: its file, from the report's folder.
     Link(String, String),
+    /// A whole number.
     Count(u64),
+    /// Bytes.
     Bytes(u64),
+    /// Nanoseconds.
     Nanoseconds(f64),
     /// A share, shown as a percentage.
     Share(f64),
     /// A share with a background that grows with it, and a remark.
     Heat(f64, String),
+    /// A number.
     Number(f64),
 }
 
 impl Value {
-    pub(crate) fn text(text: impl Into<String>) -> Self {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    pub(crate) fn count(number: usize) -> Self {
+    /// A whole number.
+    #[must_use]
+    pub const fn count(number: usize) -> Self {
         Self::Count(number as u64)
     }
 
-    pub(crate) fn or_missing(value: Option<Self>) -> Self {
+    /// The value, if there is one.
+    #[must_use]
+    pub fn or_missing(value: Option<Self>) -> Self {
         value.unwrap_or(Self::Missing)
     }
 
     /// As people read it.
-    fn shown(&self) -> String {
+    #[must_use]
+    pub fn shown(&self) -> String {
         match self {
             Self::Missing => "\u{2013}".to_owned(),
             Self::Text(text) | Self::Link(text, _) => text.clone(),
@@ -49,7 +62,8 @@ impl Value {
     }
 
     /// As programs read it.
-    fn raw(&self) -> String {
+    #[must_use]
+    pub fn raw(&self) -> String {
         match self {
             Self::Missing => String::new(),
             Self::Text(text) | Self::Link(text, _) => text.clone(),
@@ -60,34 +74,47 @@ impl Value {
         }
     }
 
-    const fn is_number(&self) -> bool {
+    /// Whether it is no text.
+    #[must_use]
+    pub const fn is_number(&self) -> bool {
         !matches!(self, Self::Text(_) | Self::Link(..))
     }
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub struct Column {
     /// Its name in CSV, with the unit: `height_bytes`.
-    pub(crate) key: String,
+    pub key: String,
     /// Its name on pages.
-    pub(crate) title: String,
+    pub title: String,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Table {
-    /// The name of its files.
-    pub(crate) name: String,
-    pub(crate) caption: String,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Vec<Value>>,
+pub struct Table {
+    /// The name of its files; empty where it has none.
+    pub name: String,
+    /// What it shows.
+    pub caption: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows: a value for each column.
+    pub rows: Vec<Vec<Value>>,
     /// Whether the column titles are turned, for many narrow columns.
-    pub(crate) turned: bool,
+    pub turned: bool,
 }
 
 impl Table {
-    pub(crate) fn new(name: impl Into<String>, caption: impl Into<String>, columns: &[(&str, &str)]) -> Self {
+    /// An empty table with these titles, without a name.
+    #[must_use]
+    pub fn new(titles: &[&str]) -> Self {
+        let columns: Vec<(&str, &str)> = titles.iter().map(|title| (*title, *title)).collect();
+        Self::named("", "", &columns)
+    }
+
+    /// An empty table for a page; each column has its key and its title.
+    pub fn named(name: impl Into<String>, caption: impl Into<String>, columns: &[(&str, &str)]) -> Self {
         let columns =
             columns.iter().map(|(key, title)| Column { key: (*key).into(), title: (*title).into() });
         Self {
@@ -99,60 +126,75 @@ impl Table {
         }
     }
 
-    pub(crate) fn push(&mut self, row: Vec<Value>) {
+    /// Adds a row: a value for each column.
+    pub fn push(&mut self, row: Vec<Value>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a value for each column of {}", self.name);
         self.rows.push(row);
     }
 
-    /// The table on a page, with links to its files; `root` leads from the page to the report's folder.
-    pub(crate) fn to_html(&self, root: &str) -> Markup {
-        html! {
-            figure.table {
-                (self.grid(root))
-                figcaption {
-                    (self.caption) " "
-                    a href=(format!("{root}tables/{}.csv", self.name)) { "CSV" } " "
-                    a href=(format!("{root}tables/{}.tex", self.name)) { "LaTeX" }
-                }
-            }
-        }
-    }
-
-    /// The table on a page, without files.
-    pub(crate) fn to_html_alone(&self) -> Markup {
-        html! { figure.table { (self.grid("")) figcaption { (self.caption) } } }
+    /// Adds a row of texts.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.push(cells.into_iter().map(Value::Text).collect());
     }
 
     /// Whether a column holds numbers alone.
-    fn is_number(&self, column: usize) -> bool {
+    #[must_use]
+    pub fn is_number(&self, column: usize) -> bool {
         self.rows.iter().all(|row| row[column].is_number())
     }
 
-    fn grid(&self, root: &str) -> Markup {
-        html! {
-            div.scroll {
-                table.sortable.turned[self.turned] {
-                    thead { tr { @for (at, column) in self.columns.iter().enumerate() { th.number[self.is_number(at)] scope="col" { span { (column.title) } } } } }
-                    tbody { @for row in &self.rows { tr { @for value in row { (cell(value, root)) } } } }
-                }
+    /// The table as text for a terminal; columns whose every cell is a number (or empty) stand to the right.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let mut grid = self.grid(NOTHING);
+        for (at, column) in grid.column_iter_mut().enumerate() {
+            column.set_padding((0, 2));
+            let mut cells = self.rows.iter().map(|row| row[at].shown());
+            if cells.all(|cell| cell.is_empty() || is_number(&cell)) {
+                column.set_cell_alignment(CellAlignment::Right);
             }
         }
+        grid.trim_fmt() + "\n"
+    }
+
+    /// The table in Markdown, columns padded.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        format!("{}\n", self.grid(ASCII_MARKDOWN))
+    }
+
+    fn grid(&self, style: &str) -> Grid {
+        let safe =
+            |text: &str| if style == ASCII_MARKDOWN { text.replace('|', "\\|") } else { text.to_owned() };
+        let mut grid = Grid::new();
+        grid.load_preset(style);
+        grid.set_header(self.columns.iter().map(|column| safe(&column.title)));
+        grid.add_rows(self.rows.iter().map(|row| row.iter().map(|value| safe(&value.shown()))));
+        grid
     }
 
     /// Comma-separated values with raw numbers.
-    pub(crate) fn to_csv(&self) -> String {
-        let keys: Vec<String> = self.columns.iter().map(|column| quoted(&column.key)).collect();
-        let mut text = keys.join(",") + "\n";
-        for row in &self.rows {
-            let values: Vec<String> = row.iter().map(|value| quoted(&value.raw())).collect();
-            text += &values.join(",");
-            text.push('\n');
+    ///
+    /// # Panics
+    ///
+    /// If a row has not a value for each column.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let keys = self.columns.iter().map(|column| column.key.clone()).collect();
+        let rows = self.rows.iter().map(|row| row.iter().map(Value::raw).collect());
+        for record in std::iter::once(keys).chain(rows) {
+            let record: Vec<String> = record;
+            writer.write_record(record).expect("a value for each column");
         }
-        text
+        let text = writer.into_inner().expect("memory takes every row");
+        String::from_utf8(text).expect("the values are text")
     }
 
     /// A LaTeX table.
-    pub(crate) fn to_latex(&self) -> String {
+    #[must_use]
+    pub fn to_latex(&self) -> String {
         let format: String =
             (0..self.columns.len()).map(|at| if self.is_number(at) { 'r' } else { 'l' }).collect();
         let titles: Vec<String> = self.columns.iter().map(|column| latex(&column.title)).collect();
@@ -171,38 +213,6 @@ fn rounded(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-fn cell(value: &Value, root: &str) -> Markup {
-    let raw = value.raw();
-    html! {
-        @match value {
-            Value::Text(text) => td { (text) },
-            Value::Link(text, target) => td { a href=(format!("{root}{target}")) { (text) } },
-            Value::Heat(share, remark) => {
-                td.number.heat data-v=(raw) title=(remark) style=(format!("--h:{:.0}%", warmth(*share))) {
-                    (value.shown())
-                }
-            }
-            Value::Bytes(number) => td.number data-v=(raw) title=(format!("{} bytes", count(*number))) { (value.shown()) },
-            Value::Missing => td.number.missing { (value.shown()) },
-            _ => td.number data-v=(raw) { (value.shown()) },
-        }
-    }
-}
-
-/// How warm a share is, 0 to 100: logarithmic, 100 at a share of 1.
-fn warmth(share: f64) -> f64 {
-    let scale = crate::drawing::axis::Scale::Shifted { high: 1.0, shift: 0.01 };
-    (scale.place(share) * 100.0).clamp(0.0, 100.0)
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 fn one_line(text: &str) -> String {
@@ -233,7 +243,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Table {
-        let mut table = Table::new(
+        let mut table = Table::named(
             "sample",
             "A sample, of 50 %.",
             &[("name", "Name"), ("height_bytes", "Height"), ("gap", "Gap")],
@@ -272,10 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn html_is_escaped() {
-        let html = sample().to_html("../").into_string();
-        assert!(html.contains("a,&quot;b&quot; &lt;i&gt;") && !html.contains("<i>"), "{html}");
-        assert!(html.contains(r#"<a href="../w/x.html">x_1</a>"#), "{html}");
-        assert!(html.contains(r#"data-v="0.0125">1.25 %"#) && html.contains("--h:100%"), "{html}");
+    fn numbers_stand_to_the_right_on_a_terminal() {
+        let mut table = Table::new(&["planner", "height", "status"]);
+        table.row(["bump", "12345", "feasible"].map(str::to_owned));
+        table.row(["best-fit", "7", ""].map(str::to_owned));
+        assert_eq!(
+            table.render(),
+            "planner   height  status\nbump       12345  feasible\nbest-fit       7\n"
+        );
+    }
+
+    #[test]
+    fn markdown_is_padded_and_bars_are_escaped() {
+        let mut table = Table::new(&["k", "value"]);
+        assert_eq!(table.to_markdown(), "| k | value |\n|---|-------|\n");
+        table.row(["a", "12"].map(str::to_owned));
+        table.row(["bcd", "x|y"].map(str::to_owned));
+        assert_eq!(
+            table.to_markdown(),
+            "| k   | value |\n|-----|-------|\n| a   | 12    |\n| bcd | x\\|y  |\n"
+        );
     }
 }

@@ -2,13 +2,17 @@
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
+/// A whole number as a real one, to be shown.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub(crate) const fn real(number: u64) -> f64 {
+pub const fn real(number: u64) -> f64 {
     number as f64
 }
 
+/// A count as a real number.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(crate) const fn count_real(number: usize) -> f64 {
+pub const fn count_real(number: usize) -> f64 {
     number as f64
 }
 
@@ -24,11 +28,14 @@ pub fn bytes(number: u64) -> String {
 }
 
 /// The unit that leaves a number between 1 and 1024: an index for [`unit_name`].
-pub(crate) fn binary_unit(number: u64) -> usize {
+#[must_use]
+pub fn binary_unit(number: u64) -> usize {
     (number.max(1).ilog2() / 10) as usize
 }
 
-pub(crate) fn unit_name(unit: usize) -> &'static str {
+/// The unit of an index of [`binary_unit`].
+#[must_use]
+pub fn unit_name(unit: usize) -> &'static str {
     UNITS[unit.min(UNITS.len() - 1)]
 }
 
@@ -37,7 +44,8 @@ fn scaled(number: u64, unit: usize) -> f64 {
 }
 
 /// Bytes in one of the unit.
-pub(crate) fn unit_size(unit: usize) -> f64 {
+#[must_use]
+pub fn unit_size(unit: usize) -> f64 {
     real(1 << (10 * unit.min(6)))
 }
 
@@ -51,6 +59,18 @@ pub fn nanoseconds(number: f64) -> String {
         _ => (1e9, "s"),
     };
     format!("{} {unit}", significant(number / size))
+}
+
+/// Nanoseconds with three decimals: `12.345 ms`.
+#[must_use]
+pub fn seconds(nanoseconds: u64) -> String {
+    let value = real(nanoseconds);
+    match nanoseconds {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => format!("{:.3} us", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", value / 1e6),
+        _ => format!("{:.3} s", value / 1e9),
+    }
 }
 
 /// A share as a percentage: `1.23 %`; what is positive and too small to show is `< 0.01 %`.
@@ -83,7 +103,8 @@ pub fn count(number: u64) -> String {
 }
 
 /// A short whole number for axes: `1`, `10`, `10k`, `1M`.
-pub(crate) fn short_count(number: f64) -> String {
+#[must_use]
+pub fn short_count(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{}G", n / 1e9),
         n if n >= 1e6 => format!("{}M", n / 1e6),

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use planlab_results::recorded_peak::{Explanation, RecordedPeak};
 use planlab_results::statistics::median;
 
-use super::memory::link;
-use super::{Piece, Section, Sources};
+use crate::data::nets::PoolTotal;
+use crate::data::replays::Case;
 use crate::drawing::axis::Axis;
 use crate::format::{bytes, percent, real, short_count};
-use crate::nets::PoolTotal;
 use crate::plots::Series;
 use crate::plots::lines::{self, Curve, Join, Point};
-use crate::replays::Case;
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Table, Value};
 
 /// The pool.
 const POOL: &str = "pytorch-caching";
@@ -57,11 +57,11 @@ impl Pair<'_> {
     }
 }
 
-/// The page; `None` where our pool was played on no such trace.
-pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section> {
-    let pairs: Vec<Pair<'_>> = sources.replays.simulated().filter_map(|case| pair(sources, case)).collect();
+/// `None` where our pool was played on no such trace.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let pairs: Vec<Pair<'_>> = site.replays.simulated().filter_map(|case| pair(site, case)).collect();
     pairs.first()?;
-    let mut pieces = vec![Piece::Text(
+    let mut pieces = vec![Piece::note(
         "PyTorch wrote down the most that it reserved in the process that a trace was cut from: initialisation and a \
          warm-up iteration are in that figure, and not in the trace. Our pool follows the same rules; it is not tuned to \
          meet the figures. It is played on the window alone, and on the process that the trace's own marks and categories \
@@ -71,21 +71,20 @@ pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section
          explained; what the trace says of its iterations stands beside it, and that it is the reason was not shown: \
          those of the window ask for other sizes than each other (iterations differ), or the trace does not say where \
          one begins (no iteration marks). One peak alone may be met by chance, so those are counted that have the \
-         peak of bytes in use too."
-            .to_owned(),
+         peak of bytes in use too.",
     )];
-    pieces.push(Piece::Text(verdict(&pairs)));
+    pieces.push(Piece::note(verdict(&pairs)));
     pieces.extend(figure(&pairs));
-    pieces.push(Piece::Table(table(sources, &pairs, pages)));
+    pieces.push(Piece::Table(table(site, &pairs)));
     let title = "Our PyTorch pool beside PyTorch's own";
-    Some(Section { file: "pytorch.html", name: "PyTorch", title, pieces })
+    Some(Page::new("pytorch.html", title).named("PyTorch").with(pieces))
 }
 
-fn pair<'c>(sources: &Sources<'c>, case: &'c Case) -> Option<Pair<'c>> {
-    let known = sources.totals.get(case.workload())?;
+fn pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
+    let known = site.options.totals.get(case.workload())?;
     let recorded = known.torch_reserved?;
     let window = reserved(case).filter(|_| case.row().contender == POOL)?;
-    let process = sources.replays.served(&format!("{}{PROCESS}", case.workload()), POOL);
+    let process = site.replays.served(&format!("{}{PROCESS}", case.workload()), POOL);
     let peak = peak(known, recorded, window, process.and_then(reserved));
     Some(Pair { window: case, process, peak, in_use: known.torch_allocated })
 }
@@ -142,7 +141,7 @@ fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
     let drawing = lines::plot("Reserved by our pool and by PyTorch's own", axes, Join::Dots, &curves)?;
     let caption = "For each recorded trace a dot of the window alone, and one of the process that it was cut from, where \
                    that was played: 0 % is the same number of bytes.";
-    Some(Piece::Figure((drawing, caption.to_owned())))
+    Some(Piece::figure(drawing, caption))
 }
 
 fn point(pair: &Pair<'_>, ours: u64) -> Point {
@@ -156,8 +155,8 @@ fn curve(label: &str, number: usize, mut points: Vec<Point>) -> Curve {
     Curve { series: Series { label: label.to_owned(), number }, points }
 }
 
-fn table(sources: &Sources<'_>, pairs: &[Pair<'_>], pages: &[String]) -> Table {
-    let mut table = Table::new(
+fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
+    let mut table = Table::named(
         "pytorch",
         "PyTorch: the most that it reserved, and had in use, in the process that the trace was cut from. Window: what ours \
          reserves for the trace alone, once from an empty pool, and the most in use there. Process: the same for the \
@@ -179,7 +178,7 @@ fn table(sources: &Sources<'_>, pairs: &[Pair<'_>], pages: &[String]) -> Table {
     for pair in pairs {
         let or_missing = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
         table.push(vec![
-            link(sources, pages, pair.window.workload()),
+            site.link(pair.window.workload()),
             Value::Bytes(pair.peak.recorded),
             Value::Bytes(pair.peak.window),
             Value::Share(pair.difference()),

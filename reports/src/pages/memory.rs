@@ -2,14 +2,15 @@
 
 use planlab_results::replay::ReplayStatus;
 
-use super::{Piece, Section, Sources};
+use crate::data::model::{NetKey, natural};
+use crate::data::nets::{NetPart, parts};
+use crate::data::paper::{Published, Quantity, published};
+use crate::data::replays::Case;
 use crate::format::{bytes, percent, real};
-use crate::model::{NetKey, natural};
-use crate::nets::{NetPart, parts};
-use crate::paper::{Published, Quantity, published};
 use crate::plots::memory::{self, Names, NetMemory};
-use crate::replays::Case;
-use crate::table::{Column, Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Column, Table, Value};
 
 /// Bars for each batch.
 const BARS: usize = 3;
@@ -102,81 +103,80 @@ pub(super) fn own_pool(route: &str) -> &'static str {
     }
 }
 
-/// The page; `None` without an allocator on a net.
-pub(super) fn section(sources: &Sources<'_>, pages: &[String]) -> Option<Section> {
-    let nets = nets(sources);
-    let mut pieces = vec![Piece::Text(
+/// `None` without an allocator on a net.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let nets = nets(site);
+    let mut pieces = vec![Piece::note(
         "What a net takes on the device: without any reuse (network-wise), with the pool of its own framework, and \
          planned ahead. The pools are the lab's own implementations over simulated memory, from the rows of this \
-         report; what is kept over all iterations is not planned and stands apart."
-            .to_owned(),
+         report; what is kept over all iterations is not planned and stands apart.",
     )];
     pieces.extend(figures(&nets));
     if !nets.is_empty() {
-        pieces.push(Piece::Table(by_net(sources, &nets, pages)));
+        pieces.push(Piece::Table(by_net(site, &nets)));
     }
     let compared = beside_published(&nets);
     if !compared.rows.is_empty() {
-        pieces.push(Piece::Heading("Beside the published figures".to_owned()));
+        pieces.push(Piece::heading("Beside the published figures"));
         pieces.push(Piece::Table(compared));
     }
-    if let Some(all) = all_pools(sources, pages) {
-        pieces.push(Piece::Heading("All allocators".to_owned()));
+    if let Some(all) = all_pools(site) {
+        pieces.push(Piece::heading("All allocators"));
         pieces.push(Piece::Table(all));
     }
-    for (heading, table) in [("By capacity", limited(sources)), ("On real memory", physical(sources))] {
+    for (heading, table) in [("By capacity", limited(site)), ("On real memory", physical(site))] {
         if !table.rows.is_empty() {
-            pieces.push(Piece::Heading(heading.to_owned()));
+            pieces.push(Piece::heading(heading));
             pieces.push(Piece::Table(table));
         }
     }
     let title = "Memory by net, batch and allocator";
-    (pieces.len() > 1).then_some(Section { file: "memory.html", name: "Memory", title, pieces })
+    (pieces.len() > 1).then(|| Page::new("memory.html", title).named("Memory").with(pieces))
 }
 
 /// The nets that some allocator was played on, over simulated memory.
-fn nets<'a>(sources: &Sources<'a>) -> Vec<Net<'a>> {
-    let mut workloads: Vec<&str> = sources.replays.simulated().map(Case::workload).collect();
+fn nets<'a>(site: &Site<'a>) -> Vec<Net<'a>> {
+    let mut workloads: Vec<&str> = site.replays.simulated().map(Case::workload).collect();
     workloads.sort_unstable_by(|a, b| natural(a, b));
     workloads.dedup();
-    workloads.into_iter().filter_map(|workload| net(sources, workload)).collect()
+    workloads.into_iter().filter_map(|workload| net(site, workload)).collect()
 }
 
-fn net<'a>(sources: &Sources<'a>, workload: &'a str) -> Option<Net<'a>> {
+fn net<'a>(site: &Site<'a>, workload: &'a str) -> Option<Net<'a>> {
     let key = NetKey::parse(workload)?;
     let pool = own_pool(&key.route);
-    let served = |contender: &str| sources.replays.served(workload, contender);
-    let any = sources.replays.simulated().find(|case| case.workload() == workload)?.row();
-    let totals = sources.totals.get(workload).copied().unwrap_or_default();
+    let served = |contender: &str| site.replays.served(workload, contender);
+    let any = site.replays.simulated().find(|case| case.workload() == workload)?.row();
+    let totals = site.options.totals.get(workload).copied().unwrap_or_default();
     Some(Net {
         workload,
         kept: totals.parameters.or(any.retained),
         network_wise: served("network-wise").map(|case| case.row().reserved_peak),
         pool: served(pool).map(|case| case.row().reserved_peak),
         propagations: served(pool).map_or(0, Case::looked_at),
-        process: process_of(sources, &key, pool),
-        planned: planned(sources, workload),
+        process: process_of(site, &key, pool),
+        planned: planned(site, workload),
         requested: any.requested_peak,
         key,
     })
 }
 
 /// What the pool held after a whole process of the net at this batch; of a net in training alone.
-fn process_of(sources: &Sources<'_>, key: &NetKey, pool: &str) -> Option<u64> {
+fn process_of(site: &Site<'_>, key: &NetKey, pool: &str) -> Option<u64> {
     // A variant is one iteration of several that differ.
     if key.mode != "train" || key.batch.contains(' ') {
         return None;
     }
     let process = format!("{}/{}/process/{}", key.route, key.net, key.batch);
-    sources.replays.served(&process, pool).map(|case| case.row().reserved_peak)
+    site.replays.served(&process, pool).map(|case| case.row().reserved_peak)
 }
 
 /// What profile-guided allocation settles at; where it was not played, the height of the baseline's plan.
-fn planned(sources: &Sources<'_>, workload: &str) -> Option<u64> {
-    let settled = sources.replays.served(workload, "profile-guided").and_then(Case::settled);
+fn planned(site: &Site<'_>, workload: &str) -> Option<u64> {
+    let settled = site.replays.served(workload, "profile-guided").and_then(Case::settled);
     settled.or_else(|| {
-        let model = sources.model;
-        let planner = model.planners.iter().position(|planner| planner.label == sources.baseline)?;
+        let model = site.model;
+        let planner = model.planners.iter().position(|planner| planner.label == site.options.baseline)?;
         let workload = model.workloads.iter().position(|known| known.key == workload)?;
         model.height(planner, workload)
     })
@@ -195,7 +195,7 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
              that is requested at once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
              leave the frame are cut off and have their value above them."
         );
-        pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::Figure((drawing, caption))));
+        pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::figure(drawing, caption)));
     }
     pieces
 }
@@ -212,8 +212,8 @@ fn bars(net: &Net<'_>) -> NetMemory {
     }
 }
 
-fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
-    let mut table = Table::new(
+fn by_net(site: &Site<'_>, nets: &[Net<'_>]) -> Table {
+    let mut table = Table::named(
         "memory-by-net",
         "Bytes, with what is kept over all iterations in each of the totals. Pool: that of the net's own framework; \
          after a whole process where one was recorded and played, else what is kept and what it reserves over \
@@ -235,13 +235,13 @@ fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
     );
     let total = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
     for net in nets {
-        let known = sources.totals.get(net.workload).copied().unwrap_or_default();
+        let known = site.options.totals.get(net.workload).copied().unwrap_or_default();
         let real_pool = match net.process {
             Some(_) => known.process_pool,
             None => known.pool.map(|pool| net.kept() + pool),
         };
         table.push(vec![
-            link(sources, pages, net.workload),
+            site.link(net.workload),
             total(net.kept),
             total(net.network_wise_total()),
             Value::text(own_pool(&net.key.route)),
@@ -257,16 +257,8 @@ fn by_net(sources: &Sources<'_>, nets: &[Net<'_>], pages: &[String]) -> Table {
     table
 }
 
-/// A workload, with the way to its page where it has one.
-pub(super) fn link(sources: &Sources<'_>, pages: &[String], workload: &str) -> Value {
-    match sources.page(pages, workload) {
-        Some(page) => Value::Link(workload.to_owned(), page.to_owned()),
-        None => Value::text(workload),
-    }
-}
-
 fn beside_published(nets: &[Net<'_>]) -> Table {
-    let mut table = Table::new(
+    let mut table = Table::named(
         "memory-published",
         "Figures of the profile-guided paper (arXiv:1804.10001), parameters included, beside ours from the rows of this \
          report. The paper's inference and seq2seq rest on sizes of workspaces and sentences that are not known here, and its \
@@ -313,14 +305,14 @@ fn comparison(figure: &Published, net: &Net<'_>, ours: f64) -> Vec<Value> {
 }
 
 /// What every allocator reserves over what is requested at once.
-fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
+fn all_pools(site: &Site<'_>) -> Option<Table> {
     let held = |case: &Case| case.held().into_iter().map(|(label, _)| label);
-    let mut contenders: Vec<String> = sources.replays.simulated().flat_map(held).collect();
+    let mut contenders: Vec<String> = site.replays.simulated().flat_map(held).collect();
     contenders.sort_unstable();
     contenders.dedup();
-    let mut workloads: Vec<&str> = sources.replays.simulated().map(Case::workload).collect();
+    let mut workloads: Vec<&str> = site.replays.simulated().map(Case::workload).collect();
     workloads.dedup();
-    let mut table = Table::new(
+    let mut table = Table::named(
         "memory-by-allocator",
         "The most that each allocator reserved over the most that was requested at once, less 1; bytes in the remark of \
          each field. Of profile-guided: what it settles at, and apart what it took with its first propagation, which a \
@@ -331,13 +323,13 @@ fn all_pools(sources: &Sources<'_>, pages: &[String]) -> Option<Table> {
     table.columns.extend(contenders.iter().map(|key| Column { key: key.clone(), title: key.clone() }));
     for workload in workloads {
         let of = |contender: &String| {
-            let mut cases = sources.replays.simulated().filter(|case| case.workload() == workload);
+            let mut cases = site.replays.simulated().filter(|case| case.workload() == workload);
             Value::or_missing(cases.find_map(|case| {
                 let (_, held) = case.held().into_iter().find(|(label, _)| label == contender)?;
                 Some(over(case, held))
             }))
         };
-        let mut row = vec![link(sources, pages, workload)];
+        let mut row = vec![site.link(workload)];
         row.extend(contenders.iter().map(of));
         table.push(row);
     }
@@ -354,8 +346,8 @@ fn over(case: &Case, held: u64) -> Value {
 }
 
 /// What was played with a limit on the memory.
-fn limited(sources: &Sources<'_>) -> Table {
-    let mut table = Table::new(
+fn limited(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
         "memory-by-capacity",
         "Allocators on a device of limited memory: whether all requests were served.",
         &[
@@ -369,7 +361,7 @@ fn limited(sources: &Sources<'_>) -> Table {
             ("reason", "Remark"),
         ],
     );
-    for case in &sources.replays.cases {
+    for case in &site.replays.cases {
         let row = case.row();
         let Some(capacity) = row.capacity else { continue };
         table.push(vec![
@@ -387,8 +379,8 @@ fn limited(sources: &Sources<'_>) -> Table {
 }
 
 /// What was reserved on real memory, by the allocator's own count and by that of the device or the system.
-fn physical(sources: &Sources<'_>) -> Table {
-    let mut table = Table::new(
+fn physical(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
         "memory-physical",
         "On real memory, of all threads together: the most that was reserved by the contender's own count, and the most \
          that the process or the device had more than before by theirs. Where no byte is touched, the system gives no pages.",
@@ -404,7 +396,7 @@ fn physical(sources: &Sources<'_>) -> Table {
             ("device_allocations", "Calls for memory"),
         ],
     );
-    for case in sources.replays.cases.iter().filter(|case| case.row().device != "simulated") {
+    for case in site.replays.cases.iter().filter(|case| case.row().device != "simulated") {
         let row = case.row();
         table.push(vec![
             Value::text(case.workload()),

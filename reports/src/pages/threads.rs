@@ -2,16 +2,17 @@
 
 use planlab_results::replay::ReplayWork;
 
-use super::{Piece, Section, Sources};
+use crate::data::replays::{Case, Place, Replays};
 use crate::drawing::axis::Axis;
 use crate::format::{bytes, nanoseconds, real, short_count};
 use crate::plots::lines::{self, Curve, Join, Point};
-use crate::replays::{Case, Place, Replays};
-use crate::table::{Table, Value};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+use planlab_results::table::{Table, Value};
 
-/// The page; `None` where nothing ran in several threads.
-pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
-    let cases: Vec<&Case> = sources
+/// `None` where nothing ran in several threads.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let cases: Vec<&Case> = site
         .replays
         .cases
         .iter()
@@ -21,21 +22,20 @@ pub(super) fn section(sources: &Sources<'_>) -> Option<Section> {
     if cases.iter().all(|case| case.row().threads == 1) {
         return None;
     }
-    let mut pieces = vec![Piece::Text(
+    let mut pieces = vec![Piece::note(
         "Every thread has the whole sequence of requests; pools and plans have an arena for each thread, system \
          allocators are shared. The latency is a thread's CPU time for a request and its free, of whole propagations, with \
          the loop over them. Wall time is in the table: with more threads than cores it is that of waiting for a core. \
-         Each machine has figures of its own."
-            .to_owned(),
+         Each machine has figures of its own.",
     )];
     for (place, cases) in Replays::by_place(cases.iter().copied()) {
         pieces.extend(by_threads(&place, &cases));
         pieces.extend(by_size(&place, &cases));
     }
-    pieces.push(Piece::Heading("All numbers of threads".to_owned()));
-    pieces.push(Piece::Table(table(sources, &cases)));
+    pieces.push(Piece::heading("All numbers of threads"));
+    pieces.push(Piece::Table(table(site, &cases)));
     let title = "Latency of a request by threads and size";
-    Some(Section { file: "threads.html", name: "Threads", title, pieces })
+    Some(Page::new("threads.html", title).named("Threads").with(pieces))
 }
 
 /// For each workload that ran in several threads, a figure over their number.
@@ -59,7 +59,7 @@ fn threads_figure(place: &Place, cases: &[&Case]) -> Option<Piece> {
         "Time of a request and its free in one thread while so many do the same. What is done with the memory: {}.",
         place.meaning()
     );
-    Some(Piece::Figure((drawing, caption)))
+    Some(Piece::figure(drawing, caption))
 }
 
 /// Over the workloads' sizes, for the least and the greatest number of threads that ran.
@@ -89,7 +89,7 @@ fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
     let title = format!("Latency by size, {}, {threads} {noun}", place.name());
     let drawing = lines::plot(&title, axes, Join::Dots, &curves)?;
     let caption = "A dot for each workload, by the most bytes that it requests at once.";
-    Some(Piece::Figure((drawing, caption.to_owned())))
+    Some(Piece::figure(drawing, caption))
 }
 
 /// A curve for each contender, by ascending x.
@@ -115,8 +115,8 @@ fn latency(curves: &[Curve]) -> Axis {
     Axis::times_of("CPU time of a request and its free", times)
 }
 
-fn table(sources: &Sources<'_>, cases: &[&Case]) -> Table {
-    let mut table = Table::new(
+fn table(site: &Site<'_>, cases: &[&Case]) -> Table {
+    let mut table = Table::named(
         "threads",
         "Latency: CPU time of a request and its free in one thread; above the loop: less what the empty loop takes of the \
          same run in as many threads. p99 of requests: of calls that were timed apart. Propagation: until the last \
@@ -148,7 +148,7 @@ fn table(sources: &Sources<'_>, cases: &[&Case]) -> Table {
             Value::text(if row.work == ReplayWork::None { "not touched" } else { row.work.name() }),
             Value::Count(u64::from(row.threads)),
             time(case.cpu_request_ns()),
-            time(case.cpu_above_loop_ns(sources.replays)),
+            time(case.cpu_above_loop_ns(site.replays)),
             time(row.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
             time(case.propagation_ns().map(|time| time.median)),
             time(case.cpu_ns().map(|time| time.median)),

@@ -8,8 +8,8 @@ use planlab_results::Provenance;
 use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
 use planlab_results::statistics::{Interval, bootstrap, median};
 
+use crate::data::model::natural;
 use crate::format::real;
-use crate::model::natural;
 use crate::plots::Series;
 
 /// With fewer samples there is no interval.

@@ -1,0 +1,11 @@
+//! What the records say: grouped, computed, and set out in tables.
+
+pub(crate) mod chosen;
+pub(crate) mod claims;
+pub(crate) mod model;
+pub(crate) mod nets;
+pub(crate) mod paper;
+pub(crate) mod pools;
+pub(crate) mod ratios;
+pub(crate) mod replays;
+pub(crate) mod tables;

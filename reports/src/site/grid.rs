@@ -1,0 +1,111 @@
+//! A long table that sorts and filters in the browser.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, PreEscaped, html};
+use planlab_results::table::{Table, Value};
+use serde_json::{Value as Json, json};
+
+use crate::data::model::natural;
+
+const SCRIPT: &str = include_str!("../assets/cells.js");
+
+/// A table with what the browser must know of its columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    pub(crate) table: Table,
+    /// How the values of each column are shown. A `word` is one of few texts, a `link` the path of a page.
+    pub(crate) kinds: Vec<&'static str>,
+    /// Columns that have a list to choose from, each with what stands for no choice.
+    pub(crate) choosers: Vec<(&'static str, &'static str)>,
+    /// The pages of the words of the first column.
+    pub(crate) pages: Vec<String>,
+}
+
+impl Grid {
+    /// The different texts of a column, numbers in them sorted as numbers; none for other columns.
+    fn words(&self, column: usize) -> Vec<String> {
+        if self.kinds[column] != "word" {
+            return Vec::new();
+        }
+        let texts = self.table.rows.iter().filter_map(|row| match &row[column] {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        });
+        let mut words: Vec<String> = texts.collect::<BTreeSet<_>>().into_iter().collect();
+        words.sort_by(|a, b| natural(a, b));
+        words
+    }
+
+    fn data(&self, words: &[Vec<String>]) -> String {
+        let columns = || self.table.columns.iter();
+        let titles: Vec<Json> = columns()
+            .zip(&self.kinds)
+            .map(|(column, kind)| json!({ "key": column.key, "title": column.title, "kind": kind }))
+            .collect();
+        let named: serde_json::Map<String, Json> =
+            columns().zip(words).map(|(column, words)| (column.key.clone(), json!(words))).collect();
+        let rows: Vec<Vec<Json>> = self
+            .table
+            .rows
+            .iter()
+            .map(|row| row.iter().zip(words).map(|(value, words)| encoded(value, words)).collect())
+            .collect();
+        let data = json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages });
+        // A text in the data must not end the script.
+        data.to_string().replace('<', "\\u003c")
+    }
+}
+
+pub(crate) fn html(grid: &Grid, root: &str) -> Markup {
+    debug_assert!(root.is_empty(), "the browser finds the pages beside this one");
+    let words: Vec<Vec<String>> = (0..grid.kinds.len()).map(|column| grid.words(column)).collect();
+    let data = grid.data(&words);
+    let options = |key: &str| {
+        let column = grid.table.columns.iter().position(|column| column.key == key);
+        column.map_or(&[][..], |column| &words[column])
+    };
+    let columns = || grid.table.columns.iter().zip(&grid.kinds);
+    html! {
+        noscript { p.alert { "This table needs JavaScript; the CSV file holds the same rows." } }
+        div.filters {
+            input type="search" placeholder="words, -words" aria-label="words" data-filter="q";
+            @for (key, all) in &grid.choosers { (chooser(key, all, options(key))) }
+            button #reset type="button" { "reset" }
+            span #shown aria-live="polite" {}
+        }
+        div #grid tabindex="0" {
+            table {
+                thead { tr { @for (column, kind) in columns() { th.number[!matches!(*kind, "word" | "text" | "link")] scope="col" { (column.title) } } } }
+                tbody {}
+            }
+        }
+        script #data type="application/json" { (PreEscaped(data)) }
+        script { (PreEscaped(SCRIPT)) }
+    }
+}
+
+fn chooser(key: &str, all: &str, options: &[String]) -> Markup {
+    html! {
+        select data-filter=(key) aria-label=(key) {
+            option value="" { (all) }
+            @for option in options { option value=(option) { (option) } }
+        }
+    }
+}
+
+fn encoded(value: &Value, words: &[String]) -> Json {
+    match value {
+        Value::Missing => Json::Null,
+        Value::Text(text) | Value::Link(text, _) => {
+            words.iter().position(|word| word == text).map_or_else(|| json!(text), |number| json!(number))
+        }
+        Value::Count(number) | Value::Bytes(number) => json!(number),
+        Value::Nanoseconds(number)
+        | Value::Share(number)
+        | Value::Heat(number, _)
+        | Value::Number(number) => {
+            json!(number)
+        }
+    }
+}

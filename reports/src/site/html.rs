@@ -1,0 +1,236 @@
+//! A page as HTML.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use planlab_results::table::{Table, Value};
+
+use super::grid;
+use super::page::{Figure, Head, Page, Picture, Piece, Source, Span, Style, Text};
+use crate::ReportError;
+use crate::drawing::raster::base64;
+use crate::format::count;
+
+const STYLE: &str = include_str!("../assets/style.css");
+const SORTING: &str = include_str!("../assets/tables.js");
+
+/// What all pages of a report share.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    /// The command that makes it again.
+    pub(crate) command: String,
+    /// The records that it is made of.
+    pub(crate) records: String,
+    /// File and name of every page that the navigation leads to.
+    pub(crate) links: Vec<(String, &'static str)>,
+}
+
+/// A page of a report.
+pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
+    let root = "../".repeat(page.file.matches('/').count());
+    Ok(document(
+        &page.title,
+        &html! {
+            header {
+                strong { "planlab" }
+                @for (target, name) in &frame.links { a href=(format!("{root}{target}")) { (name) } }
+            }
+            main { (body(page, &root)?) }
+            footer {
+                "Made by " code { (frame.command) } " from " (frame.records) "."
+            }
+        },
+    ))
+}
+
+/// A page that is a report of its own: a single file.
+pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportError> {
+    Ok(document(
+        &page.title,
+        &html! {
+            main { (body(page, "")?) }
+            footer { "Made by " code { (command) } "." }
+        },
+    ))
+}
+
+/// A document with the style and the scripts in it.
+fn document(title: &str, body: &Markup) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                // An empty icon keeps browsers from looking for one.
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (body)
+                script { (PreEscaped(SORTING)) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// Title and pieces; `root` leads from the page to the report's folder.
+fn body(page: &Page, root: &str) -> Result<Markup, ReportError> {
+    let pieces: Vec<Markup> = page.pieces.iter().map(|part| piece(part, root)).collect::<Result<_, _>>()?;
+    Ok(html! {
+        h1 { (text(&page.heading, root)) }
+        @for piece in pieces { (piece) }
+    })
+}
+
+fn piece(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
+    Ok(match piece {
+        Piece::Heading(title) => html! { h2 { (title) } },
+        Piece::Subheading(title) => html! { h3 { (title) } },
+        Piece::Text(style, words) => paragraph(*style, &text(words, root)),
+        Piece::Facts(facts) => html! {
+            dl.facts { @for (name, value) in facts { dt { (name) } dd { (value) } } }
+        },
+        Piece::Table(table) => shown(table, root),
+        Piece::Figure(part) => figure(part)?,
+        Piece::Picture(part) => picture(part, root)?,
+        Piece::Pictures(parts) => {
+            let parts: Vec<Markup> =
+                parts.iter().map(|part| picture(part, root)).collect::<Result<_, _>>()?;
+            html! { div.pair { @for part in parts { (part) } } }
+        }
+        Piece::Grid(grid) => grid::html(grid, root),
+        Piece::Verbatim(text) => html! { pre { (text) } },
+    })
+}
+
+fn paragraph(style: Style, text: &Markup) -> Markup {
+    match style {
+        Style::Plain => html! { p { (text) } },
+        Style::Note => html! { p.note { (text) } },
+        Style::Fine => html! { p.fine { (text) } },
+        Style::Alert => html! { p.alert { (text) } },
+    }
+}
+
+fn text(text: &Text, root: &str) -> Markup {
+    html! {
+        @for span in &text.0 {
+            @match span {
+                Span::Plain(text) => (text),
+                Span::Code(text) => code { (text) },
+                Span::Emphasis(text) => em { (text) },
+                Span::Strong(text) => strong { (text) },
+                Span::Link(text, target) => a href=(format!("{root}{target}")) { (text) },
+            }
+        }
+    }
+}
+
+fn figure(figure: &Figure) -> Result<Markup, ReportError> {
+    let (title, svg) = (figure.drawing.title(), figure.drawing.to_inline_svg()?);
+    Ok(html! {
+        @match figure.head {
+            Head::None => {},
+            Head::Heading => h2 { (title) },
+            Head::Subheading => h3 { (title) },
+        }
+        figure { div.plot { (PreEscaped(svg)) } figcaption { (figure.caption) } }
+    })
+}
+
+fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
+    let caption = &picture.caption;
+    Ok(match &picture.source {
+        Source::File(name, (width, height)) => {
+            let target = format!("{root}{name}");
+            html! {
+                figure.map {
+                    a href=(target) { img src=(target) width=(width) height=(height) alt=(caption) loading="lazy"; }
+                    figcaption { (caption) }
+                }
+            }
+        }
+        Source::Inside(drawing) => {
+            let data = base64(&drawing.to_png()?);
+            let (width, height) = drawing.size();
+            html! {
+                figure.map {
+                    img src=(PreEscaped(format!("data:image/png;base64,{data}"))) width=(width) height=(height)
+                        alt=(drawing.title());
+                    figcaption { (caption) }
+                }
+            }
+        }
+    })
+}
+
+/// A table, with links to its files where it has any.
+fn shown(table: &Table, root: &str) -> Markup {
+    html! {
+        figure.table {
+            div.scroll {
+                table.sortable.turned[table.turned] {
+                    thead { tr { @for (at, column) in table.columns.iter().enumerate() { th.number[table.is_number(at)] scope="col" { span { (column.title) } } } } }
+                    tbody { @for row in &table.rows { tr { @for value in row { (cell(value, root)) } } } }
+                }
+            }
+            figcaption {
+                (table.caption)
+                @if !table.name.is_empty() { " " (files(table, root)) }
+            }
+        }
+    }
+}
+
+/// The way to a table's files.
+fn files(table: &Table, root: &str) -> Markup {
+    html! {
+        a href=(format!("{root}tables/{}.csv", table.name)) { "CSV" } " "
+        a href=(format!("{root}tables/{}.tex", table.name)) { "LaTeX" }
+    }
+}
+
+fn cell(value: &Value, root: &str) -> Markup {
+    let raw = value.raw();
+    html! {
+        @match value {
+            Value::Text(text) => td { (text) },
+            Value::Link(text, target) => td { a href=(format!("{root}{target}")) { (text) } },
+            Value::Heat(share, remark) => {
+                td.number.heat data-v=(raw) title=(remark) style=(format!("--h:{:.0}%", warmth(*share))) {
+                    (value.shown())
+                }
+            }
+            Value::Bytes(number) => td.number data-v=(raw) title=(format!("{} bytes", count(*number))) { (value.shown()) },
+            Value::Missing => td.number.missing { (value.shown()) },
+            _ => td.number data-v=(raw) { (value.shown()) },
+        }
+    }
+}
+
+/// How warm a share is, 0 to 100: logarithmic, 100 at a share of 1.
+fn warmth(share: f64) -> f64 {
+    const SHIFT: f64 = 0.01;
+    let place = (share.max(0.0) / SHIFT).ln_1p() / (1.0 / SHIFT).ln_1p();
+    if place.is_finite() { (place * 100.0).clamp(0.0, 100.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_is_escaped() {
+        let columns = [("name", "Name"), ("height_bytes", "Height"), ("gap", "Gap")];
+        let mut table = Table::named("sample", "A sample, of 50 %.", &columns);
+        table.push(vec![Value::text("a,\"b\" <i>"), Value::Bytes(2048), Value::Share(0.0125)]);
+        let link = Value::Link("x_1".to_owned(), "w/x.html".to_owned());
+        table.push(vec![link, Value::Missing, Value::Heat(1.0, "r".to_owned())]);
+        let html = shown(&table, "../").into_string();
+        assert!(html.contains("a,&quot;b&quot; &lt;i&gt;") && !html.contains("<i>"), "{html}");
+        assert!(html.contains(r#"<a href="../w/x.html">x_1</a>"#), "{html}");
+        assert!(html.contains(r#"data-v="0.0125">1.25 %"#) && html.contains("--h:100%"), "{html}");
+        assert!(html.contains(r#"<a href="../tables/sample.csv">CSV</a>"#), "{html}");
+    }
+}

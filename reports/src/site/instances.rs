@@ -1,0 +1,110 @@
+//! What a store holds beside its rows, as pages show it: instances, and the maps of plans.
+
+use planlab_dsa::{Bytes, Digest, Instance, Labels};
+use planlab_files::NewFolder;
+use planlab_results::{load_instance, load_plan};
+
+use super::names::slug;
+use super::report::Report;
+use crate::data::chosen::choose;
+use crate::drawing::Drawing;
+use crate::{
+    MapOptions, ReportError, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+};
+
+/// An instance of the store.
+pub(crate) struct Stored {
+    pub(crate) steps: u32,
+    /// Sum of the sizes, bytes.
+    pub(crate) total: u64,
+    /// Permissions to overwrite in place.
+    pub(crate) in_place: usize,
+    pub(crate) arenas: usize,
+    pub(crate) load_curve: Drawing,
+    pub(crate) sizes: Drawing,
+    pub(crate) mapped: Vec<Mapped>,
+}
+
+/// A plan that has maps; its files are named from the report's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapped {
+    /// The cell's number in the model.
+    pub(crate) cell: usize,
+    /// The cell's page.
+    pub(crate) page: String,
+    pub(crate) placement: String,
+    /// The fragmentation map.
+    pub(crate) free: String,
+    /// The pictures' size in pixels.
+    pub(crate) size: (u32, u32),
+}
+
+/// Draws the instances of all workloads, and puts the maps of the chosen plans into the folder. What cannot be read
+/// is among the findings.
+pub(crate) fn draw(report: &Report, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
+    let chosen = choose(&report.model, &report.options);
+    chosen.iter().enumerate().map(|(workload, chosen)| stored(report, folder, workload, chosen)).collect()
+}
+
+fn stored(
+    report: &Report,
+    folder: &mut NewFolder,
+    workload: usize,
+    chosen: &[usize],
+) -> Result<Option<Stored>, ReportError> {
+    let model = &report.model;
+    let digest = model.workloads[workload].instance.parse::<Digest>().ok();
+    let Some((instance, labels)) = digest.and_then(|digest| load_instance(&report.store, digest).ok()) else {
+        return Ok(None);
+    };
+    let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
+    Ok(Some(Stored {
+        steps: instance.horizon().get(),
+        total: instance.total().get(),
+        in_place: instance.in_place().len(),
+        arenas: instance.arenas().len(),
+        load_curve: load_curve_plot(&instance, best.map(Bytes::new)),
+        sizes: size_distribution_plot(&instance),
+        mapped: maps(report, folder, workload, (&instance, &labels), chosen)?,
+    }))
+}
+
+fn maps(
+    report: &Report,
+    folder: &mut NewFolder,
+    workload: usize,
+    (instance, labels): (&Instance, &Labels),
+    chosen: &[usize],
+) -> Result<Vec<Mapped>, ReportError> {
+    let model = &report.model;
+    let top = chosen.iter().filter_map(|&cell| model.row(&model.cells[cell]).height).max().unwrap_or(0);
+    let mut mapped: Vec<Mapped> = Vec::new();
+    for &number in chosen {
+        let cell = &model.cells[number];
+        let digest = model.row(cell).plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
+        let Some(digest) = digest else { continue };
+        // A stored plan is a claim like any other; one that is missing or false is the audit's business.
+        let Ok(plan) = load_plan(&report.store, digest) else { continue };
+        let Ok(plan) = instance.verify(plan) else { continue };
+        let label = slug(&model.planner(cell).label);
+        let again = match mapped.iter().filter(|map| model.cells[map.cell].planner == cell.planner).count() {
+            0 => String::new(),
+            before => format!("-{}", before + 1),
+        };
+        let name = format!("{}--{label}{again}", report.slugs[workload]);
+        let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
+        let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
+        let drawing = placement_map(instance, labels, Some(&plan), &options);
+        let map = Mapped {
+            cell: number,
+            page: format!("cells/{name}.html"),
+            placement: format!("maps/{name}.png"),
+            free: format!("maps/{name}-free.png"),
+            size: drawing.size(),
+        };
+        folder.put(&map.placement, &drawing.to_png()?)?;
+        folder.put(&map.free, &fragmentation_map(instance, &plan, &options).to_png()?)?;
+        mapped.push(map);
+    }
+    Ok(mapped)
+}

@@ -1,0 +1,62 @@
+//! A page as Markdown: what can be read as text, so no pictures.
+
+use super::page::{Page, Piece, Span, Text};
+
+/// Name and content of each file: the page, then the CSV of the tables that are files alone.
+pub(crate) fn files(page: &Page) -> Vec<(String, String)> {
+    let tables = page.files.iter().map(|table| (format!("{}.csv", table.name), table.to_csv()));
+    std::iter::once((page.file.clone(), markdown(page))).chain(tables).collect()
+}
+
+fn markdown(page: &Page) -> String {
+    let mut markdown = format!("# {}\n\n", text(&page.heading));
+    for piece in page.pieces.iter().filter_map(piece) {
+        markdown += piece.trim_end_matches('\n');
+        markdown += "\n\n";
+    }
+    markdown
+}
+
+fn piece(piece: &Piece) -> Option<String> {
+    Some(match piece {
+        Piece::Heading(title) => format!("## {title}"),
+        Piece::Subheading(title) => format!("### {title}"),
+        Piece::Text(_, words) => text(words),
+        Piece::Facts(facts) => facts.iter().map(|(name, value)| format!("- {name}: {value}\n")).collect(),
+        Piece::Table(table) => table.to_markdown(),
+        Piece::Grid(grid) => grid.table.to_markdown(),
+        Piece::Verbatim(text) => format!("```\n{}\n```", text.trim_end_matches('\n')),
+        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) => return None,
+    })
+}
+
+fn text(text: &Text) -> String {
+    let span = |span: &Span| match span {
+        Span::Plain(text) => text.clone(),
+        Span::Code(text) => format!("`{text}`"),
+        Span::Emphasis(text) => format!("*{text}*"),
+        Span::Strong(text) => format!("**{text}**"),
+        Span::Link(text, target) => format!("[{text}]({target})"),
+    };
+    text.0.iter().map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_results::table::Table;
+
+    use super::*;
+
+    #[test]
+    fn pieces_have_a_blank_line_between_them() {
+        let mut table = Table::new(&["k", "v"]);
+        table.row(["a", "1"].map(str::to_owned));
+        let made =
+            Text::from("Made by ").code("x").plain(": ").strong("bold").plain(", ").link("here", "y.md");
+        let pieces = [Piece::text(made), Piece::heading("Head"), Piece::Table(table)];
+        assert_eq!(
+            markdown(&Page::new("x.md", "Title").with(pieces)),
+            "# Title\n\nMade by `x`: **bold**, [here](y.md)\n\n## Head\n\n| k | v |\n|---|---|\n| a | 1 |\n\n"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! A page as data: what it says, shows and links, not how it is written.
+
+use planlab_results::table::Table;
+
+use super::grid::Grid;
+use crate::drawing::Drawing;
+
+/// A page. Files that it names are named from the report's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) file: String,
+    /// What the navigation calls it; a page without a name is led to by others alone.
+    pub(crate) name: Option<&'static str>,
+    pub(crate) title: String,
+    /// The title on the page itself.
+    pub(crate) heading: Text,
+    pub(crate) pieces: Vec<Piece>,
+    /// Tables that are files alone.
+    pub(crate) files: Vec<Table>,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Heading(String),
+    Subheading(String),
+    Text(Style, Text),
+    /// Names and values.
+    Facts(Vec<(String, String)>),
+    /// Has files, unless it has no name.
+    Table(Table),
+    Figure(Figure),
+    Picture(Picture),
+    /// Pictures beside each other.
+    Pictures(Vec<Picture>),
+    Grid(Grid),
+    /// A text as it is, lines and all.
+    Verbatim(String),
+}
+
+/// What a paragraph is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Note,
+    /// Good news.
+    Fine,
+    /// Bad news.
+    Alert,
+}
+
+/// A text of a paragraph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) Vec<Span>);
+
+/// A part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    Plain(String),
+    Code(String),
+    Emphasis(String),
+    Strong(String),
+    /// What is shown, and the file that it leads to.
+    Link(String, String),
+}
+
+/// A plot with its caption.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) drawing: Drawing,
+    pub(crate) caption: String,
+    pub(crate) head: Head,
+}
+
+/// How the title of a figure stands above it. A figure with a title has a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    None,
+    Heading,
+    Subheading,
+}
+
+/// A picture of pixels.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    pub(crate) source: Source,
+    pub(crate) caption: String,
+}
+
+/// Where the pixels are.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// In a file, with this size in pixels.
+    File(String, (u32, u32)),
+    /// In the page itself.
+    Inside(Drawing),
+}
+
+impl Page {
+    pub(crate) fn new(file: impl Into<String>, title: impl Into<String>) -> Self {
+        let (file, title) = (file.into(), title.into());
+        let heading = Text::from(title.as_str());
+        Self { file, name: None, title, heading, pieces: Vec::new(), files: Vec::new() }
+    }
+
+    /// The page with a place in the navigation.
+    pub(crate) fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    pub(crate) fn with(mut self, pieces: impl IntoIterator<Item = Piece>) -> Self {
+        self.pieces.extend(pieces);
+        self
+    }
+
+    /// Shows a table, or where it has no rows something else; it has files all the same.
+    pub(crate) fn table_or(mut self, table: Table, other: impl FnOnce() -> Piece) -> Self {
+        if table.rows.is_empty() {
+            self.pieces.push(other());
+            self.files.push(table);
+        } else {
+            self.pieces.push(Piece::Table(table));
+        }
+        self
+    }
+
+    /// All tables that have files.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
+        let shown = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Table(table) => Some(table).filter(|table| !table.name.is_empty()),
+            Piece::Grid(grid) => Some(&grid.table),
+            _ => None,
+        });
+        shown.chain(&self.files)
+    }
+
+    /// All figures that have files.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Figure(figure) if figure.head != Head::None => Some(figure),
+            _ => None,
+        })
+    }
+}
+
+impl Piece {
+    pub(crate) fn heading(text: impl Into<String>) -> Self {
+        Self::Heading(text.into())
+    }
+
+    pub(crate) fn text(text: impl Into<Text>) -> Self {
+        Self::Text(Style::Plain, text.into())
+    }
+
+    pub(crate) fn note(text: impl Into<Text>) -> Self {
+        Self::Text(Style::Note, text.into())
+    }
+
+    pub(crate) fn fine(text: impl Into<Text>) -> Self {
+        Self::Text(Style::Fine, text.into())
+    }
+
+    pub(crate) fn alert(text: impl Into<Text>) -> Self {
+        Self::Text(Style::Alert, text.into())
+    }
+
+    /// A figure without a title, and without a file.
+    pub(crate) fn plot(drawing: Drawing, caption: impl Into<String>) -> Self {
+        Self::Figure(Figure { drawing, caption: caption.into(), head: Head::None })
+    }
+
+    /// A figure that is a part of the page of its own.
+    pub(crate) fn chapter(drawing: Drawing, caption: impl Into<String>) -> Self {
+        Self::Figure(Figure { drawing, caption: caption.into(), head: Head::Heading })
+    }
+
+    /// A figure with its title above.
+    pub(crate) fn figure(drawing: Drawing, caption: impl Into<String>) -> Self {
+        Self::Figure(Figure { drawing, caption: caption.into(), head: Head::Subheading })
+    }
+
+    /// Names and values.
+    pub(crate) fn facts<N: Into<String>>(facts: impl IntoIterator<Item = (N, String)>) -> Self {
+        Self::Facts(facts.into_iter().map(|(name, value)| (name.into(), value)).collect())
+    }
+}
+
+impl Text {
+    /// A text of ours with `code` and *emphasis*; nothing is escaped in it.
+    pub(crate) fn marked(text: &str) -> Self {
+        let spans = text.split('`').enumerate().flat_map(|(at, part)| match at % 2 {
+            0 => part
+                .split('*')
+                .enumerate()
+                .map(|(at, part)| match at % 2 {
+                    0 => Span::Plain(part.to_owned()),
+                    _ => Span::Emphasis(part.to_owned()),
+                })
+                .collect(),
+            _ => vec![Span::Code(part.to_owned())],
+        });
+        Self(spans.collect())
+    }
+
+    fn and(mut self, span: Span) -> Self {
+        self.0.push(span);
+        self
+    }
+
+    pub(crate) fn plain(self, text: impl Into<String>) -> Self {
+        self.and(Span::Plain(text.into()))
+    }
+
+    pub(crate) fn code(self, text: impl Into<String>) -> Self {
+        self.and(Span::Code(text.into()))
+    }
+
+    pub(crate) fn strong(self, text: impl Into<String>) -> Self {
+        self.and(Span::Strong(text.into()))
+    }
+
+    /// A text that leads to a file.
+    pub(crate) fn link(self, text: impl Into<String>, file: impl Into<String>) -> Self {
+        self.and(Span::Link(text.into(), file.into()))
+    }
+}
+
+impl<T: Into<String>> From<T> for Text {
+    fn from(text: T) -> Self {
+        Self::default().plain(text)
+    }
+}
+
+impl Picture {
+    pub(crate) fn file(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
+        Self { source: Source::File(name.to_owned(), size), caption: caption.into() }
+    }
+
+    pub(crate) fn inside(drawing: Drawing, caption: impl Into<String>) -> Self {
+        Self { source: Source::Inside(drawing), caption: caption.into() }
+    }
+}

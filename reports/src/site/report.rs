@@ -1,0 +1,175 @@
+//! The report: from a store to a folder of pages.
+
+use std::path::{Path, PathBuf};
+
+use planlab_files::NewFolder;
+use planlab_results::audit::{Finding, audit, audit_plans, audit_replays, audit_shards};
+use planlab_results::read_records;
+use planlab_results::replay::read_rows;
+use serde_json::json;
+
+use super::html::Frame;
+use super::names::{slug, unique};
+use super::page::Page;
+use super::writer::Writer;
+use super::{Site, instances};
+use crate::data::model::Model;
+use crate::data::nets::PoolTotals;
+use crate::data::replays::Replays;
+use crate::format::count;
+use crate::{ReportError, pages};
+
+/// What a report shows beside the records.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReportOptions {
+    /// The title of the summary.
+    pub title: String,
+    /// The command that makes the report, as its pages name it.
+    pub command: String,
+    /// What is known of workloads beside the records.
+    pub totals: PoolTotals,
+    /// The planner whose plans get maps beside the best ones, and whose times are shown by net.
+    pub baseline: String,
+    /// How many plans at most get maps and a page of their own: the best and the baseline's of each workload
+    /// first, then, of workloads of up to 2,000 buffers, one of each of the three lowest heights.
+    pub maps: usize,
+}
+
+impl Default for ReportOptions {
+    fn default() -> Self {
+        Self {
+            title: "Memory planning benchmark".to_owned(),
+            command: "planlab report".to_owned(),
+            totals: PoolTotals::new(),
+            baseline: "best-fit".to_owned(),
+            maps: 800,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Pages.
+    pub pages: usize,
+    /// All files, pages included.
+    pub files: usize,
+}
+
+/// A report that can be written.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub(super) store: PathBuf,
+    pub(super) model: Model,
+    pub(super) replays: Replays,
+    findings: Vec<Finding>,
+    pub(super) options: ReportOptions,
+    /// The short names of the model's workloads.
+    pub(super) slugs: Vec<String>,
+}
+
+/// Who writes the folder, as its manifest says.
+const KIND: &str = "report";
+
+impl Report {
+    /// Reads the records of a store.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Store`] where they cannot be read.
+    pub fn from_store(dir: impl AsRef<Path>, options: ReportOptions) -> Result<Self, ReportError> {
+        let dir = dir.as_ref();
+        let model = Model::new(read_records(dir)?);
+        let rows = read_rows(dir)?;
+        let mut findings = audit(model.records());
+        findings.extend(audit_replays(&rows));
+        findings.extend(audit_plans(dir, model.records())?);
+        findings.extend(audit_shards(dir, model.records())?);
+        findings.sort_by_key(|finding| !finding.is_refutation());
+        let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
+        let store = dir.to_path_buf();
+        Ok(Self { store, model, replays: Replays::new(rows), findings, options, slugs })
+    }
+
+    /// What the audit found.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Writes the report into a folder, which is replaced as a whole: it must be empty, absent, or an
+    /// earlier report with nothing beside. The same records and options give the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError::Folder`] where the folder holds something else or cannot be written,
+    /// [`ReportError::Draw`].
+    pub fn write(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
+        self.write_into(Self::folder(out, &self.store)?)
+    }
+
+    /// Looks whether a report of `store` may be written to a folder, before there is one to write.
+    ///
+    /// # Errors
+    ///
+    /// As [`NewFolder::create`].
+    pub fn folder(out: impl AsRef<Path>, store: impl AsRef<Path>) -> Result<NewFolder, ReportError> {
+        Ok(NewFolder::create(out.as_ref(), KIND, &[store])?)
+    }
+
+    /// Writes the report into the folder that [`Report::folder`] has found.
+    ///
+    /// # Errors
+    ///
+    /// As [`Report::write`].
+    pub fn write_into(&self, mut folder: NewFolder) -> Result<Written, ReportError> {
+        let instances = instances::draw(self, &mut folder)?;
+        let site = Site {
+            options: &self.options,
+            model: &self.model,
+            replays: &self.replays,
+            findings: &self.findings,
+            slugs: &self.slugs,
+            instances,
+        };
+        let pages = pages::of_report(&site);
+        let mut writer = Writer::new(folder, self.frame(&pages));
+        for page in pages {
+            writer.write(&page)?;
+        }
+        for workload in 0..self.model.workloads.len() {
+            for page in pages::of_workload(&site, workload) {
+                writer.write(&page)?;
+            }
+        }
+        Ok(Written { pages: writer.pages, files: writer.into_folder().commit(self.about())? })
+    }
+
+    /// What the folder's list says besides.
+    fn about(&self) -> serde_json::Map<String, serde_json::Value> {
+        let about = [
+            ("command", json!(self.options.command)),
+            ("records", json!(self.model.records().len())),
+            ("digest", json!(self.model.digest)),
+            ("replays", json!(self.replays.rows)),
+            ("schema", json!(planlab_results::SCHEMA)),
+        ];
+        about.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+    }
+
+    fn frame(&self, pages: &[Page]) -> Frame {
+        let records = format!(
+            "{} records (digest {}, schema {})",
+            count(self.model.records().len() as u64),
+            self.model.digest,
+            planlab_results::SCHEMA
+        );
+        let replayed = match self.replays.rows {
+            0 => String::new(),
+            rows => format!(" and {} replays (digest {})", count(rows as u64), self.replays.digest),
+        };
+        let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
+        Frame { command: self.options.command.clone(), records: records + &replayed, links }
+    }
+}

@@ -1,0 +1,50 @@
+//! Writes pages into a folder, with the files of their tables and figures.
+
+use planlab_files::NewFolder;
+
+use super::html::{self, Frame};
+use super::names::slug;
+use super::page::Page;
+use crate::ReportError;
+use crate::drawing::Drawing;
+
+/// A folder that is being filled.
+pub(crate) struct Writer {
+    folder: NewFolder,
+    frame: Frame,
+    /// How many were written.
+    pub(crate) pages: usize,
+}
+
+impl Writer {
+    pub(crate) const fn new(folder: NewFolder, frame: Frame) -> Self {
+        Self { folder, frame, pages: 0 }
+    }
+
+    pub(crate) fn write(&mut self, page: &Page) -> Result<(), ReportError> {
+        for table in page.tables() {
+            self.put(&format!("tables/{}.csv", table.name), table.to_csv().as_bytes())?;
+            self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())?;
+        }
+        for figure in page.figures() {
+            self.put(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
+        }
+        self.pages += 1;
+        self.put(&page.file, html::page(page, &self.frame)?.as_bytes())
+    }
+
+    /// A file that is not made of a page: a picture.
+    pub(crate) fn put(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
+        Ok(self.folder.put(name, content)?)
+    }
+
+    /// The folder, filled.
+    pub(crate) fn into_folder(self) -> NewFolder {
+        self.folder
+    }
+}
+
+/// The file of a plot.
+fn plot_file(drawing: &Drawing) -> String {
+    format!("plots/{}.svg", slug(drawing.title()))
+}
