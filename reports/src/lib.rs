@@ -10,6 +10,7 @@ mod error;
 mod maps;
 mod pages;
 mod plots;
+mod report;
 mod site;
 
 pub use data::nets::{PoolTotal, PoolTotals};
@@ -22,4 +23,5 @@ pub use pages::scale::scale_files;
 pub use pages::show::show_page;
 pub use planlab_results::format;
 pub use plots::{load_curve_plot, size_distribution_plot};
-pub use site::report::{Report, ReportOptions, Written};
+pub use report::{Report, Written};
+pub use site::ReportOptions;

@@ -1,6 +1,5 @@
 //! Which plans are drawn.
 
-use crate::ReportOptions;
 use crate::data::model::{Cell, Model};
 
 /// Larger workloads have maps of the best and the baseline's plan alone.
@@ -9,13 +8,13 @@ const SMALL: u64 = 2_000;
 const LOWEST: usize = 3;
 
 /// The cells whose plans are drawn, by workload: the best, the baseline's, and then others that are low.
-/// Where there are more than the options allow, every workload has its first ones before any has more.
-pub(crate) fn choose(model: &Model, options: &ReportOptions) -> Vec<Vec<usize>> {
+/// Where there are more than `maps`, every workload has its first ones before any has more.
+pub(crate) fn choose(model: &Model, baseline: &str, maps: usize) -> Vec<Vec<usize>> {
     let workloads = 0..model.workloads.len();
-    let mut left = options.maps;
+    let mut left = maps;
     let mut chosen: Vec<Vec<usize>> = vec![Vec::new(); model.workloads.len()];
     for workload in workloads.clone() {
-        for cell in first(model, workload, &options.baseline) {
+        for cell in first(model, workload, baseline) {
             add(model, &mut chosen[workload], cell, &mut left);
         }
     }

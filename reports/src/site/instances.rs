@@ -4,8 +4,8 @@ use planlab_dsa::{Bytes, Digest, Instance, Labels};
 use planlab_files::NewFolder;
 use planlab_results::{load_instance, load_plan};
 
+use super::Site;
 use super::names::slug;
-use super::report::Report;
 use crate::data::chosen::choose;
 use crate::drawing::Drawing;
 use crate::{
@@ -41,20 +41,20 @@ pub(crate) struct Mapped {
 
 /// Draws the instances of all workloads, and puts the maps of the chosen plans into the folder. What cannot be read
 /// is among the findings.
-pub(crate) fn draw(report: &Report, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
-    let chosen = choose(&report.model, &report.options);
-    chosen.iter().enumerate().map(|(workload, chosen)| stored(report, folder, workload, chosen)).collect()
+pub(crate) fn draw(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
+    let chosen = choose(site.model, &site.options.baseline, site.options.maps);
+    chosen.iter().enumerate().map(|(workload, chosen)| stored(site, folder, workload, chosen)).collect()
 }
 
 fn stored(
-    report: &Report,
+    site: &Site<'_>,
     folder: &mut NewFolder,
     workload: usize,
     chosen: &[usize],
 ) -> Result<Option<Stored>, ReportError> {
-    let model = &report.model;
+    let model = site.model;
     let digest = model.workloads[workload].instance.parse::<Digest>().ok();
-    let Some((instance, labels)) = digest.and_then(|digest| load_instance(&report.store, digest).ok()) else {
+    let Some((instance, labels)) = digest.and_then(|digest| load_instance(site.store, digest).ok()) else {
         return Ok(None);
     };
     let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
@@ -65,18 +65,18 @@ fn stored(
         arenas: instance.arenas().len(),
         load_curve: load_curve_plot(&instance, best.map(Bytes::new)),
         sizes: size_distribution_plot(&instance),
-        mapped: maps(report, folder, workload, (&instance, &labels), chosen)?,
+        mapped: maps(site, folder, workload, (&instance, &labels), chosen)?,
     }))
 }
 
 fn maps(
-    report: &Report,
+    site: &Site<'_>,
     folder: &mut NewFolder,
     workload: usize,
     (instance, labels): (&Instance, &Labels),
     chosen: &[usize],
 ) -> Result<Vec<Mapped>, ReportError> {
-    let model = &report.model;
+    let model = site.model;
     let top = chosen.iter().filter_map(|&cell| model.row(&model.cells[cell]).height).max().unwrap_or(0);
     let mut mapped: Vec<Mapped> = Vec::new();
     for &number in chosen {
@@ -84,14 +84,14 @@ fn maps(
         let digest = model.row(cell).plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
         let Some(digest) = digest else { continue };
         // A stored plan is a claim like any other; one that is missing or false is the audit's business.
-        let Ok(plan) = load_plan(&report.store, digest) else { continue };
+        let Ok(plan) = load_plan(site.store, digest) else { continue };
         let Ok(plan) = instance.verify(plan) else { continue };
         let label = slug(&model.planner(cell).label);
         let again = match mapped.iter().filter(|map| model.cells[map.cell].planner == cell.planner).count() {
             0 => String::new(),
             before => format!("-{}", before + 1),
         };
-        let name = format!("{}--{label}{again}", report.slugs[workload]);
+        let name = format!("{}--{label}{again}", site.slugs[workload]);
         let title = format!("{} on {}", model.planner(cell).label, model.workloads[workload].key);
         let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
         let drawing = placement_map(instance, labels, Some(&plan), &options);

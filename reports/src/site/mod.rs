@@ -5,31 +5,36 @@ mod html;
 mod instances;
 pub(crate) mod markdown;
 mod names;
+mod options;
 pub(crate) mod page;
-pub(crate) mod report;
 mod writer;
+
+use std::path::Path;
 
 use planlab_results::audit::Finding;
 use planlab_results::table::Value;
 
-use crate::ReportOptions;
 use crate::data::model::Model;
 use crate::data::replays::Replays;
 
-pub(crate) use html::page_alone;
-pub(crate) use instances::{Mapped, Stored};
-pub(crate) use names::slug;
+pub(crate) use html::{Frame, page_alone};
+pub(crate) use instances::{Mapped, Stored, draw};
+pub(crate) use names::{slug, unique};
+pub use options::ReportOptions;
+pub(crate) use writer::Writer;
 
 /// What pages are made of.
 pub(crate) struct Site<'r> {
+    /// The folder of the records.
+    pub(crate) store: &'r Path,
     pub(crate) options: &'r ReportOptions,
     pub(crate) model: &'r Model,
     pub(crate) replays: &'r Replays,
     /// What the audit found.
     pub(crate) findings: &'r [Finding],
     /// The short names of the model's workloads.
-    slugs: &'r [String],
-    /// The instances of the model's workloads, where the store holds them.
+    pub(crate) slugs: &'r [String],
+    /// The instances of the model's workloads, where the store holds them, once they are drawn.
     pub(crate) instances: Vec<Option<Stored>>,
 }
 

@@ -8,45 +8,12 @@ use planlab_results::read_records;
 use planlab_results::replay::read_rows;
 use serde_json::json;
 
-use super::html::Frame;
-use super::names::{slug, unique};
-use super::page::Page;
-use super::writer::Writer;
-use super::{Site, instances};
 use crate::data::model::Model;
-use crate::data::nets::PoolTotals;
 use crate::data::replays::Replays;
 use crate::format::count;
+use crate::site::page::Page;
+use crate::site::{Frame, ReportOptions, Site, Writer, draw, slug, unique};
 use crate::{ReportError, pages};
-
-/// What a report shows beside the records.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReportOptions {
-    /// The title of the summary.
-    pub title: String,
-    /// The command that makes the report, as its pages name it.
-    pub command: String,
-    /// What is known of workloads beside the records.
-    pub totals: PoolTotals,
-    /// The planner whose plans get maps beside the best ones, and whose times are shown by net.
-    pub baseline: String,
-    /// How many plans at most get maps and a page of their own: the best and the baseline's of each workload
-    /// first, then, of workloads of up to 2,000 buffers, one of each of the three lowest heights.
-    pub maps: usize,
-}
-
-impl Default for ReportOptions {
-    fn default() -> Self {
-        Self {
-            title: "Memory planning benchmark".to_owned(),
-            command: "planlab report".to_owned(),
-            totals: PoolTotals::new(),
-            baseline: "best-fit".to_owned(),
-            maps: 800,
-        }
-    }
-}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,13 +27,13 @@ pub struct Written {
 /// A report that can be written.
 #[derive(Clone, Debug)]
 pub struct Report {
-    pub(super) store: PathBuf,
-    pub(super) model: Model,
-    pub(super) replays: Replays,
+    store: PathBuf,
+    model: Model,
+    replays: Replays,
     findings: Vec<Finding>,
-    pub(super) options: ReportOptions,
+    options: ReportOptions,
     /// The short names of the model's workloads.
-    pub(super) slugs: Vec<String>,
+    slugs: Vec<String>,
 }
 
 /// Who writes the folder, as its manifest says.
@@ -124,15 +91,16 @@ impl Report {
     ///
     /// As [`Report::write`].
     pub fn write_into(&self, mut folder: NewFolder) -> Result<Written, ReportError> {
-        let instances = instances::draw(self, &mut folder)?;
-        let site = Site {
+        let mut site = Site {
+            store: &self.store,
             options: &self.options,
             model: &self.model,
             replays: &self.replays,
             findings: &self.findings,
             slugs: &self.slugs,
-            instances,
+            instances: Vec::new(),
         };
+        site.instances = draw(&site, &mut folder)?;
         let pages = pages::of_report(&site);
         let mut writer = Writer::new(folder, self.frame(&pages));
         for page in pages {
