@@ -5,23 +5,21 @@
 //! [`fragmentation_map`], [`load_curve_plot`], [`size_distribution_plot`], [`show_page`]) need no records.
 
 mod data;
-mod drawing;
 mod error;
-mod maps;
+mod figures;
 mod pages;
-mod plots;
 mod report;
 mod site;
 
 pub use data::nets::{PoolTotal, PoolTotals};
 pub use data::ratios::Named;
-pub use drawing::Drawing;
 pub use error::ReportError;
-pub use maps::{MapOptions, fragmentation_map, placement_map};
+pub use figures::{
+    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+};
 pub use pages::ratios::Comparison;
 pub use pages::scale::scale_files;
 pub use pages::show::show_page;
 pub use planlab_results::format;
-pub use plots::{load_curve_plot, size_distribution_plot};
 pub use report::{Report, Written};
 pub use site::ReportOptions;

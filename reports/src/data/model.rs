@@ -8,8 +8,8 @@ use planlab_dsa::{Bytes, Digest, Scope, Stop};
 use planlab_results::statistics::median;
 use planlab_results::{Lane, Record, Status};
 
+use crate::figures::Series;
 use crate::format::real;
-use crate::plots::Series;
 
 /// A cell: a planner on a workload under one set of parameters, limits and seed.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::data::model::{Model, NetKey};
-use crate::drawing::axis::{Axis, Frame, Scale};
-use crate::drawing::palette::BLUE;
-use crate::drawing::{Anchor, Drawing};
+use crate::figures::Drawing;
+use crate::figures::bars::{Bars, Part, Slot, WIDTH, needed};
+use crate::figures::coord::Axis;
+use crate::figures::palette::BLUE;
 use crate::format::nanoseconds;
-use crate::plots::bars::{Part, Slot, draw, needed};
-use crate::plots::memory::{self, Names, NetMemory};
+use crate::figures::memory::{self, Names, NetMemory};
 
 /// What is known of a workload beside the records; memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ fn chunks(nets: &[Numbered], bars: usize) -> Vec<Vec<Numbered>> {
             Some(last) if width <= room => last.extend_from_slice(net),
             _ => {
                 chunks.push(net.to_vec());
-                room = memory::WIDTH;
+                room = WIDTH;
             }
         }
         room -= width;
@@ -180,12 +180,8 @@ pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
 fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
     let least = times.iter().map(|time| time.1).min_by(f64::total_cmp)?;
     let most = times.iter().map(|time| time.1).fold(0.0, f64::max);
-    let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
     let y = Axis::times("planning time", least, most);
-    let Scale::Log { low, .. } = y.scale else { return None };
-    let mut drawing = Drawing::new(title, 1060, 340);
-    let frame = Frame { left: 92.0, top: 24.0, right: 1040.0, bottom: 286.0, x, y };
-    frame.draw(&mut drawing);
+    let low = y.low();
     let slots: Vec<Slot> = times
         .iter()
         .map(|(key, time)| Slot {
@@ -202,8 +198,6 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
             mark: None,
         })
         .collect();
-    draw(&mut drawing, &frame, &slots);
-    let range = format!("{} to {}", nanoseconds(least), nanoseconds(most));
-    drawing.text(((frame.left + frame.right) / 2.0, 10.0), range, Anchor::Middle);
-    Some(drawing)
+    let note = format!("{} to {}", nanoseconds(least), nanoseconds(most));
+    Some(Bars { title: title.to_owned(), y, height: 262, note, slots, entries: Vec::new() }.plot())
 }

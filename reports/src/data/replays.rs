@@ -10,7 +10,7 @@ use planlab_results::statistics::{Interval, bootstrap, median};
 
 use crate::data::model::natural;
 use crate::format::real;
-use crate::plots::Series;
+use crate::figures::Series;
 
 /// With fewer samples there is no interval.
 const SAMPLES: usize = 20;

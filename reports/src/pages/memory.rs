@@ -7,7 +7,7 @@ use crate::data::nets::{NetPart, parts};
 use crate::data::paper::{Published, Quantity, published};
 use crate::data::replays::Case;
 use crate::format::{bytes, percent, real};
-use crate::plots::memory::{self, Names, NetMemory};
+use crate::figures::memory::{self, Names, NetMemory};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Column, Table, Value};

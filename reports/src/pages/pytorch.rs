@@ -7,10 +7,10 @@ use planlab_results::statistics::median;
 
 use crate::data::nets::PoolTotal;
 use crate::data::replays::Case;
-use crate::drawing::axis::Axis;
+use crate::figures::coord::Axis;
 use crate::format::{bytes, percent, real, short_count};
-use crate::plots::Series;
-use crate::plots::lines::{self, Curve, Join, Point};
+use crate::figures::Series;
+use crate::figures::lines::{self, Curve, Join, Point};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};
@@ -135,7 +135,7 @@ fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
     let (x_low, x_high) = lines::range(&curves, |point| point.x)?;
     let (y_low, y_high) = lines::range(&curves, |point| point.y)?;
     let axes = (
-        Axis::log("bytes that PyTorch reserved", x_low, x_high, short_count),
+        Axis::log_bytes("bytes that PyTorch reserved", x_low, x_high),
         Axis::differences("ours over PyTorch's, less 1", y_low, y_high),
     );
     let drawing = lines::plot("Reserved by our pool and by PyTorch's own", axes, Join::Dots, &curves)?;

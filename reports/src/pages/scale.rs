@@ -7,9 +7,9 @@ use planlab_results::statistics::{PowerFit, median};
 use planlab_results::table::{Table, Value};
 
 use crate::data::model::Model;
-use crate::drawing::Drawing;
+use crate::figures::Drawing;
 use crate::format::{nanoseconds, real, seconds};
-use crate::plots::{Series, time};
+use crate::figures::{Series, time};
 use crate::site::Site;
 use crate::site::markdown::files;
 use crate::site::page::{Page, Piece, Text};

@@ -2,7 +2,7 @@
 
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
-use crate::drawing::Drawing;
+use crate::figures::Drawing;
 use crate::format::{bytes, count, percent};
 use crate::site::page::{Page, Picture, Piece};
 use crate::site::page_alone;

@@ -10,9 +10,9 @@ use super::boards::limits_of;
 use super::nets;
 use crate::data::model::Model;
 use crate::data::{pools, tables};
-use crate::drawing::Drawing;
+use crate::figures::Drawing;
 use crate::format::{count, real};
-use crate::plots::{gap, profile, time};
+use crate::figures::{gap, profile, time};
 use crate::site::Site;
 use crate::site::page::{Page, Piece, Text};
 
@@ -184,7 +184,7 @@ fn gaps(model: &Model) -> Vec<gap::Gaps> {
 }
 
 /// Each planner's profile over the workloads that it ran on, against the best of all plain planners there.
-fn profiles(model: &Model) -> Vec<(crate::plots::Series, planlab_results::statistics::Profile)> {
+fn profiles(model: &Model) -> Vec<(crate::figures::Series, planlab_results::statistics::Profile)> {
     let plain: Vec<usize> =
         (0..model.planners.len()).filter(|&planner| !model.planners[planner].in_place).collect();
     let cost = |planner: usize, workload: usize| model.height(planner, workload).map(real);

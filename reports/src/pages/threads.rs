@@ -3,9 +3,9 @@
 use planlab_results::replay::ReplayWork;
 
 use crate::data::replays::{Case, Place, Replays};
-use crate::drawing::axis::Axis;
+use crate::figures::coord::Axis;
 use crate::format::{bytes, nanoseconds, real, short_count};
-use crate::plots::lines::{self, Curve, Join, Point};
+use crate::figures::lines::{self, Curve, Join, Point};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};
@@ -84,7 +84,7 @@ fn size_figure(place: &Place, threads: u32, cases: &[&Case]) -> Option<Piece> {
     if low >= high {
         return None;
     }
-    let axes = (Axis::log("bytes requested at once", low, high, short_count), latency(&curves));
+    let axes = (Axis::log_bytes("bytes requested at once", low, high), latency(&curves));
     let noun = if threads == 1 { "thread" } else { "threads" };
     let title = format!("Latency by size, {}, {threads} {noun}", place.name());
     let drawing = lines::plot(&title, axes, Join::Dots, &curves)?;

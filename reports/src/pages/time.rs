@@ -6,17 +6,14 @@ use super::gain;
 use crate::data::model::NetKey;
 use crate::data::nets::{NetPart, parts};
 use crate::data::replays::{Case, Measured, Place, Replays};
-use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend, make_room};
-use crate::drawing::{Anchor, Drawing};
+use crate::figures::Drawing;
+use crate::figures::bars::{Bars, Dot, Slot, height_beside, narrow};
+use crate::figures::chart::{Entry, Key};
+use crate::figures::coord::Axis;
 use crate::format::nanoseconds;
-use crate::plots::bars::{Dot, Slot, draw, narrow};
-use crate::plots::memory::WIDTH;
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};
-
-/// The height of a line of the legend, pixels.
-const LINE: u32 = 18;
 
 /// `None` without a time.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
@@ -85,19 +82,16 @@ fn plot(title: &str, slots: &[(NetKey, &[Timed<'_>])]) -> Option<Drawing> {
     let least = timed().map(|timed| timed.ends().0).min_by(f64::total_cmp)?;
     let most = timed().map(|timed| timed.ends().1).max_by(f64::total_cmp)?;
     let y = Axis::times("time of a propagation", least / 1.5, most);
-    let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
     let entries = entries(timed().map(|timed| timed.case));
-    let height = (LINE * u32::try_from(entries.len()).unwrap_or(u32::MAX).min(60)).max(300);
-    let mut drawing = Drawing::new(title, 1060, height + 80);
-    let frame = Frame { left: 92.0, top: 24.0, right: WIDTH + 92.0, bottom: 24.0 + f64::from(height), x, y };
-    frame.draw(&mut drawing);
-    let drawn: Vec<Slot> = slots.iter().map(|(key, timed)| slot(key, timed)).collect();
-    draw(&mut drawing, &frame, &drawn);
-    make_room(&mut drawing, frame.right + 16.0, 1240, &entries);
-    legend(&mut drawing, (frame.right + 16.0, frame.top), f64::from(height + 50), &entries);
-    let range = format!("{} to {}", nanoseconds(least), nanoseconds(most));
-    drawing.text(((frame.left + frame.right) / 2.0, 10.0), range, Anchor::Middle);
-    Some(drawing)
+    let figure = Bars {
+        title: title.to_owned(),
+        y,
+        height: height_beside(entries.len()),
+        note: format!("{} to {}", nanoseconds(least), nanoseconds(most)),
+        slots: slots.iter().map(|(key, timed)| slot(key, timed)).collect(),
+        entries,
+    };
+    Some(figure.plot())
 }
 
 fn slot(key: &NetKey, timed: &[Timed<'_>]) -> Slot {

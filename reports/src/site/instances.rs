@@ -7,7 +7,7 @@ use planlab_results::{load_instance, load_plan};
 use super::Site;
 use super::names::slug;
 use crate::data::chosen::choose;
-use crate::drawing::Drawing;
+use crate::figures::Drawing;
 use crate::{
     MapOptions, ReportError, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
 };

@@ -3,7 +3,7 @@
 use planlab_results::table::Table;
 
 use super::grid::Grid;
-use crate::drawing::Drawing;
+use crate::figures::Drawing;
 
 /// A page. Files that it names are named from the report's folder.
 #[derive(Clone, Debug)]

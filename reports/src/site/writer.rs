@@ -6,7 +6,7 @@ use super::html::{self, Frame};
 use super::names::slug;
 use super::page::Page;
 use crate::ReportError;
-use crate::drawing::Drawing;
+use crate::figures::Drawing;
 
 /// A folder that is being filled.
 pub(crate) struct Writer {

@@ -3,6 +3,7 @@
 mod fragmentation;
 mod placement;
 mod rectangles;
+mod sheet;
 
 pub use fragmentation::fragmentation_map;
 pub use placement::placement_map;

@@ -1,9 +1,12 @@
 //! Memory by net and batch: without reuse, with the framework's pool, planned, and the load.
 
-use super::bars::{Part, Slot, draw};
-use crate::drawing::Drawing;
-use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend};
-use crate::drawing::palette::{BLUE, GRAY, ORANGE, Rgb};
+use plotters::style::RGBColor;
+
+use super::Drawing;
+use super::bars::{Bars, Part, Slot};
+use super::chart::{Entry, Key};
+use super::coord::Axis;
+use super::palette::{BLUE, GRAY, ORANGE, TEXT};
 use crate::format::{bytes, real};
 
 /// Memory of one net at one batch, in bytes.
@@ -22,10 +25,7 @@ pub(crate) struct NetMemory {
     pub(crate) load: u64,
 }
 
-/// The room for bars, in pixels.
-pub(crate) const WIDTH: f64 = 768.0;
-
-const PARAMETERS: Rgb = [0xb8, 0xbf, 0xc7];
+const PARAMETERS: RGBColor = RGBColor(0xb8, 0xbf, 0xc7);
 
 /// What the bars are called.
 #[derive(Clone, Copy, Debug)]
@@ -44,29 +44,25 @@ pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     let reused = nets.iter().map(|net| top(net, &[net.pool, net.height, Some(net.load)])).max()?;
     let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
     let most = all.min(reused.saturating_add(reused / 2));
-    let x = Axis { scale: Scale::Linear { low: 0.0, high: 1.0 }, ticks: Vec::new(), title: String::new() };
-    let y = Axis::bytes("memory", real(most));
-    let mut drawing = Drawing::new(names.title, 1060, 400);
-    let frame = Frame { left: 92.0, top: 22.0, right: WIDTH + 92.0, bottom: 346.0, x, y };
-    frame.draw(&mut drawing);
-    let slots: Vec<Slot> = nets.iter().map(|net| slot(net, names)).collect();
-    draw(&mut drawing, &frame, &slots);
     let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
     let mut entries = vec![entry(GRAY, "no reuse")];
     if nets.iter().any(|net| net.pool.is_some()) {
         entries.push(entry(ORANGE, names.pool));
     }
     entries.push(entry(BLUE, names.planner));
-    entries.push(Entry {
-        key: Key::Line { dashed: false },
-        color: [0x22, 0x26, 0x2b],
-        text: "load".to_owned(),
-    });
+    entries.push(Entry { key: Key::Line { dashed: false }, color: TEXT, text: "load".to_owned() });
     if nets.iter().any(|net| net.parameters.is_some()) {
         entries.push(entry(PARAMETERS, "kept (parameters)"));
     }
-    legend(&mut drawing, (frame.right + 16.0, frame.top), 200.0, &entries);
-    Some(drawing)
+    let figure = Bars {
+        title: names.title.to_owned(),
+        y: Axis::bytes("memory", real(most)),
+        height: 324,
+        note: String::new(),
+        slots: nets.iter().map(|net| slot(net, names)).collect(),
+        entries,
+    };
+    Some(figure.plot())
 }
 
 fn slot(net: &NetMemory, names: Names<'_>) -> Slot {

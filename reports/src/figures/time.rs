@@ -2,10 +2,12 @@
 
 use planlab_results::statistics::{PowerFit, fit_power};
 
-use super::Series;
-use crate::drawing::axis::{Axis, Entry, Frame, Key, legend, make_room};
-use crate::drawing::palette::Ink;
-use crate::drawing::{Drawing, Mark};
+use super::chart::{
+    Chart, Entry, Key, Marker, Room, chart, height_with_legend, legend, line, room_beside, told,
+    width_with_legend,
+};
+use super::coord::Axis;
+use super::{Drawing, Drawn, Series, figure};
 use crate::format::{count, nanoseconds, short_count};
 
 /// One measured time.
@@ -43,39 +45,43 @@ pub(crate) fn plot(title: &str, all: &[Timings]) -> Option<Drawing> {
     points().next()?;
     let x = Axis::log("buffers", least(|t| t.buffers).max(1.0), most(|t| t.buffers).max(1.0), short_count);
     let y = Axis::times("planning time", least(|t| t.nanoseconds).max(1.0), most(|t| t.nanoseconds).max(1.0));
-    let named = all.iter().filter(|(_, times)| !times.is_empty()).count();
-    let height = u32::try_from(17 * named + 40).unwrap_or(u32::MAX).clamp(520, 1200);
-    let mut drawing = Drawing::new(title, 1060, height);
-    let frame = Frame { left: 92.0, top: 16.0, right: 780.0, bottom: 462.0, x, y };
-    frame.draw(&mut drawing);
-    let mut entries = Vec::new();
-    for (series, times) in all.iter().filter(|(_, times)| !times.is_empty()) {
-        let fit = fit(times);
-        if let Some(fit) = fit {
-            let range = fitted(times).map(|time| time.buffers);
-            let (from, to) = range.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
-            let ends = [frame.spot(from, fit.at(from)), frame.spot(to, fit.at(to))];
-            drawing.line(ends, Ink::Color(series.color()), 1.0);
-        }
-        for time in times {
-            let tip = format!(
-                "{}: {}: {} buffers, {}",
-                series.label,
-                time.workload,
-                count_of(time.buffers),
-                nanoseconds(time.nanoseconds)
-            );
-            let at = frame.spot(time.buffers, time.nanoseconds);
-            let ink = Ink::Color(series.color());
-            drawing.push(Mark::Dot { at, ink, shape: series.shape(), radius: 3.5, tip });
-        }
-        let exponent = fit.map_or_else(String::new, |fit| format!("  n^{:.2}", fit.exponent));
-        let text = format!("{}{exponent}", series.label);
-        entries.push(Entry { key: Key::Dot(series.shape()), color: series.color(), text });
+    let named: Vec<Timings> = all.iter().filter(|(_, times)| !times.is_empty()).cloned().collect();
+    let entries: Vec<Entry> = named.iter().map(entry).collect();
+    let size = (width_with_legend(LEFT, (1060, 1240), &entries), height_with_legend(520, entries.len()));
+    Some(figure(title, size, move |root| {
+        let area = legend(root, LEFT, Room::default().top, &entries)?;
+        let mut chart = chart(&area, room_beside(520, size.1), &x, &y)?;
+        named.iter().try_for_each(|timings| draw(&mut chart, timings))
+    }))
+}
+
+/// Where the legend begins, pixels.
+const LEFT: u32 = 796;
+
+/// The times as dots, and their fit as a line over the sizes that it is of.
+fn draw(chart: &mut Chart<'_>, (series, times): &Timings) -> Drawn {
+    if let Some(fit) = fit(times) {
+        let range = fitted(times).map(|time| time.buffers);
+        let (from, to) = range.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
+        line(chart, vec![(from, fit.at(from)), (to, fit.at(to))], series.color().into(), false)?;
     }
-    make_room(&mut drawing, frame.right + 16.0, 1240, &entries);
-    legend(&mut drawing, (frame.right + 16.0, frame.top), f64::from(height - 24), &entries);
-    Some(drawing)
+    chart.draw_series(times.iter().map(|time| {
+        let tip = format!(
+            "{}: {}: {} buffers, {}",
+            series.label,
+            time.workload,
+            count_of(time.buffers),
+            nanoseconds(time.nanoseconds)
+        );
+        told(Marker::new((time.buffers, time.nanoseconds), series.shape(), 3, series.color()), tip)
+    }))?;
+    Ok(())
+}
+
+fn entry((series, times): &Timings) -> Entry {
+    let exponent = fit(times).map_or_else(String::new, |fit| format!("  n^{:.2}", fit.exponent));
+    let text = format!("{}{exponent}", series.label);
+    Entry { key: Key::Dot(series.shape()), color: series.color(), text }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and positive")]

@@ -2,6 +2,8 @@
 
 use planlab_dsa::{BufferId, Instance, VerifiedPlan};
 
+use super::MapOptions;
+use super::sheet::ROOM;
 use crate::format::{count_real, real};
 
 /// Addresses count upwards through all arenas, one above the other.
@@ -86,6 +88,18 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
+    /// The raster of a map: what its frame leaves, up to the plan's height or what was asked for.
+    pub(super) fn new(layout: &Layout, options: &MapOptions) -> Self {
+        let across = ROOM.left + ROOM.right;
+        let down = ROOM.top + ROOM.bottom + ROOM.below;
+        Self {
+            columns: options.width.saturating_sub(across).max(1) as usize,
+            rows: options.height.saturating_sub(down).max(1) as usize,
+            horizon: layout.horizon,
+            top: options.top.unwrap_or(layout.height).max(1),
+        }
+    }
+
     /// The first column of a step.
     pub(super) fn column(&self, step: u32) -> usize {
         cell(f64::from(step) / f64::from(self.horizon.max(1)), self.columns)

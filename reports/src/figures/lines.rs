@@ -1,9 +1,13 @@
 //! Curves over one axis: values of several series, joined by lines or not.
 
-use super::Series;
-use crate::drawing::axis::{Axis, Entry, Frame, Key, legend, make_room};
-use crate::drawing::palette::Ink;
-use crate::drawing::{Drawing, Mark, Spot};
+use plotters::style::Color;
+
+use super::chart::{
+    Chart, Entry, Key, Marker, Room, chart, height_with_legend, legend, line, room_beside, told,
+    width_with_legend,
+};
+use super::coord::Axis;
+use super::{Drawing, Drawn, Series, figure};
 
 /// A value of a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,31 +40,29 @@ pub(crate) fn range(curves: &[Curve], value: fn(&Point) -> f64) -> Option<(f64, 
 
 /// Draws the curves; `None` where there is no point.
 pub(crate) fn plot(title: &str, (x, y): (Axis, Axis), join: Join, curves: &[Curve]) -> Option<Drawing> {
-    let shown: Vec<&Curve> = curves.iter().filter(|curve| !curve.points.is_empty()).collect();
+    const LEFT: u32 = 796;
+    let shown: Vec<Curve> = curves.iter().filter(|curve| !curve.points.is_empty()).cloned().collect();
     shown.first()?;
-    let height = u32::try_from(17 * shown.len() + 40).unwrap_or(u32::MAX).clamp(420, 1200);
-    let mut drawing = Drawing::new(title, 1060, height);
-    let frame = Frame { left: 92.0, top: 16.0, right: 780.0, bottom: 362.0, x, y };
-    frame.draw(&mut drawing);
-    for curve in &shown {
-        draw_curve(&mut drawing, &frame, join, curve);
-    }
-    let entries: Vec<Entry> = shown.iter().map(|curve| entry(curve)).collect();
-    make_room(&mut drawing, frame.right + 16.0, 1240, &entries);
-    legend(&mut drawing, (frame.right + 16.0, frame.top), f64::from(height - 24), &entries);
-    Some(drawing)
+    let entries: Vec<Entry> = shown.iter().map(entry).collect();
+    let size = (width_with_legend(LEFT, (1060, 1240), &entries), height_with_legend(420, entries.len()));
+    Some(figure(title, size, move |root| {
+        let area = legend(root, LEFT, Room::default().top, &entries)?;
+        let mut chart = chart(&area, room_beside(420, size.1), &x, &y)?;
+        shown.iter().try_for_each(|curve| draw_curve(&mut chart, join, curve))
+    }))
 }
 
-fn draw_curve(drawing: &mut Drawing, frame: &Frame, join: Join, curve: &Curve) {
-    let (ink, shape) = (Ink::Color(curve.series.color()), curve.series.shape());
-    let spots: Vec<Spot> = curve.points.iter().map(|point| frame.spot(point.x, point.y)).collect();
-    if join == Join::Lines && spots.len() > 1 {
-        drawing.line(spots.clone(), ink, 1.5);
+fn draw_curve(chart: &mut Chart<'_>, join: Join, curve: &Curve) -> Drawn {
+    let series = &curve.series;
+    if join == Join::Lines {
+        let points = curve.points.iter().map(|point| (point.x, point.y)).collect();
+        line(chart, points, series.color().stroke_width(2), false)?;
     }
-    for (point, at) in curve.points.iter().zip(spots) {
-        let tip = format!("{}: {}", curve.series.label, point.tip);
-        drawing.push(Mark::Dot { at, ink, shape, radius: 3.5, tip });
-    }
+    chart.draw_series(curve.points.iter().map(|point| {
+        let tip = format!("{}: {}", series.label, point.tip);
+        told(Marker::new((point.x, point.y), series.shape(), 3, series.color()), tip)
+    }))?;
+    Ok(())
 }
 
 fn entry(curve: &Curve) -> Entry {
@@ -83,13 +85,13 @@ mod tests {
         assert_eq!(range(&curves, |point| point.y), Some((10.0, 30.0)));
         let axes = || (Axis::counts("threads", 2.0), Axis::times("time for a request", 10.0, 30.0));
         let svg = plot("t", axes(), Join::Lines, &curves).expect("drawn").to_inline_svg().expect("writes");
-        // The frame's own lines, and the curve's; the second circle series is the legend's.
-        assert_eq!(svg.matches("stroke-width=\"1.5\"").count(), 1);
+        // The third circle is the legend's.
+        assert_eq!(svg.matches("stroke-width=\"2\"").count(), 1);
         assert_eq!(svg.matches("<circle").count(), 3);
         assert!(svg.contains("a&lt;b: 2 threads") && !svg.contains(">none<"), "{svg}");
         assert!(svg.contains(">threads<") && svg.contains(">time for a request<"));
         let dots = plot("t", axes(), Join::Dots, &curves).expect("drawn").to_inline_svg().expect("writes");
-        assert!(!dots.contains("stroke-width=\"1.5\""));
+        assert!(!dots.contains("stroke-width=\"2\""));
         assert!(plot("t", axes(), Join::Dots, &curves[1..]).is_none());
     }
 }

@@ -1,6 +1,8 @@
 //! Pixels: a hundred thousand rectangles are too many for marks.
 
-use super::palette::{Rgb, shade};
+use plotters::style::RGBColor;
+
+use super::palette::shade;
 use crate::ReportError;
 
 /// A picture of pixels, row by row from the upper left corner.
@@ -12,42 +14,44 @@ pub(crate) struct Raster {
 }
 
 impl Raster {
-    pub(crate) fn new(width: usize, height: usize, paper: Rgb) -> Self {
-        Self { width, height, rgb: paper.repeat(width * height) }
+    pub(crate) fn new(width: usize, height: usize, paper: RGBColor) -> Self {
+        Self { width, height, rgb: [paper.0, paper.1, paper.2].repeat(width * height) }
     }
 
-    pub(crate) const fn width(&self) -> usize {
-        self.width
-    }
-
-    pub(crate) const fn height(&self) -> usize {
-        self.height
+    /// Width and height, as plotters counts them.
+    pub(super) fn size(&self) -> (u32, u32) {
+        let length = |pixels: usize| u32::try_from(pixels).unwrap_or(u32::MAX);
+        (length(self.width), length(self.height))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.rgb
     }
 
-    pub(crate) fn set(&mut self, x: usize, y: usize, color: Rgb) {
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.rgb
+    }
+
+    pub(crate) fn set(&mut self, x: usize, y: usize, color: RGBColor) {
         if x < self.width && y < self.height {
             let at = 3 * (y * self.width + x);
-            self.rgb[at..at + 3].copy_from_slice(&color);
+            self.rgb[at..at + 3].copy_from_slice(&[color.0, color.1, color.2]);
         }
     }
 
     /// Fills the pixels from `from` up to, not including, `to`; what lies outside is cut off.
-    pub(crate) fn fill(&mut self, from: (usize, usize), to: (usize, usize), color: Rgb) {
+    pub(crate) fn fill(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         let (left, right) = (from.0.min(self.width), to.0.min(self.width));
         for y in from.1..to.1.min(self.height) {
             let row = 3 * (y * self.width + left)..3 * (y * self.width + right.max(left));
             for pixel in self.rgb[row].chunks_exact_mut(3) {
-                pixel.copy_from_slice(&color);
+                pixel.copy_from_slice(&[color.0, color.1, color.2]);
             }
         }
     }
 
     /// Fills as [`Self::fill`] does and draws an edge where there is room for one.
-    pub(crate) fn boxed(&mut self, from: (usize, usize), to: (usize, usize), color: Rgb) {
+    pub(crate) fn boxed(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         self.fill(from, to, color);
         if to.0 > from.0 + 3 && to.1 > from.1 + 3 {
             self.edge(from, to, shade(color, -0.35));
@@ -55,7 +59,7 @@ impl Raster {
     }
 
     /// Draws the outermost pixels of a box.
-    pub(crate) fn edge(&mut self, from: (usize, usize), to: (usize, usize), color: Rgb) {
+    pub(crate) fn edge(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         let (right, below) = (to.0.saturating_sub(1), to.1.saturating_sub(1));
         self.fill(from, (to.0, from.1 + 1), color);
         self.fill((from.0, below), to, color);
@@ -66,9 +70,9 @@ impl Raster {
     /// The bytes of a PNG file.
     pub(crate) fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let failed = |reason: String| ReportError::Draw { what: "a map".to_owned(), reason };
-        let size = |length: usize| u32::try_from(length).map_err(|error| failed(error.to_string()));
+        let (width, height) = self.size();
         let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, size(self.width)?, size(self.height)?);
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         // Flat colours pack best as they are.
@@ -115,19 +119,19 @@ mod tests {
 
     #[test]
     fn boxes_are_cut_off_at_the_border() {
-        let (paper, ink) = ([0, 0, 0], [9, 9, 9]);
+        let (paper, ink) = (RGBColor(0, 0, 0), RGBColor(9, 9, 9));
         let mut raster = Raster::new(4, 3, paper);
         raster.fill((2, 1), (9, 9), ink);
-        let filled = raster.bytes().chunks(3).filter(|pixel| *pixel == ink).count();
+        let filled = raster.bytes().chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count();
         assert_eq!(filled, 4);
         raster.fill((5, 0), (2, 3), ink);
-        assert_eq!(raster.bytes().chunks(3).filter(|pixel| *pixel == ink).count(), 4);
+        assert_eq!(raster.bytes().chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count(), 4);
     }
 
     #[test]
     fn a_png_holds_the_pixels() {
-        let mut raster = Raster::new(3, 2, [1, 2, 3]);
-        raster.set(2, 1, [7, 8, 9]);
+        let mut raster = Raster::new(3, 2, RGBColor(1, 2, 3));
+        raster.set(2, 1, RGBColor(7, 8, 9));
         let bytes = raster.to_png().expect("packs");
         let mut reader = png::Decoder::new(&bytes[..]).read_info().expect("is a PNG");
         let mut pixels = vec![0; reader.output_buffer_size()];

@@ -2,13 +2,15 @@
 
 use planlab_dsa::{Instance, VerifiedPlan};
 
+use plotters::style::RGBColor;
+
 use super::MapOptions;
-use super::placement::{frame, guides, headline, pixels};
-use super::rectangles::Layout;
-use crate::drawing::axis::{Entry, Key, legend};
-use crate::drawing::palette::{Rgb, heat};
-use crate::drawing::raster::Raster;
-use crate::drawing::{Drawing, Mark};
+use super::rectangles::{Layout, Pixels};
+use super::sheet::Sheet;
+use crate::figures::Drawing;
+use crate::figures::chart::{Entry, Key};
+use crate::figures::palette::{PAPER, heat};
+use crate::figures::raster::Raster;
 use crate::format::{count_real, percent, real};
 
 /// Draws where a plan leaves memory free: the darker, the larger the free share of a band. What is free with
@@ -16,16 +18,23 @@ use crate::format::{count_real, percent, real};
 #[must_use]
 pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Drawing {
     let layout = Layout::new(instance, Some(plan));
-    let frame = frame(&layout, options);
-    let title = if options.title.is_empty() { "Free memory below the height" } else { &options.title };
-    let mut drawing = Drawing::new(title, options.width, options.height);
-    headline(&mut drawing, instance, Some(plan), options);
-    frame.draw(&mut drawing);
-    let area = pixels(&layout, &frame);
+    let raster = paint(&layout, Pixels::new(&layout, options));
+    let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
+        key: Key::Box,
+        color: heat(share),
+        text: format!("{} free", percent(share).replace(".00", "")),
+    });
+    let mut entries = shares.to_vec();
+    entries.push(Entry { key: Key::Box, color: ROOM, text: "nothing above".to_owned() });
+    let name = "Free memory below the height";
+    Sheet::new(name, instance, Some(plan), &layout, options).drawing(raster, entries)
+}
+
+fn paint(layout: &Layout, area: Pixels) -> Raster {
     let ceiling = area.rows - area.level(layout.height);
     let bands = (area.rows - ceiling).clamp(1, BANDS);
-    let free = free_shares(&layout, bands, area.columns);
-    let mut raster = Raster::new(area.columns, area.rows, [0xff, 0xff, 0xff]);
+    let free = free_shares(layout, bands, area.columns);
+    let mut raster = Raster::new(area.columns, area.rows, PAPER);
     let height = area.rows - ceiling;
     for column in 0..area.columns {
         let share = |band: usize| free[band * area.columns + column];
@@ -36,21 +45,11 @@ pub fn fragmentation_map(instance: &Instance, plan: &VerifiedPlan<'_>, options: 
             raster.set(column, ceiling + row, if is_hole { heat(share(band)) } else { ROOM });
         }
     }
-    drawing.push(Mark::Raster { corner: (frame.left, frame.top), raster });
-    guides(&mut drawing, instance, &layout, &frame, true);
-    let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
-        key: Key::Box,
-        color: heat(share),
-        text: format!("{} free", percent(share).replace(".00", "")),
-    });
-    let mut entries = shares.to_vec();
-    entries.push(Entry { key: Key::Box, color: ROOM, text: "nothing above".to_owned() });
-    legend(&mut drawing, (frame.right + 14.0, frame.top), frame.bottom - frame.top, &entries);
-    drawing
+    raster
 }
 
 /// Free memory with nothing above it at its step: room to grow, not a hole.
-const ROOM: Rgb = [0xcb, 0xda, 0xe8];
+const ROOM: RGBColor = RGBColor(0xcb, 0xda, 0xe8);
 /// A band with so large a free share is free; sums of shares have rounding errors.
 const WHOLLY: f64 = 1.0 - 1e-9;
 
@@ -146,15 +145,14 @@ mod tests {
         ];
         let instance = Instance::from_buffers(buffers).expect("valid");
         let plan = instance.verify(Plan::from_offsets([0, 10, 0].map(Offset::new))).expect("valid");
-        let drawing = fragmentation_map(&instance, &plan, &MapOptions::default());
-        let [Mark::Raster { raster, .. }] =
-            &drawing.marks().iter().filter(|m| matches!(m, Mark::Raster { .. })).collect::<Vec<_>>()[..]
-        else {
-            panic!("one raster")
-        };
+        let layout = Layout::new(&instance, Some(&plan));
+        let raster = paint(&layout, Pixels::new(&layout, &MapOptions::default()));
         let at = |column: usize, row: usize| {
-            let start = 3 * ((row * raster.height() / 4) * raster.width() + column * raster.width() / 8);
-            [0, 1, 2].map(|part| raster.bytes()[start + part])
+            let start = 3
+                * ((row * raster.size().1 as usize / 4) * raster.size().0 as usize
+                    + column * raster.size().0 as usize / 8);
+            let [red, green, blue] = [0, 1, 2].map(|part| raster.bytes()[start + part]);
+            RGBColor(red, green, blue)
         };
         assert_eq!(
             [at(1, 1), at(3, 1), at(3, 3), at(5, 1), at(5, 3)],

@@ -1,9 +1,8 @@
 //! The gap of each planner, a dot for each workload.
 
-use super::Series;
+use super::coord::Axis;
 use super::strip::{self, Look, Strip};
-use crate::drawing::Drawing;
-use crate::drawing::axis::Axis;
+use super::{Drawing, Series};
 use crate::format::percent;
 
 /// A planner and the gaps that it left.

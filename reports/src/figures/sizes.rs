@@ -2,50 +2,46 @@
 
 use planlab_dsa::Instance;
 
-use crate::drawing::axis::{Axis, Entry, Frame, Key, Scale, legend};
-use crate::drawing::palette::{BLUE, Ink, ORANGE};
-use crate::drawing::{Anchor, Drawing};
+use plotters::element::Rectangle;
+use plotters::style::Color;
+
+use super::chart::{Entry, Key, Room, chart, legend, told};
+use super::coord::Axis;
+use super::palette::{BLUE, ORANGE};
+use super::{Drawing, figure};
 use crate::format::{bytes, count, count_real, real};
 
 /// Draws, for each power of two, the share of the buffers with a size from it up to the next, and the share
 /// of the bytes that they hold.
 #[must_use]
 pub fn size_distribution_plot(instance: &Instance) -> Drawing {
-    let mut drawing = Drawing::new("Size distribution", 900, 320);
+    const LEFT: u32 = 756;
     let classes = classes(instance);
     let total = real(instance.total().get()).max(1.0);
     let buffers = count_real(instance.len()).max(1.0);
-    let share = |class: &Class| (real(class.buffers) / buffers).max(real(class.bytes) / total);
-    let most = classes.iter().map(share).fold(0.0, f64::max).max(0.05);
-    let x = Axis {
-        scale: Scale::Linear { low: 0.0, high: count_real(classes.len()).max(1.0) },
-        ticks: Vec::new(),
-        title: "size (from this power of two up to the next)".to_owned(),
-    };
-    let y = Axis::shares_to("share", most);
-    let frame = Frame { left: 92.0, top: 22.0, right: 740.0, bottom: 266.0, x, y };
-    frame.draw(&mut drawing);
-    let slot = (frame.right - frame.left) / count_real(classes.len()).max(1.0);
-    let every = (44.0 / slot).ceil().max(1.0);
-    for (class, at) in classes.iter().zip(0_u32..) {
-        let left = frame.left + slot * f64::from(at);
-        let shares = [(real(class.buffers) / buffers, BLUE), (real(class.bytes) / total, ORANGE)];
-        for ((value, color), side) in shares.into_iter().zip([0.1, 0.5]) {
-            let (top, width) = (frame.up(value), slot * 0.38);
-            let corner = (left + slot * side, top);
-            drawing.rect(corner, (width, frame.bottom - top), Ink::Color(color), tip(class));
-        }
-        if f64::from(at) % every == 0.0 {
-            let label = short(class.power);
-            drawing.text_of((left + slot / 2.0, frame.bottom + 14.0), label, Anchor::Middle, 11.0, Ink::Text);
-        }
-    }
+    let shares = move |class: &Class| [real(class.buffers) / buffers, real(class.bytes) / total];
+    let most = classes.iter().flat_map(shares).fold(0.05, f64::max);
+    let names = classes.iter().map(|class| short(class.power)).collect();
+    let x = Axis::columns("size (from this power of two up to the next)", names);
+    let y = Axis::shares("share", most);
     let entries = [
         Entry { key: Key::Box, color: BLUE, text: format!("of {} buffers", count(instance.len() as u64)) },
         Entry { key: Key::Box, color: ORANGE, text: format!("of {}", bytes(instance.total().get())) },
     ];
-    legend(&mut drawing, (frame.right + 16.0, frame.top), 60.0, &entries);
-    drawing
+    figure("Size distribution", (900, 320), move |root| {
+        let area = legend(root, LEFT, Room::default().top, &entries)?;
+        let mut chart = chart(&area, Room::default(), &x, &y)?;
+        for (class, at) in classes.iter().zip(0_u32..).filter(|(class, _)| class.buffers > 0) {
+            let bar = |(share, color, side): (f64, _, f64)| {
+                let left = f64::from(at) + side;
+                let element = Rectangle::new([(left, 0.0), (left + 0.38, share)], Color::filled(&color));
+                told(element, tip(class))
+            };
+            let [of_buffers, of_bytes] = shares(class);
+            chart.draw_series([(of_buffers, BLUE, 0.1), (of_bytes, ORANGE, 0.5)].map(bar))?;
+        }
+        Ok(())
+    })
 }
 
 fn short(power: u32) -> String {

@@ -1,0 +1,269 @@
+//! SVG that takes its colours from the page around it: what plotters' own SVG backend lacks.
+//!
+//! The colours of [`palette::THEME`] become CSS classes, so that a figure follows the page's light or dark colours; an
+//! element can have a tooltip; a text names a size and no font. Strokes of one look are joined into one path.
+
+use std::fmt::Write as _;
+
+use plotters::style::RGBColor;
+use plotters_backend::text_anchor::{HPos, VPos};
+use plotters_backend::{
+    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, FontTransform,
+};
+
+use super::{Drawn, EM, Failure};
+use crate::figures::palette::{self, hex};
+use crate::figures::raster::{Raster, base64};
+
+const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
+/// The size of letters that name none, pixels.
+const LETTERS: f64 = 12.0;
+
+/// A backend that appends elements to a text.
+pub(crate) struct Svg<'a> {
+    out: &'a mut String,
+    size: (u32, u32),
+    /// The attributes of the path that is still open.
+    stroke: Option<String>,
+    tip: String,
+}
+
+/// The outermost element. Plotters counts pixels by their middle, SVG by their corner.
+pub(crate) fn open(title: &str, (width, height): (u32, u32), attributes: &str) -> String {
+    format!(
+        "<svg{attributes} viewBox=\"-0.5 -0.5 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+         aria-label=\"{}\" font-family=\"{FONT}\" font-size=\"{LETTERS}\">",
+        escape(title)
+    )
+}
+
+/// The light colours, for a file that stands alone.
+pub(crate) fn light_style((width, height): (u32, u32)) -> String {
+    let mut text = "<style>".to_owned();
+    for (color, class) in palette::THEME {
+        let color = hex(color);
+        let _ = write!(text, ".{class}-fill{{fill:{color}}}.{class}-stroke{{stroke:{color}}}");
+    }
+    let _ = write!(
+        text,
+        "</style><rect x=\"-0.5\" y=\"-0.5\" width=\"{width}\" height=\"{height}\" class=\"ink-paper-fill\"/>"
+    );
+    text
+}
+
+impl<'a> Svg<'a> {
+    pub(super) const fn new(out: &'a mut String, size: (u32, u32)) -> Self {
+        Self { out, size, stroke: None, tip: String::new() }
+    }
+
+    /// What the elements that follow say to a pointer over them.
+    pub(super) fn tell(&mut self, tip: &str) {
+        tip.clone_into(&mut self.tip);
+    }
+
+    fn end_path(&mut self) {
+        if self.stroke.take().is_some() {
+            self.out.push_str("\"/>");
+        }
+    }
+
+    fn element(&mut self, name: &str, attributes: &str, color: BackendColor) {
+        if color.alpha == 0.0 {
+            return;
+        }
+        self.end_path();
+        let _ = write!(self.out, "<{name} {attributes}{}", paint("fill", color));
+        if self.tip.is_empty() {
+            self.out.push_str("/>");
+        } else {
+            let _ = write!(self.out, "><title>{}</title></{name}>", escape(&self.tip));
+        }
+    }
+}
+
+impl DrawingBackend for Svg<'_> {
+    type ErrorType = Failure;
+
+    fn get_size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    fn ensure_prepared(&mut self) -> Drawn<()> {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Drawn<()> {
+        self.end_path();
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, point: BackendCoord, color: BackendColor) -> Drawn<()> {
+        self.draw_rect(point, point, &color, true)
+    }
+
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn<()> {
+        self.draw_path([from, to], style)
+    }
+
+    fn draw_rect<S: BackendStyle>(
+        &mut self,
+        (left, top): BackendCoord,
+        (right, bottom): BackendCoord,
+        style: &S,
+        fill: bool,
+    ) -> Drawn<()> {
+        if !fill {
+            let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+            return self.draw_path(corners, style);
+        }
+        // Both corners belong to a rectangle of plotters.
+        let (x, y) = (f64::from(left) - 0.5, f64::from(top) - 0.5);
+        let (width, height) = (right - left + 1, bottom - top + 1);
+        let place = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
+        self.element("rect", &place, style.color());
+        Ok(())
+    }
+
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        path: I,
+        style: &S,
+    ) -> Drawn<()> {
+        if style.color().alpha == 0.0 {
+            return Ok(());
+        }
+        let stroke = format!("{} stroke-width=\"{}\"", paint("stroke", style.color()), style.stroke_width());
+        if self.stroke.as_ref() != Some(&stroke) {
+            self.end_path();
+            let _ = write!(self.out, "<path fill=\"none\"{stroke} d=\"");
+            self.stroke = Some(stroke);
+        }
+        put_path(self.out, path);
+        Ok(())
+    }
+
+    fn draw_circle<S: BackendStyle>(
+        &mut self,
+        (x, y): BackendCoord,
+        radius: u32,
+        style: &S,
+        fill: bool,
+    ) -> Drawn<()> {
+        let radius = f64::from(radius) + 0.5;
+        if fill {
+            self.element("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), style.color());
+        } else {
+            self.end_path();
+            let stroke = paint("stroke", style.color());
+            let _ = write!(self.out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"none\"{stroke}/>");
+        }
+        Ok(())
+    }
+
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        corners: I,
+        style: &S,
+    ) -> Drawn<()> {
+        let mut path = "d=\"".to_owned();
+        put_path(&mut path, corners);
+        path.push_str("Z\"");
+        self.element("path", &path, style.color());
+        Ok(())
+    }
+
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> Drawn<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.end_path();
+        let size = style.size() / EM;
+        let below = match style.anchor().v_pos {
+            VPos::Top => 0.76,
+            VPos::Center => 0.35,
+            VPos::Bottom => -0.24,
+        };
+        let baseline = f64::from(y) + below * size;
+        let _ = write!(self.out, "<text x=\"{x}\" y=\"{baseline:.1}\"");
+        if (size - LETTERS).abs() > 0.05 {
+            let _ = write!(self.out, " font-size=\"{size:.0}\"");
+        }
+        self.out.push_str(match style.anchor().h_pos {
+            HPos::Left => "",
+            HPos::Center => " text-anchor=\"middle\"",
+            HPos::Right => " text-anchor=\"end\"",
+        });
+        let turn = match style.transform() {
+            FontTransform::None => 0,
+            FontTransform::Rotate90 => 90,
+            FontTransform::Rotate180 => 180,
+            FontTransform::Rotate270 => -90,
+        };
+        if turn != 0 {
+            let _ = write!(self.out, " transform=\"rotate({turn} {x} {y})\"");
+        }
+        let _ = write!(self.out, "{}>{}</text>", paint("fill", style.color()), escape(text));
+        Ok(())
+    }
+
+    fn blit_bitmap(&mut self, (x, y): BackendCoord, (width, height): (u32, u32), pixels: &[u8]) -> Drawn<()> {
+        self.end_path();
+        let png = Raster::from_rgb(width as usize, height as usize, pixels.to_vec()).to_png();
+        let png = png.map_err(|error| super::failed(Box::new(error)))?;
+        let (x, y) = (f64::from(x) - 0.5, f64::from(y) - 0.5);
+        let _ = write!(
+            self.out,
+            "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
+             href=\"data:image/png;base64,{}\"/>",
+            base64(&png)
+        );
+        Ok(())
+    }
+}
+
+fn put_path(out: &mut String, points: impl IntoIterator<Item = BackendCoord>) {
+    let mut last: Option<BackendCoord> = None;
+    for (x, y) in points {
+        let _ = match last {
+            None => write!(out, "M{x} {y}"),
+            Some(last) if last == (x, y) => Ok(()),
+            Some(last) if last.1 == y => write!(out, "H{x}"),
+            Some(last) if last.0 == x => write!(out, "V{y}"),
+            Some(_) => write!(out, "L{x} {y}"),
+        };
+        last = Some((x, y));
+    }
+}
+
+/// A colour as a class where the page chooses it, else as it is.
+fn paint(attribute: &str, color: BackendColor) -> String {
+    let (red, green, blue) = color.rgb;
+    let rgb = RGBColor(red, green, blue);
+    let theme = palette::THEME.into_iter().find(|(themed, _)| *themed == rgb);
+    let mut text = match theme {
+        Some((_, class)) => format!(" class=\"{class}-{attribute}\""),
+        None => format!(" {attribute}=\"{}\"", hex(rgb)),
+    };
+    if color.alpha < 1.0 {
+        let _ = write!(text, " {attribute}-opacity=\"{}\"", color.alpha);
+    }
+    text
+}
+
+/// Text that cannot leave its element or attribute.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Control characters are not allowed in XML at all.
+            letter if letter.is_control() && letter != '\n' && letter != '\t' => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}

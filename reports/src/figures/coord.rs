@@ -1,0 +1,304 @@
+//! The coordinates of charts: plotters' ranges, with ticks and labels in our units.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::{IntoLogRange, LogCoord};
+
+use crate::format::{binary_unit, bytes, nanoseconds, short_count, unit_name, unit_size};
+
+/// How values become places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    Linear,
+    /// With ticks at powers of the base.
+    Log {
+        base: f64,
+    },
+    /// `ln(1 + value / shift)`: linear near 0, logarithmic far from it.
+    Shifted {
+        shift: f64,
+    },
+}
+
+/// More ticks than this would fill a decade of plotters' logarithmic scale with nine of them.
+const POWERS: usize = 9;
+
+/// A range of values with its scale, its ticks and its name.
+#[derive(Clone)]
+pub(crate) struct Axis {
+    scale: Scale,
+    range: Range<f64>,
+    /// Where plotters shall not choose them.
+    ticks: Option<Vec<f64>>,
+    /// Ticks are round numbers of this.
+    unit: f64,
+    label: Arc<dyn Fn(f64) -> String + Send + Sync>,
+    title: String,
+}
+
+impl Axis {
+    fn new(
+        title: impl Into<String>,
+        scale: Scale,
+        range: Range<f64>,
+        label: impl Fn(f64) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self { scale, range, ticks: None, unit: 1.0, label: Arc::new(label), title: title.into() }
+    }
+
+    /// A range without ticks.
+    pub(crate) fn plain(range: Range<f64>) -> Self {
+        Self { ticks: Some(Vec::new()), ..Self::new("", Scale::Linear, range, |_| String::new()) }
+    }
+
+    /// A column for each name: the middle of column `n` is at `n + 0.5`.
+    pub(crate) fn columns(title: impl Into<String>, names: Vec<String>) -> Self {
+        let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        let ticks: Vec<f64> = (0..count).map(|column| f64::from(column) + 0.5).collect();
+        let places = ticks.clone();
+        let label = move |at| {
+            let column = places.iter().position(|tick| *tick == at);
+            column.map_or_else(String::new, |column| names[column].clone())
+        };
+        let range = 0.0..f64::from(count.max(1));
+        Self { ticks: Some(ticks), ..Self::new(title, Scale::Linear, range, label) }
+    }
+
+    /// The same as rows, the first at the top.
+    pub(crate) fn rows(names: Vec<String>) -> Self {
+        let columns = Self::columns("", names);
+        Self { range: columns.range.end..columns.range.start, ..columns }
+    }
+
+    /// Bytes from 0, with ticks at round numbers of one unit.
+    pub(crate) fn bytes(title: impl Into<String>, most: f64) -> Self {
+        let most = most.max(1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive; `as` saturates"
+        )]
+        let unit = binary_unit(most as u64);
+        let size = unit_size(unit);
+        let label = move |value: f64| format!("{} {}", trimmed(value / size), unit_name(unit));
+        Self { unit: size, ..Self::new(title, Scale::Linear, 0.0..most * 1.04, label) }
+    }
+
+    /// Whole numbers from 0.
+    pub(crate) fn counts(title: impl Into<String>, most: f64) -> Self {
+        let label = |value: f64| if value.fract() == 0.0 { short_count(value) } else { String::new() };
+        Self::new(title, Scale::Linear, 0.0..most.max(1.0), label)
+    }
+
+    /// A logarithmic axis of whole decades.
+    pub(crate) fn log(title: impl Into<String>, low: f64, high: f64, label: fn(f64) -> String) -> Self {
+        Self::powers(title, 10.0, low.log10()..high.log10(), label)
+    }
+
+    /// Bytes on a logarithmic axis.
+    pub(crate) fn log_bytes(title: impl Into<String>, low: f64, high: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive; `as` saturates"
+        )]
+        let label = |value: f64| bytes(value as u64).replace(".00", "").replace(".0 ", " ");
+        Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), label)
+    }
+
+    /// Whole powers of `base` that have the exponents between them, at least two.
+    fn powers(
+        title: impl Into<String>,
+        base: f64,
+        exponents: Range<f64>,
+        label: impl Fn(f64) -> String + Send + Sync + 'static,
+    ) -> Self {
+        let first = exponents.start.floor();
+        let last = exponents.end.ceil().max(first + 1.0);
+        Self::new(title, Scale::Log { base }, base.powf(first)..base.powf(last), label)
+    }
+
+    /// Nanoseconds on a logarithmic axis.
+    pub(crate) fn times(title: impl Into<String>, low: f64, high: f64) -> Self {
+        Self::log(title, low, high, |value| nanoseconds(value).replace(".00", "").replace(".0 ", " "))
+    }
+
+    /// Nanoseconds on a logarithmic axis that all of the values fit on; what is too short to be written, or
+    /// nothing, is drawn at its low end.
+    pub(crate) fn times_of(title: impl Into<String>, values: impl Iterator<Item = f64>) -> Self {
+        const LEAST: f64 = 0.01;
+        let values: Vec<f64> = values.filter(|&value| value >= LEAST).collect();
+        let low = values.iter().copied().min_by(f64::total_cmp).unwrap_or(LEAST);
+        let high = values.iter().copied().max_by(f64::total_cmp).unwrap_or(LEAST);
+        Self::times(title, low, high)
+    }
+
+    /// Shares from 0, with what is small drawn apart.
+    pub(crate) fn gaps(title: impl Into<String>, most: f64) -> Self {
+        let ticks = [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0];
+        Self::shifted(title, 0.002, most.max(0.01) * 1.1, &ticks, percent_tick)
+    }
+
+    /// Factors from 1, given as what they are above it, with what is near 1 drawn apart.
+    pub(crate) fn factors(title: impl Into<String>, most: f64) -> Self {
+        let ticks = [0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+        Self::shifted(title, 0.005, (most - 1.0).max(0.01) * 1.05, &ticks, |above| format!("{}", 1.0 + above))
+    }
+
+    fn shifted(
+        title: impl Into<String>,
+        shift: f64,
+        high: f64,
+        ticks: &[f64],
+        label: fn(f64) -> String,
+    ) -> Self {
+        let ticks = ticks.iter().copied().filter(|tick| *tick <= high).collect();
+        Self { ticks: Some(ticks), ..Self::new(title, Scale::Shifted { shift }, 0.0..high, label) }
+    }
+
+    /// Shares from 0 to `most`.
+    pub(crate) fn shares(title: impl Into<String>, most: f64) -> Self {
+        Self { unit: 0.01, ..Self::new(title, Scale::Linear, 0.0..most, percent_tick) }
+    }
+
+    /// Shares below and above 0, which is always on it.
+    pub(crate) fn differences(title: impl Into<String>, low: f64, high: f64) -> Self {
+        let (low, high) = (low.min(0.0), high.max(0.0));
+        let room = ((high - low) * 0.06).max(0.005);
+        Self { unit: 0.01, ..Self::new(title, Scale::Linear, low - room..high + room, percent_tick) }
+    }
+
+    /// The same from another least value up to another most.
+    pub(crate) fn over(self, range: Range<f64>) -> Self {
+        Self { range, ..self }
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(crate) fn low(&self) -> f64 {
+        self.range.start
+    }
+
+    pub(crate) fn high(&self) -> f64 {
+        self.range.end
+    }
+
+    fn log_coord(&self, base: f64) -> LogCoord<f64> {
+        // The ends are powers of the base; rounding must not lose the ticks there.
+        (self.range.start * (1.0 - 1e-9)..self.range.end * (1.0 + 1e-9)).log_scale().base(base).into()
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    /// What lies below a logarithmic scale is drawn at its low end.
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        match self.scale {
+            Scale::Linear => RangedCoordf64::from(self.range.clone()).map(value, limit),
+            Scale::Log { base } => self.log_coord(base).map(&value.max(self.range.start), limit),
+            Scale::Shifted { shift } => {
+                let place = |value: f64| (value.max(0.0) / shift).ln_1p();
+                RangedCoordf64::from(0.0..place(self.range.end)).map(&place(*value), limit)
+            }
+        }
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() {
+            return Vec::new();
+        }
+        match (&self.ticks, self.scale) {
+            (Some(ticks), _) => ticks.clone(),
+            (None, Scale::Log { base }) => self.log_coord(base).key_points(hint.max_num_points().min(POWERS)),
+            (None, _) => {
+                let range = self.range.start / self.unit..self.range.end / self.unit;
+                let points = RangedCoordf64::from(range).key_points(hint);
+                points.into_iter().map(|point| point * self.unit).collect()
+            }
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.range.clone()
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        (self.label)(*value)
+    }
+}
+
+fn percent_tick(share: f64) -> String {
+    format!("{} %", trimmed(share * 100.0))
+}
+
+fn trimmed(number: f64) -> String {
+    let text = format!("{number:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plotters::coord::ranged1d::BoldPoints;
+
+    fn labels(axis: &Axis, most: usize) -> String {
+        let labels = axis.key_points(BoldPoints(most)).into_iter().map(|tick| axis.format_ext(&tick));
+        labels.filter(|label| !label.is_empty()).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn scales_place_their_ends() {
+        let shifted = Axis::gaps("", 8.0);
+        let high = shifted.high();
+        for (axis, low, high) in
+            [(Axis::counts("", 8.0), 0.0, 8.0), (Axis::times("", 1.0, 1e3), 1.0, 1e3), (shifted, 0.0, high)]
+        {
+            let places = [low, high / 2.0, high].map(|value| axis.map(&value, (0, 1000)));
+            assert_eq!((places[0], places[2]), (0, 1000));
+            assert!(places[0] < places[1] && places[1] < places[2], "{places:?}");
+        }
+    }
+
+    #[test]
+    fn an_axis_of_times_holds_all_of_them_and_nothing_at_its_low_end() {
+        let axis = Axis::times_of("", [0.25, 0.0, 30.0].into_iter());
+        assert_eq!(labels(&axis, 9), "0.10 ns | 1 ns | 10 ns | 100 ns");
+        assert!(axis.map(&0.25, (0, 1000)) > 0 && axis.map(&30.0, (0, 1000)) < 1000);
+        for nothing in [&[0.0][..], &[]] {
+            assert_eq!(Axis::times_of("", nothing.iter().copied()).map(&0.0, (0, 1000)), 0);
+        }
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(
+            labels(&Axis::bytes("", 9.7 * 1024.0 * 1024.0), 6),
+            "0 MiB | 2 MiB | 4 MiB | 6 MiB | 8 MiB | 10 MiB"
+        );
+        assert_eq!(labels(&Axis::counts("", 3.0), 9), "0 | 1 | 2 | 3");
+        assert_eq!(
+            labels(&Axis::times("", 2e3, 3e6), 9),
+            "1 \u{b5}s | 10 \u{b5}s | 100 \u{b5}s | 1 ms | 10 ms"
+        );
+        assert_eq!(labels(&Axis::log("", 1.0, 5.0, short_count), 9), "1 | 10", "of one decade its ends");
+        assert_eq!(
+            labels(&Axis::log_bytes("", 3000.0, 5e8), 9),
+            "2 KiB | 8 KiB | 32 KiB | 128 KiB | 512 KiB | 2 MiB | 8 MiB | 32 MiB | 128 MiB | 512 MiB"
+        );
+        assert_eq!(labels(&Axis::gaps("", 0.2), 9), "0 % | 0.1 % | 0.3 % | 1 % | 3 % | 10 %");
+        assert_eq!(labels(&Axis::shares("", 1.0), 6), "0 % | 20 % | 40 % | 60 % | 80 % | 100 %");
+        assert_eq!(labels(&Axis::differences("", -0.17, 0.02), 6), "-15 % | -10 % | -5 % | 0 %");
+        assert_eq!(labels(&Axis::differences("", 0.0, 0.0), 3), "-0.5 % | 0 % | 0.5 %");
+        assert_eq!(labels(&Axis::rows(vec!["a".to_owned(), "b".to_owned()]), 9), "a | b");
+    }
+}

@@ -1,0 +1,187 @@
+//! The placement map: time across, address up, colour by category.
+//!
+//! A dashed line marks the first step of the highest load; the buffers that are in use then, and so keep
+//! every plan at least that high, have a dark edge. Those that reach the plan's height have a red one.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{BufferId, Instance, Labels, VerifiedPlan};
+
+use plotters::style::RGBColor;
+
+use super::MapOptions;
+use super::rectangles::{Layout, Pixels};
+use super::sheet::{PEAK, Sheet};
+use crate::figures::Drawing;
+use crate::figures::chart::{Entry, Key};
+use crate::figures::palette::{PAPER, RED, category, shade};
+use crate::figures::raster::Raster;
+
+/// Memory that no buffer uses.
+const FREE: RGBColor = RGBColor(0xee, 0xf1, 0xf4);
+/// Draws a plan, or, without one, the buffers one above the other as they would lie without any reuse.
+#[must_use]
+pub fn placement_map(
+    instance: &Instance,
+    labels: &Labels,
+    plan: Option<&VerifiedPlan<'_>>,
+    options: &MapOptions,
+) -> Drawing {
+    let layout = Layout::new(instance, plan);
+    let categories = Categories::new(instance, labels);
+    let name = if plan.is_some() { "Placement map" } else { "Buffers without reuse" };
+    let raster = paint(instance, &layout, Pixels::new(&layout, options), &categories);
+    Sheet::new(name, instance, plan, &layout, options).drawing(raster, categories.entries())
+}
+
+fn paint(instance: &Instance, layout: &Layout, pixels: Pixels, categories: &Categories) -> Raster {
+    let mut raster = Raster::new(pixels.columns, pixels.rows, PAPER);
+    let ceiling = pixels.rows - pixels.level(layout.height);
+    raster.fill((0, ceiling), (pixels.columns, pixels.rows), FREE);
+    for rectangle in &layout.rectangles {
+        let (from, to) = pixels.corners(rectangle);
+        raster.boxed(from, to, categories.color(rectangle.id));
+    }
+    let peak = instance.load().step.get();
+    for rectangle in &layout.rectangles {
+        let at_peak = rectangle.start <= peak && peak < rectangle.end;
+        let at_top = rectangle.high == layout.height;
+        let (from, to) = pixels.corners(rectangle);
+        if (at_peak || at_top) && to.0 > from.0 + 3 && to.1 > from.1 + 3 {
+            let dark = shade(categories.color(rectangle.id), -0.6);
+            raster.edge(from, to, if at_top { RED } else { dark });
+        }
+    }
+    raster
+}
+
+/// Categories and their colours.
+struct Categories {
+    /// Of each buffer: its category's number and a number for its shade.
+    of: Vec<usize>,
+    names: Vec<Option<String>>,
+    bytes: Vec<u64>,
+}
+
+impl Categories {
+    fn new(instance: &Instance, labels: &Labels) -> Self {
+        let category = |id: BufferId| labels.buffers.get(id.index()).and_then(|label| label.category.clone());
+        let mut bytes: BTreeMap<Option<String>, u64> = BTreeMap::new();
+        for id in instance.ids() {
+            *bytes.entry(category(id)).or_default() += instance.buffer(id).size.get();
+        }
+        let numbers: BTreeMap<_, _> = bytes.keys().cloned().zip(0_usize..).collect();
+        let of = instance.ids().map(|id| numbers[&category(id)]).collect();
+        let (names, bytes) = bytes.into_iter().unzip();
+        Self { of, names, bytes }
+    }
+
+    /// The category's colour, a little lighter or darker, so that neighbours can be told apart.
+    fn color(&self, id: BufferId) -> RGBColor {
+        let base = self.base(self.of[id.index()]);
+        let shades = [0.0, 0.18, -0.12, 0.32, 0.08];
+        shade(base, shades[id.index() % shades.len()])
+    }
+
+    fn base(&self, number: usize) -> RGBColor {
+        category(self.names[number].as_deref(), number)
+    }
+
+    /// The largest first.
+    fn entries(&self) -> Vec<Entry> {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_by_key(|&number| std::cmp::Reverse(self.bytes[number]));
+        let mut entries: Vec<Entry> = order
+            .into_iter()
+            .map(|number| {
+                let name = self.names[number].as_deref().unwrap_or("buffer");
+                let text: String = name.chars().take(18).collect();
+                Entry { key: Key::Box, color: self.base(number), text }
+            })
+            .collect();
+        entries.push(Entry { key: Key::Box, color: FREE, text: "free".to_owned() });
+        entries.push(Entry {
+            key: Key::Line { dashed: true },
+            color: PEAK,
+            text: "peak step, load".to_owned(),
+        });
+        entries.push(Entry { key: Key::Line { dashed: false }, color: RED, text: "height".to_owned() });
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planlab_dsa::{Buffer, Bytes, Label, LiveRange, Offset, Plan};
+
+    fn sample() -> (Instance, Labels) {
+        let buffer =
+            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
+        let instance = Instance::from_buffers(vec![buffer(50, 0, 5), buffer(50, 5, 10)]).expect("valid");
+        let mut labels = Labels::numbered(2);
+        labels.buffers[1] = Label { category: Some("gradient".to_owned()), ..labels.buffers[1].clone() };
+        (instance, labels)
+    }
+
+    fn raster(instance: &Instance, labels: &Labels, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Raster {
+        let layout = Layout::new(instance, Some(plan));
+        paint(instance, &layout, Pixels::new(&layout, options), &Categories::new(instance, labels))
+    }
+
+    fn pixel(raster: &Raster, x: f64, y: f64) -> RGBColor {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the raster")]
+        let at = |share: f64, length: usize| (share * crate::format::count_real(length)) as usize;
+        let start = 3
+            * (at(y, raster.size().1 as usize) * raster.size().0 as usize + at(x, raster.size().0 as usize));
+        let [red, green, blue] = [0, 1, 2].map(|part| raster.bytes()[start + part]);
+        RGBColor(red, green, blue)
+    }
+
+    #[test]
+    fn buffers_lie_where_the_plan_puts_them() {
+        let (instance, labels) = sample();
+        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let raster = raster(&instance, &labels, &plan, &MapOptions::default());
+        assert_eq!(pixel(&raster, 0.25, 0.25), FREE);
+        assert_eq!(pixel(&raster, 0.75, 0.75), FREE);
+        assert_eq!(pixel(&raster, 0.25, 0.75), category(None, 0));
+        assert_eq!(pixel(&raster, 0.75, 0.25), shade(category(Some("gradient"), 1), 0.18));
+    }
+
+    #[test]
+    fn a_higher_top_leaves_paper_above_the_plan() {
+        let (instance, labels) = sample();
+        let plan = instance.verify(Plan::from_offsets([0, 0].map(Offset::new))).expect("valid");
+        let options = MapOptions::default().with_top(200).with_size(600, 400);
+        assert_eq!(pixel(&raster(&instance, &labels, &plan, &options), 0.5, 0.3), PAPER);
+        let drawing = placement_map(&instance, &labels, Some(&plan), &options);
+        assert_eq!(drawing.size(), (600, 400));
+    }
+
+    #[test]
+    fn the_peak_is_named_apart_from_the_headline() {
+        let (instance, labels) = sample();
+        let plan = instance.verify(Plan::from_offsets([0, 50].map(Offset::new))).expect("valid");
+        let options = MapOptions::default().with_size(320, 200).with_title("a title");
+        let drawing = placement_map(&instance, &labels, Some(&plan), &options);
+        let svg = drawing.to_svg().expect("writes");
+        let spot = |start: &str| -> f64 {
+            let before = svg.split(&format!(">{start}")).next().expect("is written");
+            let y = before.rsplit(" y=\"").next().and_then(|text| text.split('"').next());
+            y.and_then(|y| y.parse().ok()).expect("has a place")
+        };
+        let (peak, facts) = (spot("peak: step"), spot("height "));
+        assert!(peak - facts >= 16.0, "{peak:?} {facts:?}");
+    }
+
+    #[test]
+    fn an_empty_instance_has_an_empty_map() {
+        let empty = Instance::from_buffers(Vec::new()).expect("valid");
+        let plan = empty.verify(Plan::default()).expect("valid");
+        for plan in [None, Some(&plan)] {
+            let drawing = placement_map(&empty, &Labels::default(), plan, &MapOptions::default());
+            assert!(drawing.to_png().is_ok() && drawing.to_svg().is_ok());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Colours: readable on light and dark paper, the first eight also without red-green vision.
+
+use plotters::style::RGBColor;
+
+use super::chart::Shape;
+
+/// Letters and axes.
+pub(crate) const TEXT: RGBColor = RGBColor(0x22, 0x26, 0x2b);
+/// Less important letters.
+pub(crate) const MUTED: RGBColor = RGBColor(0x6a, 0x73, 0x7d);
+/// Lines of the grid.
+pub(crate) const GRID: RGBColor = RGBColor(0xdf, 0xe3, 0xe8);
+pub(crate) const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
+
+/// The colours that a page chooses, as they are on light paper, and their classes there.
+pub(crate) const THEME: [(RGBColor, &str); 4] =
+    [(TEXT, "ink-text"), (MUTED, "ink-muted"), (GRID, "ink-grid"), (PAPER, "ink-paper")];
+
+pub(crate) const RED: RGBColor = RGBColor(0xd6, 0x28, 0x28);
+pub(crate) const BLUE: RGBColor = RGBColor(0x2f, 0x7e, 0xc0);
+pub(crate) const ORANGE: RGBColor = RGBColor(0xe6, 0x8a, 0x00);
+pub(crate) const GREEN: RGBColor = RGBColor(0x1b, 0x9e, 0x77);
+pub(crate) const GRAY: RGBColor = RGBColor(0x8b, 0x94, 0x9e);
+
+const SERIES: [RGBColor; 16] = [
+    BLUE,
+    ORANGE,
+    GREEN,
+    RGBColor(0xcc, 0x4c, 0x78),
+    RGBColor(0x8a, 0x63, 0xd2),
+    RGBColor(0x4b, 0xb3, 0xd9),
+    RGBColor(0xb0, 0x8d, 0x00),
+    RGBColor(0xd9, 0x5f, 0x0e),
+    RGBColor(0x5b, 0x8c, 0x2a),
+    RGBColor(0xa8, 0x56, 0xa0),
+    RGBColor(0x2a, 0x9d, 0x8f),
+    RGBColor(0xe0, 0x6c, 0x6c),
+    RGBColor(0x6c, 0x7b, 0x95),
+    RGBColor(0x9c, 0x6b, 0x3f),
+    RGBColor(0x3f, 0x6f, 0xd6),
+    RGBColor(0x70, 0xa8, 0x44),
+];
+
+/// The colour of the series of this number.
+pub(crate) const fn series(number: usize) -> RGBColor {
+    SERIES[number % SERIES.len()]
+}
+
+/// The shape of the series of this number: differs where the colours begin to repeat, and before.
+pub(crate) const fn shape(number: usize) -> Shape {
+    match (number + number / SERIES.len()) % 5 {
+        0 => Shape::Circle,
+        1 => Shape::Square,
+        2 => Shape::Triangle,
+        3 => Shape::Diamond,
+        _ => Shape::Cross,
+    }
+}
+
+/// The colour of a buffer's category; unknown ones get one by their number.
+pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
+    let base = name.map(|name| name.split(':').next().unwrap_or(name));
+    match base {
+        None => RGBColor(0x6f, 0x9f, 0xd0),
+        Some("activation" | "forward" | "feature") => BLUE,
+        Some("gradient" | "grad" | "backward") => ORANGE,
+        Some("workspace" | "temporary" | "temp") => RGBColor(0x8a, 0x63, 0xd2),
+        Some("param" | "parameter" | "weight") => GREEN,
+        Some("input" | "data") => RGBColor(0xb0, 0x8d, 0x00),
+        Some("optimizer" | "state") => RGBColor(0xcc, 0x4c, 0x78),
+        Some(_) => series(number + 5),
+    }
+}
+
+/// A colour moved towards white (`share` > 0) or black (`share` < 0); `share` from -1 to 1.
+pub(crate) fn shade(color: RGBColor, share: f64) -> RGBColor {
+    let target = if share > 0.0 { 255.0 } else { 0.0 };
+    let moved = |part: u8| to_byte(f64::from(part) + (target - f64::from(part)) * share.abs());
+    RGBColor(moved(color.0), moved(color.1), moved(color.2))
+}
+
+/// Free memory: from light to dark red as the share goes from 0 to 1.
+pub(crate) fn heat(share: f64) -> RGBColor {
+    const STOPS: [[f64; 3]; 5] = [
+        [238.0, 243.0, 248.0],
+        [253.0, 224.0, 160.0],
+        [248.0, 160.0, 90.0],
+        [214.0, 72.0, 60.0],
+        [110.0, 16.0, 52.0],
+    ];
+    let at = share.clamp(0.0, 1.0) * 4.0;
+    let (mut below, mut rest) = (STOPS[0], at);
+    for window in STOPS.windows(2) {
+        let (from, to) = (window[0], window[1]);
+        if rest <= 1.0 {
+            return rgb([0, 1, 2].map(|part| from[part] + (to[part] - from[part]) * rest));
+        }
+        (below, rest) = (to, rest - 1.0);
+    }
+    rgb(below)
+}
+
+fn rgb(parts: [f64; 3]) -> RGBColor {
+    let [red, green, blue] = parts.map(to_byte);
+    RGBColor(red, green, blue)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a byte")]
+fn to_byte(part: f64) -> u8 {
+    part.round().clamp(0.0, 255.0) as u8
+}
+
+/// `#rrggbb`.
+pub(crate) fn hex(color: RGBColor) -> String {
+    format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_the_heat_scale() {
+        assert_eq!(hex(heat(0.0)), "#eef3f8");
+        assert_eq!(hex(heat(1.0)), "#6e1034");
+        assert_eq!(heat(-1.0), heat(0.0));
+        assert_eq!(heat(0.5), RGBColor(248, 160, 90));
+    }
+
+    #[test]
+    fn neighbours_in_a_series_differ_in_colour_or_shape() {
+        let looks: std::collections::BTreeSet<_> =
+            (0..60).map(|number| format!("{:?} {:?}", series(number), shape(number))).collect();
+        assert_eq!(looks.len(), 60);
+    }
+}

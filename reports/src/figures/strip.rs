@@ -1,0 +1,78 @@
+//! A row for each of several, a dot for each of its values, and their median.
+
+use plotters::element::Text;
+use plotters::style::Color;
+
+use super::chart::{Chart, LETTERS, Marker, Room, chart, letters, line, text_width, told};
+use super::coord::Axis;
+use super::palette::{MUTED, TEXT};
+use super::{Area, Drawing, Drawn, Series, figure};
+use crate::format::count_real;
+
+/// One row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Strip {
+    pub(crate) series: Series,
+    /// What a value is of, and the value.
+    pub(crate) values: Vec<(String, f64)>,
+    /// What stands behind the median.
+    pub(crate) remark: String,
+}
+
+/// How values are drawn and written.
+pub(crate) struct Look<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) x: Axis,
+    /// The title of the remarks.
+    pub(crate) remark: &'a str,
+    /// How people read a value.
+    pub(crate) shown: fn(f64) -> String,
+}
+
+/// The height of a row, pixels.
+const ROW: u32 = 24;
+const WIDTH: u32 = 1060;
+/// The room for medians and remarks, pixels.
+const RIGHT: u32 = 230;
+
+/// Draws a row for each; `None` where there are none.
+pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
+    all.first()?;
+    let rows = all.to_vec();
+    let Look { title, x, remark, shown } = look;
+    let remark = remark.to_owned();
+    let names: Vec<String> = rows.iter().map(|row| row.series.label.clone()).collect();
+    let left = names.iter().map(|name| text_width(name, LETTERS)).fold(80, u32::max) + 20;
+    let room = Room { left, top: 24, right: RIGHT, ..Room::default() };
+    let height = u32::try_from(rows.len()).unwrap_or(u32::MAX).min(1000) * ROW;
+    let size = (WIDTH, room.top + height + room.bottom + room.below);
+    Some(figure(title, size, move |root| {
+        let mut chart = chart(root, room, &x, &Axis::rows(names.clone()))?;
+        let (right, top) = chart.backend_coord(&(x.high(), 0.0));
+        for (text, x) in [("median", right + 20), (remark.as_str(), right + 100)] {
+            root.draw(&Text::new(text, (x, top - 12), letters(11.0, MUTED)))?;
+        }
+        for (row, number) in rows.iter().zip(0_u32..) {
+            draw_row(root, &mut chart, row, f64::from(number) + 0.5, shown)?;
+        }
+        Ok(())
+    }))
+}
+
+fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: fn(f64) -> String) -> Drawn {
+    let right = chart.x_range().end;
+    let (right, middle) = chart.backend_coord(&(right, y));
+    let values: Vec<f64> = row.values.iter().map(|value| value.1).collect();
+    if let Some(median) = planlab_results::statistics::median(&values) {
+        line(chart, vec![(median, y - 0.38), (median, y + 0.38)], TEXT.stroke_width(2), false)?;
+        root.draw(&Text::new(shown(median), (right + 20, middle), letters(LETTERS, TEXT)))?;
+    }
+    root.draw(&Text::new(row.remark.as_str(), (right + 100, middle), letters(LETTERS, TEXT)))?;
+    chart.draw_series(row.values.iter().enumerate().map(|(number, (name, value))| {
+        // Dots at one place would hide each other: spread them over the row by their number.
+        let spread = count_real(number * 7 % 13) / 12.0 - 0.5;
+        let tip = format!("{}: {name}: {}", row.series.label, shown(*value));
+        told(Marker::new((*value, y + spread * 0.6), row.series.shape(), 2, row.series.color()), tip)
+    }))?;
+    Ok(())
+}
