@@ -69,6 +69,9 @@ pub(crate) fn chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Draw
             _ => mesh.y_desc(title),
         };
     }
+    if x.is_named() {
+        mesh.disable_x_mesh();
+    }
     mesh.draw()?;
     drop(mesh);
     Ok(chart)
@@ -245,6 +248,9 @@ const INDENT: u32 = 22;
 /// The width that a legend needs to the right of `left`, so that a picture is between `least` and `most` pixels wide;
 /// what is wider is wrapped.
 pub(crate) fn width_with_legend(left: u32, (least, most): (u32, u32), entries: &[Entry]) -> u32 {
+    if entries.is_empty() {
+        return least;
+    }
     let widest = entries.iter().map(|entry| text_width(&entry.text, LETTERS)).max().unwrap_or(0);
     (left + INDENT + widest + 6).clamp(least, most)
 }
@@ -264,6 +270,9 @@ pub(crate) fn room_beside(own: u32, height: u32) -> Room {
 /// Cuts the legend off at `left`, draws it, and gives what is left of the area. It is a chart of its own, because
 /// plotters writes the labels of series over the data.
 pub(crate) fn legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]) -> Drawn<Area<'a>> {
+    if entries.is_empty() {
+        return Ok(area.clone());
+    }
     let (rest, side) = area.split_horizontally(left);
     let side = side.margin(top, 0, 0, 0);
     let (width, height) = side.dim_in_pixel();

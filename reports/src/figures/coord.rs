@@ -180,6 +180,11 @@ impl Axis {
         &self.title
     }
 
+    /// Whether its ticks name columns or rows and are no values.
+    pub(crate) fn is_named(&self) -> bool {
+        self.ticks.is_some() && self.scale == Scale::Linear
+    }
+
     pub(crate) fn low(&self) -> f64 {
         self.range.start
     }

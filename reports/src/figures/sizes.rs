@@ -23,7 +23,7 @@ pub fn size_distribution_plot(instance: &Instance) -> Drawing {
     let most = classes.iter().flat_map(shares).fold(0.05, f64::max);
     let names = classes.iter().map(|class| short(class.power)).collect();
     let x = Axis::columns("size (from this power of two up to the next)", names);
-    let y = Axis::shares("share", most);
+    let y = Axis::shares("share", (most * 1.04).min(1.0));
     let entries = [
         Entry { key: Key::Box, color: BLUE, text: format!("of {} buffers", count(instance.len() as u64)) },
         Entry { key: Key::Box, color: ORANGE, text: format!("of {}", bytes(instance.total().get())) },

@@ -42,7 +42,7 @@ pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
     let Look { title, x, remark, shown } = look;
     let remark = remark.to_owned();
     let names: Vec<String> = rows.iter().map(|row| row.series.label.clone()).collect();
-    let left = names.iter().map(|name| text_width(name, LETTERS)).fold(80, u32::max) + 20;
+    let left = names.iter().map(|name| text_width(name, LETTERS)).fold(80, u32::max).min(WIDTH / 2) + 20;
     let room = Room { left, top: 24, right: RIGHT, ..Room::default() };
     let height = u32::try_from(rows.len()).unwrap_or(u32::MAX).min(1000) * ROW;
     let size = (WIDTH, room.top + height + room.bottom + room.below);
@@ -62,11 +62,6 @@ pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
 fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: fn(f64) -> String) -> Drawn {
     let right = chart.x_range().end;
     let (right, middle) = chart.backend_coord(&(right, y));
-    let values: Vec<f64> = row.values.iter().map(|value| value.1).collect();
-    if let Some(median) = planlab_results::statistics::median(&values) {
-        line(chart, vec![(median, y - 0.38), (median, y + 0.38)], TEXT.stroke_width(2), false)?;
-        root.draw(&Text::new(shown(median), (right + 20, middle), letters(LETTERS, TEXT)))?;
-    }
     root.draw(&Text::new(row.remark.as_str(), (right + 100, middle), letters(LETTERS, TEXT)))?;
     chart.draw_series(row.values.iter().enumerate().map(|(number, (name, value))| {
         // Dots at one place would hide each other: spread them over the row by their number.
@@ -74,5 +69,10 @@ fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: 
         let tip = format!("{}: {name}: {}", row.series.label, shown(*value));
         told(Marker::new((*value, y + spread * 0.6), row.series.shape(), 2, row.series.color()), tip)
     }))?;
+    let values: Vec<f64> = row.values.iter().map(|value| value.1).collect();
+    if let Some(median) = planlab_results::statistics::median(&values) {
+        line(chart, vec![(median, y - 0.38), (median, y + 0.38)], TEXT.stroke_width(2), false)?;
+        root.draw(&Text::new(shown(median), (right + 20, middle), letters(LETTERS, TEXT)))?;
+    }
     Ok(())
 }

@@ -9,6 +9,7 @@ use plotters::element::{Drawable, DynElement, IntoDynElement, PointCollection};
 use plotters::style::FontStyle;
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
+    FontTransform,
 };
 
 pub(crate) use svg::Svg;
@@ -122,12 +123,21 @@ impl DrawingBackend for Canvas<'_> {
     }
 
     fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn<()> {
-        on!(self, backend => backend.draw_text(text, style, at))
+        match self {
+            Canvas::Bitmap(backend) => backend.draw_text(text, style, lowered(at, &style.transform())),
+            Canvas::Svg(backend) => backend.draw_text(text, style, at),
+        }
     }
 
     fn blit_bitmap(&mut self, at: BackendCoord, size: (u32, u32), pixels: &[u8]) -> Drawn<()> {
         on!(self, backend => backend.blit_bitmap(at, size, pixels))
     }
+}
+
+/// Plotters draws the letters of a bitmap a little above their spot.
+fn lowered((x, y): BackendCoord, transform: &FontTransform) -> BackendCoord {
+    let (right, down) = transform.transform(0, 2);
+    (x + right, y + down)
 }
 
 /// An element of a chart that says something to a pointer over it, where there can be one.

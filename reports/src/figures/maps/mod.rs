@@ -44,10 +44,15 @@ impl MapOptions {
         self
     }
 
+    /// Width and height, so large that a map has room.
+    fn size(&self) -> (u32, u32) {
+        (self.width.max(320), self.height.max(200))
+    }
+
     /// The same with a size in pixels, at least 320 x 200. Default: 1200 x 640.
     #[must_use]
     pub fn with_size(mut self, width: u32, height: u32) -> Self {
-        (self.width, self.height) = (width.max(320), height.max(200));
+        (self.width, self.height) = (width, height);
         self
     }
 }

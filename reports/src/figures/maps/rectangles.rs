@@ -90,11 +90,10 @@ pub(super) struct Pixels {
 impl Pixels {
     /// The raster of a map: what its frame leaves, up to the plan's height or what was asked for.
     pub(super) fn new(layout: &Layout, options: &MapOptions) -> Self {
-        let across = ROOM.left + ROOM.right;
-        let down = ROOM.top + ROOM.bottom + ROOM.below;
+        let (width, height) = options.size();
         Self {
-            columns: options.width.saturating_sub(across).max(1) as usize,
-            rows: options.height.saturating_sub(down).max(1) as usize,
+            columns: (width - ROOM.left - ROOM.right) as usize,
+            rows: (height - ROOM.top - ROOM.bottom - ROOM.below) as usize,
             horizon: layout.horizon,
             top: options.top.unwrap_or(layout.height).max(1),
         }

@@ -50,7 +50,7 @@ impl Sheet {
         Self {
             title: if options.title.is_empty() { name.to_owned() } else { options.title.clone() },
             facts: facts(instance, plan),
-            size: (options.width, options.height),
+            size: options.size(),
             x: Axis::counts("step", f64::from(layout.horizon)),
             y: Axis::bytes("address", top).over(0.0..top),
             peak: load.step.get(),
