@@ -61,14 +61,9 @@ pub(crate) fn chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Draw
         .axis_desc_style(letters(LETTERS, MUTED))
         .x_labels(TICKS)
         .y_labels((height as usize / 40).clamp(2, TICKS))
-        .x_label_formatter(&x_label);
-    for (title, name) in [(x.title(), 'x'), (y.title(), 'y')] {
-        match name {
-            _ if title.is_empty() => &mut mesh,
-            'x' => mesh.x_desc(title),
-            _ => mesh.y_desc(title),
-        };
-    }
+        .x_label_formatter(&x_label)
+        .x_desc(x.title())
+        .y_desc(y.title());
     if x.is_named() {
         mesh.disable_x_mesh();
     }

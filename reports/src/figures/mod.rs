@@ -21,12 +21,13 @@ pub(crate) mod time;
 
 use std::sync::Arc;
 
+use plotters::backend::BitMapBackend;
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::style::RGBColor;
 
 use crate::ReportError;
-use backend::{Canvas, Failure};
+use backend::{Canvas, Failure, Svg};
 use raster::Raster;
 
 pub use load::load_curve_plot;
@@ -98,7 +99,7 @@ impl Drawing {
 
     fn svg(&self, attributes: &str, style: &str) -> Result<String, ReportError> {
         let mut text = backend::open(&self.title, self.size, attributes) + style;
-        self.draw(Canvas::svg(&mut text, self.size))?;
+        self.draw(Canvas::Svg(Svg::new(&mut text, self.size)))?;
         text.push_str("</svg>");
         Ok(text)
     }
@@ -111,7 +112,7 @@ impl Drawing {
     pub fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let mut raster = Raster::new(width, height, palette::PAPER);
-        self.draw(Canvas::bitmap(raster.bytes_mut(), self.size))?;
+        self.draw(Canvas::Bitmap(BitMapBackend::with_buffer(raster.bytes_mut(), self.size)))?;
         raster.to_png()
     }
 

@@ -16,7 +16,7 @@ pub(crate) use svg::Svg;
 pub(super) use svg::{light_style, open};
 
 pub(crate) type Failure = <BitMapBackend<'static> as DrawingBackend>::ErrorType;
-type Drawn<T> = Result<T, DrawingErrorKind<Failure>>;
+type Drawn = Result<(), DrawingErrorKind<Failure>>;
 
 /// The family that all letters are of.
 pub(super) const FAMILY: &str = "sans-serif";
@@ -32,105 +32,115 @@ pub(super) fn has_font() -> bool {
     *DONE.get_or_init(|| plotters::style::register_font(FAMILY, FontStyle::Normal, FONT).is_ok())
 }
 
-fn failed(error: Box<dyn std::error::Error + Send + Sync>) -> DrawingErrorKind<Failure> {
-    DrawingErrorKind::DrawingError(Failure::IOError(std::io::Error::other(error)))
-}
-
 /// A backend of plotters that is one of two.
 pub(crate) enum Canvas<'a> {
     Bitmap(BitMapBackend<'a>),
     Svg(Svg<'a>),
 }
 
-impl<'a> Canvas<'a> {
-    /// Three bytes for each pixel.
-    pub(super) fn bitmap(pixels: &'a mut [u8], size: (u32, u32)) -> Self {
-        Self::Bitmap(BitMapBackend::with_buffer(pixels, size))
-    }
-
-    /// Elements, without the outermost.
-    pub(super) const fn svg(out: &'a mut String, size: (u32, u32)) -> Self {
-        Self::Svg(Svg::new(out, size))
-    }
-}
-
-macro_rules! on {
-    ($canvas:expr, $backend:ident => $drawn:expr) => {
-        match $canvas {
-            Canvas::Bitmap($backend) => $drawn,
-            Canvas::Svg($backend) => $drawn,
-        }
-    };
-}
-
 impl DrawingBackend for Canvas<'_> {
     type ErrorType = Failure;
 
     fn get_size(&self) -> (u32, u32) {
-        on!(self, backend => backend.get_size())
+        match self {
+            Self::Bitmap(bitmap) => bitmap.get_size(),
+            Self::Svg(svg) => svg.size,
+        }
     }
 
-    fn ensure_prepared(&mut self) -> Drawn<()> {
-        on!(self, backend => backend.ensure_prepared())
+    fn ensure_prepared(&mut self) -> Drawn {
+        Ok(())
     }
 
-    fn present(&mut self) -> Drawn<()> {
-        on!(self, backend => backend.present())
+    fn present(&mut self) -> Drawn {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.present(),
+            Self::Svg(svg) => {
+                svg.end_path();
+                Ok(())
+            }
+        }
     }
 
-    fn draw_pixel(&mut self, point: BackendCoord, color: BackendColor) -> Drawn<()> {
-        on!(self, backend => backend.draw_pixel(point, color))
+    fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> Drawn {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.draw_pixel(at, color),
+            Self::Svg(svg) => svg.rect(at, at, color),
+        }
     }
 
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn<()> {
-        on!(self, backend => backend.draw_line(from, to, style))
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
+        self.draw_path([from, to], style)
     }
 
     fn draw_rect<S: BackendStyle>(
         &mut self,
-        upper_left: BackendCoord,
-        bottom_right: BackendCoord,
+        from: BackendCoord,
+        to: BackendCoord,
         style: &S,
         fill: bool,
-    ) -> Drawn<()> {
-        on!(self, backend => backend.draw_rect(upper_left, bottom_right, style, fill))
+    ) -> Drawn {
+        match self {
+            _ if style.color().alpha == 0.0 => Ok(()),
+            Self::Bitmap(bitmap) => bitmap.draw_rect(from, to, style, fill),
+            Self::Svg(svg) if fill => svg.rect(from, to, style.color()),
+            Self::Svg(_) => self.draw_path([from, (to.0, from.1), to, (from.0, to.1), from], style),
+        }
     }
 
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
         &mut self,
         path: I,
         style: &S,
-    ) -> Drawn<()> {
-        on!(self, backend => backend.draw_path(path, style))
+    ) -> Drawn {
+        match self {
+            _ if style.color().alpha == 0.0 => Ok(()),
+            Self::Bitmap(bitmap) => bitmap.draw_path(path, style),
+            Self::Svg(svg) => svg.stroke(path, style.color(), style.stroke_width()),
+        }
     }
 
     fn draw_circle<S: BackendStyle>(
         &mut self,
-        center: BackendCoord,
+        (x, y): BackendCoord,
         radius: u32,
         style: &S,
         fill: bool,
-    ) -> Drawn<()> {
-        on!(self, backend => backend.draw_circle(center, radius, style, fill))
+    ) -> Drawn {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.draw_circle((x, y), radius, style, fill),
+            Self::Svg(svg) => {
+                // An outline is filled, too: it is the middle of an error bar, which is never larger than a mark.
+                let place = format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}.5\"");
+                svg.element("circle", &place, style.color())
+            }
+        }
     }
 
     fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
         &mut self,
         corners: I,
         style: &S,
-    ) -> Drawn<()> {
-        on!(self, backend => backend.fill_polygon(corners, style))
-    }
-
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn<()> {
+    ) -> Drawn {
         match self {
-            Canvas::Bitmap(backend) => backend.draw_text(text, style, lowered(at, &style.transform())),
-            Canvas::Svg(backend) => backend.draw_text(text, style, at),
+            Self::Bitmap(bitmap) => bitmap.fill_polygon(corners, style),
+            Self::Svg(svg) => svg.polygon(corners, style.color()),
         }
     }
 
-    fn blit_bitmap(&mut self, at: BackendCoord, size: (u32, u32), pixels: &[u8]) -> Drawn<()> {
-        on!(self, backend => backend.blit_bitmap(at, size, pixels))
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
+        match self {
+            _ if text.is_empty() => Ok(()),
+            Self::Bitmap(bitmap) => bitmap.draw_text(text, style, lowered(at, &style.transform())),
+            Self::Svg(svg) => svg.text(text, style, at),
+        }
+    }
+
+    fn blit_bitmap(&mut self, at: BackendCoord, size: (u32, u32), pixels: &[u8]) -> Drawn {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.blit_bitmap(at, size, pixels),
+            Self::Svg(svg) => svg.image(at, size, pixels),
+        }
     }
 }
 
@@ -169,7 +179,7 @@ impl<'c> Drawable<Canvas<'c>> for Told<'c> {
         points: I,
         canvas: &mut Canvas<'c>,
         parent: (u32, u32),
-    ) -> Drawn<()> {
+    ) -> Drawn {
         if let Canvas::Svg(svg) = canvas {
             svg.tell(&self.tip);
         }

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 
 use plotters::style::RGBColor;
 use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{
-    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, FontTransform,
-};
+use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErrorKind, FontTransform};
 
 use super::{Drawn, EM, Failure};
 use crate::figures::palette::{self, hex};
@@ -19,10 +17,10 @@ const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 /// The size of letters that name none, pixels.
 const LETTERS: f64 = 12.0;
 
-/// A backend that appends elements to a text.
+/// A text that elements are appended to.
 pub(crate) struct Svg<'a> {
     out: &'a mut String,
-    size: (u32, u32),
+    pub(super) size: (u32, u32),
     /// The attributes of the path that is still open.
     stroke: Option<String>,
     tip: String,
@@ -52,7 +50,7 @@ pub(crate) fn light_style((width, height): (u32, u32)) -> String {
 }
 
 impl<'a> Svg<'a> {
-    pub(super) const fn new(out: &'a mut String, size: (u32, u32)) -> Self {
+    pub(crate) const fn new(out: &'a mut String, size: (u32, u32)) -> Self {
         Self { out, size, stroke: None, tip: String::new() }
     }
 
@@ -61,16 +59,15 @@ impl<'a> Svg<'a> {
         tip.clone_into(&mut self.tip);
     }
 
-    fn end_path(&mut self) {
+    /// What comes next is no part of the path before.
+    pub(super) fn end_path(&mut self) {
         if self.stroke.take().is_some() {
             self.out.push_str("\"/>");
         }
     }
 
-    fn element(&mut self, name: &str, attributes: &str, color: BackendColor) {
-        if color.alpha == 0.0 {
-            return;
-        }
+    /// A filled element.
+    pub(super) fn element(&mut self, name: &str, attributes: &str, color: BackendColor) -> Drawn {
         self.end_path();
         let _ = write!(self.out, "<{name} {attributes}{}", paint("fill", color));
         if self.tip.is_empty() {
@@ -78,104 +75,46 @@ impl<'a> Svg<'a> {
         } else {
             let _ = write!(self.out, "><title>{}</title></{name}>", escape(&self.tip));
         }
-    }
-}
-
-impl DrawingBackend for Svg<'_> {
-    type ErrorType = Failure;
-
-    fn get_size(&self) -> (u32, u32) {
-        self.size
-    }
-
-    fn ensure_prepared(&mut self) -> Drawn<()> {
         Ok(())
     }
 
-    fn present(&mut self) -> Drawn<()> {
-        self.end_path();
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, point: BackendCoord, color: BackendColor) -> Drawn<()> {
-        self.draw_rect(point, point, &color, true)
-    }
-
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn<()> {
-        self.draw_path([from, to], style)
-    }
-
-    fn draw_rect<S: BackendStyle>(
+    /// Both corners belong to a rectangle of plotters.
+    pub(super) fn rect(
         &mut self,
         (left, top): BackendCoord,
         (right, bottom): BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Drawn<()> {
-        if !fill {
-            let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-            return self.draw_path(corners, style);
-        }
-        // Both corners belong to a rectangle of plotters.
+        color: BackendColor,
+    ) -> Drawn {
         let (x, y) = (f64::from(left) - 0.5, f64::from(top) - 0.5);
         let (width, height) = (right - left + 1, bottom - top + 1);
-        let place = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
-        self.element("rect", &place, style.color());
-        Ok(())
+        self.element("rect", &format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""), color)
     }
 
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+    pub(super) fn polygon(
         &mut self,
-        path: I,
-        style: &S,
-    ) -> Drawn<()> {
-        if style.color().alpha == 0.0 {
-            return Ok(());
-        }
-        let stroke = format!("{} stroke-width=\"{}\"", paint("stroke", style.color()), style.stroke_width());
+        corners: impl IntoIterator<Item = BackendCoord>,
+        color: BackendColor,
+    ) -> Drawn {
+        self.element("path", &format!("d=\"{}Z\"", path(corners)), color)
+    }
+
+    pub(super) fn stroke(
+        &mut self,
+        points: impl IntoIterator<Item = BackendCoord>,
+        color: BackendColor,
+        width: u32,
+    ) -> Drawn {
+        let stroke = format!("{} stroke-width=\"{width}\"", paint("stroke", color));
         if self.stroke.as_ref() != Some(&stroke) {
             self.end_path();
             let _ = write!(self.out, "<path fill=\"none\"{stroke} d=\"");
             self.stroke = Some(stroke);
         }
-        put_path(self.out, path);
+        self.out.push_str(&path(points));
         Ok(())
     }
 
-    fn draw_circle<S: BackendStyle>(
-        &mut self,
-        (x, y): BackendCoord,
-        radius: u32,
-        style: &S,
-        fill: bool,
-    ) -> Drawn<()> {
-        let radius = f64::from(radius) + 0.5;
-        if fill {
-            self.element("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), style.color());
-        } else {
-            self.end_path();
-            let stroke = paint("stroke", style.color());
-            let _ = write!(self.out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"none\"{stroke}/>");
-        }
-        Ok(())
-    }
-
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
-        &mut self,
-        corners: I,
-        style: &S,
-    ) -> Drawn<()> {
-        let mut path = "d=\"".to_owned();
-        put_path(&mut path, corners);
-        path.push_str("Z\"");
-        self.element("path", &path, style.color());
-        Ok(())
-    }
-
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> Drawn<()> {
-        if text.is_empty() {
-            return Ok(());
-        }
+    pub(super) fn text(&mut self, text: &str, style: &impl BackendTextStyle, (x, y): BackendCoord) -> Drawn {
         self.end_path();
         let size = style.size() / EM;
         let below = match style.anchor().v_pos {
@@ -206,22 +145,29 @@ impl DrawingBackend for Svg<'_> {
         Ok(())
     }
 
-    fn blit_bitmap(&mut self, (x, y): BackendCoord, (width, height): (u32, u32), pixels: &[u8]) -> Drawn<()> {
+    pub(super) fn image(
+        &mut self,
+        (x, y): BackendCoord,
+        (width, height): (u32, u32),
+        pixels: &[u8],
+    ) -> Drawn {
         self.end_path();
         let png = Raster::from_rgb(width as usize, height as usize, pixels.to_vec()).to_png();
-        let png = png.map_err(|error| super::failed(Box::new(error)))?;
+        let png = png.map_err(|error| {
+            DrawingErrorKind::DrawingError(Failure::IOError(std::io::Error::other(error)))
+        })?;
         let (x, y) = (f64::from(x) - 0.5, f64::from(y) - 0.5);
         let _ = write!(
             self.out,
-            "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
-             href=\"data:image/png;base64,{}\"/>",
+            "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" href=\"data:image/png;base64,{}\"/>",
             base64(&png)
         );
         Ok(())
     }
 }
 
-fn put_path(out: &mut String, points: impl IntoIterator<Item = BackendCoord>) {
+fn path(points: impl IntoIterator<Item = BackendCoord>) -> String {
+    let mut out = String::new();
     let mut last: Option<BackendCoord> = None;
     for (x, y) in points {
         let _ = match last {
@@ -233,6 +179,7 @@ fn put_path(out: &mut String, points: impl IntoIterator<Item = BackendCoord>) {
         };
         last = Some((x, y));
     }
+    out
 }
 
 /// A colour as a class where the page chooses it, else as it is.
