@@ -13,12 +13,9 @@ use crate::format::{binary_unit, bytes, nanoseconds, short_count, unit_name, uni
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scale {
     Linear,
-    /// With ticks at powers of the base.
+    /// Of the value and the shift, which makes it linear near 0; with ticks at powers of the base.
     Log {
         base: f64,
-    },
-    /// `ln(1 + value / shift)`: linear near 0, logarithmic far from it.
-    Shifted {
         shift: f64,
     },
 }
@@ -118,7 +115,7 @@ impl Axis {
     ) -> Self {
         let first = exponents.start.floor();
         let last = exponents.end.ceil().max(first + 1.0);
-        Self::new(title, Scale::Log { base }, base.powf(first)..base.powf(last), label)
+        Self::new(title, Scale::Log { base, shift: 0.0 }, base.powf(first)..base.powf(last), label)
     }
 
     /// Nanoseconds on a logarithmic axis.
@@ -156,7 +153,7 @@ impl Axis {
         label: fn(f64) -> String,
     ) -> Self {
         let ticks = ticks.iter().copied().filter(|tick| *tick <= high).collect();
-        Self { ticks: Some(ticks), ..Self::new(title, Scale::Shifted { shift }, 0.0..high, label) }
+        Self { ticks: Some(ticks), ..Self::new(title, Scale::Log { base: 10.0, shift }, 0.0..high, label) }
     }
 
     /// Shares from 0 to `most`.
@@ -193,9 +190,10 @@ impl Axis {
         self.range.end
     }
 
-    fn log_coord(&self, base: f64) -> LogCoord<f64> {
+    fn log_coord(&self, base: f64, shift: f64) -> LogCoord<f64> {
         // The ends are powers of the base; rounding must not lose the ticks there.
-        (self.range.start * (1.0 - 1e-9)..self.range.end * (1.0 + 1e-9)).log_scale().base(base).into()
+        let range = self.range.start * (1.0 - 1e-9)..self.range.end * (1.0 + 1e-9);
+        range.log_scale().base(base).zero_point(-shift).into()
     }
 }
 
@@ -207,10 +205,8 @@ impl Ranged for Axis {
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         match self.scale {
             Scale::Linear => RangedCoordf64::from(self.range.clone()).map(value, limit),
-            Scale::Log { base } => self.log_coord(base).map(&value.max(self.range.start), limit),
-            Scale::Shifted { shift } => {
-                let place = |value: f64| (value.max(0.0) / shift).ln_1p();
-                RangedCoordf64::from(0.0..place(self.range.end)).map(&place(*value), limit)
+            Scale::Log { base, shift } => {
+                self.log_coord(base, shift).map(&value.max(self.range.start), limit)
             }
         }
     }
@@ -221,7 +217,9 @@ impl Ranged for Axis {
         }
         match (&self.ticks, self.scale) {
             (Some(ticks), _) => ticks.clone(),
-            (None, Scale::Log { base }) => self.log_coord(base).key_points(hint.max_num_points().min(POWERS)),
+            (None, Scale::Log { base, shift }) => {
+                self.log_coord(base, shift).key_points(hint.max_num_points().min(POWERS))
+            }
             (None, _) => {
                 let range = self.range.start / self.unit..self.range.end / self.unit;
                 let points = RangedCoordf64::from(range).key_points(hint);

@@ -89,33 +89,9 @@ impl Raster {
     }
 }
 
-/// Base64 with padding, for data addresses.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let word = group.iter().fold(0_usize, |word, &byte| word << 8 | usize::from(byte))
-            << (8 * (3 - group.len()));
-        for digit in 0..4 {
-            let known = digit <= group.len();
-            text.push(if known { char::from(DIGITS[word >> (18 - 6 * digit) & 63]) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_by_hand() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn boxes_are_cut_off_at_the_border() {

@@ -1,12 +1,12 @@
 //! A page as HTML.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use planlab_results::table::{Table, Value};
 
 use super::grid;
 use super::page::{Figure, Head, Page, Picture, Piece, Source, Span, Style, Text};
 use crate::ReportError;
-use crate::figures::raster::base64;
 use crate::format::count;
 
 const STYLE: &str = include_str!("../assets/style.css");
@@ -152,7 +152,7 @@ fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
             }
         }
         Source::Inside(drawing) => {
-            let data = base64(&drawing.to_png()?);
+            let data = BASE64_STANDARD.encode(drawing.to_png()?);
             let (width, height) = drawing.size();
             html! {
                 figure.map {
@@ -212,8 +212,8 @@ fn cell(value: &Value, root: &str) -> Markup {
 /// How warm a share is, 0 to 100: logarithmic, 100 at a share of 1.
 fn warmth(share: f64) -> f64 {
     const SHIFT: f64 = 0.01;
-    let place = |share: f64| (share.max(0.0) / SHIFT).ln_1p();
-    (place(share) / place(1.0) * 100.0).clamp(0.0, 100.0)
+    let place = (share.max(0.0) / SHIFT).ln_1p() / (1.0 / SHIFT).ln_1p();
+    if place.is_finite() { (place * 100.0).clamp(0.0, 100.0) } else { 0.0 }
 }
 
 #[cfg(test)]

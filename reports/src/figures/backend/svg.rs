@@ -5,13 +5,14 @@
 
 use std::fmt::Write as _;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use plotters::style::RGBColor;
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingErrorKind, FontTransform};
 
 use super::{Drawn, EM, Failure};
 use crate::figures::palette::{self, hex};
-use crate::figures::raster::{Raster, base64};
+use crate::figures::raster::Raster;
 
 const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 /// The size of letters that name none, pixels.
@@ -160,7 +161,7 @@ impl<'a> Svg<'a> {
         let _ = write!(
             self.out,
             "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" href=\"data:image/png;base64,{}\"/>",
-            base64(&png)
+            BASE64_STANDARD.encode(&png)
         );
         Ok(())
     }
@@ -197,20 +198,11 @@ fn paint(attribute: &str, color: BackendColor) -> String {
     text
 }
 
-/// Text that cannot leave its element or attribute.
+/// Text that cannot leave its element or attribute; control characters are not allowed in XML at all.
 fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            // Control characters are not allowed in XML at all.
-            letter if letter.is_control() && letter != '\n' && letter != '\t' => safe.push('\u{fffd}'),
-            letter => safe.push(letter),
-        }
-    }
+    let allowed = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
+    let text: String = text.chars().map(|letter| if allowed(letter) { letter } else { '\u{fffd}' }).collect();
+    let mut safe = String::new();
+    let _ = maud::Escaper::new(&mut safe).write_str(&text);
     safe
 }
