@@ -104,9 +104,10 @@ pub(crate) fn centered(size: f64, color: RGBColor) -> TextStyle<'static> {
 
 /// How wide a text is, pixels.
 pub(crate) fn text_width(text: &str, size: f64) -> u32 {
-    let known = has_font();
-    let size = (FAMILY, size * EM).into_font().box_size(text);
-    size.ok().filter(|_| known).map_or(0, |(width, _)| width)
+    if !has_font() {
+        return 0;
+    }
+    (FAMILY, size * EM).into_font().box_size(text).map_or(0, |(width, _)| width)
 }
 
 /// Draws a line through the points.

@@ -84,7 +84,7 @@ impl Axis {
         Self { unit: size, ..Self::new(title, Scale::Linear, 0.0..most * 1.04, label) }
     }
 
-    /// Whole numbers from 0.
+    /// Whole numbers from 0; what is between them has no label and is no tick.
     pub(crate) fn counts(title: impl Into<String>, most: f64) -> Self {
         let label = |value: f64| if value.fract() == 0.0 { short_count(value) } else { String::new() };
         Self::new(title, Scale::Linear, 0.0..most.max(1.0), label)
@@ -201,13 +201,13 @@ impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    /// What lies below a logarithmic scale is drawn at its low end.
+    /// What lies outside is drawn at its end: far from it plotters' pixels would overflow.
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let Range { start, end } = self.range;
+        let value = &value.max(start.min(end)).min(start.max(end));
         match self.scale {
             Scale::Linear => RangedCoordf64::from(self.range.clone()).map(value, limit),
-            Scale::Log { base, shift } => {
-                self.log_coord(base, shift).map(&value.max(self.range.start), limit)
-            }
+            Scale::Log { base, shift } => self.log_coord(base, shift).map(value, limit),
         }
     }
 
@@ -223,7 +223,8 @@ impl Ranged for Axis {
             (None, _) => {
                 let range = self.range.start / self.unit..self.range.end / self.unit;
                 let points = RangedCoordf64::from(range).key_points(hint);
-                points.into_iter().map(|point| point * self.unit).collect()
+                let ticks = points.into_iter().map(|point| point * self.unit);
+                ticks.filter(|tick| !self.format_ext(tick).is_empty()).collect()
             }
         }
     }
@@ -256,7 +257,7 @@ mod tests {
 
     fn labels(axis: &Axis, most: usize) -> String {
         let labels = axis.key_points(BoldPoints(most)).into_iter().map(|tick| axis.format_ext(&tick));
-        labels.filter(|label| !label.is_empty()).collect::<Vec<_>>().join(" | ")
+        labels.collect::<Vec<_>>().join(" | ")
     }
 
     #[test]
@@ -277,6 +278,9 @@ mod tests {
         let axis = Axis::times_of("", [0.25, 0.0, 30.0].into_iter());
         assert_eq!(labels(&axis, 9), "0.10 ns | 1 ns | 10 ns | 100 ns");
         assert!(axis.map(&0.25, (0, 1000)) > 0 && axis.map(&30.0, (0, 1000)) < 1000);
+        for far in [f64::MIN, f64::MAX] {
+            assert!((0..=1000).contains(&Axis::counts("", 3.0).map(&far, (0, 1000))));
+        }
         for nothing in [&[0.0][..], &[]] {
             assert_eq!(Axis::times_of("", nothing.iter().copied()).map(&0.0, (0, 1000)), 0);
         }

@@ -51,8 +51,10 @@ pub struct Drawing {
 ///
 /// ```ignore
 /// figure("Heights", (900, 320), move |root| {
-///     let mut chart = chart(root, &Axis::counts("step", 100.0), &Axis::bytes("in use", 4096.0))?;
+///     let area = legend(root, 756, 18, &entries)?;
+///     let mut chart = chart(&area, Room::default(), &Axis::counts("step", 100.0), &Axis::bytes("height", 4096.0))?;
 ///     chart.draw_series(LineSeries::new(points.clone(), palette::BLUE.stroke_width(2)))?;
+///     chart.draw_series(points.iter().map(|at| told(Marker::new(*at, Shape::Circle, 3, palette::BLUE), "a tip")))?;
 ///     Ok(())
 /// })
 /// ```

@@ -323,7 +323,7 @@ fn the_leaderboard_counts_answers_and_failures() {
     let index = text(&files, "index.html");
     let (failures, board) = (index.find("Unexplained failures"), index.find("Leaderboard"));
     assert!(failures.is_some() && failures < board, "failures come first");
-    assert!(index.contains("alexnet b8: framework&#39;s pool: 128 B"), "the figure of nets has the pool");
+    assert!(index.contains("alexnet b8: framework's pool: 128 B"), "the figure of nets has the pool");
 }
 
 #[test]
