@@ -6,9 +6,9 @@ use crate::data::model::{Model, NetKey};
 use crate::figures::Drawing;
 use crate::figures::bars::{Bars, Part, Slot, WIDTH, needed};
 use crate::figures::coord::Axis;
+use crate::figures::memory::{self, Names, NetMemory};
 use crate::figures::palette::BLUE;
 use crate::format::nanoseconds;
-use crate::figures::memory::{self, Names, NetMemory};
 
 /// What is known of a workload beside the records; memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, R
 use planlab_results::statistics::{Interval, bootstrap, median};
 
 use crate::data::model::natural;
-use crate::format::real;
 use crate::figures::Series;
+use crate::format::real;
 
 /// With fewer samples there is no interval.
 const SAMPLES: usize = 20;

@@ -7,10 +7,10 @@ use planlab_results::statistics::median;
 
 use crate::data::nets::PoolTotal;
 use crate::data::replays::Case;
-use crate::figures::coord::Axis;
-use crate::format::{bytes, percent, real, short_count};
 use crate::figures::Series;
+use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
+use crate::format::{bytes, percent, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};

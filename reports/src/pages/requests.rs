@@ -6,11 +6,11 @@ use planlab_results::replay::CallTime;
 
 use crate::data::paper::{Quantity, published};
 use crate::data::replays::{Case, Place, Replays};
-use crate::figures::coord::Axis;
-use crate::format::{count, nanoseconds, real, short_count};
 use crate::figures::Series;
+use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::figures::strip::{self, Look, Strip};
+use crate::format::{count, nanoseconds, real, short_count};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};

@@ -8,8 +8,8 @@ use planlab_results::table::{Table, Value};
 
 use crate::data::model::Model;
 use crate::figures::Drawing;
-use crate::format::{nanoseconds, real, seconds};
 use crate::figures::{Series, time};
+use crate::format::{nanoseconds, real, seconds};
 use crate::site::Site;
 use crate::site::markdown::files;
 use crate::site::page::{Page, Piece, Text};

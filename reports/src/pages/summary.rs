@@ -11,8 +11,8 @@ use super::nets;
 use crate::data::model::Model;
 use crate::data::{pools, tables};
 use crate::figures::Drawing;
-use crate::format::{count, real};
 use crate::figures::{gap, profile, time};
+use crate::format::{count, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece, Text};
 

@@ -4,8 +4,8 @@ use planlab_results::replay::ReplayWork;
 
 use crate::data::replays::{Case, Place, Replays};
 use crate::figures::coord::Axis;
-use crate::format::{bytes, nanoseconds, real, short_count};
 use crate::figures::lines::{self, Curve, Join, Point};
+use crate::format::{bytes, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
 use planlab_results::table::{Table, Value};
