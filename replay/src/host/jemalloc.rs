@@ -28,7 +28,7 @@ use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 use super::memory::Memory;
 use crate::address::{pointer, word};
 
-/// jemalloc 5, by the name that its ABI has everywhere.
+/// By the name that its ABI has everywhere.
 const FILE: &str = "libjemalloc.so.2";
 /// `MALLOCX_TCACHE_NONE`.
 const WITHOUT_THREAD_CACHE: c_int = 1 << 8;
