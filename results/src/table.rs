@@ -113,6 +113,12 @@ impl Table {
         Self::named("", "", &columns)
     }
 
+    /// An empty table that is a file alone; its columns are named by their keys, with blanks between.
+    pub fn file(name: impl Into<String>, keys: &str) -> Self {
+        let columns: Vec<(&str, &str)> = keys.split_whitespace().map(|key| (key, key)).collect();
+        Self::named(name, "", &columns)
+    }
+
     /// An empty table for a page; each column has its key and its title.
     pub fn named(name: impl Into<String>, caption: impl Into<String>, columns: &[(&str, &str)]) -> Self {
         let columns =

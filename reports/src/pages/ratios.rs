@@ -222,23 +222,9 @@ fn minimised_row((subject, variant, figure): Minimised<'_>) -> [String; 11] {
 
 /// Every line of every pair.
 fn all_pairs(pairs: &[Pair<'_>]) -> Table {
-    let titles = [
-        "workload",
-        "capacity",
-        "limit_s",
-        "of",
-        "over",
-        "of_s",
-        "of_ends",
-        "of_height",
-        "over_s",
-        "over_own_clock_s",
-        "over_ends",
-        "over_height",
-        "ratio",
-        "ratio_own_clock",
-    ];
-    let mut table = Table { name: "capacity".to_owned(), ..Table::new(&titles) };
+    let keys = "workload capacity limit_s of over of_s of_ends of_height over_s over_own_clock_s \
+                over_ends over_height ratio ratio_own_clock";
+    let mut table = Table::file("capacity", keys);
     let height = |figure: Option<&Figure<'_>>| whole(figure.and_then(Figure::height));
     for (pair, line) in pairs.iter().flat_map(|pair| pair.lines.iter().map(move |line| (pair, line))) {
         table.row([
@@ -263,22 +249,9 @@ fn all_pairs(pairs: &[Pair<'_>]) -> Table {
 
 /// A row for each planner on each subject without a capacity.
 fn all_minimised(field: &Field<'_>) -> Table {
-    let titles = [
-        "workload",
-        "buffers",
-        "limit",
-        "planner",
-        "height",
-        "height_over_load",
-        "bound",
-        "evidence",
-        "proven",
-        "time",
-        "best_after",
-        "own_clock",
-        "peak_memory",
-    ];
-    let mut table = Table { name: "minimised".to_owned(), ..Table::new(&titles) };
+    let keys = "workload buffers limit planner height height_over_load bound evidence proven time \
+                best_after own_clock peak_memory";
+    let mut table = Table::file("minimised", keys);
     for (subject, variant, figure) in minimised_of(field) {
         let (bound, evidence) = figure.bound();
         table.row([

@@ -252,21 +252,10 @@ fn decimals(value: Option<f64>, digits: usize) -> String {
 }
 
 fn all_points(curves: &[Curve]) -> Table {
-    let titles = [
-        "family",
-        "planner",
-        "workload",
-        "buffers",
-        "status",
-        "seeds",
-        "time_limit_ns",
-        "time_ns",
-        "cut",
-        "peak_rss_bytes",
-        "height_over_load",
-    ];
+    let keys = "family planner workload buffers status seeds time_limit_ns time_ns cut peak_rss_bytes \
+                height_over_load";
     let whole = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
-    let mut table = Table { name: "scale".to_owned(), ..Table::new(&titles) };
+    let mut table = Table::file("scale", keys);
     for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))) {
         table.row([
             curve.family.clone(),
@@ -286,8 +275,8 @@ fn all_points(curves: &[Curve]) -> Table {
 }
 
 fn all_fits(curves: &[Curve]) -> Table {
-    let titles = ["family", "planner", "figure", "exponent", "from", "to", "points", "r_squared"];
-    let mut table = Table { name: "scale-fits".to_owned(), ..Table::new(&titles) };
+    let keys = "family planner figure exponent from to points r_squared";
+    let mut table = Table::file("scale-fits", keys);
     let fits = |curve: &Curve| [("time", curve.time), ("memory", curve.memory)];
     for (curve, (name, fit)) in curves.iter().flat_map(|curve| fits(curve).map(|fit| (curve, fit))) {
         let Some(fit) = fit else { continue };

@@ -241,3 +241,21 @@ impl Picture {
         Self { source: Source::Inside(drawing), caption: caption.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_in_a_text_are_spans() {
+        let text = Text::marked("*Ours* by `a*b`.");
+        let spans = [
+            Span::Plain(String::new()),
+            Span::Emphasis("Ours".to_owned()),
+            Span::Plain(" by ".to_owned()),
+            Span::Code("a*b".to_owned()),
+            Span::Plain(".".to_owned()),
+        ];
+        assert_eq!(text.0, spans);
+    }
+}
