@@ -130,11 +130,16 @@ fn planner_table(entries: &[Entry]) -> String {
         }
         table.row(std::iter::once(entry.key.clone()).chain(entry.line.iter().cloned()));
     }
-    let legend: Vec<String> = MARKS.iter().map(|mark| format!("{} {}", mark.letter, mark.name)).collect();
+    let legend = |marks: &[Mark]| {
+        marks.iter().map(|mark| format!("{} {}", mark.letter, mark.name)).collect::<Vec<_>>().join(", ")
+    };
+    let (first, second) = MARKS.split_at(5);
     format!(
-        "{}\nup to: buffers that it is practical for\nhonours: {}\n`planlab list planners KEY` says more\n",
+        "{}\nup to    buffers that it is practical for\nhonours  {},\n         {}\n\
+        `planlab list planners KEY` says all of one\n",
         table.render(),
-        legend.join(", ")
+        legend(first),
+        legend(second)
     )
 }
 

@@ -1,27 +1,47 @@
-//! The rooms of `harness/src`: a file sees its own room and those below it (docs/adr/0012).
+//! The rooms of `harness/src` and `reports/src`: a file sees its own room and those below it (docs/adr/0012).
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms from the top down; those of one floor do not see each other.
-const FLOORS: [&[&str]; 8] = [
-    &["verbs"],
-    &["bench"],
-    &["planning", "playing"],
-    &["external"],
-    &["process"],
-    &["inputs"],
-    &["cli"],
-    &["shell"],
-];
-
-fn floor(room: &str) -> Option<usize> {
-    FLOORS.iter().position(|rooms| rooms.contains(&room))
+/// Rooms from the top down; those of one floor do not see each other.
+struct House {
+    source: &'static str,
+    floors: &'static [&'static [&'static str]],
+    /// Modules that every room sees.
+    ground: &'static [&'static str],
+    /// Files above the rooms.
+    entry: &'static [&'static str],
 }
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+const HOUSES: [House; 2] = [
+    House {
+        source: "src",
+        floors: &[
+            &["verbs"],
+            &["bench"],
+            &["planning", "playing"],
+            &["external"],
+            &["process"],
+            &["inputs"],
+            &["cli"],
+            &["shell"],
+        ],
+        ground: &[],
+        entry: &["main.rs"],
+    },
+    House {
+        source: "../reports/src",
+        floors: &[&["pages"], &["site"], &["data"], &["figures"]],
+        ground: &["format"],
+        entry: &["error.rs", "lib.rs", "report.rs"],
+    },
+];
+
+impl House {
+    fn floor(&self, room: &str) -> Option<usize> {
+        self.floors.iter().position(|rooms| rooms.contains(&room))
+    }
 }
 
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -61,25 +81,32 @@ fn most_supers(text: &str) -> usize {
 
 #[test]
 fn a_room_sees_what_is_below_it_and_nothing_else() {
-    let (source, mut all) = (source(), Vec::new());
-    files(&source, &mut all);
-    assert!(all.len() > 50, "{} files", all.len());
-    for file in all {
-        let inside = file.strip_prefix(&source).expect("a file of the folder");
-        let parts: Vec<&str> = inside.iter().filter_map(|part| part.to_str()).collect();
-        let text = fs::read_to_string(&file).expect("text");
-        if parts == ["main.rs"] {
-            continue;
+    for house in HOUSES {
+        let (source, mut all) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(house.source), Vec::new());
+        files(&source, &mut all);
+        assert!(all.len() > 40, "{}: {} files", house.source, all.len());
+        for file in all {
+            let inside = file.strip_prefix(&source).expect("a file of the folder");
+            check(&house, inside, &fs::read_to_string(&file).expect("text"));
         }
-        let own = floor(parts[0]).unwrap_or_else(|| panic!("{} is in no room", inside.display()));
-        for room in rooms_named(&text).iter().filter(|room| *room != parts[0]) {
-            let seen = floor(room).unwrap_or_else(|| panic!("{}: `{room}` is no room", inside.display()));
-            assert!(seen > own, "{}: {} sees {room}, which is not below it", inside.display(), parts[0]);
-        }
-        // `super` of the room itself is the crate. Modules of tests have one more.
-        let depth = parts.len() - usize::from(parts.last() == Some(&"mod.rs"));
-        assert!(most_supers(&text) <= depth, "{} leaves its room by `super`", inside.display());
     }
+}
+
+fn check(house: &House, inside: &Path, text: &str) {
+    let parts: Vec<&str> = inside.iter().filter_map(|part| part.to_str()).collect();
+    let place = inside.display();
+    let [room, _, ..] = parts.as_slice() else {
+        return assert!(house.entry.contains(&parts[0]), "{place} is in no room");
+    };
+    let own = house.floor(room).unwrap_or_else(|| panic!("{place} is in no room"));
+    let others = rooms_named(text).into_iter().filter(|other| other != room);
+    for other in others.filter(|other| !house.ground.contains(&other.as_str())) {
+        let seen = house.floor(&other).unwrap_or_else(|| panic!("{place}: `{other}` is no room"));
+        assert!(seen > own, "{place}: {room} sees {other}, which is not below it");
+    }
+    // `super` of the room itself is the crate.
+    let depth = parts.len() - usize::from(parts.last() == Some(&"mod.rs"));
+    assert!(most_supers(text) <= depth, "{place} leaves its room by `super`");
 }
 
 #[test]
