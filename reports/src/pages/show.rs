@@ -2,13 +2,13 @@
 
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
-use crate::figures::Drawing;
+use crate::ReportError;
+use crate::figures::{
+    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+};
 use crate::format::{bytes, count, percent};
 use crate::site::page::{Page, Picture, Piece};
 use crate::site::page_alone;
-use crate::{
-    MapOptions, ReportError, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
-};
 
 /// A page with everything that can be shown of an instance and a plan for it: a single file, pictures
 /// included. `command` is the command that makes it again.

@@ -6,10 +6,10 @@ use planlab_results::{load_instance, load_plan};
 
 use super::Site;
 use super::names::slug;
+use crate::ReportError;
 use crate::data::chosen::choose;
-use crate::figures::Drawing;
-use crate::{
-    MapOptions, ReportError, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
+use crate::figures::{
+    Drawing, MapOptions, fragmentation_map, load_curve_plot, placement_map, size_distribution_plot,
 };
 
 /// An instance of the store.
