@@ -115,7 +115,7 @@ pub(crate) fn memory_figures(
         let name = planner.map_or("best plan", |planner| &model.planners[planner].label);
         let caption = format!(
             "Memory without any reuse, with the framework's own pool where it is known, and with {name}. \
-             The black tick is the load. A light part below is kept over all iterations and is not planned. \
+             The tick is the load. A light part below is kept over all iterations and is not planned. \
              Bars that leave the frame are cut off and have their value above them."
         );
         let title = format!("Memory by net and batch: {title}");

@@ -191,7 +191,7 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
         let names = Names { title: &title, pool, planner: "planned" };
         let caption = format!(
             "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
-             else after the propagations that the table names. Blue: planned by best fit. The black tick is the most \
+             else after the propagations that the table names. Blue: planned by best fit. The tick is the most \
              that is requested at once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
              leave the frame are cut off and have their value above them."
         );
