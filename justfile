@@ -86,7 +86,7 @@ hostile *ARGS: build
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
-    cargo check --package planlab --no-default-features --features system-zstd
+    cargo clippy --package planlab --no-default-features --features system-zstd -- -D warnings
     @if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
      else echo "check: cargo-deny is not installed, licences not checked (cargo install cargo-deny)"; fi
 

@@ -1,5 +1,6 @@
 //! `generate`, `import`, `export`, `show`.
 
+#[cfg(feature = "reports")]
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
