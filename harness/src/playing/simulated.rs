@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Simulated, Step, Usage};
+use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Simulated, Usage};
 use planlab_replay::{End, Performance, Sample, Work};
 use planlab_results::WorkloadKey;
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::playing::Contender;
 use crate::playing::row::{self, Place};
-use crate::playing::subject::Subject;
+use crate::playing::subject::{Subject, requests};
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
@@ -66,17 +66,6 @@ pub(crate) struct Played {
     /// How it ended, with the propagations that were begun.
     pub(crate) performance: Performance,
     started_ns: u64,
-}
-
-/// The requests of a trace, for what was asked for before sizes were rounded up.
-pub(crate) fn requests(trace: &Trace, until: Option<u32>) -> Requests {
-    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
-    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
-    let requests = Requests::new(&trace.instance).with_sizes(sizes);
-    match until {
-        Some(step) => requests.with_until(Step::new(step)),
-        None => requests,
-    }
 }
 
 impl Stream {

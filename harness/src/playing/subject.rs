@@ -1,12 +1,12 @@
 //! What is played: a trace, or several in turn.
 
-use planlab_dsa::Digest;
+use planlab_dsa::{Digest, Step};
 use planlab_replay::Sequence;
 use planlab_results::WorkloadKey;
+use planlab_solvers::online::Requests;
 use planlab_workloads::{Trace, expected};
 
 use crate::inputs::Source;
-use crate::playing::simulated::requests;
 
 /// What the rows of a replay say of the workload.
 #[derive(Clone, Debug)]
@@ -57,5 +57,16 @@ impl Subject {
             total: sequences.iter().map(|sequence| sequence.total().get()).sum(),
             retained,
         }
+    }
+}
+
+/// The requests of a trace, for what was asked for before sizes were rounded up.
+pub(crate) fn requests(trace: &Trace, until: Option<u32>) -> Requests {
+    let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
+    let requests = Requests::new(&trace.instance).with_sizes(sizes);
+    match until {
+        Some(step) => requests.with_until(Step::new(step)),
+        None => requests,
     }
 }

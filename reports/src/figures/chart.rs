@@ -11,7 +11,7 @@ use plotters_backend::{BackendCoord, DrawingBackend, DrawingErrorKind};
 
 use super::backend::{Canvas, EM, FAMILY, has_font};
 use super::coord::Axis;
-use super::palette::{GRID, MUTED, TEXT};
+use super::palette::{GRID, MUTED, Shape, TEXT};
 use super::{Area, Drawn};
 
 pub(crate) use super::backend::told;
@@ -124,42 +124,6 @@ pub(crate) fn line(chart: &mut Chart<'_>, points: Vec<(f64, f64)>, style: ShapeS
 pub(crate) fn level(chart: &mut Chart<'_>, at: f64, style: ShapeStyle, dashed: bool) -> Drawn {
     let range = chart.x_range();
     line(chart, vec![(range.start, at), (range.end, at)], style, dashed)
-}
-
-/// The shape of a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    Circle,
-    Square,
-    Triangle,
-    Diamond,
-    Cross,
-}
-
-impl Shape {
-    /// The outline around the middle of a shape with a radius of 1.
-    const fn corners(self) -> &'static [(f64, f64)] {
-        match self {
-            Self::Circle => &[],
-            Self::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-            Self::Triangle => &[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)],
-            Self::Diamond => &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
-            Self::Cross => &[
-                (-1.2, -0.7),
-                (-0.7, -1.2),
-                (0.0, -0.5),
-                (0.7, -1.2),
-                (1.2, -0.7),
-                (0.5, 0.0),
-                (1.2, 0.7),
-                (0.7, 1.2),
-                (0.0, 0.5),
-                (-0.7, 1.2),
-                (-1.2, 0.7),
-                (-0.5, 0.0),
-            ],
-        }
-    }
 }
 
 /// What stands beside a line of a legend.

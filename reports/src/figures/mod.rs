@@ -147,7 +147,7 @@ impl Series {
         palette::series(self.number)
     }
 
-    pub(crate) const fn shape(&self) -> chart::Shape {
+    pub(crate) const fn shape(&self) -> palette::Shape {
         palette::shape(self.number)
     }
 }
@@ -155,8 +155,9 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chart::{Room, Shape, chart, line, told};
+    use chart::{Room, chart, line, told};
     use coord::Axis;
+    use palette::Shape;
     use plotters::element::Circle;
     use plotters::style::Color;
 

@@ -2,8 +2,6 @@
 
 use plotters::style::RGBColor;
 
-use super::chart::Shape;
-
 /// Letters and axes.
 pub(crate) const TEXT: RGBColor = RGBColor(0x22, 0x26, 0x2b);
 /// Less important letters.
@@ -113,6 +111,42 @@ fn to_byte(part: f64) -> u8 {
 /// `#rrggbb`.
 pub(crate) fn hex(color: RGBColor) -> String {
     format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
+}
+
+/// The shape of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Cross,
+}
+
+impl Shape {
+    /// The outline around the middle of a shape with a radius of 1.
+    pub(super) const fn corners(self) -> &'static [(f64, f64)] {
+        match self {
+            Self::Circle => &[],
+            Self::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            Self::Triangle => &[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)],
+            Self::Diamond => &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
+            Self::Cross => &[
+                (-1.2, -0.7),
+                (-0.7, -1.2),
+                (0.0, -0.5),
+                (0.7, -1.2),
+                (1.2, -0.7),
+                (0.5, 0.0),
+                (1.2, 0.7),
+                (0.7, 1.2),
+                (0.0, 0.5),
+                (-0.7, 1.2),
+                (-1.2, 0.7),
+                (-0.5, 0.0),
+            ],
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,57 +2,11 @@
 
 use super::pairs::{CellName, Pair};
 use super::timing::TimeChange;
+use super::verdict::{Sides, Verdict};
 use crate::record::{Record, Status};
 
 /// So many repetitions tell chance from change.
 const ENOUGH: usize = 5;
-
-/// A value of either side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sides<T> {
-    /// Before.
-    pub a: T,
-    /// After.
-    pub b: T,
-}
-
-/// What a change comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
-    /// None, or none that counts.
-    #[default]
-    Same,
-    /// For the better.
-    Better,
-    /// For the worse.
-    Worse,
-    /// It may be chance: what there is cannot tell.
-    Undecided,
-    /// One side proves what a verified plan of the other refutes.
-    Contradiction,
-}
-
-impl Verdict {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Undecided => "undecided",
-            Self::Contradiction => "contradiction",
-        }
-    }
-
-    fn of<T: Ord>(a: &T, b: &T) -> Self {
-        match b.cmp(a) {
-            std::cmp::Ordering::Less => Self::Better,
-            std::cmp::Ordering::Equal => Self::Same,
-            std::cmp::Ordering::Greater => Self::Worse,
-        }
-    }
-}
 
 /// What changed in one cell from side A to side B.
 #[derive(Clone, Debug)]

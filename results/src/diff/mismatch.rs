@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::DiffOptions;
-use super::change::{Change, Sides, Verdict};
+use super::change::Change;
 use super::pairs::Pairing;
+use super::verdict::{Sides, Verdict};
 use crate::record::{Lane, Record};
 
 /// A difference between the sides that is none of the planners'.

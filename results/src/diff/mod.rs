@@ -16,14 +16,16 @@ mod mismatch;
 mod pairs;
 mod planners;
 mod timing;
+mod verdict;
 
 use std::fmt;
 
-pub use change::{Change, Sides, Verdict};
+pub use change::Change;
 pub use mismatch::{Mismatch, Remark};
 pub use pairs::CellName;
 pub use planners::{PlannerChange, Summary};
 pub use timing::TimeChange;
+pub use verdict::{Sides, Verdict};
 
 use crate::record::Record;
 use pairs::Pairing;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::DiffOptions;
 use super::chance::ERROR;
-use super::change::{Change, Sides, Verdict};
+use super::change::Change;
 use super::timing::{PlannerEvidence, TimeChange, Times, beyond};
+use super::verdict::{Sides, Verdict};
 use crate::statistics::{Interval, bootstrap, count, holm, real, shifted_geometric_mean, wilcoxon};
 
 /// A change of heights is taken for real below this probability, adjusted for the number of planners.

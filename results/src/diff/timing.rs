@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::DiffOptions;
 use super::chance::{ERROR, Evidence, Strays, of_a_cell, of_a_planner};
-use super::change::{Sides, Verdict};
 use super::pairs::{Pair, Pairing};
+use super::verdict::{Sides, Verdict};
 use crate::record::{Lane, Record};
 use crate::statistics::{Interval, bootstrap_ratio, count, median};
 

@@ -9,6 +9,7 @@ use planlab_dsa::{
 };
 
 use super::parts::Parts;
+use super::symmetry::break_symmetry;
 use super::{Draft, Reductions};
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, place_in_order, plan_in_order};
@@ -92,7 +93,7 @@ impl Course {
         let unit = if reductions.scale { granularity(instance, &ids) } else { 1 };
         let mut draft = Draft::new(run, &ids, &self.offsets, (unit, floor))?;
         if reductions.symmetry {
-            draft.break_symmetry();
+            break_symmetry(&mut draft);
         }
         Ok(Some(draft))
     }

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use planlab_dsa::{Buffer, BufferId, Halt, Instance, LiveRange, Offset, PlanError, Run};
 
-use super::symmetry;
 use crate::placement::columns::Columns;
 
 /// The most relations for which a model is built; a solver could do nothing with more.
@@ -101,11 +100,6 @@ impl<'i> Draft<'i> {
         draft.relate(run)?;
         draft.relate_apart();
         Ok(draft)
-    }
-
-    /// Chooses the orders that symmetry leaves free, and starts from a plan that keeps them.
-    pub(super) fn break_symmetry(&mut self) {
-        self.chosen = symmetry::fix(self);
     }
 
     /// The same in units so large that there are at most `most`, every size, height and offset rounded down:

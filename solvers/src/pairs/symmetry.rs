@@ -8,16 +8,16 @@
 
 use super::draft::{Below, Draft, Place};
 
-/// The order of each relation, as far as symmetry lets it be chosen. The plan to start from is changed
-/// into one that keeps it.
-pub(super) fn fix(draft: &mut Draft<'_>) -> Vec<Below> {
+/// Chooses the order of each relation, as far as symmetry leaves it free. The plan to start from is changed into one that
+/// keeps it.
+pub(super) fn break_symmetry(draft: &mut Draft<'_>) {
     let mut orders = Orders { fixed: vec![Below::Either; draft.relations.len()] };
     let classes = Classes::new(draft);
     classes.sort_start(draft);
     orders.fix_mirrors(draft, &classes);
     classes.sort_start(draft);
     orders.fix_alike(draft, &classes);
-    orders.fixed
+    draft.chosen = orders.fixed;
 }
 
 struct Orders {

@@ -16,7 +16,7 @@ use crate::cli::Device;
 use crate::inputs;
 use crate::playing::contender::{EMPTY_LOOP, build};
 use crate::playing::saboteurs;
-use crate::playing::simulated::requests;
+use crate::playing::subject::requests;
 use crate::process::{receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 

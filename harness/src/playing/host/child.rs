@@ -13,7 +13,7 @@ use super::protocol::{Reply, Request};
 use crate::inputs;
 use crate::playing::contender::{EMPTY_LOOP, PLAN, build, malloc};
 use crate::playing::saboteurs;
-use crate::playing::simulated::requests;
+use crate::playing::subject::requests;
 use crate::process::{receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 

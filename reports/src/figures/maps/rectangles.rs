@@ -3,8 +3,11 @@
 use planlab_dsa::{BufferId, Instance, VerifiedPlan};
 
 use super::MapOptions;
-use super::sheet::ROOM;
+use crate::figures::chart::Room;
 use crate::format::{count_real, real};
+
+/// The room around a map; the legend is in that on the right.
+pub(super) const ROOM: Room = Room { left: 92, top: 70, right: 168, bottom: 46, below: 3 };
 
 /// Addresses count upwards through all arenas, one above the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor};
 
 use super::MapOptions;
-use super::rectangles::Layout;
+use super::rectangles::{Layout, ROOM};
 use crate::figures::chart::{Chart, Entry, LETTERS, Room, chart, legend, letters, level, line};
 use crate::figures::coord::Axis;
 use crate::figures::palette::{MUTED, RED, TEXT};
@@ -14,8 +14,6 @@ use crate::figures::raster::Raster;
 use crate::figures::{Area, Drawing, Drawn, figure};
 use crate::format::{bytes, count, percent, real};
 
-/// The room around a map; the legend is in that on the right.
-pub(super) const ROOM: Room = Room { left: 92, top: 70, right: 168, bottom: 46, below: 3 };
 /// The room between a map and its legend, pixels.
 const BETWEEN: u32 = 14;
 
