@@ -136,6 +136,8 @@ fn run(cli: Cli) -> Verdict {
         Verb::Merge(args) => verbs::store::merge(&args, output),
         Verb::Audit(args) => verbs::store::audit(&args, output),
         #[cfg(feature = "reports")]
+        Verb::Query(args) => verbs::query::run(&args, output),
+        #[cfg(feature = "reports")]
         Verb::Ratios(args) => verbs::ratios::run(&args, output),
         Verb::Diff(args) => verbs::diff::run(&args, cli.planners_file.as_deref(), output),
         #[cfg(feature = "reports")]

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::Cursor;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
@@ -32,7 +33,8 @@ pub fn is_decoding() -> bool {
     IS_DECODING.get() || (DECODING.load(Ordering::SeqCst) > 0 && is_of_polars())
 }
 
-fn caught<T>(decode: impl FnOnce() -> T + panic::UnwindSafe) -> thread::Result<T> {
+/// Runs what may panic inside polars; the panic hook is told to be silent.
+pub(crate) fn caught<T>(decode: impl FnOnce() -> T + panic::UnwindSafe) -> thread::Result<T> {
     DECODING.fetch_add(1, Ordering::SeqCst);
     IS_DECODING.set(true);
     let decoded = panic::catch_unwind(decode);
@@ -103,11 +105,7 @@ impl Table {
     }
 
     fn decode_whole(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
-        let mut reader = ParquetReader::new(Cursor::new(bytes));
-        let metadata = reader.get_metadata().map_err(|error| StoreError::bad_file(path, &error))?;
-        let pairs = metadata.key_value_metadata.iter().flatten();
-        let metadata: Vec<_> = pairs.map(|pair| (pair.key.clone(), pair.value.clone())).collect();
-        check_kind(path, &metadata, kind)?;
+        let (reader, metadata) = open(path, bytes, kind)?;
         let frame = reader.finish().map_err(|error| StoreError::bad_file(path, &error))?;
         Ok(Self { path: path.to_path_buf(), frame, metadata })
     }
@@ -210,6 +208,57 @@ impl Table {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.frame.column(name).is_ok()
     }
+}
+
+type Metadata = Vec<(String, Option<String>)>;
+
+/// A file of `kind` whose columns are not decoded yet, with its metadata.
+fn open(
+    path: &Path,
+    bytes: Vec<u8>,
+    kind: Kind,
+) -> Result<(ParquetReader<Cursor<Vec<u8>>>, Metadata), StoreError> {
+    let mut reader = ParquetReader::new(Cursor::new(bytes));
+    let metadata = reader.get_metadata().map_err(|error| StoreError::bad_file(path, &error))?;
+    let pairs = metadata.key_value_metadata.iter().flatten();
+    let metadata: Metadata = pairs.map(|pair| (pair.key.clone(), pair.value.clone())).collect();
+    check_kind(path, &metadata, kind)?;
+    Ok((reader, metadata))
+}
+
+/// Some columns of a file of `kind`, in the order and of the types of `schema`. A column that the file lacks is all
+/// null where `later` names it.
+pub(crate) fn decode_columns(
+    path: &Path,
+    bytes: Vec<u8>,
+    kind: Kind,
+    schema: &Schema,
+    later: &[&str],
+) -> Result<DataFrame, StoreError> {
+    let decoded = caught(AssertUnwindSafe(|| {
+        let (reader, _) = open(path, bytes, kind)?;
+        decode_some(reader, schema, later).map_err(|error| StoreError::bad_file(path, &error))
+    }));
+    decoded.unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
+}
+
+fn decode_some(
+    mut reader: ParquetReader<Cursor<Vec<u8>>>,
+    schema: &Schema,
+    later: &[&str],
+) -> PolarsResult<DataFrame> {
+    let (rows, there) = (reader.num_rows()?, reader.schema()?);
+    let is_read = |name: &&PlSmallStr| !later.contains(&name.as_str()) || there.contains(name.as_str());
+    let names: Vec<String> = schema.iter_names().filter(is_read).map(ToString::to_string).collect();
+    let frame = reader.with_columns(Some(names)).finish()?;
+    let column = |(name, dtype): (&PlSmallStr, &DataType)| match frame.column(name) {
+        Ok(column) if column.dtype() == dtype => Ok(column.clone()),
+        Ok(column) => {
+            polars_bail!(SchemaMismatch: "column `{name}` is of type {}, not {dtype}", column.dtype())
+        }
+        Err(_) => Ok(Column::full_null(name.clone(), rows, dtype)),
+    };
+    DataFrame::new(rows, schema.iter().map(column).collect::<PolarsResult<_>>()?)
 }
 
 fn find<'a>(metadata: &'a [(String, Option<String>)], key: &str) -> Option<&'a str> {

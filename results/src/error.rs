@@ -115,6 +115,12 @@ pub enum StoreError {
         /// Why not.
         reason: String,
     },
+    /// A question that cannot be answered: bad SQL, a table or column that is not there.
+    #[error("{reason}")]
+    Query {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Shards, and a program built without Parquet.
     #[error("{}: this program was built without Parquet and cannot read shards", path.display())]
     NoParquet {
@@ -139,7 +145,7 @@ impl StoreError {
             | Self::Content { path, .. }
             | Self::NoResults { path }
             | Self::NoParquet { path } => Some(path),
-            Self::Labels { .. } | Self::Row { .. } => None,
+            Self::Labels { .. } | Self::Row { .. } | Self::Query { .. } => None,
         }
     }
 

@@ -47,6 +47,9 @@ fn frame_of<R: Row>(rows: &[&R]) -> PolarsResult<DataFrame> {
     DataFrame::new(rows.len(), columns)
 }
 
+/// Columns of rows that the first stores do not have.
+const LATER: [&str; 1] = ["reported_ns"];
+
 const fn kind<R: Row>() -> Kind {
     Kind { name: R::KIND, version: R::KNOWN }
 }
@@ -58,4 +61,13 @@ pub(crate) fn encode<R: Row>(rows: &[&R]) -> Result<Vec<u8>, StoreError> {
 
 pub(crate) fn decode<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
     R::read(&Table::decode(path, bytes, kind::<R>())?, "")
+}
+
+/// Some columns of a shard, in the order of `schema`.
+pub(crate) fn decode_columns<R: Row>(
+    path: &Path,
+    bytes: Vec<u8>,
+    schema: &Schema,
+) -> Result<DataFrame, StoreError> {
+    columns::decode_columns(path, bytes, kind::<R>(), schema, &LATER)
 }

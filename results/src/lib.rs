@@ -22,6 +22,8 @@ mod key;
 mod latest;
 mod manifest;
 mod merge;
+#[cfg(feature = "parquet")]
+pub mod queries;
 mod record;
 pub mod recorded_peak;
 mod repair;

@@ -60,7 +60,7 @@ pub(crate) fn read_latest<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
     Ok(Latest::of(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
 }
 
-fn list<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn list<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     files::list(&dir.join(R::SHARDS), "parquet")
 }
 
@@ -85,7 +85,16 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
 /// The rows of a shard; none where it is gone meanwhile.
 #[cfg(feature = "parquet")]
 fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
-    let Some(bytes) = files::read_if_there(path)? else { return Ok(Vec::new()) };
+    match content(path)? {
+        Some(bytes) => crate::frame::decode(path, bytes),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The content of a shard, which is what its name says; none where it is gone meanwhile.
+#[cfg(feature = "parquet")]
+pub(crate) fn content(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(bytes) = files::read_if_there(path)? else { return Ok(None) };
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
     // A shard that somebody else named says nothing of its content.
@@ -99,7 +108,7 @@ fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
                       `planlab audit --repair` sets it aside";
         return Err(StoreError::bad_file(path, &reason));
     }
-    crate::frame::decode(path, bytes)
+    Ok(Some(bytes))
 }
 
 /// The shards that cannot be read.

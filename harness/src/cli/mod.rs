@@ -20,7 +20,7 @@ pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
 pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};
 pub(crate) use results::{AuditArgs, DiffArgs, TurnsArgs};
 #[cfg(feature = "reports")]
-pub(crate) use results::{MergeArgs, RatiosArgs, ReportArgs, ScaleArgs};
+pub(crate) use results::{MergeArgs, QueryArgs, RatiosArgs, ReportArgs, ScaleArgs};
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
@@ -89,6 +89,9 @@ pub(crate) enum Verb {
     Merge(MergeArgs),
     /// Check results against each other: refuted bounds, false plans, missing repetitions and files
     Audit(AuditArgs),
+    /// Ask the rows, replays and instances of a results folder a question in SQL
+    #[cfg(feature = "reports")]
+    Query(QueryArgs),
     /// Compare times and heights of planners of one bench, as tables
     #[cfg(feature = "reports")]
     Ratios(RatiosArgs),

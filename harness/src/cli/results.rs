@@ -130,3 +130,34 @@ pub(crate) struct AuditArgs {
     #[arg(long)]
     pub(crate) repair: bool,
 }
+
+#[cfg(feature = "reports")]
+#[derive(Debug, Args)]
+#[command(override_usage = "planlab query [OPTIONS] [RESULTS] SQL\n       planlab query --columns")]
+#[command(
+    after_help = "Tables: rows, replays, instances. Numbers are bytes, nanoseconds, or shares (0.01 is 1 %).\n\n\
+    Example: planlab query \"SELECT planner, avg(gap) FROM rows GROUP BY planner\"\n\
+    More of them: docs/QUERIES.md"
+)]
+pub(crate) struct QueryArgs {
+    /// Folder of the results [default: results/store], and the question
+    #[arg(value_name = "RESULTS> <SQL", num_args = 1..=2, required_unless_present = "columns")]
+    pub(crate) question: Vec<String>,
+    /// List the tables' columns, with units and meanings
+    #[arg(long, conflicts_with = "question")]
+    pub(crate) columns: bool,
+    /// Write comma-separated values with all digits
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+#[cfg(feature = "reports")]
+impl QueryArgs {
+    /// The folder of the results and the question.
+    pub(crate) fn question(&self) -> (PathBuf, &str) {
+        match self.question.as_slice() {
+            [results, sql] => (results.into(), sql),
+            words => ("results/store".into(), words.first().map_or("", String::as_str)),
+        }
+    }
+}

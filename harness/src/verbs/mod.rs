@@ -12,6 +12,8 @@ pub(crate) mod list;
 pub(crate) mod picture;
 pub(crate) mod plan;
 #[cfg(feature = "reports")]
+pub(crate) mod query;
+#[cfg(feature = "reports")]
 pub(crate) mod ratios;
 pub(crate) mod replay;
 #[cfg(feature = "reports")]

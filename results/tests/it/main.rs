@@ -6,6 +6,7 @@ mod diff;
 mod instances;
 #[cfg(feature = "parquet")]
 mod records;
+mod queries;
 mod replay;
 mod scale;
 mod store;

@@ -1,0 +1,102 @@
+//! `query`: questions to results, in SQL.
+
+use planlab_results::queries::{Answer, COLUMNS, Cell, Tables};
+use serde_json::{Map, Value, json};
+
+use crate::cli::QueryArgs;
+use crate::inputs::records;
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::Output;
+use crate::shell::table::Table;
+
+pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
+    if args.columns {
+        return columns(args, output);
+    }
+    let (results, sql) = args.question();
+    let missing = records::tell_missing(&results)?;
+    let answer = Tables::open(&results)?.query(sql)?;
+    if output.json {
+        output.value(&json!({
+            "version": JSON_VERSION,
+            "columns": answer.columns,
+            "rows": answer.rows.iter().map(|row| object(&answer.columns, row)).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        output.text(&shown(args, &answer)?)?;
+    }
+    Ok(records::exit(Exit::Complete, missing.is_empty()))
+}
+
+/// Lists what may be asked for.
+fn columns(args: &QueryArgs, output: Output) -> Verdict {
+    let names = ["table", "name", "unit", "meaning"].map(str::to_owned).to_vec();
+    let row = |texts: [&str; 4]| texts.map(|text| Cell::Text(text.to_owned())).to_vec();
+    let rows = COLUMNS.iter().map(|c| row([c.table, c.name, c.unit, c.meaning])).collect();
+    let answer = Answer { columns: names, rows };
+    if output.json {
+        let rows: Vec<Value> = answer.rows.iter().map(|row| object(&answer.columns, row)).collect();
+        output.value(&json!({ "version": JSON_VERSION, "columns": rows }))?;
+    } else {
+        output.text(&shown(args, &answer)?)?;
+    }
+    Ok(Exit::Complete)
+}
+
+fn shown(args: &QueryArgs, answer: &Answer) -> Result<String, Failure> {
+    if args.csv {
+        return csv_text(answer);
+    }
+    let mut table = Table::of(&answer.columns);
+    for row in &answer.rows {
+        table.row(row.iter().map(|cell| text(cell, &short)));
+    }
+    Ok(table.render())
+}
+
+fn csv_text(answer: &Answer) -> Result<String, Failure> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&answer.columns)?;
+    for row in &answer.rows {
+        writer.write_record(row.iter().map(|cell| text(cell, &ToString::to_string)))?;
+    }
+    Ok(String::from_utf8_lossy(&writer.into_inner()?).into_owned())
+}
+
+/// A number of at most six digits after the point.
+fn short(number: &f64) -> String {
+    let text = format!("{number:.6}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn text(cell: &Cell, real: &dyn Fn(&f64) -> String) -> String {
+    match cell {
+        Cell::Null => String::new(),
+        Cell::Bool(value) => value.to_string(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Real(number) => real(number),
+        Cell::Text(text) => text.clone(),
+        Cell::List(values) => values.iter().map(|value| text(value, real)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn object(columns: &[String], row: &[Cell]) -> Value {
+    Value::Object(columns.iter().cloned().zip(row.iter().map(value)).collect::<Map<_, _>>())
+}
+
+/// A cell in JSON, which has no endless numbers and no whole ones past 64 bits.
+fn value(cell: &Cell) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Bool(value) => json!(value),
+        Cell::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+            (Ok(number), _) => json!(number),
+            (_, Ok(number)) => json!(number),
+            _ => json!(number.to_string()),
+        },
+        Cell::Real(number) => json!(number),
+        Cell::Text(text) => json!(text),
+        Cell::List(values) => values.iter().map(value).collect(),
+    }
+}

@@ -1,0 +1,180 @@
+//! The columns that SQL sees, with their units and meanings: the one list of them.
+
+/// A column of a table of [`Tables`](super::Tables).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnDoc {
+    /// `rows`, `replays` or `instances`.
+    pub table: &'static str,
+    /// The column's name.
+    pub name: &'static str,
+    /// `bytes`, `ns`, `count`, `share`, `text`, `true/false`, ...
+    pub unit: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+const fn row(name: &'static str, unit: &'static str, meaning: &'static str) -> ColumnDoc {
+    ColumnDoc { table: "rows", name, unit, meaning }
+}
+
+const fn instance(name: &'static str, unit: &'static str, meaning: &'static str) -> ColumnDoc {
+    ColumnDoc { table: "instances", name, unit, meaning }
+}
+
+const fn replay(name: &'static str, unit: &'static str, meaning: &'static str) -> ColumnDoc {
+    ColumnDoc { table: "replays", name, unit, meaning }
+}
+
+/// All columns, by table. Integers have a sign, so that differences may be negative; one past 2^63 - 1 is null.
+pub const COLUMNS: &[ColumnDoc] = &[
+    row("workload", "text", "Workload key: chainer/alexnet/train/b32"),
+    row("workload_group", "text", "First two parts of the key: chainer/alexnet"),
+    row("planner", "text", "Planner key"),
+    row("parameters", "JSON", "Parameters of the planner"),
+    row("threads", "count", "Threads that the planner may use"),
+    row("seed", "number", "Seed of the run's random numbers"),
+    row("repetition", "number", "From 0"),
+    row("suite", "text", "Suite that asked for the cell, or empty"),
+    row(
+        "lane",
+        "text",
+        "timing: ran alone; quality: may have run beside other cells, so its times are not ranked",
+    ),
+    row("status", "text", "optimal, feasible, infeasible, unknown, unsupported, timeout, ..."),
+    row("is_answer", "true/false", "Whether there is a plan, or a proof that there is none"),
+    row("is_failure", "true/false", "Whether the planner crashed, was killed, or gave a false answer"),
+    row("buffers", "count", "Buffers of the instance"),
+    row("height", "bytes", "Height of the best verified plan"),
+    row("load", "bytes", "Most bytes live at one step"),
+    row("relaxed_load", "bytes", "Load, if every buffer that may overwrite another does"),
+    row("bound", "bytes", "Best bound that this run proved"),
+    row("best_bound", "bytes", "Best bound that any run proved for plans like this one"),
+    row("bound_evidence", "text", "How `bound` was had: load, search, mip, ..."),
+    row("bound_scope", "text", "any, or no-hand-over: the plans that `bound` speaks of"),
+    row("gap", "share", "(height - best_bound) / best_bound; null in cells that were asked for a capacity"),
+    row("fragmentation", "share", "(height - load) / load; negative where memory is handed over in place"),
+    row("hand_overs", "count", "Buffers that take their memory over from an input"),
+    row("time_ns", "ns", "Median planning time (the lower of two middles)"),
+    row("samples_ns", "list of ns", "Planning time of each sample"),
+    row("reported_ns", "ns", "Time that an external planner itself says it took"),
+    row("cpu_ns", "ns", "CPU time of the process"),
+    row("work", "count", "Work done, in the planner's units"),
+    row("peak_rss_bytes", "bytes", "Most resident memory of the process"),
+    row("wall_limit_ns", "ns", "Time limit"),
+    row("memory_limit_bytes", "bytes", "Memory limit"),
+    row("work_limit", "count", "Work limit, in the planner's units"),
+    row("target_bytes", "bytes", "Capacity that was asked for; null: the lowest height"),
+    row("mechanism", "text", "What enforced the limits"),
+    row("stop", "text", "Why the run stopped: finished, proved, deadline, ..."),
+    row("reason", "text", "What went wrong, in one line, or empty"),
+    row("exit_code", "number", "Exit code of the process"),
+    row("signal", "number", "Signal that ended the process"),
+    row("stderr_tail", "text", "Last of what the process wrote to stderr"),
+    row("trajectory_elapsed_ns", "list of ns", "When the plan or the bound became better"),
+    row("trajectory_height", "list of bytes", "Height at these times; null before the first plan"),
+    row("trajectory_bound", "list of bytes", "Bound at these times"),
+    row(
+        "cell",
+        "text",
+        "Digest of what makes the cell: content of the workload, planner, version, limits, seed",
+    ),
+    row("instance", "text", "Digest of the instance"),
+    row("plan", "text", "Digest of the plan"),
+    row("planner_version", "text", "Digest of the planner's sources"),
+    row("started_ns", "ns", "When the cell started, since 1970"),
+    row("schema", "number", "Version of the row"),
+    row("machine_host", "text", "Fingerprint of the machine: times compare only where it is equal"),
+    row("machine_cpu", "text", "CPU model"),
+    row("machine_cores", "count", "Cores that the process may use"),
+    row("machine_kernel", "text", "Kernel release"),
+    row("machine_governor", "text", "Frequency governor"),
+    row("machine_turbo", "text", "on, off or unknown"),
+    row("machine_load_average_milli", "count", "Load average when the cell started, in thousandths"),
+    row("machine_concurrency", "count", "Cells that ran at the same time, this one included"),
+    row("machine_git_commit", "text", "Commit of the program"),
+    row("machine_git_dirty", "true/false", "Whether the tree had changes that were not committed"),
+    row("machine_rustc", "text", "Compiler"),
+    row("machine_flags", "text", "Profile and flags of the build"),
+    instance("instance", "text", "Digest of the instance"),
+    instance("workload", "text", "Key of the first workload that has it"),
+    instance("workload_group", "text", "First two parts of the key"),
+    instance("buffers", "count", "Buffers"),
+    instance("load", "bytes", "Most bytes live at one step"),
+    instance("relaxed_load", "bytes", "Load, if every buffer that may overwrite another does"),
+    instance("best_bound", "bytes", "Best bound that any run proved for plans without a hand-over"),
+    instance("best_bound_any", "bytes", "Best bound that any run proved for all plans"),
+    instance("best_height", "bytes", "Lowest height of a plan without a hand-over"),
+    instance("best_height_any", "bytes", "Lowest height of any plan"),
+    instance("cells", "count", "Cells that name it"),
+    instance("rows", "count", "Rows that name it"),
+    replay("workload", "text", "Workload key, or what the keys of a sequence share"),
+    replay("contender", "text", "Who hands the memory out: plan, profile-guided, glibc, jemalloc, ..."),
+    replay("planner", "text", "Who planned, where there is a plan"),
+    replay("device", "text", "simulated, host, cuda:0, ..."),
+    replay("device_name", "text", "What the device calls itself"),
+    replay("play", "text", "What is done with the memory: none, pages, pattern, kernels, operations"),
+    replay("threads", "count", "Threads"),
+    replay("repetition", "number", "Number of the process, from 0"),
+    replay("suite", "text", "Suite that asked for it, or empty"),
+    replay("status", "text", "complete, out-of-memory, corrupt, unavailable, failed"),
+    replay("reason", "text", "What went wrong, in one line, or empty"),
+    replay("requests", "count", "Requests of one propagation, or of the sequence"),
+    replay("requested_peak", "bytes", "Most bytes of requests live at once"),
+    replay("reserved_peak", "bytes", "Most bytes reserved"),
+    replay("used_peak", "bytes", "Most bytes handed out at once, as the contender rounds them"),
+    replay("physical_peak", "bytes", "Most bytes by the counters of the process or the device"),
+    replay("retained", "bytes", "Bytes that live from before to after, in no other figure"),
+    replay("fragmentation", "share", "(reserved_peak - requested_peak) / requested_peak"),
+    replay("capacity", "bytes", "Most that might be reserved"),
+    replay("propagations", "count", "Propagations that were timed"),
+    replay("time_ns", "ns", "Median wall time of one propagation"),
+    replay("alloc_median_ps", "count", "Picoseconds for a request, median of the batches"),
+    replay("free_median_ps", "count", "Picoseconds for a free, median of the batches"),
+    replay("device_allocations", "count", "Calls for memory to the device or the system, warm-up included"),
+    replay("search_steps", "count", "Entries of free lists looked at in one propagation"),
+    replay("lock_wait_ns", "ns", "Time that threads waited for locks"),
+    replay("refusals", "count", "How often the device had no room"),
+    replay("warm_up", "count", "Propagations before the timed ones"),
+    replay("is_steady", "true/false", "Whether the reserved bytes had stopped changing by then"),
+    replay("cell", "text", "Digest of what makes the row but for the repetition"),
+    replay("instance", "text", "Digest of the instance, or of those of a sequence"),
+    replay("plan", "text", "Digest of the plan"),
+    replay("started_ns", "ns", "When it started, since 1970"),
+    replay("machine_host", "text", "Fingerprint of the machine"),
+    replay("machine_cpu", "text", "CPU model"),
+];
+
+/// The columns of a table.
+pub(super) fn of(table: &str) -> impl Iterator<Item = &'static ColumnDoc> {
+    COLUMNS.iter().filter(move |column| column.table == table)
+}
+
+/// The unit of a column; columns of one name have one unit in all tables.
+pub(super) fn unit_of(name: &str) -> &'static str {
+    COLUMNS.iter().find(|column| column.name == name).map_or("", |column| column.unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_field_of_a_row_is_a_column() {
+        let frame = crate::frame::to_frame(&[]).expect("an empty table");
+        let documented: BTreeSet<&str> = of("rows").map(|column| column.name).collect();
+        for name in frame.get_column_names() {
+            assert!(documented.contains(name), "{name} is not in COLUMNS");
+        }
+    }
+
+    #[test]
+    fn no_column_is_listed_twice_or_has_two_units() {
+        let mut seen = BTreeSet::new();
+        for column in COLUMNS {
+            assert!(seen.insert((column.table, column.name)), "{column:?}");
+            assert_eq!(column.unit, unit_of(column.name), "{column:?}");
+        }
+    }
+}

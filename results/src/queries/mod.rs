@@ -1,0 +1,67 @@
+//! Questions to a store: its rows as lazy frames, and the tables of a report as queries over them.
+//!
+//! [`Tables`] are what SQL sees; [`COLUMNS`] says what each column means. The other modules are one table or check each.
+
+mod columns;
+mod replays;
+mod rows;
+mod scan;
+mod sql;
+
+use std::path::Path;
+
+use polars::prelude::*;
+
+use crate::{StoreError, columns as files};
+
+pub use columns::{COLUMNS, ColumnDoc};
+pub use sql::{Answer, Cell};
+
+/// The tables of a store. Nothing but the keys of its rows is read before a query asks for it.
+#[derive(Clone)]
+pub struct Tables {
+    rows: LazyFrame,
+    replays: LazyFrame,
+}
+
+impl Tables {
+    /// The tables of the store in a folder; a writer may be at work.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_records`](crate::read_records), and as [`read_rows`](crate::replay::read_rows).
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let dir = dir.as_ref();
+        Ok(Self { rows: scan::rows(dir)?, replays: replays::frame(dir)? })
+    }
+}
+
+/// The rows of a query.
+fn collect(query: LazyFrame) -> Result<DataFrame, StoreError> {
+    // polars panics on some queries that make no sense.
+    let rows = files::caught(std::panic::AssertUnwindSafe(|| query.collect()));
+    match rows {
+        Ok(rows) => rows.map_err(refused),
+        Err(panic) => Err(StoreError::Query { reason: panic_text(panic.as_ref()) }),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+    format!("polars cannot answer this: {text}")
+}
+
+/// What polars refused; an error of the store that lies below is that error.
+fn refused(error: PolarsError) -> StoreError {
+    match error {
+        PolarsError::Context { error, .. } => refused(*error),
+        PolarsError::IO { error, msg } => {
+            let reason = msg.map_or_else(|| error.to_string(), |msg| msg.to_string());
+            let below = std::sync::Arc::try_unwrap(error).ok().and_then(std::io::Error::into_inner);
+            let store = below.and_then(|below| below.downcast::<StoreError>().ok());
+            store.map_or(StoreError::Query { reason }, |store| *store)
+        }
+        error => StoreError::Query { reason: error.to_string() },
+    }
+}

@@ -1,0 +1,120 @@
+//! What tables need of rows beside their fields: the best bound that anybody proved, the gap to it, times.
+
+use polars::prelude::*;
+
+use super::columns;
+use crate::record::Status;
+
+/// The table `rows` of SQL. What a query does not ask for is not computed.
+pub(super) fn table(rows: LazyFrame) -> LazyFrame {
+    let known = columns::of("rows").map(|column| signed(column.name));
+    with_gap(with_best_bound(rows)).with_columns(small()).select(known.collect::<Vec<_>>())
+}
+
+/// The table `instances` of SQL.
+pub(super) fn instances(rows: LazyFrame) -> LazyFrame {
+    let first = |name: &str| col(name).first();
+    let known = columns::of("instances").map(|column| signed(column.name));
+    with_best_bound(rows)
+        .group_by_stable([col("instance")])
+        .agg([
+            first("workload"),
+            first("buffers"),
+            first("load"),
+            first("relaxed_load"),
+            col("bound_any").first().alias("best_bound_any"),
+            col("bound_plain").first().alias("best_bound"),
+            col("lowest_any").first().alias("best_height_any"),
+            col("lowest_plain").first().alias("best_height"),
+            col("cell").n_unique().alias("cells"),
+            len().alias("rows"),
+        ])
+        .with_columns([workload_group()])
+        .select(known.collect::<Vec<_>>())
+}
+
+/// A column; numbers that are not negative with a sign, so that a difference in SQL may be below 0. A seed is no number
+/// to reckon with, and may need all its bits.
+pub(super) fn signed(name: &str) -> Expr {
+    let is_number = matches!(columns::unit_of(name), "bytes" | "ns" | "count");
+    if is_number { col(name).cast(DataType::Int64) } else { col(name) }
+}
+
+/// Columns that follow from one row alone.
+fn small() -> Vec<Expr> {
+    let named = |statuses: fn(Status) -> bool| {
+        let names = Status::ALL.into_iter().filter(|status| statuses(*status)).map(Status::name);
+        names.map(|name| col("status").eq(lit(name))).reduce(Expr::or).unwrap_or(lit(false))
+    };
+    vec![
+        named(Status::is_answer).alias("is_answer"),
+        named(Status::is_failure).alias("is_failure"),
+        workload_group(),
+        col("parameters")
+            .str()
+            .extract(lit(r#""threads":\s*(\d+)"#), 1)
+            .cast(DataType::UInt64)
+            .fill_null(lit(1_u64))
+            .alias("threads"),
+        excess(col("height"), col("load")).alias("fragmentation"),
+        median_ns().alias("time_ns"),
+    ]
+}
+
+/// The lower middle, as in [`Record::median_ns`](crate::Record::median_ns).
+pub(super) fn median_ns() -> Expr {
+    let samples = || col("samples_ns").list();
+    let middle = (samples().len().cast(DataType::Int64) + lit(1_i64)).floor_div(lit(2_i64)) - lit(1_i64);
+    samples().sort(SortOptions::default()).list().get(middle, true)
+}
+
+/// The first two parts of the workload's key.
+fn workload_group() -> Expr {
+    let parts = col("workload").str().extract(lit("^([^/]*/[^/]*)"), 1);
+    parts.fill_null(col("workload")).alias("workload_group")
+}
+
+/// `(height - base) / base`, 0 for a base of 0, as `planlab_dsa::gap` has it.
+fn excess(height: Expr, base: Expr) -> Expr {
+    let real = |bytes: &Expr| bytes.clone().cast(DataType::Float64);
+    let share = (real(&height) - real(&base)) / real(&base);
+    // A row without a height has no share, of a base of 0 neither.
+    when(base.eq(lit(0_u64)).and(height.is_not_null())).then(lit(0.0)).otherwise(share)
+}
+
+/// Adds `gap`, which cells that were asked for a capacity do not have.
+pub(super) fn with_gap(rows: LazyFrame) -> LazyFrame {
+    let gap = excess(col("height"), col("best_bound"));
+    let gap = when(col("target_bytes").is_null()).then(gap).otherwise(lit(NULL));
+    rows.with_columns([gap.alias("gap")])
+}
+
+/// Adds what all rows of an instance say: `lowest_any` and `lowest_plain`, the lowest heights of all plans and of those
+/// without a hand-over; `bound_any` and `bound_plain`, the highest bounds on these; `best_bound`, that of plans like the
+/// row's. A bound above a verified height in its scope is refuted and does not count.
+pub(super) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
+    let is_plain = || col("hand_overs").eq(lit(0_u64));
+    let is_any = || col("bound_scope").eq(lit("any"));
+    let of_instance = |value: Expr, name: &str| {
+        value.over([col("instance")]).expect("there is a column to group by").alias(name)
+    };
+    let stands = |scope: Expr, lowest: &str| {
+        let is_met = col(lowest).is_null().or(col("bound").lt_eq(col(lowest)));
+        let is_claim = col("status").neq(lit(Status::BoundRefuted.name())).and(scope);
+        when(is_claim.and(is_met)).then(col("bound")).otherwise(lit(0_u64)).max()
+    };
+    rows.with_columns([
+        of_instance(col("height").min(), "lowest_any"),
+        of_instance(when(is_plain()).then(col("height")).otherwise(lit(NULL)).min(), "lowest_plain"),
+    ])
+    .with_columns([
+        of_instance(stands(is_any(), "lowest_any"), "bound_any"),
+        of_instance(stands(is_any().not(), "lowest_plain"), "bound_plain"),
+    ])
+    .with_columns([higher(col("bound_plain"), col("bound_any")).alias("bound_plain")])
+    .with_columns([when(is_plain()).then(col("bound_plain")).otherwise(col("bound_any")).alias("best_bound")])
+}
+
+fn higher(a: Expr, b: Expr) -> Expr {
+    when(a.clone().gt_eq(b.clone())).then(a).otherwise(b)
+}

@@ -1,0 +1,309 @@
+//! SQL over a store: the questions of docs/QUERIES.md against figures computed from the rows, and SQL that is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use planlab_dsa::{Bytes, gap};
+use planlab_results::queries::{Answer, Cell, Tables};
+use planlab_results::replay::{ReplayStatus, read_rows};
+use planlab_results::{Lane, Record, Status, Store, StoreError, read_records};
+use tempfile::{TempDir, tempdir};
+
+use crate::common::row;
+
+/// The question under a heading of docs/QUERIES.md.
+fn question(heading: &str) -> String {
+    let page = include_str!("../../../docs/QUERIES.md");
+    let section = page.split("\n## ").find(|section| section.starts_with(heading)).expect("the heading");
+    let (_, rest) = section.split_once("```sql\n").expect("a question");
+    rest.split_once("```").expect("its end").0.to_owned()
+}
+
+fn records(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("records").join(name)
+}
+
+/// A store of curated records, and its rows.
+fn curated() -> (TempDir, Vec<Record>) {
+    let store = tempdir().expect("a folder");
+    std::fs::create_dir(store.path().join("shards")).expect("a folder");
+    let shard = store.path().join("shards/rows-0001.parquet");
+    std::fs::copy(records("2026-11-21-2-core-vm").join("rows.parquet"), shard).expect("records");
+    let rows = read_records(store.path()).expect("rows");
+    assert!(rows.len() > 1000, "{}", rows.len());
+    (store, rows)
+}
+
+fn answer(store: &Path, sql: &str) -> Answer {
+    let tables = Tables::open(store).unwrap_or_else(|error| panic!("{error}"));
+    tables.query(sql).unwrap_or_else(|error| panic!("{sql}\n{error}"))
+}
+
+fn text(cell: &Cell) -> &str {
+    let Cell::Text(text) = cell else { panic!("not a text: {cell:?}") };
+    text
+}
+
+fn whole(cell: &Cell) -> u64 {
+    let Cell::Integer(number) = cell else { panic!("not a whole number: {cell:?}") };
+    u64::try_from(*number).expect("not negative")
+}
+
+fn real(cell: &Cell) -> f64 {
+    match cell {
+        Cell::Real(number) => *number,
+        Cell::Integer(_) => f64::from(u32::try_from(whole(cell)).expect("small")),
+        other => panic!("not a number: {other:?}"),
+    }
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * b.abs().max(1.0)
+}
+
+/// The best proven bound for plans without and with hand-overs, and the lowest heights of the same, of an instance.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    plain: u64,
+    any: u64,
+    height_plain: Option<u64>,
+}
+
+/// By brute force over all pairs of rows.
+fn bests(rows: &[Record]) -> BTreeMap<&str, Best> {
+    let mut by_instance: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    rows.iter().for_each(|row| by_instance.entry(&row.instance).or_default().push(row));
+    let best = |rows: &Vec<&Record>| {
+        let is_plain = |row: &Record| row.hand_overs == 0;
+        let stands = |claim: &&&Record, any: bool| {
+            let refutes =
+                |row: &&Record| (any || is_plain(row)) && row.height.is_some_and(|h| h < claim.bound);
+            claim.status != Status::BoundRefuted && !rows.iter().any(|row| refutes(row))
+        };
+        let highest = |any: bool| {
+            let claims = rows.iter().filter(|row| (row.bound_scope == "any") == any);
+            claims.filter(|row| stands(row, any)).map(|row| row.bound).max().unwrap_or(0)
+        };
+        let any = highest(true);
+        let heights = rows.iter().filter(|row| is_plain(row)).filter_map(|row| row.height);
+        Best { plain: highest(false).max(any), any, height_plain: heights.min() }
+    };
+    by_instance.iter().map(|(instance, rows)| (*instance, best(rows))).collect()
+}
+
+fn gap_of(row: &Record, bests: &BTreeMap<&str, Best>) -> Option<f64> {
+    let best = bests[row.instance.as_str()];
+    let bound = if row.hand_overs > 0 { best.any } else { best.plain };
+    Some(gap(Bytes::new(row.height?), Bytes::new(bound)))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = values.len() / 2;
+    if values.len() % 2 == 1 { values[at] } else { values[at - 1].midpoint(values[at]) }
+}
+
+#[test]
+fn who_plans_best() {
+    let (store, rows) = curated();
+    let bests = bests(&rows);
+    let mut planners: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    let counts = |row: &&Record| row.repetition == 0 && row.target_bytes.is_none() && row.status.is_answer();
+    rows.iter().filter(counts).for_each(|row| planners.entry(&row.planner).or_default().push(row));
+    let answer = answer(store.path(), &question("Who plans best?"));
+    assert_eq!(answer.columns, ["planner", "workloads", "mean_gap", "optimal"]);
+    assert_eq!(answer.rows.len(), planners.len());
+    for line in &answer.rows {
+        let rows = &planners[text(&line[0])];
+        let gaps: Vec<f64> = rows.iter().filter_map(|row| gap_of(row, &bests)).collect();
+        let workloads: BTreeSet<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
+        assert_eq!(whole(&line[1]), workloads.len() as u64, "{line:?}");
+        assert!(near(real(&line[2]), gaps.iter().sum::<f64>() / gaps.len() as f64), "{line:?}");
+        assert_eq!(whole(&line[3]), gaps.iter().filter(|gap| **gap <= 0.0).count() as u64, "{line:?}");
+    }
+    let order: Vec<(std::cmp::Reverse<u64>, f64)> =
+        answer.rows.iter().map(|line| (std::cmp::Reverse(whole(&line[1])), real(&line[2]))).collect();
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn which_workloads_are_open() {
+    let (store, rows) = curated();
+    let bests = bests(&rows);
+    let open: BTreeMap<&str, &Best> = rows
+        .iter()
+        .filter_map(|row| Some((row.workload.as_str(), bests.get(row.instance.as_str())?)))
+        .filter(|(_, best)| best.height_plain.is_some_and(|height| height > best.plain))
+        .collect();
+    let answer = answer(store.path(), &question("Which workloads are still open?"));
+    let shown: BTreeMap<&str, &Vec<Cell>> = answer.rows.iter().map(|line| (text(&line[0]), line)).collect();
+    assert!(!shown.is_empty() && shown.keys().eq(open.keys()), "{:?} {:?}", shown.keys(), open.keys());
+    for (workload, line) in shown {
+        let Best { plain, height_plain, .. } = *open[workload];
+        assert_eq!((whole(&line[2]), Some(whole(&line[3]))), (plain, height_plain));
+        assert!(near(real(&line[4]), gap(Bytes::new(whole(&line[3])), Bytes::new(plain))), "{line:?}");
+    }
+}
+
+#[test]
+fn how_planning_time_grows() {
+    let (store, rows) = curated();
+    let mut times: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
+    for row in &rows {
+        let is_asked = row.lane == Lane::Timing && row.status.is_answer() && row.repetition == 0;
+        if let (true, Some(ns)) =
+            (is_asked && row.workload.starts_with("synthetic/uniform/"), row.median_ns())
+        {
+            times.entry((&row.planner, row.buffers)).or_default().push(ns as f64);
+        }
+    }
+    let answer = answer(store.path(), &question("How does planning time grow?"));
+    assert!(!times.is_empty());
+    assert_eq!(answer.rows.len(), times.len());
+    for (line, ((planner, buffers), times)) in answer.rows.iter().zip(times) {
+        assert_eq!((text(&line[0]), whole(&line[1])), (planner, buffers));
+        assert_eq!(whole(&line[2]), times.len() as u64);
+        assert!(near(real(&line[3]), median(times) / 1e6), "{line:?}");
+    }
+}
+
+#[test]
+fn where_one_planner_beats_another() {
+    let (store, rows) = curated();
+    let of = |planner: &'static str| {
+        rows.iter()
+            .filter(move |row| row.planner == planner && row.repetition == 0 && row.target_bytes.is_none())
+    };
+    let mut pairs = Vec::new();
+    for ours in of("best-fit") {
+        for theirs in of("greedy-by-size") {
+            if (&ours.instance, ours.seed) == (&theirs.instance, theirs.seed) {
+                let (a, b) = (ours.height.expect("a plan"), theirs.height.expect("a plan"));
+                pairs.push((ours.workload.as_str(), a, b));
+            }
+        }
+    }
+    let answer = answer(store.path(), &question("Where does one planner beat another?"));
+    let mut shown: Vec<(&str, u64, u64)> =
+        answer.rows.iter().map(|line| (text(&line[0]), whole(&line[1]), whole(&line[2]))).collect();
+    assert!(answer.rows.iter().map(|line| real(&line[3])).is_sorted());
+    for list in [&mut pairs, &mut shown] {
+        list.sort_unstable();
+    }
+    assert!(!pairs.is_empty());
+    assert_eq!(shown, pairs);
+}
+
+#[test]
+fn which_allocator_wastes_the_most() {
+    let store = tempdir().expect("a folder");
+    let packed = std::fs::File::open(records("2026-11-22-2-core-vm-allocators").join("replays.jsonl.zst"));
+    let replays = zstd::decode_all(packed.expect("records")).expect("zstd");
+    std::fs::write(store.path().join("replays.jsonl"), replays).expect("writable");
+    let rows = read_rows(store.path()).expect("replays");
+    let mut groups: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.status == ReplayStatus::Complete && row.capacity.is_none()) {
+        groups.entry((&row.contender, &row.device)).or_default().push(row);
+    }
+    let answer = answer(store.path(), &question("Which allocator wastes the most memory?"));
+    assert!(!groups.is_empty());
+    assert_eq!(answer.rows.len(), groups.len());
+    for line in &answer.rows {
+        let rows = &groups[&(text(&line[0]), text(&line[1]))];
+        let shares = rows.iter().map(|row| {
+            let (reserved, requested) = (row.reserved_peak as f64, row.requested_peak as f64);
+            if requested == 0.0 { 0.0 } else { (reserved - requested) / requested }
+        });
+        let workloads: BTreeSet<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
+        assert_eq!(whole(&line[2]), workloads.len() as u64);
+        assert!(near(real(&line[3]), shares.sum::<f64>() / rows.len() as f64), "{line:?}");
+        assert_eq!(Some(whole(&line[4])), rows.iter().map(|row| row.reserved_peak).max());
+    }
+}
+
+/// What a query sees of a store is what its reader sees: shards, the journal behind them, the latest of each row.
+#[test]
+fn the_latest_row_counts_wherever_it_is() {
+    let folder = tempdir().expect("a folder");
+    let mut store = Store::open(folder.path()).expect("a store");
+    let with = |cell: &str, height| Record { height: Some(height), load: 100, ..row(cell, 0) };
+    store.append_all(&[with("a", 200), with("b", 120)]).expect("appended");
+    store.compact().expect("a shard");
+    store.append(&with("c", 150)).expect("appended");
+    store.compact().expect("a shard");
+    store.append(&with("a", 110)).expect("appended");
+    let answer = answer(folder.path(), "SELECT cell, height, fragmentation FROM rows");
+    let expected = [("a", 110, 0.1), ("b", 120, 0.2), ("c", 150, 0.5)];
+    let expected = expected.map(|(cell, height, share)| {
+        vec![Cell::Text(cell.to_owned()), Cell::Integer(height), Cell::Real(share)]
+    });
+    assert_eq!(answer.rows, expected);
+    let count = "SELECT count(*) AS rows FROM rows WHERE height < 150";
+    assert_eq!(self::answer(folder.path(), count).rows, [[Cell::Integer(2)]]);
+}
+
+/// A filter on rows must not reach below what is computed over all rows of an instance.
+#[test]
+fn a_bound_of_another_planner_counts_for_the_gap() {
+    let folder = tempdir().expect("a folder");
+    let mut store = Store::open(folder.path()).expect("a store");
+    let with = |planner: &str, height, bound| {
+        let planner = planner.to_owned();
+        Record { height: Some(height), bound, planner: planner.clone(), ..row(&planner, 0) }
+    };
+    store.append_all(&[with("a", 150, 100), with("b", 120, 120)]).expect("appended");
+    let answer = answer(folder.path(), "SELECT gap FROM rows WHERE planner = 'a'");
+    assert_eq!(answer.rows, [[Cell::Real(0.25)]]);
+}
+
+#[test]
+fn an_empty_store_has_empty_tables() {
+    let folder = tempdir().expect("a folder");
+    Store::open(folder.path()).expect("a store");
+    for table in ["rows", "replays", "instances"] {
+        assert!(answer(folder.path(), &format!("SELECT * FROM {table}")).rows.is_empty(), "{table}");
+    }
+}
+
+#[test]
+fn what_is_no_question_is_an_error_that_says_so() {
+    let folder = tempdir().expect("a folder");
+    let mut store = Store::open(folder.path()).expect("a store");
+    store.append(&row("a", 0)).expect("appended");
+    let tables = Tables::open(folder.path()).expect("tables");
+    let named = [
+        ("SELECT nothing FROM rows", "nothing"),
+        ("SELECT * FROM nowhere", "nowhere"),
+        ("SELEC planner FROM rows", "SELEC"),
+        ("SELECT frob(planner) FROM rows", "frob"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
+    ];
+    for (sql, part) in named {
+        let error = tables.query(sql).expect_err(sql);
+        assert!(
+            matches!(error, StoreError::Query { .. }) && error.to_string().contains(part),
+            "{sql}: {error}"
+        );
+    }
+    let deep = [
+        "",
+        ";",
+        "SELECT planner FROM rows GROUP BY workload ORDER BY",
+        &format!("SELECT {}1{}", "(".repeat(2000), ")".repeat(2000)),
+        &format!("SELECT {}true", "NOT ".repeat(3000)),
+        &format!("SELECT '{}'", "x".repeat(30_000)),
+        "DROP TABLE rows",
+        "INSERT INTO rows VALUES (1)",
+    ];
+    for sql in deep {
+        let error = tables.query(sql).expect_err(sql);
+        assert!(matches!(error, StoreError::Query { .. }), "{sql}: {error}");
+    }
+    // What is long is answered: no stack overflows.
+    for sql in [
+        format!("SELECT 1{} AS n", "+1".repeat(1000)),
+        format!("SELECT 1 AS n{}", " UNION ALL SELECT 1".repeat(40)),
+    ] {
+        assert!(!tables.query(&sql).unwrap_or_else(|error| panic!("{error}")).rows.is_empty());
+    }
+}
