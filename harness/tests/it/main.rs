@@ -23,6 +23,7 @@ mod isolation;
 mod json_errors;
 mod published;
 mod pytorch;
+mod query;
 mod replay;
 mod replay_device;
 mod resume;
