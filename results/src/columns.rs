@@ -210,14 +210,11 @@ impl Table {
     }
 }
 
+type Reader = ParquetReader<Cursor<Vec<u8>>>;
 type Metadata = Vec<(String, Option<String>)>;
 
 /// A file of `kind` whose columns are not decoded yet, with its metadata.
-fn open(
-    path: &Path,
-    bytes: Vec<u8>,
-    kind: Kind,
-) -> Result<(ParquetReader<Cursor<Vec<u8>>>, Metadata), StoreError> {
+fn open(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<(Reader, Metadata), StoreError> {
     let mut reader = ParquetReader::new(Cursor::new(bytes));
     let metadata = reader.get_metadata().map_err(|error| StoreError::bad_file(path, &error))?;
     let pairs = metadata.key_value_metadata.iter().flatten();
@@ -242,11 +239,7 @@ pub(crate) fn decode_columns(
     decoded.unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
 }
 
-fn decode_some(
-    mut reader: ParquetReader<Cursor<Vec<u8>>>,
-    schema: &Schema,
-    later: &[&str],
-) -> PolarsResult<DataFrame> {
+fn decode_some(mut reader: Reader, schema: &Schema, later: &[&str]) -> PolarsResult<DataFrame> {
     let (rows, there) = (reader.num_rows()?, reader.schema()?);
     let is_read = |name: &&PlSmallStr| !later.contains(&name.as_str()) || there.contains(name.as_str());
     let names: Vec<String> = schema.iter_names().filter(is_read).map(ToString::to_string).collect();

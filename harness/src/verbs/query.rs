@@ -48,7 +48,8 @@ fn shown(args: &QueryArgs, answer: &Answer) -> Result<String, Failure> {
     if args.csv {
         return csv_text(answer);
     }
-    let mut table = Table::of(&answer.columns);
+    let titles: Vec<&str> = answer.columns.iter().map(String::as_str).collect();
+    let mut table = Table::new(&titles);
     for row in &answer.rows {
         table.row(row.iter().map(|cell| text(cell, &short)));
     }

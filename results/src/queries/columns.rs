@@ -165,7 +165,7 @@ mod tests {
         let frame = crate::frame::to_frame(&[]).expect("an empty table");
         let documented: BTreeSet<&str> = of("rows").map(|column| column.name).collect();
         for name in frame.get_column_names() {
-            assert!(documented.contains(name), "{name} is not in COLUMNS");
+            assert!(documented.contains(name.as_str()), "{name} is not in COLUMNS");
         }
     }
 

@@ -1,15 +1,15 @@
 //! The rows of a store as a lazy frame. Only the columns that a query needs are decoded.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use polars::prelude::*;
+use rustc_hash::FxHashMap;
 
-use crate::record::Record;
 use crate::journal::Row as _;
+use crate::record::Record;
 use crate::{StoreError, frame, journal, shards, store};
 
 /// What makes a row: of rows with equal values here the latest counts.
@@ -81,7 +81,7 @@ impl Rows {
 /// The numbers of the rows that count, in the order in which the cells first came; `None` where all do.
 fn latest(keys: &DataFrame) -> PolarsResult<Option<IdxCa>> {
     let (cells, repetitions) = (keys.column(KEY[0])?.str()?, keys.column(KEY[1])?.u32()?);
-    let mut slots: HashMap<(Option<&str>, Option<u32>), usize> = HashMap::with_capacity(keys.height());
+    let mut slots: FxHashMap<(Option<&str>, Option<u32>), usize> = FxHashMap::default();
     let mut last: Vec<IdxSize> = Vec::with_capacity(keys.height());
     for (key, number) in cells.iter().zip(repetitions.iter()).zip(0..) {
         match slots.entry(key) {

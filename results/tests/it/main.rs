@@ -4,9 +4,9 @@ mod audit;
 mod common;
 mod diff;
 mod instances;
+mod queries;
 #[cfg(feature = "parquet")]
 mod records;
-mod queries;
 mod replay;
 mod scale;
 mod store;

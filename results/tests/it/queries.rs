@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::{Bytes, gap};
+use planlab_dsa::{Bytes, Scope, gap};
 use planlab_results::queries::{Answer, Cell, Tables};
 use planlab_results::replay::{ReplayStatus, read_rows};
 use planlab_results::{Lane, Record, Status, Store, StoreError, read_records};
@@ -78,10 +78,10 @@ fn bests(rows: &[Record]) -> BTreeMap<&str, Best> {
         let stands = |claim: &&&Record, any: bool| {
             let refutes =
                 |row: &&Record| (any || is_plain(row)) && row.height.is_some_and(|h| h < claim.bound);
-            claim.status != Status::BoundRefuted && !rows.iter().any(|row| refutes(row))
+            claim.status != Status::BoundRefuted && !rows.iter().any(refutes)
         };
         let highest = |any: bool| {
-            let claims = rows.iter().filter(|row| (row.bound_scope == "any") == any);
+            let claims = rows.iter().filter(|row| (row.bound_scope == Scope::Any) == any);
             claims.filter(|row| stands(row, any)).map(|row| row.bound).max().unwrap_or(0)
         };
         let any = highest(true);
