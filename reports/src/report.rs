@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use planlab_files::NewFolder;
-use planlab_results::audit::{Finding, audit, audit_plans, audit_replays, audit_shards};
-use planlab_results::read_records;
+use planlab_results::audit::{Finding, audit_replays, audit_shards};
+use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
 use serde_json::json;
 
@@ -47,12 +47,13 @@ impl Report {
     /// [`ReportError::Store`] where they cannot be read.
     pub fn from_store(dir: impl AsRef<Path>, options: ReportOptions) -> Result<Self, ReportError> {
         let dir = dir.as_ref();
-        let model = Model::new(read_records(dir)?);
+        let tables = Tables::open(dir)?;
         let rows = read_rows(dir)?;
-        let mut findings = audit(model.records());
+        let mut findings = tables.audit()?;
         findings.extend(audit_replays(&rows));
-        findings.extend(audit_plans(dir, model.records())?);
-        findings.extend(audit_shards(dir, model.records())?);
+        findings.extend(tables.audit_plans(dir)?);
+        let model = Model::new(tables)?;
+        findings.extend(audit_shards(dir, model.rows() > 0)?);
         findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
         let store = dir.to_path_buf();
@@ -101,7 +102,7 @@ impl Report {
             instances: Vec::new(),
         };
         site.instances = draw(&site, &mut folder)?;
-        let pages = pages::of_report(&site);
+        let pages = pages::of_report(&site)?;
         let mut writer = Writer::new(folder, self.frame(&pages));
         for page in pages {
             writer.write(&page)?;
@@ -118,7 +119,7 @@ impl Report {
     fn about(&self) -> serde_json::Map<String, serde_json::Value> {
         let about = [
             ("command", json!(self.options.command)),
-            ("records", json!(self.model.records().len())),
+            ("records", json!(self.model.rows())),
             ("digest", json!(self.model.digest)),
             ("replays", json!(self.replays.rows)),
             ("schema", json!(planlab_results::SCHEMA)),
@@ -129,7 +130,7 @@ impl Report {
     fn frame(&self, pages: &[Page]) -> Frame {
         let records = format!(
             "{} records (digest {}, schema {})",
-            count(self.model.records().len() as u64),
+            count(self.model.rows()),
             self.model.digest,
             planlab_results::SCHEMA
         );

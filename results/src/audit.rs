@@ -262,16 +262,13 @@ fn false_replay(row: &ReplayRow) -> Option<Finding> {
 /// # Errors
 ///
 /// [`StoreError`] where the folder or its manifest cannot be read.
-pub fn audit_shards(
-    dir: impl AsRef<std::path::Path>,
-    records: &[Record],
-) -> Result<Vec<Finding>, StoreError> {
+pub fn audit_shards(dir: impl AsRef<std::path::Path>, has_rows: bool) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
     let missing = crate::missing_shards(dir)?.into_iter();
     let mut findings: Vec<Finding> = missing.map(Finding::MissingShard).collect();
     let count = |folder: &str| files::list(&dir.join(folder), "parquet").map(|paths| paths.len());
     let (instances, plans) = (count("instances")?, count("plans")?);
-    if findings.is_empty() && records.is_empty() && plans > 0 {
+    if findings.is_empty() && !has_rows && plans > 0 {
         findings.push(Finding::NoRows { instances, plans });
     }
     Ok(findings)
@@ -305,10 +302,36 @@ pub fn audit_plans(
     dir: impl AsRef<std::path::Path>,
     records: &[Record],
 ) -> Result<Vec<Finding>, crate::StoreError> {
-    let dir = dir.as_ref();
-    std::fs::read_dir(dir).map_err(crate::StoreError::io("read", dir))?;
+    audit_kept_plans(dir.as_ref(), &records.iter().filter_map(KeptPlan::of).collect::<Vec<_>>())
+}
+
+/// A row with a plan that the store keeps.
+#[cfg(feature = "parquet")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptPlan<'r> {
+    pub(crate) instance: &'r str,
+    pub(crate) plan: &'r str,
+    pub(crate) workload: &'r str,
+    pub(crate) planner: &'r str,
+    pub(crate) height: Option<u64>,
+}
+
+#[cfg(feature = "parquet")]
+impl<'r> KeptPlan<'r> {
+    fn of(row: &'r Record) -> Option<Self> {
+        let Record { instance, workload, planner, height, .. } = row;
+        Some(Self { instance, plan: row.plan.as_deref()?, workload, planner, height: *height })
+    }
+}
+
+#[cfg(feature = "parquet")]
+pub(crate) fn audit_kept_plans(
+    dir: &std::path::Path,
+    rows: &[KeptPlan<'_>],
+) -> Result<Vec<Finding>, StoreError> {
+    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     let mut findings = Vec::new();
-    for (digest, rows) in by(records.iter().filter(|r| r.plan.is_some()), |r| r.instance.as_str()) {
+    for (digest, rows) in by(rows, |row| row.instance) {
         match digest_of(dir, digest).and_then(|digest| crate::load_instance(dir, digest)) {
             Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
             Err(error) => findings.push(missing("instance", digest, &rows, &error)),
@@ -321,10 +344,10 @@ pub fn audit_plans(
 fn plans_of(
     dir: &std::path::Path,
     instance: &planlab_dsa::Instance,
-    rows: &[&Record],
+    rows: &[&KeptPlan<'_>],
     findings: &mut Vec<Finding>,
 ) {
-    for (plan, rows) in by(rows.iter().copied(), |r| r.plan.as_deref().unwrap_or_default()) {
+    for (plan, rows) in by(rows.iter().copied(), |row| row.plan) {
         let loaded = match digest_of(dir, plan).and_then(|digest| crate::load_plan(dir, digest)) {
             Ok(loaded) => loaded,
             Err(error) => {
@@ -339,15 +362,15 @@ fn plans_of(
                 Ok(height) if Some(height.get()) == row.height => continue,
                 Ok(height) => format!("its height is {height}, the row says {}", or_none(row.height)),
             };
-            let (workload, planner) = (row.workload.to_string(), row.planner.clone());
+            let (workload, planner) = (row.workload.to_owned(), row.planner.to_owned());
             findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
         }
     }
 }
 
 #[cfg(feature = "parquet")]
-fn missing(kind: &'static str, digest: &str, rows: &[&Record], error: &crate::StoreError) -> Finding {
-    let workload = rows.first().map(|row| row.workload.to_string()).unwrap_or_default();
+fn missing(kind: &'static str, digest: &str, rows: &[&KeptPlan<'_>], error: &StoreError) -> Finding {
+    let workload = rows.first().map(|row| row.workload.to_owned()).unwrap_or_default();
     let (digest, reason) = (digest.to_owned(), error.to_string());
     Finding::MissingFile { kind, digest, workload, rows: rows.len(), reason }
 }

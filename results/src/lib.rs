@@ -28,6 +28,7 @@ mod record;
 pub mod recorded_peak;
 mod repair;
 pub mod replay;
+#[cfg(feature = "parquet")]
 pub mod scale;
 mod shards;
 pub mod statistics;
@@ -43,6 +44,6 @@ pub use instances::{load_instance, load_plan};
 pub use key::{NetParts, WorkloadKey};
 pub use manifest::{MissingShard, missing_shards};
 pub use merge::{Merged, merge, missing_cells};
-pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status};
+pub use record::{Lane, Point, Provenance, Record, SCHEMA, Status, planner_label, threads};
 pub use repair::{Repair, repair};
 pub use store::{Notice, Store, keeps_plans, read_records};

@@ -93,6 +93,11 @@ impl Status {
         }
     }
 
+    #[cfg(feature = "parquet")]
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
     /// Whether the row has an answer: a plan that counts, or a proof that there is none.
     #[must_use]
     pub const fn is_answer(self) -> bool {
@@ -138,6 +143,11 @@ impl Lane {
             Self::Quality => "quality",
             Self::Timing => "timing",
         }
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Quality, Self::Timing].into_iter().find(|lane| lane.name() == name)
     }
 }
 
@@ -302,17 +312,13 @@ impl Record {
     /// The planner with the parameters that are not at their default.
     #[must_use]
     pub fn planner_label(&self) -> String {
-        match self.parameters.trim() {
-            "" | "{}" | "null" => self.planner.clone(),
-            parameters => format!("{} {parameters}", self.planner),
-        }
+        planner_label(&self.planner, &self.parameters)
     }
 
     /// The threads that the planner might use.
     #[must_use]
     pub fn threads(&self) -> u64 {
-        let parameters: serde_json::Value = serde_json::from_str(&self.parameters).unwrap_or_default();
-        parameters["threads"].as_u64().unwrap_or(1)
+        threads(&self.parameters)
     }
 
     /// Whether the wall limit ended the run: its time is the limit's.
@@ -328,4 +334,20 @@ impl Record {
         sorted.sort_unstable();
         sorted.get(sorted.len().checked_sub(1)? / 2).copied()
     }
+}
+
+/// A planner with the parameters that are not at their default.
+#[must_use]
+pub fn planner_label(planner: &str, parameters: &str) -> String {
+    match parameters.trim() {
+        "" | "{}" | "null" => planner.to_owned(),
+        parameters => format!("{planner} {parameters}"),
+    }
+}
+
+/// The threads that a planner with these parameters might use.
+#[must_use]
+pub fn threads(parameters: &str) -> u64 {
+    let parameters: serde_json::Value = serde_json::from_str(parameters).unwrap_or_default();
+    parameters["threads"].as_u64().unwrap_or(1)
 }

@@ -4,11 +4,12 @@
 //! `synthetic/skip/kind=unet/n1000/s0` belongs to `synthetic/skip/kind=unet`. Workloads that differ in their `s<seed>`
 //! are a point each; seeds of the run on one workload are one point, which says how many they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::cells::latest_builds;
-use crate::record::{Lane, Record, Status};
-use crate::statistics::{PowerFit, fit_power, median, real};
+use crate::StoreError;
+use crate::queries::Tables;
+use crate::record::{Record, Status};
+use crate::statistics::{PowerFit, fit_power, real};
 
 /// The memory of smaller instances is that of the process.
 const MEMORY_FROM: u64 = 10_000;
@@ -54,29 +55,28 @@ pub struct Curve {
     pub memory: Option<PowerFit>,
 }
 
-/// The rows of a planner by number of buffers and workload.
-type RowsBySize<'r> = BTreeMap<(u64, String), Vec<&'r Record>>;
+/// The curves of rows that are in memory, as [`Tables::curves`] has them.
+///
+/// # Errors
+///
+/// As [`Tables::of_records`].
+pub fn curves(records: &[Record]) -> Result<Vec<Curve>, StoreError> {
+    Tables::of_records(records)?.curves()
+}
 
-/// The curves of all planners over all families that have two sizes or more, by family and planner. Cells that were
-/// asked for a capacity are another question and do not count; of a workload that was run under several limits the
-/// longest counts, of several builds the latest.
-#[must_use]
-pub fn curves(records: &[Record]) -> Vec<Curve> {
-    let mut curves: BTreeMap<(String, String), RowsBySize<'_>> = BTreeMap::new();
-    let rows = records.iter().filter(|row| row.target_bytes.is_none() && family(&row.workload).is_some());
-    // Ascending limits: the longest comes last and stays.
-    let cells = latest_builds(rows, |row| {
-        (row.workload.to_string(), row.planner_label(), row.wall_limit_ns.unwrap_or(u64::MAX), row.seed)
-    });
-    for ((workload, label, _, _), rows) in cells {
-        let (Some(family), Some(first)) = (family(&workload), rows.first()) else { continue };
-        let (buffers, limit) = (first.buffers, first.wall_limit_ns);
-        let pooled = curves.entry((family, label)).or_default().entry((buffers, workload)).or_default();
-        pooled.retain(|row| row.wall_limit_ns == limit);
-        pooled.extend(rows);
+/// The points of one planner by number of buffers and workload.
+type PointsBySize = BTreeMap<(u64, String), ScalePoint>;
+
+/// Curves of points, each with the label of its planner.
+pub(crate) fn assemble(points: Vec<(String, ScalePoint)>) -> Vec<Curve> {
+    let mut curves: BTreeMap<(String, String), PointsBySize> = BTreeMap::new();
+    for (label, point) in points {
+        let Some(family) = family(&point.workload) else { continue };
+        let size = (point.buffers, point.workload.clone());
+        curves.entry((family, label)).or_default().insert(size, point);
     }
     let curves = curves.into_iter().map(|((family, label), points)| {
-        let points: Vec<ScalePoint> = points.into_values().filter_map(|rows| point(&rows)).collect();
+        let points: Vec<ScalePoint> = points.into_values().collect();
         Curve { family, label, time: fit_power(&times(&points)), memory: None, points }
     });
     let mut curves: Vec<Curve> = curves.collect();
@@ -99,38 +99,6 @@ fn family(key: &str) -> Option<String> {
     let rest: Vec<&str> =
         segments.into_iter().filter(|segment| !is(segment, 'n') && !is(segment, 's')).collect();
     Some(rest.join("/"))
-}
-
-fn point(rows: &[&Record]) -> Option<ScalePoint> {
-    let first = rows.iter().find(|row| !row.status.is_answer()).or(rows.first())?;
-    let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
-    // What some seeds needed says nothing of those that came to no end.
-    let is_answered = first.status.is_answer();
-    let timed = rows.iter().filter(|row| row.lane == Lane::Timing);
-    let samples: Vec<f64> = timed.flat_map(|row| &row.samples_ns).map(|&ns| real(ns)).collect();
-    Some(ScalePoint {
-        workload: first.workload.to_string(),
-        buffers: first.buffers,
-        status: first.status,
-        seeds: seeds.len(),
-        wall_limit_ns: first.wall_limit_ns,
-        time_ns: median(&samples).filter(|_| is_answered),
-        is_cut: rows.iter().any(|row| row.is_cut()),
-        peak_rss_bytes: rows.iter().filter_map(|row| row.peak_rss_bytes).max(),
-        height_over_load: middle_height(rows)
-            .filter(|_| is_answered && first.load > 0)
-            .map(|height| height / real(first.load)),
-    })
-}
-
-/// The median over the seeds, of each its median over the repetitions, bytes.
-fn middle_height(rows: &[&Record]) -> Option<f64> {
-    let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for row in rows {
-        by_seed.entry(row.seed).or_default().extend(row.height.map(real));
-    }
-    let of_seeds: Vec<f64> = by_seed.values().filter_map(|heights| median(heights)).collect();
-    median(&of_seeds)
 }
 
 /// The times that are fitted, by size.

@@ -108,6 +108,9 @@ pub(crate) struct ReportArgs {
     /// Folder of the pages
     #[arg(short = 'o', long = "output", value_name = "DIR", default_value = "reports/out")]
     pub(crate) output: PathBuf,
+    /// How many plans at most get maps and a page of their own
+    #[arg(long, value_name = "N", default_value_t = 800)]
+    pub(crate) maps: usize,
 }
 
 #[cfg(feature = "reports")]

@@ -90,6 +90,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     let (results, pages) = (args.results.display().to_string(), args.output.display().to_string());
     let mut options = ReportOptions::default();
     options.command = format!("planlab report {results} -o {pages}");
+    options.maps = args.maps;
     options.totals = totals(&read_rows(&args.results)?);
     let report = Report::from_store(&args.results, options)?;
     let written = report.write_into(folder)?;

@@ -15,7 +15,7 @@ use crate::shell::target::write_tables;
 pub(crate) fn run(args: &ScaleArgs, output: Output) -> Verdict {
     let folder = NewFolder::create(&args.output, "scale", &[&args.results])?;
     let records::Rows { rows, missing } = records::read_suite(&args.results, args.suite.as_deref())?;
-    let curves = curves(&rows);
+    let curves = curves(&rows)?;
     if curves.is_empty() {
         let results = args.results.display();
         return Err(Failure::usage(format!(

@@ -1,37 +1,41 @@
 //! `audit` and `merge`.
 
-use planlab_results::audit::{Finding, audit as audit_rows, audit_ends, audit_replays, audit_shards};
+use std::path::Path;
+
+use planlab_results::audit::{Finding, audit_ends, audit_replays, audit_shards};
+#[cfg(feature = "reports")]
+use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
-use planlab_results::{Repair, read_records, repair};
+use planlab_results::{Repair, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
 use crate::shell::JSON_VERSION;
-use crate::shell::exit::{Exit, Verdict};
+use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 
 pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     let repairs = if args.repair { repair(&args.results)? } else { Vec::new() };
     repairs.iter().for_each(|repair| note(&repair.to_string()));
-    let (rows, replays) = (read_records(&args.results)?, read_rows(&args.results)?);
-    let mut findings = audit_rows(&rows);
+    let (mut findings, rows) = audit_rows(&args.results)?;
+    let replays = read_rows(&args.results)?;
     findings.extend(audit_replays(&replays));
-    findings.extend(audit_shards(&args.results, &rows)?);
+    findings.extend(audit_shards(&args.results, rows > 0)?);
     findings.extend(audit_ends(&args.results)?);
     #[cfg(feature = "reports")]
-    findings.extend(planlab_results::audit::audit_plans(&args.results, &rows)?);
+    findings.extend(Tables::open(&args.results)?.audit_plans(&args.results)?);
     let object =
         |finding: &Finding| json!({ "refutation": finding.is_refutation(), "message": finding.to_string() });
     let objects: Vec<Value> = findings.iter().map(object).collect();
     let value = json!({
         "version": JSON_VERSION,
-        "rows": rows.len(),
+        "rows": rows,
         "replays": replays.len(),
         "findings": objects,
         "repairs": repairs.iter().map(repair_value).collect::<Vec<_>>(),
     });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
-    text += &format!("{} rows, {} replays, {} findings\n", rows.len(), replays.len(), findings.len());
+    text += &format!("{rows} rows, {} replays, {} findings\n", replays.len(), findings.len());
     output.put(&value, &text)?;
     let is_whole = findings.is_empty() && repairs.is_empty();
     Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {
@@ -39,6 +43,20 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
         (false, true) => Exit::Complete,
         (false, false) => Exit::Incomplete,
     })
+}
+
+/// What is wrong with the rows, and how many there are.
+#[cfg(feature = "reports")]
+fn audit_rows(folder: &Path) -> Result<(Vec<Finding>, u64), Failure> {
+    let tables = Tables::open(folder)?;
+    Ok((tables.audit()?, tables.statuses()?.iter().map(|(_, _, rows)| rows).sum()))
+}
+
+/// What is wrong with the rows, and how many there are.
+#[cfg(not(feature = "reports"))]
+fn audit_rows(folder: &Path) -> Result<(Vec<Finding>, u64), Failure> {
+    let rows = planlab_results::read_records(folder)?;
+    Ok((planlab_results::audit::audit(&rows), rows.len() as u64))
 }
 
 fn repair_value(repair: &Repair) -> Value {
@@ -53,8 +71,8 @@ fn repair_value(repair: &Repair) -> Value {
 
 /// Says how many plans and instances the rows of a store name that cannot be read.
 #[cfg(feature = "reports")]
-fn tell_unreadable(folder: &std::path::Path) -> Result<(), crate::shell::exit::Failure> {
-    let findings = planlab_results::audit::audit_plans(folder, &read_records(folder)?)?;
+fn tell_unreadable(folder: &Path) -> Result<(), Failure> {
+    let findings = Tables::open(folder)?.audit_plans(folder)?;
     let folder = folder.display();
     if !findings.is_empty() {
         let count = findings.len();

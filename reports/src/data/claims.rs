@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use planlab_results::Record;
+use planlab_results::queries::CellRow;
 use serde::Deserialize;
 
 /// A published figure.
@@ -109,7 +109,7 @@ impl Claim {
     }
 
     /// Whether a row is of the claim's planners and workloads, and was asked for the same.
-    pub(crate) fn is_about(&self, row: &Record) -> bool {
+    pub(crate) fn is_about(&self, row: &CellRow) -> bool {
         let any = |patterns: &[String], key: &str| patterns.iter().any(|pattern| fits(pattern, key));
         row.target_bytes == self.capacity
             && any(&self.planners, &row.planner)

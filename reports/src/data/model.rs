@@ -2,20 +2,18 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
-use planlab_dsa::{Bytes, Digest, Scope, Stop};
-use planlab_results::statistics::median;
-use planlab_results::{Lane, Record, Status};
+use planlab_results::queries::{CellRow, Failure, Limits, Tables, Variant};
+use planlab_results::scale::Curve;
+use planlab_results::{Provenance, Status, StoreError};
 
 use crate::figures::Series;
-use crate::format::real;
+use crate::format::{nanoseconds, real};
 
 /// A cell: a planner on a workload under one set of parameters, limits and seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    /// Its rows, by repetition.
-    rows: Range<usize>,
+    row: CellRow,
     pub(crate) planner: usize,
     pub(crate) workload: usize,
     /// The best bound that anybody proved for plans like this one, bytes.
@@ -55,91 +53,86 @@ impl Workload {
 /// Everything that pages are made of; the same records in any order give the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    records: Vec<Record>,
+    /// What the cells are of.
+    pub(crate) tables: Tables,
     pub(crate) cells: Vec<Cell>,
     pub(crate) planners: Vec<Planner>,
     pub(crate) workloads: Vec<Workload>,
+    /// How many rows of a planner end with a status.
+    pub(crate) statuses: BTreeMap<(usize, Status), u64>,
+    /// Rows that failed.
+    pub(crate) failures: Vec<Failure>,
+    /// Machines and builds, what enforced limits there, and how many rows are of each.
+    pub(crate) machines: Vec<(Provenance, String, u64)>,
+    /// The suites that asked for rows.
+    pub(crate) suites: BTreeSet<String>,
+    /// The limits that rows had.
+    pub(crate) limits: BTreeSet<Limits>,
+    /// Growth with the number of buffers.
+    pub(crate) curves: Vec<Curve>,
     /// Digest of the records.
     pub(crate) digest: String,
 }
 
 impl Model {
-    pub(crate) fn new(mut records: Vec<Record>) -> Self {
-        records.sort_by(|a, b| {
-            natural(&a.workload, &b.workload)
-                .then_with(|| (&a.planner, &a.parameters, a.seed).cmp(&(&b.planner, &b.parameters, b.seed)))
-                .then_with(|| (a.wall_limit_ns, &a.cell).cmp(&(b.wall_limit_ns, &b.cell)))
-                .then_with(|| a.repetition.cmp(&b.repetition))
-        });
-        let digest = digest(&records);
-        let mut model =
-            Self { records, cells: Vec::new(), planners: Vec::new(), workloads: Vec::new(), digest };
-        model.group();
-        model
+    pub(crate) fn new(tables: Tables) -> Result<Self, StoreError> {
+        let (digest, cells, labels) = (tables.digest()?, tables.cells(natural)?, Labels::new(&tables)?);
+        let statuses = tables.statuses()?;
+        let numbers = labels.numbers(statuses.iter().map(|(variant, _, _)| variant));
+        let mut planners: Vec<Planner> = numbers.keys().map(|label| Planner::new(label)).collect();
+        for variant in tables.in_place()? {
+            planners[numbers[&labels.of(&variant)]].in_place = true;
+        }
+        let mut counts = BTreeMap::new();
+        for (variant, status, rows) in statuses {
+            *counts.entry((numbers[&labels.of(&variant)], status)).or_default() += rows;
+        }
+        let mut model = Self {
+            cells: Vec::with_capacity(cells.len()),
+            planners,
+            workloads: Vec::new(),
+            statuses: counts,
+            failures: tables.failures()?,
+            machines: tables.machines()?,
+            suites: tables.suites()?,
+            limits: tables.limits()?,
+            curves: tables.curves()?,
+            digest,
+            tables,
+        };
+        for row in cells {
+            let planner = numbers[&labels.of_cell(&row)];
+            model.put_cell(row, planner);
+        }
+        Ok(model)
     }
 
-    fn group(&mut self) {
-        let labels = labels(&self.records);
-        let mut planners: BTreeMap<String, Planner> = BTreeMap::new();
-        for (record, label) in self.records.iter().zip(&labels) {
-            let planner = planners.entry(label.clone()).or_insert_with(|| Planner {
-                label: label.clone(),
-                in_place: false,
-                cells: Vec::new(),
-            });
-            planner.in_place |= record.hand_overs > 0;
-        }
-        let numbers: BTreeMap<String, usize> = planners.keys().cloned().zip(0..).collect();
-        self.planners = planners.into_values().collect();
-        let bounds = best_bounds(&self.records);
-        let mut start = 0;
-        while start < self.records.len() {
-            let first = &self.records[start];
-            let rows = self.records[start..].iter().take_while(|r| r.cell == first.cell);
-            let end = start + rows.count();
-            self.put_cell(start..end, numbers[&labels[start]], &bounds);
-            start = end;
-        }
-    }
-
-    fn put_cell(&mut self, rows: Range<usize>, planner: usize, bounds: &BTreeMap<String, Bounds>) {
-        let record = &self.records[rows.start];
-        if self.workloads.last().is_none_or(|workload| record.workload != workload.key.as_str()) {
+    fn put_cell(&mut self, row: CellRow, planner: usize) {
+        if self.workloads.last().is_none_or(|workload| *workload.key != *row.workload) {
             self.workloads.push(Workload {
-                key: record.workload.to_string(),
-                instance: record.instance.clone(),
-                buffers: record.buffers,
-                load: record.load,
+                key: row.workload.to_string(),
+                instance: row.instance.to_string(),
+                buffers: row.buffers,
+                load: row.load,
                 cells: Vec::new(),
             });
         }
         let (number, workload) = (self.cells.len(), self.workloads.len() - 1);
-        let bound = bounds.get(&record.instance).copied().unwrap_or_default().of(record);
-        let gap = if record.target_bytes.is_some() { None } else { record.height };
-        let gap = gap.map(|height| planlab_dsa::gap(Bytes::new(height), Bytes::new(bound)));
-        let samples: Vec<f64> = self.records[rows.clone()]
-            .iter()
-            .filter(|row| row.lane == Lane::Timing && row.status.is_answer())
-            .flat_map(|row| &row.samples_ns)
-            .map(|&sample| real(sample))
-            .collect();
         self.planners[planner].cells.push(number);
         self.workloads[workload].cells.push(number);
-        self.cells.push(Cell { rows, planner, workload, bound, gap, time_ns: median(&samples) });
+        let (bound, gap, time_ns) = (row.best_bound, row.gap, row.time_ns);
+        self.cells.push(Cell { row, planner, workload, bound, gap, time_ns });
     }
 
-    pub(crate) fn records(&self) -> &[Record] {
-        &self.records
-    }
-
-    /// The rows of a cell.
-    pub(crate) fn rows(&self, cell: &Cell) -> &[Record] {
-        &self.records[cell.rows.clone()]
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> u64 {
+        self.statuses.values().sum()
     }
 
     /// The first row of a cell, which stands for it.
-    pub(crate) fn row(&self, cell: &Cell) -> &Record {
-        &self.records[cell.rows.start]
+    #[expect(clippy::unused_self, reason = "a cell belongs to a model")]
+    pub(crate) fn row<'c>(&self, cell: &'c Cell) -> &'c CellRow {
+        &cell.row
     }
 
     pub(crate) fn planner(&self, cell: &Cell) -> &Planner {
@@ -197,82 +190,42 @@ impl Model {
     }
 }
 
-/// Proven bounds of one instance, bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bounds {
-    any: u64,
-    no_hand_over: u64,
-}
-
-impl Bounds {
-    fn of(self, record: &Record) -> u64 {
-        if record.hand_overs > 0 { self.any } else { self.no_hand_over.max(self.any) }
+impl Planner {
+    fn new(label: &str) -> Self {
+        Self { label: label.to_owned(), in_place: false, cells: Vec::new() }
     }
-}
-
-/// The best bounds by instance. A bound above a verified height in its scope is refuted and does not count.
-fn best_bounds(records: &[Record]) -> BTreeMap<String, Bounds> {
-    let mut lowest: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for record in records {
-        let (any, plain) = lowest.entry(&record.instance).or_insert((u64::MAX, u64::MAX));
-        if let Some(height) = record.height {
-            *any = height.min(*any);
-            if record.hand_overs == 0 {
-                *plain = height.min(*plain);
-            }
-        }
-    }
-    let mut bounds: BTreeMap<String, Bounds> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.status != Status::BoundRefuted) {
-        let (any, plain) = lowest[record.instance.as_str()];
-        let best = bounds.entry(record.instance.clone()).or_default();
-        if record.bound_scope == Scope::Any && record.bound <= any {
-            best.any = best.any.max(record.bound);
-        }
-        if record.bound_scope == Scope::NoHandOver && record.bound <= plain {
-            best.no_hand_over = best.no_hand_over.max(record.bound);
-        }
-    }
-    bounds
 }
 
 /// The planner's key, with its parameters where it has any, and its time limit where that made a difference.
-fn labels(records: &[Record]) -> Vec<String> {
-    let split = limit_bound(records);
-    let label = |record: &Record| {
-        let mut label = record.planner_label();
-        if split.contains(&record.planner.as_str()) {
-            let limit = record.wall_limit_ns.map_or("no limit".to_owned(), |ns| {
-                crate::format::nanoseconds(real(ns)).replace(".00", "").replace(".0 ", " ")
-            });
-            label = format!("{label} @ {limit}");
+struct Labels {
+    limit_bound: BTreeSet<String>,
+}
+
+impl Labels {
+    fn new(tables: &Tables) -> Result<Self, StoreError> {
+        Ok(Self { limit_bound: tables.limit_bound()? })
+    }
+
+    fn of(&self, Variant { planner, parameters, wall_limit_ns }: &Variant) -> String {
+        let label = planlab_results::planner_label(planner, parameters);
+        if !self.limit_bound.contains(planner) {
+            return label;
         }
-        label
-    };
-    records.iter().map(label).collect()
-}
-
-/// Planners that ran into a limit somewhere, and had several limits on one workload: their cells under
-/// different limits are different planners.
-fn limit_bound(records: &[Record]) -> BTreeSet<&str> {
-    let is_cut = |record: &&Record| {
-        record.status == Status::Timeout || matches!(record.stop, Some(Stop::Deadline | Stop::WorkLimit))
-    };
-    let cut: BTreeSet<&str> = records.iter().filter(is_cut).map(|record| record.planner.as_str()).collect();
-    let mut limits: BTreeMap<(&str, &str), BTreeSet<Option<u64>>> = BTreeMap::new();
-    for record in records.iter().filter(|record| cut.contains(record.planner.as_str())) {
-        limits.entry((&record.planner, &record.workload)).or_default().insert(record.wall_limit_ns);
+        let limit = wall_limit_ns
+            .map_or("no limit".to_owned(), |ns| nanoseconds(real(ns)).replace(".00", "").replace(".0 ", " "));
+        format!("{label} @ {limit}")
     }
-    limits.into_iter().filter(|(_, limits)| limits.len() > 1).map(|((planner, _), _)| planner).collect()
-}
 
-fn digest(records: &[Record]) -> String {
-    let mut text = String::new();
-    for record in records {
-        text.push_str(&serde_json::to_string(record).unwrap_or_default());
-        text.push('\n');
+    fn of_cell(&self, row: &CellRow) -> String {
+        let (planner, parameters) = (row.planner.to_string(), row.parameters.to_string());
+        self.of(&Variant { planner, parameters, wall_limit_ns: row.wall_limit_ns })
     }
-    Digest::of_bytes(text.as_bytes()).short()
+
+    /// The labels, each with its number.
+    fn numbers<'v>(&self, variants: impl Iterator<Item = &'v Variant>) -> BTreeMap<String, usize> {
+        let labels: BTreeSet<String> = variants.map(|variant| self.of(variant)).collect();
+        labels.into_iter().zip(0..).collect()
+    }
 }
 
 /// The first two parts of a key.

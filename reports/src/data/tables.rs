@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use planlab_results::audit::Finding;
+use planlab_results::queries::{CellRow, Failure};
 use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
-use planlab_results::{Record, Status};
+use planlab_results::{Provenance, Status};
 
-use crate::data::model::{Cell, Model};
+use crate::data::model::{Cell, Model, natural};
 use crate::data::replays::Replays;
 use crate::format::{count, count_real, nanoseconds, real};
 use planlab_results::table::{Column, Table, Value};
@@ -17,7 +18,7 @@ pub(crate) const GAP_SHIFT: f64 = 0.01;
 pub(crate) const TIME_SHIFT: f64 = 1e6;
 
 /// Failures that call for an explanation, refutations first; rows that differ in the workload alone are one.
-pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -> Table {
+pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Finding]) -> Table {
     let mut table = Table::named(
         "failures",
         "Failures: planners that crashed, were killed, ran out of memory or gave a false answer, and rows \
@@ -45,21 +46,25 @@ pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -
             table.push(row);
         }
     }
-    let mut groups: BTreeMap<(bool, &str, Status, &str), Vec<&Record>> = BTreeMap::new();
-    for record in model.records().iter().filter(|record| record.status.is_failure()) {
-        let key = (!record.status.is_lie(), record.planner.as_str(), record.status, record.reason.as_str());
-        groups.entry(key).or_default().push(record);
+    let mut groups: BTreeMap<(bool, &str, Status, &str), Vec<&Failure>> = BTreeMap::new();
+    for failure in failed {
+        let key =
+            (!failure.status.is_lie(), failure.planner.as_str(), failure.status, failure.reason.as_str());
+        groups.entry(key).or_default().push(failure);
     }
-    for ((_, planner, status, reason), rows) in groups {
-        let first = rows[0];
+    for ((_, planner, status, reason), failures) in groups {
+        let rows = failures.iter().map(|failure| failure.rows).sum();
+        let Some(first) = failures.into_iter().min_by(|a, b| natural(&a.workload, &b.workload)) else {
+            continue;
+        };
         let last_line = first.stderr_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("");
         table.push(vec![
             Value::text(planner),
             Value::text(status.name()),
-            Value::count(rows.len()),
+            Value::Count(rows),
             Value::text(&first.workload),
             Value::text(reason),
-            Value::text(exit(first)),
+            Value::text(exit(first.signal, first.exit_code)),
             Value::text(last_line),
         ]);
     }
@@ -80,37 +85,31 @@ pub(crate) fn failures(model: &Model, replays: &Replays, findings: &[Finding]) -
 }
 
 /// How a child ended, where it did not end well: its signal or its exit code.
-pub(crate) fn exit(record: &Record) -> String {
-    match (record.signal, record.exit_code) {
+pub(crate) fn exit(signal: Option<i32>, exit_code: Option<i32>) -> String {
+    match (signal, exit_code) {
         (Some(signal), _) => format!("signal {signal}"),
-        (None, Some(0)) => String::new(),
+        (None, None | Some(0)) => String::new(),
         (None, Some(code)) => format!("code {code}"),
-        (None, None) => String::new(),
     }
 }
 
 /// Rows by planner and status.
 pub(crate) fn statuses(model: &Model) -> Table {
-    let used: Vec<Status> = Status::ALL
-        .into_iter()
-        .filter(|status| model.records().iter().any(|r| r.status == *status))
-        .collect();
+    let is_used = |status: &Status| model.statuses.keys().any(|(_, own)| own == status);
+    let used: Vec<Status> = Status::ALL.into_iter().filter(is_used).collect();
     let mut table = Table::named("statuses", "Rows by planner and status.", &[("planner", "Planner")]);
     table.columns.extend(used.iter().map(|s| Column { key: s.name().into(), title: s.name().into() }));
-    for planner in &model.planners {
-        let rows = || planner.cells.iter().flat_map(|&cell| model.rows(&model.cells[cell]));
+    for (number, planner) in model.planners.iter().enumerate() {
         let mut row = vec![Value::text(&planner.label)];
-        row.extend(used.iter().map(|status| match rows().filter(|r| r.status == *status).count() {
-            0 => Value::Missing,
-            rows => Value::count(rows),
-        }));
+        let rows = |status: &Status| model.statuses.get(&(number, *status)).copied();
+        row.extend(used.iter().map(|status| Value::or_missing(rows(status).map(Value::Count))));
         table.push(row);
     }
     table
 }
 
 /// The machines and builds that the rows were made on.
-pub(crate) fn machines(model: &Model) -> Table {
+pub(crate) fn machines(machines: &[(Provenance, String, u64)]) -> Table {
     let mut table = Table::named(
         "machines",
         "Machines and builds. Times compare only between rows of one host.",
@@ -130,8 +129,7 @@ pub(crate) fn machines(model: &Model) -> Table {
         ],
     );
     let mut groups: BTreeMap<[String; 11], u64> = BTreeMap::new();
-    for record in model.records() {
-        let p = &record.provenance;
+    for (p, mechanism, rows) in machines {
         let dirty = if p.git_dirty { " (changed)" } else { "" };
         let key = [
             p.host.clone(),
@@ -144,9 +142,9 @@ pub(crate) fn machines(model: &Model) -> Table {
             format!("{}{dirty}", p.git_commit),
             p.rustc.clone(),
             p.flags.clone(),
-            record.mechanism.clone(),
+            mechanism.clone(),
         ];
-        *groups.entry(key).or_default() += 1;
+        *groups.entry(key).or_default() += rows;
     }
     for (key, rows) in groups {
         let mut values: Vec<Value> = key.into_iter().map(Value::Text).collect();
@@ -437,14 +435,14 @@ pub(crate) fn cells_of(
             Value::or_missing(row.fragmentation().map(Value::Share)),
             time(cell, row),
             Value::or_missing(row.peak_rss_bytes.map(Value::Bytes)),
-            Value::text(remark(row)),
+            Value::text(remark(row.target_bytes, &row.reason)),
         ]);
     }
     table
 }
 
-fn time(cell: &Cell, row: &Record) -> Value {
-    match (cell.time_ns, row.median_ns()) {
+fn time(cell: &Cell, row: &CellRow) -> Value {
+    match (cell.time_ns, row.median_ns) {
         (Some(time), _) => Value::Nanoseconds(time),
         (None, Some(time)) => Value::text(format!("({})", nanoseconds(real(time)))),
         (None, None) => Value::Missing,
@@ -452,8 +450,8 @@ fn time(cell: &Cell, row: &Record) -> Value {
 }
 
 /// Why a row is as it is, and the capacity that it was asked for.
-pub(crate) fn remark(row: &Record) -> String {
-    let target = row.target_bytes.map(|target| format!("capacity {target} bytes"));
-    let parts = [target.unwrap_or_default(), row.reason.clone()];
+pub(crate) fn remark(target_bytes: Option<u64>, reason: &str) -> String {
+    let target = target_bytes.map(|target| format!("capacity {target} bytes"));
+    let parts = [target.as_deref().unwrap_or_default(), reason];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }

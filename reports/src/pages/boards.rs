@@ -51,7 +51,7 @@ fn boards(model: &Model) -> Vec<Board> {
     for cell in &model.cells {
         let row = model.row(cell);
         if row.target_bytes.is_none() {
-            let kind = row.workload.route();
+            let kind = row.workload.split('/').next().unwrap_or_default();
             suites.entry(&row.suite).or_default().entry(kind).or_default().push(cell);
         }
     }
@@ -199,7 +199,7 @@ fn conditions(model: &Model, cells: &[&Cell]) -> String {
     let limits = listed(rows().map(|row| limits_of(row.wall_limit_ns, row.memory_limit_bytes)).collect());
     let seeds: BTreeSet<u64> = rows().map(|row| row.seed).collect();
     let seeds: Vec<String> = seeds.iter().take(10).map(u64::to_string).collect();
-    let hosts: BTreeSet<&str> = rows().map(|row| row.provenance.host.as_str()).collect();
+    let hosts: BTreeSet<&str> = rows().map(|row| &*row.host).collect();
     let alone = rows().filter(|row| row.lane == planlab_results::Lane::Timing).count();
     format!(
         "Each cell had {limits}; seeds {}; {} host{}; {} of {} cells ran alone.",

@@ -1,18 +1,19 @@
 //! What did one planner do on one workload?
 
-use crate::data::model::{Cell, Model};
+use crate::data::model::Cell;
 use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Mapped, Site};
+use planlab_results::Record;
 use planlab_results::table::{Table, Value};
 
 pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
     let model = site.model;
     let cell = &model.cells[map.cell];
-    let (row, label) = (model.row(cell), &model.planner(cell).label);
+    let (row, label) = (&map.row, &model.planner(cell).label);
     let mut pieces = vec![
-        Piece::facts(numbers(model, cell)),
+        Piece::facts(numbers(cell, row)),
         Piece::Picture(Picture::file(
             &map.placement,
             map.size,
@@ -25,7 +26,7 @@ pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
         )),
     ];
     if row.trajectory.len() > 1 {
-        pieces.extend([Piece::heading("Trajectory"), Piece::Table(trajectory(model, cell))]);
+        pieces.extend([Piece::heading("Trajectory"), Piece::Table(trajectory(row))]);
     }
     if !row.stderr_tail.trim().is_empty() {
         pieces.extend([Piece::heading("Standard error"), Piece::Verbatim(row.stderr_tail.clone())]);
@@ -35,14 +36,13 @@ pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
     page
 }
 
-fn numbers(model: &Model, cell: &Cell) -> Vec<(&'static str, String)> {
-    let row = model.row(cell);
+fn numbers(cell: &Cell, row: &Record) -> Vec<(&'static str, String)> {
     let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let samples: Vec<String> = row.samples_ns.iter().map(|&ns| nanoseconds(real(ns))).collect();
     let lane = if row.lane == planlab_results::Lane::Timing { "alone" } else { "may have run beside others" };
     vec![
-        ("status", format!("{} {}", row.status.name(), exit(row))),
+        ("status", format!("{} {}", row.status.name(), exit(row.signal, row.exit_code))),
         ("why it stopped", or_none(row.stop.map(|stop| stop.to_string()))),
         ("height", or_none(row.height.map(exact))),
         ("load", exact(row.load)),
@@ -67,11 +67,11 @@ fn numbers(model: &Model, cell: &Cell) -> Vec<(&'static str, String)> {
 }
 
 /// Without files.
-fn trajectory(model: &Model, cell: &Cell) -> Table {
+fn trajectory(row: &Record) -> Table {
     let columns =
         [("elapsed_ns", "After"), ("height_bytes", "Height"), ("bound_bytes", "Bound"), ("gap", "Gap")];
     let mut table = Table::named("", "Incumbent and bound over time.", &columns);
-    for point in &model.row(cell).trajectory {
+    for point in &row.trajectory {
         let gap = point.height.map(|height| {
             planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(point.bound))
         });

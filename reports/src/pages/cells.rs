@@ -1,13 +1,18 @@
 //! What does every single row say?
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use planlab_dsa::Bytes;
+
+use crate::ReportError;
 use crate::data::model::{Cell, Model};
 use crate::data::tables::{exit, remark};
+use crate::format::{count, real};
 use crate::site::Site;
 use crate::site::grid::Grid;
 use crate::site::page::{Page, Piece, Text};
-use planlab_results::Record;
+use planlab_results::queries::{ListedRow, Listing};
 use planlab_results::table::{Table, Value};
 
 /// A column: its key, its title, and how its values are shown. A `word` is one of few texts, a
@@ -38,7 +43,12 @@ const COLUMNS: [(&str, &str, &str); 23] = [
     ("remark", "Remark", "text"),
 ];
 
-pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+/// So many rows go on the page and into LaTeX; a browser shows no more. The CSV file has all.
+const SHOWN: usize = 100_000;
+/// So many rows are texts at a time.
+const CHUNK: usize = 10_000;
+
+pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
     let model = site.model;
     let workloads = || 0..model.workloads.len();
     let maps = workloads().flat_map(|workload| site.mapped(workload).iter().map(move |map| (workload, map)));
@@ -53,52 +63,82 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
          row's plan, where the report has it, be it drawn for this planner or another. ",
     );
     let note = note.link("CSV", "tables/cells.csv").plain(" ").link("LaTeX", "tables/cells.tex");
+    let listing = model.tables.listing(model.cells.iter().map(|cell| &*model.row(cell).cell))?;
+    let map = |workload, plan: &str| pages.get(&(workload, plan)).copied();
+    let shown = listing.len().min(SHOWN);
     let grid = Grid {
-        table: table(model, |workload, record| pages.get(&(workload, record.plan.as_deref()?)).copied()),
+        table: table(model, &listing, 0..shown, &map)?,
+        csv: csv(model, &listing, &map)?,
         kinds: COLUMNS.iter().map(|(_, _, kind)| *kind).collect(),
         choosers: vec![("planner", "all planners"), ("status", "all statuses")],
         // The workloads of the model stand in natural order, as the words do.
         pages: workloads().map(|number| site.page_of(number)).collect(),
     };
-    Some(Page::new("cells.html", "All cells").named("All cells").with([Piece::note(note), Piece::Grid(grid)]))
+    let page = Page::new("cells.html", "All cells").named("All cells").with([Piece::note(note)]);
+    let rest = (shown < listing.len()).then(|| {
+        let (shown, all) = (count(shown as u64), count(listing.len() as u64));
+        Piece::note(format!("These are the first {shown} of {all} rows; the CSV file holds all."))
+    });
+    Ok(page.with(rest).with([Piece::Grid(grid)]))
 }
 
-/// All rows as a table, for its files; `map` gives the page with the map of the plan of a workload's row.
-fn table<'p>(model: &Model, map: impl Fn(usize, &Record) -> Option<&'p str>) -> Table {
+/// All rows as comma-separated values.
+fn csv<'p>(
+    model: &Model,
+    listing: &Listing,
+    map: &impl Fn(usize, &str) -> Option<&'p str>,
+) -> Result<String, ReportError> {
+    let mut text = table(model, listing, 0..0, map)?.to_csv();
+    for start in (0..listing.len()).step_by(CHUNK) {
+        let chunk = table(model, listing, start..listing.len().min(start + CHUNK), map)?.to_csv();
+        text.push_str(chunk.split_once('\n').map_or("", |(_, rows)| rows));
+    }
+    Ok(text)
+}
+
+/// Some of the rows; `map` gives the page with the map of a plan of a workload.
+fn table<'p>(
+    model: &Model,
+    listing: &Listing,
+    numbers: Range<usize>,
+    map: &impl Fn(usize, &str) -> Option<&'p str>,
+) -> Result<Table, ReportError> {
     let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, _)| (*key, *title)).collect();
     let mut table = Table::named("cells", "All rows.", &columns);
-    for cell in &model.cells {
-        for record in model.rows(cell) {
-            table.push(values(model, cell, record, map(cell.workload, record)));
-        }
+    for row in listing.rows(numbers)? {
+        let cell = &model.cells[row.cell];
+        table.push(values(model, cell, &row, row.plan.and_then(|plan| map(cell.workload, plan))));
     }
-    table
+    Ok(table)
 }
 
-fn values(model: &Model, cell: &Cell, record: &Record, map: Option<&str>) -> Vec<Value> {
+fn values(model: &Model, cell: &Cell, row: &ListedRow<'_>, map: Option<&str>) -> Vec<Value> {
+    let first = model.row(cell);
+    let fragmentation =
+        row.height.map(|height| planlab_dsa::fragmentation(Bytes::new(height), Bytes::new(first.load)));
     vec![
-        Value::text(&record.workload),
+        Value::text(&*first.workload),
         Value::text(&model.planner(cell).label),
         Value::or_missing(map.map(Value::text)),
-        Value::Count(record.seed),
-        Value::Count(u64::from(record.repetition)),
-        Value::or_missing(record.target_bytes.map(Value::Bytes)),
-        Value::or_missing(record.wall_limit_ns.map(|ns| Value::Number(crate::format::real(ns) / 1e9))),
-        Value::Count(record.threads()),
-        Value::text(record.status.name()),
-        Value::Count(record.buffers),
-        Value::or_missing(record.height.map(Value::Bytes)),
-        Value::Bytes(record.load),
+        Value::Count(first.seed),
+        Value::Count(u64::from(row.repetition)),
+        Value::or_missing(first.target_bytes.map(Value::Bytes)),
+        Value::or_missing(first.wall_limit_ns.map(|ns| Value::Number(real(ns) / 1e9))),
+        Value::Count(planlab_results::threads(&first.parameters)),
+        Value::text(row.status.name()),
+        Value::Count(first.buffers),
+        Value::or_missing(row.height.map(Value::Bytes)),
+        Value::Bytes(first.load),
         Value::Bytes(cell.bound),
-        Value::text(record.bound_evidence.name()),
+        Value::text(row.bound_evidence),
         Value::or_missing(cell.gap.map(Value::Share)),
-        Value::or_missing(record.fragmentation().map(Value::Share)),
-        Value::or_missing(record.median_ns().map(|ns| Value::Nanoseconds(crate::format::real(ns)))),
-        Value::text(record.lane.name()),
-        Value::or_missing(record.peak_rss_bytes.map(Value::Bytes)),
-        Value::Count(record.hand_overs),
-        Value::Count(record.work),
-        Value::text(exit(record)),
-        Value::text(remark(record)),
+        Value::or_missing(fragmentation.map(Value::Share)),
+        Value::or_missing(row.median_ns.map(|ns| Value::Nanoseconds(real(ns)))),
+        Value::text(row.lane.name()),
+        Value::or_missing(row.peak_rss_bytes.map(Value::Bytes)),
+        Value::Count(row.hand_overs),
+        Value::Count(row.work),
+        Value::text(exit(row.signal, row.exit_code)),
+        Value::text(remark(first.target_bytes, row.reason)),
     ]
 }

@@ -88,7 +88,7 @@ fn figure(model: &Model, cell: &Cell, kind: Kind, totals: &PoolTotals) -> Option
         Kind::Seconds => cell.time_ns.map(|ns| ns / 1e9),
         Kind::Proved => Some(if row.status == planlab_results::Status::Optimal { 1.0 } else { 0.0 }),
         Kind::TotalReduction => {
-            let total = totals.get(row.workload.as_str())?;
+            let total = totals.get(&*row.workload)?;
             let kept = crate::format::real(total.parameters?);
             Some(1.0 - (kept + height()?) / (kept + crate::format::real(total.pool?)))
         }

@@ -19,11 +19,12 @@ mod threads;
 mod time;
 mod workload;
 
+use crate::ReportError;
 use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report as the navigation has them; each is there where there is something for it.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 13] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 12] = [
     summary::page,
     boards::page,
     gaps::page,
@@ -36,12 +37,13 @@ const PAGES: [fn(&Site<'_>) -> Option<Page>; 13] = [
     pytorch::page,
     scale::page,
     claims::page,
-    cells::page,
 ];
 
 /// The pages of all workloads together.
-pub(crate) fn of_report(site: &Site<'_>) -> Vec<Page> {
-    PAGES.iter().filter_map(|page| page(site)).collect()
+pub(crate) fn of_report(site: &Site<'_>) -> Result<Vec<Page>, ReportError> {
+    let mut pages: Vec<Page> = PAGES.iter().filter_map(|page| page(site)).collect();
+    pages.push(cells::page(site)?);
+    Ok(pages)
 }
 
 /// The pages of one workload: its own, and those of the cells whose plans have maps.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use planlab_results::scale::{Curve, ScalePoint, curves};
+use planlab_results::scale::{Curve, ScalePoint};
 use planlab_results::statistics::{PowerFit, median};
 use planlab_results::table::{Table, Value};
 
@@ -15,9 +15,9 @@ use crate::site::markdown::files;
 use crate::site::page::{Page, Piece, Text};
 
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
-    let curves = curves(site.model.records());
+    let curves = &site.model.curves;
     let page = Page::new("scale.html", "Growth with the number of buffers").named("Scale");
-    let (fits, points) = (fits(&curves), points(&curves));
+    let (fits, points) = (fits(curves), points(curves));
     if points.rows.is_empty() {
         let suite =
             "No planner ran on two sizes of one family. The suite for it is `scale`: `just bench-scale`.";

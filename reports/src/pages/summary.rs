@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use planlab_results::Status;
 use planlab_results::audit::Finding;
 use planlab_results::statistics::performance_profiles;
-use planlab_results::{Record, Status};
 
 use super::boards::limits_of;
 use super::nets;
@@ -21,14 +21,14 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
         Piece::heading("What was run, and on what"),
         Piece::text(limits(site.model)),
         Piece::Table(tables::statuses(site.model)),
-        Piece::Table(tables::machines(site.model)),
+        Piece::Table(tables::machines(&site.model.machines)),
     ];
     let page = Page::new("index.html", &site.options.title)
         .named("Summary")
         .with([Piece::text(summary(site.model))])
         .with(pools::sentence(site.replays).map(Piece::text))
         .with(damage(site))
-        .table_or(tables::failures(site.model, site.replays, site.findings), || {
+        .table_or(tables::failures(&site.model.failures, site.replays, site.findings), || {
             Piece::fine(
                 "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
                  contradicts another.",
@@ -104,24 +104,23 @@ fn gaps_and_workloads(site: &Site<'_>) -> [Piece; 5] {
 }
 
 fn summary(model: &Model) -> String {
-    let answers = model.records().iter().filter(|record| record.status.is_answer()).count();
-    let proved = model.records().iter().filter(|record| record.status == Status::Optimal).count();
+    let counted = |keep: fn(Status) -> bool| -> u64 {
+        model.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
+    };
     format!(
         "{} rows of {} cells: {} planners on {} workloads{}. {} rows have an answer, {} of them proved optimal.",
-        count(model.records().len() as u64),
+        count(model.rows()),
         count(model.cells.len() as u64),
         model.planners.len(),
         model.workloads.len(),
-        suites(model.records()),
-        count(answers as u64),
-        count(proved as u64),
+        suites(&model.suites),
+        count(counted(Status::is_answer)),
+        count(counted(|status| status == Status::Optimal)),
     )
 }
 
-fn suites(records: &[Record]) -> String {
-    let names: BTreeSet<&str> =
-        records.iter().map(|record| record.suite.as_str()).filter(|suite| !suite.is_empty()).collect();
-    let names: Vec<&str> = names.into_iter().collect();
+fn suites(suites: &BTreeSet<String>) -> String {
+    let names: Vec<&str> = suites.iter().map(String::as_str).collect();
     match names.len() {
         0 => String::new(),
         1 => format!(" (suite {})", names[0]),
@@ -130,9 +129,7 @@ fn suites(records: &[Record]) -> String {
 }
 
 fn limits(model: &Model) -> String {
-    let mut limits: BTreeSet<(Option<u64>, Option<u64>)> = BTreeSet::new();
-    limits.extend(model.records().iter().map(|record| (record.wall_limit_ns, record.memory_limit_bytes)));
-    let texts: Vec<String> = limits.into_iter().map(|(wall, memory)| limits_of(wall, memory)).collect();
+    let texts: Vec<String> = model.limits.iter().map(|&(wall, memory)| limits_of(wall, memory)).collect();
     format!("Limits of a cell: {}.", texts.join("; "))
 }
 

@@ -93,7 +93,7 @@ fn numbers(model: &Model, workload: usize, stored: Option<&Stored>) -> Vec<(&'st
         subject.cells.iter().map(|&cell| &model.cells[cell]).filter(|cell| model.row(cell).hand_overs == 0);
     if let Some(best) = bound.max_by_key(|cell| cell.bound) {
         let rows = subject.cells.iter().map(|&cell| model.row(&model.cells[cell]));
-        let evidence = rows.filter(|row| row.bound == best.bound).map(|row| row.bound_evidence.name()).min();
+        let evidence = rows.filter(|row| row.bound == best.bound).map(|row| &*row.bound_evidence).min();
         pairs.push(("best bound", format!("{}, by {}", exact(best.bound), evidence.unwrap_or("none"))));
     }
     pairs.push(("instance", subject.instance.clone()));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, PreEscaped, html};
 use planlab_results::table::{Table, Value};
+use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
 use crate::data::model::natural;
@@ -13,7 +14,10 @@ const SCRIPT: &str = include_str!("../assets/cells.js");
 /// A table with what the browser must know of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
+    /// The rows that are shown.
     pub(crate) table: Table,
+    /// All rows, as comma-separated values.
+    pub(crate) csv: String,
     /// How the values of each column are shown. A `word` is one of few texts, a `link` the path of a page.
     pub(crate) kinds: Vec<&'static str>,
     /// Columns that have a list to choose from, each with what stands for no choice.
@@ -37,7 +41,7 @@ impl Grid {
         words
     }
 
-    fn data(&self, words: &[Vec<String>]) -> String {
+    fn data<'w>(&self, words: &'w [Vec<String>]) -> String {
         let columns = || self.table.columns.iter();
         let titles: Vec<Json> = columns()
             .zip(&self.kinds)
@@ -45,11 +49,13 @@ impl Grid {
             .collect();
         let named: serde_json::Map<String, Json> =
             columns().zip(words).map(|(column, words)| (column.key.clone(), json!(words))).collect();
+        let number = |words: &'w Vec<String>| words.iter().map(String::as_str).zip(0..).collect();
+        let numbers: Vec<FxHashMap<&str, usize>> = words.iter().map(number).collect();
         let rows: Vec<Vec<Json>> = self
             .table
             .rows
             .iter()
-            .map(|row| row.iter().zip(words).map(|(value, words)| encoded(value, words)).collect())
+            .map(|row| row.iter().zip(&numbers).map(|(value, words)| encoded(value, words)).collect())
             .collect();
         let data = json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages });
         // A text in the data must not end the script.
@@ -94,11 +100,11 @@ fn chooser(key: &str, all: &str, options: &[String]) -> Markup {
     }
 }
 
-fn encoded(value: &Value, words: &[String]) -> Json {
+fn encoded(value: &Value, words: &FxHashMap<&str, usize>) -> Json {
     match value {
         Value::Missing => Json::Null,
         Value::Text(text) | Value::Link(text, _) => {
-            words.iter().position(|word| word == text).map_or_else(|| json!(text), |number| json!(number))
+            words.get(text.as_str()).map_or_else(|| json!(text), |number| json!(number))
         }
         Value::Count(number) | Value::Bytes(number) => json!(number),
         Value::Nanoseconds(number)

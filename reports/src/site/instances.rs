@@ -1,8 +1,10 @@
 //! What a store holds beside its rows, as pages show it: instances, and the maps of plans.
 
+use std::collections::BTreeMap;
+
 use planlab_dsa::{Bytes, Digest, Instance, Labels};
 use planlab_files::NewFolder;
-use planlab_results::{load_instance, load_plan};
+use planlab_results::{Record, load_instance, load_plan};
 
 use super::Site;
 use super::names::slug;
@@ -30,6 +32,8 @@ pub(crate) struct Stored {
 pub(crate) struct Mapped {
     /// The cell's number in the model.
     pub(crate) cell: usize,
+    /// Its first row, whole.
+    pub(crate) row: Record,
     /// The cell's page.
     pub(crate) page: String,
     pub(crate) placement: String,
@@ -39,18 +43,26 @@ pub(crate) struct Mapped {
     pub(crate) size: (u32, u32),
 }
 
+/// The first rows of cells, by cell.
+type Records = BTreeMap<String, Record>;
+
 /// Draws the instances of all workloads, and puts the maps of the chosen plans into the folder. What cannot be read
 /// is among the findings.
 pub(crate) fn draw(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
     let chosen = choose(site.model, &site.options.baseline, site.options.maps);
-    chosen.iter().enumerate().map(|(workload, chosen)| stored(site, folder, workload, chosen)).collect()
+    let cells = chosen.iter().flatten().map(|&cell| &*site.model.row(&site.model.cells[cell]).cell);
+    let records = site.model.tables.first_records(&cells.collect::<Vec<_>>())?.into_iter();
+    let records: Records = records.map(|record| (record.cell.clone(), record)).collect();
+    let stored =
+        |(workload, chosen): (usize, &Vec<usize>)| stored(site, folder, workload, (chosen, &records));
+    chosen.iter().enumerate().map(stored).collect()
 }
 
 fn stored(
     site: &Site<'_>,
     folder: &mut NewFolder,
     workload: usize,
-    chosen: &[usize],
+    chosen: (&[usize], &Records),
 ) -> Result<Option<Stored>, ReportError> {
     let model = site.model;
     let digest = model.workloads[workload].instance.parse::<Digest>().ok();
@@ -74,7 +86,7 @@ fn maps(
     folder: &mut NewFolder,
     workload: usize,
     (instance, labels): (&Instance, &Labels),
-    chosen: &[usize],
+    (chosen, records): (&[usize], &Records),
 ) -> Result<Vec<Mapped>, ReportError> {
     let model = site.model;
     let top = chosen.iter().filter_map(|&cell| model.row(&model.cells[cell]).height).max().unwrap_or(0);
@@ -83,6 +95,7 @@ fn maps(
         let cell = &model.cells[number];
         let digest = model.row(cell).plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
         let Some(digest) = digest else { continue };
+        let Some(row) = records.get(&*model.row(cell).cell) else { continue };
         // A stored plan is a claim like any other; one that is missing or false is the audit's business.
         let Ok(plan) = load_plan(site.store, digest) else { continue };
         let Ok(plan) = instance.verify(plan) else { continue };
@@ -97,6 +110,7 @@ fn maps(
         let drawing = placement_map(instance, labels, Some(&plan), &options);
         let map = Mapped {
             cell: number,
+            row: row.clone(),
             page: format!("cells/{name}.html"),
             placement: format!("maps/{name}.png"),
             free: format!("maps/{name}-free.png"),

@@ -129,10 +129,17 @@ impl Page {
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
         let shown = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Table(table) => Some(table).filter(|table| !table.name.is_empty()),
-            Piece::Grid(grid) => Some(&grid.table),
             _ => None,
         });
         shown.chain(&self.files)
+    }
+
+    /// Tables that the browser sorts and filters; they have files, too.
+    pub(crate) fn grids(&self) -> impl Iterator<Item = &Grid> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Grid(grid) => Some(grid),
+            _ => None,
+        })
     }
 
     /// All figures that have files.

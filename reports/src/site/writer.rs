@@ -1,6 +1,7 @@
 //! Writes pages into a folder, with the files of their tables and figures.
 
 use planlab_files::NewFolder;
+use planlab_results::table::Table;
 
 use super::html::{self, Frame};
 use super::names::slug;
@@ -23,14 +24,21 @@ impl Writer {
 
     pub(crate) fn write(&mut self, page: &Page) -> Result<(), ReportError> {
         for table in page.tables() {
-            self.put(&format!("tables/{}.csv", table.name), table.to_csv().as_bytes())?;
-            self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())?;
+            self.put_table(table, &table.to_csv())?;
+        }
+        for grid in page.grids() {
+            self.put_table(&grid.table, &grid.csv)?;
         }
         for figure in page.figures() {
             self.put(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
         }
         self.pages += 1;
         self.put(&page.file, html::page(page, &self.frame)?.as_bytes())
+    }
+
+    fn put_table(&mut self, table: &Table, csv: &str) -> Result<(), ReportError> {
+        self.put(&format!("tables/{}.csv", table.name), csv.as_bytes())?;
+        self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
     }
 
     /// A file that is not made of a page: a picture.

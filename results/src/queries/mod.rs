@@ -2,11 +2,16 @@
 //!
 //! [`Tables`] are what SQL sees; [`COLUMNS`] says what each column means. The other modules are one table or check each.
 
+mod cells;
 mod columns;
+mod findings;
+mod growth;
+mod listing;
 mod replays;
 mod rows;
 mod scan;
 mod sql;
+mod summary;
 
 use std::path::Path;
 
@@ -14,14 +19,23 @@ use polars::prelude::*;
 
 use crate::{StoreError, columns as files};
 
+pub use cells::CellRow;
 pub use columns::{COLUMNS, ColumnDoc};
+pub use listing::{ListedRow, Listing};
 pub use sql::{Answer, Cell};
+pub use summary::{Failure, Limits, Variant};
 
 /// The tables of a store. Nothing but the keys of its rows is read before a query asks for it.
 #[derive(Clone)]
 pub struct Tables {
     rows: LazyFrame,
     replays: LazyFrame,
+}
+
+impl std::fmt::Debug for Tables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tables").finish_non_exhaustive()
+    }
 }
 
 impl Tables {

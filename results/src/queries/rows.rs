@@ -42,13 +42,9 @@ pub(super) fn signed(name: &str) -> Expr {
 
 /// Columns that follow from one row alone.
 fn small() -> Vec<Expr> {
-    let named = |statuses: fn(Status) -> bool| {
-        let names = Status::ALL.into_iter().filter(|status| statuses(*status)).map(Status::name);
-        names.map(|name| col("status").eq(lit(name))).reduce(Expr::or).unwrap_or(lit(false))
-    };
     vec![
-        named(Status::is_answer).alias("is_answer"),
-        named(Status::is_failure).alias("is_failure"),
+        is(Status::is_answer).alias("is_answer"),
+        is(Status::is_failure).alias("is_failure"),
         workload_group(),
         col("parameters")
             .str()
@@ -59,6 +55,12 @@ fn small() -> Vec<Expr> {
         excess(col("height"), col("load")).alias("fragmentation"),
         median_ns().alias("time_ns"),
     ]
+}
+
+/// Whether a row's status is one of these.
+pub(super) fn is(statuses: fn(Status) -> bool) -> Expr {
+    let names = Status::ALL.into_iter().filter(|status| statuses(*status)).map(Status::name);
+    names.map(|name| col("status").eq(lit(name))).reduce(Expr::or).unwrap_or(lit(false))
 }
 
 /// The lower middle, as in [`Record::median_ns`](crate::Record::median_ns).

@@ -22,8 +22,9 @@ struct Rows {
     shards: Vec<PathBuf>,
     /// What no shard has yet.
     tail: DataFrame,
-    /// Of the rows of all shards and the tail the numbers of those that count; `None` where all do.
-    latest: Option<IdxCa>,
+    /// Of each row of the shards and the tail its number among those that count, if it does; `None` where all do, in the
+    /// order in which they are there.
+    numbers: Option<UInt32Chunked>,
 }
 
 /// The latest row of each cell and repetition, in the order of their first appearance, as a lazy frame with the columns
@@ -38,62 +39,97 @@ pub(super) fn rows(dir: &Path) -> Result<LazyFrame, StoreError> {
     let tail = journal::read::<Record>(&dir.join(Record::JOURNAL))?.rows;
     let tail = frame::to_frame(&tail).map_err(super::refused)?;
     let shards = shards::list::<Record>(dir)?;
-    let mut rows = Rows { schema: tail.schema().clone(), shards, tail, latest: None };
-    rows.latest = rows.find_latest()?;
+    let mut rows = Rows { schema: tail.schema().clone(), shards, tail, numbers: None };
+    rows.numbers = rows.number()?;
     let scan = ScanArgsAnonymous { schema: Some(rows.schema.clone()), name: "ROWS", ..Default::default() };
     LazyFrame::anonymous_scan(Arc::new(rows), scan).map_err(super::refused)
 }
 
 impl Rows {
-    fn find_latest(&self) -> Result<Option<IdxCa>, StoreError> {
+    fn number(&self) -> Result<Option<UInt32Chunked>, StoreError> {
+        // A shard holds a row once.
         if self.shards.len() + usize::from(self.tail.height() > 0) < 2 && self.tail.height() == 0 {
             return Ok(None);
         }
-        let keys = self.read_all(&KEY)?;
-        latest(&keys).map_err(super::refused)
+        let keys = self.read(&KEY, None)?;
+        numbers(&keys).map_err(super::refused)
     }
 
-    /// Some columns of all rows, also of those that do not count.
-    fn read_all(&self, names: &[&str]) -> Result<DataFrame, StoreError> {
+    /// Some columns of the rows that count and that the predicate keeps.
+    fn read(&self, names: &[&str], predicate: Option<&Expr>) -> Result<DataFrame, StoreError> {
         let fields = names.iter().map(|name| self.schema.try_get_field(name));
         let schema: Schema = fields.collect::<PolarsResult<_>>().map_err(super::refused)?;
-        let mut all = DataFrame::empty_with_schema(&schema);
+        let (mut all, mut start) = (None, 0);
         for path in &self.shards {
             // One that is gone meanwhile has no rows.
             let Some(bytes) = shards::content(path)? else { continue };
             let rows = frame::decode_columns::<Record>(path, bytes, &schema)?;
-            all.vstack_mut(&rows).map_err(super::refused)?;
+            self.append(&mut all, rows, &mut start, predicate).map_err(super::refused)?;
         }
         let tail = self.tail.select(names.iter().copied()).map_err(super::refused)?;
-        all.vstack_mut(&tail).map_err(super::refused)?;
-        Ok(all)
+        self.append(&mut all, tail, &mut start, predicate).map_err(super::refused)?;
+        let all = all.unwrap_or_else(|| DataFrame::empty_with_schema(&schema));
+        self.in_order(all).map_err(super::refused)
     }
 
-    fn read(&self, names: &[&str]) -> Result<DataFrame, StoreError> {
-        let all = self.read_all(names)?;
-        match &self.latest {
-            Some(latest) => all.take(latest).map_err(super::refused),
-            None => Ok(all),
+    fn append(
+        &self,
+        all: &mut Option<DataFrame>,
+        mut rows: DataFrame,
+        start: &mut usize,
+        predicate: Option<&Expr>,
+    ) -> PolarsResult<()> {
+        let height = rows.height();
+        if let Some(numbers) = &self.numbers {
+            let own = numbers.slice(i64::try_from(*start).unwrap_or(i64::MAX), height);
+            let counts = own.is_not_null();
+            rows.with_column(own.with_name(NUMBER.into()).into_column())?;
+            rows = rows.filter(&counts)?;
         }
+        *start += height;
+        if let Some(predicate) = predicate {
+            rows = rows.lazy().filter(predicate.clone()).collect()?;
+        }
+        match all {
+            Some(all) => drop(all.vstack_mut(&rows)?),
+            None => *all = Some(rows),
+        }
+        Ok(())
+    }
+
+    fn in_order(&self, rows: DataFrame) -> PolarsResult<DataFrame> {
+        if self.numbers.is_none() || rows.column(NUMBER).is_err() {
+            return Ok(rows);
+        }
+        rows.sort([NUMBER], SortMultipleOptions::default())?.drop(NUMBER)
     }
 }
 
-/// The numbers of the rows that count, in the order in which the cells first came; `None` where all do.
-fn latest(keys: &DataFrame) -> PolarsResult<Option<IdxCa>> {
+/// The column of a row's number while rows are read.
+const NUMBER: &str = "planlab.number";
+
+/// Cell and repetition.
+type Key<'k> = (Option<&'k str>, Option<u32>);
+
+/// The numbers of the rows that count, in the order in which the cells first came; `None` where all do, in their order.
+fn numbers(keys: &DataFrame) -> PolarsResult<Option<UInt32Chunked>> {
     let (cells, repetitions) = (keys.column(KEY[0])?.str()?, keys.column(KEY[1])?.u32()?);
-    let mut slots: FxHashMap<(Option<&str>, Option<u32>), usize> = FxHashMap::default();
-    let mut last: Vec<IdxSize> = Vec::with_capacity(keys.height());
-    for (key, number) in cells.iter().zip(repetitions.iter()).zip(0..) {
-        match slots.entry(key) {
-            std::collections::hash_map::Entry::Occupied(slot) => last[*slot.get()] = number,
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(last.len());
-                last.push(number);
-            }
-        }
+    // Of each key its number, and where its last row is.
+    let mut latest: FxHashMap<Key<'_>, (u32, usize)> = FxHashMap::default();
+    let mut next = 0;
+    for (at, key) in cells.iter().zip(repetitions.iter()).enumerate() {
+        let (_, last) = latest.entry(key).or_insert_with(|| {
+            next += 1;
+            (next - 1, at)
+        });
+        *last = at;
     }
-    let is_whole = last.len() == keys.height();
-    Ok((!is_whole).then(|| IdxCa::from_vec("latest".into(), last)))
+    if latest.len() == keys.height() {
+        return Ok(None);
+    }
+    let mut numbers = vec![None; keys.height()];
+    latest.into_values().for_each(|(number, at)| numbers[at] = Some(number));
+    Ok(Some(UInt32Chunked::from_iter_options(NUMBER.into(), numbers.into_iter())))
 }
 
 impl AnonymousScan for Rows {
@@ -108,9 +144,14 @@ impl AnonymousScan for Rows {
             Some(_) => vec![KEY[1]],
             None => self.schema.iter_names().map(PlSmallStr::as_str).collect(),
         };
+        let rows = self.read(&names, wanted.predicate.as_ref());
         // The error keeps its type inside one of the system.
-        let rows = self.read(&names).map_err(|error| PolarsError::from(io::Error::other(error)))?;
+        let rows = rows.map_err(|error| PolarsError::from(io::Error::other(error)))?;
         Ok(wanted.n_rows.map_or(rows.clone(), |n| rows.head(Some(n))))
+    }
+
+    fn allows_predicate_pushdown(&self) -> bool {
+        true
     }
 
     fn allows_projection_pushdown(&self) -> bool {

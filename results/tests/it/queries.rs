@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Bytes, Scope, gap};
+use planlab_results::audit::audit;
 use planlab_results::queries::{Answer, Cell, Tables};
 use planlab_results::replay::{ReplayStatus, read_rows};
 use planlab_results::{Lane, Record, Status, Store, StoreError, read_records};
@@ -218,6 +219,120 @@ fn which_allocator_wastes_the_most() {
         assert_eq!(whole(&line[2]), workloads.len() as u64);
         assert!(near(real(&line[3]), shares.sum::<f64>() / rows.len() as f64), "{line:?}");
         assert_eq!(Some(whole(&line[4])), rows.iter().map(|row| row.reserved_peak).max());
+    }
+}
+
+/// The cells, the rows by status and the audit, against loops over the rows.
+#[test]
+fn tables_agree_with_loops_over_the_rows() {
+    let (store, rows) = curated();
+    let bests = bests(&rows);
+    let tables = Tables::open(store.path()).expect("tables");
+    let mut by_cell: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
+    rows.iter().for_each(|row| by_cell.entry(&row.cell).or_default().push(row));
+    let cells = tables.cells(str::cmp).expect("cells");
+    assert_eq!(cells.len(), by_cell.len());
+    assert!(cells.is_sorted_by_key(|cell| (cell.workload.clone(), cell.planner.clone())));
+    for cell in &cells {
+        let rows = &by_cell[&*cell.cell];
+        let first = rows.iter().min_by_key(|row| row.repetition).expect("a row");
+        assert_eq!(
+            (cell.height, cell.status, cell.median_ns),
+            (first.height, first.status, first.median_ns())
+        );
+        let gap = gap_of(first, &bests).filter(|_| first.target_bytes.is_none());
+        assert_eq!((cell.gap, cell.fragmentation()), (gap, first.fragmentation()));
+        let timed = rows.iter().filter(|row| row.lane == Lane::Timing && row.status.is_answer());
+        let samples: Vec<f64> = timed.flat_map(|row| &row.samples_ns).map(|&ns| ns as f64).collect();
+        assert_eq!(cell.time_ns, (!samples.is_empty()).then(|| median(samples)), "{cell:?}");
+    }
+    let listing = tables.listing(cells.iter().map(|cell| &*cell.cell)).expect("rows");
+    assert_eq!(listing.len(), rows.len());
+    for listed in listing.rows(0..listing.len()).expect("rows") {
+        let row = by_cell[&*cells[listed.cell].cell].iter().find(|row| row.repetition == listed.repetition);
+        let row = row.expect("the row");
+        assert_eq!((listed.height, listed.work, listed.plan), (row.height, row.work, row.plan.as_deref()));
+        assert_eq!(
+            (listed.status, listed.median_ns, listed.reason),
+            (row.status, row.median_ns(), &*row.reason)
+        );
+    }
+    let counted = tables.statuses().expect("statuses");
+    assert_eq!(counted.iter().map(|(_, _, count)| count).sum::<u64>(), rows.len() as u64);
+    for (variant, status, count) in counted {
+        let is_one = |row: &&Record| {
+            (&row.planner, &row.parameters) == (&variant.planner, &variant.parameters)
+                && (row.wall_limit_ns, row.status) == (variant.wall_limit_ns, status)
+        };
+        assert_eq!(rows.iter().filter(is_one).count() as u64, count);
+    }
+    assert_eq!(
+        tables.machines().expect("machines").iter().map(|(_, _, count)| count).sum::<u64>(),
+        rows.len() as u64
+    );
+    let suites: BTreeSet<String> =
+        rows.iter().map(|row| row.suite.clone()).filter(|suite| !suite.is_empty()).collect();
+    assert_eq!(tables.suites().expect("suites"), suites);
+    assert_eq!(
+        tables.limits().expect("limits"),
+        rows.iter().map(|row| (row.wall_limit_ns, row.memory_limit_bytes)).collect()
+    );
+    let failed: u64 = tables.failures().expect("failures").iter().map(|failure| failure.rows).sum();
+    assert_eq!(failed, rows.iter().filter(|row| row.status.is_failure()).count() as u64);
+    assert_eq!(tables.audit().expect("audited"), audit(&rows));
+    tables.limit_bound().expect("planners");
+    tables.in_place().expect("planners");
+    assert!(!tables.curves().expect("curves").is_empty());
+}
+
+/// The queries of the audit load what is wrong and no other row: they must find what the loops find.
+#[test]
+fn the_audit_of_a_store_is_that_of_its_rows() {
+    let base = |cell: &str, height, bound| Record {
+        height: Some(height),
+        bound,
+        load: 100,
+        planner: cell.to_owned(),
+        status: if height == bound { Status::Optimal } else { Status::Feasible },
+        ..row(cell, 0)
+    };
+    let cases: [Vec<Record>; 8] = [
+        vec![base("a", 120, 110), base("b", 115, 105)],
+        vec![base("honest", 110, 100), base("liar", 120, 115)],
+        vec![Record { status: Status::BoundRefuted, ..base("a", 120, 130) }],
+        vec![Record { height: None, ..base("a", 120, 100) }],
+        vec![Record { status: Status::Infeasible, height: None, ..base("a", 120, 100) }],
+        vec![base("a", 120, 100), Record { load: 90, ..base("b", 120, 100) }],
+        vec![base("a", 120, 100), Record { instance: "cd".repeat(32), ..base("b", 120, 100) }],
+        vec![base("a", 120, 100), Record { repetition: 3, ..base("a", 120, 100) }],
+    ];
+    for rows in cases {
+        let tables = Tables::of_records(&rows).expect("tables");
+        assert_eq!(tables.audit().expect("audited"), audit(&rows), "{rows:?}");
+    }
+}
+
+#[test]
+fn a_digest_knows_the_rows_and_not_their_order_or_files() {
+    let rows = [row("a", 0), row("a", 1), row("b", 0)];
+    let digest = |rows: &[Record]| Tables::of_records(rows).expect("tables").digest().expect("a digest");
+    let turned: Vec<Record> = rows.iter().rev().cloned().collect();
+    assert_eq!(digest(&rows), digest(&turned));
+    let folder = tempdir().expect("a folder");
+    let mut store = Store::open(folder.path()).expect("a store");
+    store.append_all(&rows[..2]).expect("appended");
+    store.compact().expect("a shard");
+    store.append(&rows[2]).expect("appended");
+    assert_eq!(Tables::open(folder.path()).expect("tables").digest().expect("a digest"), digest(&rows));
+    for change in [
+        |row: &mut Record| row.samples_ns.push(1),
+        |row: &mut Record| row.trajectory.truncate(1),
+        |row: &mut Record| row.height = None,
+        |row: &mut Record| row.provenance.kernel.push('x'),
+    ] {
+        let mut rows = rows.clone();
+        change(&mut rows[1]);
+        assert_ne!(digest(&rows), digest(&turned));
     }
 }
 

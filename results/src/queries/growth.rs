@@ -1,0 +1,117 @@
+//! How planners grow: what each needed on each workload of a family, all seeds of the run together.
+
+use planlab_dsa::Stop;
+use polars::prelude::*;
+
+use super::{Tables, collect, refused, rows};
+use crate::StoreError;
+use crate::record::{Lane, Record, Status};
+use crate::scale::{Curve, ScalePoint, assemble};
+
+/// What a point is of.
+const POINT: [&str; 3] = ["workload", "planner", "parameters"];
+
+impl Tables {
+    /// The curves of all planners over all families that have two sizes or more, by family and planner. Cells that were
+    /// asked for a capacity are another question and do not count; of a workload that was run under several limits the
+    /// longest counts, of several builds the latest.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the store refuses when its rows are read.
+    pub fn curves(&self) -> Result<Vec<Curve>, StoreError> {
+        let points = collect(self.points().map_err(refused)?)?;
+        read(&points).map(assemble).map_err(refused)
+    }
+
+    /// Tables of rows that are in memory.
+    ///
+    /// # Errors
+    ///
+    /// Whatever polars refuses; nothing is known that it would.
+    pub fn of_records(records: &[Record]) -> Result<Self, StoreError> {
+        let rows = crate::frame::to_frame(records).map_err(refused)?.lazy();
+        Ok(Self { rows, replays: DataFrame::empty().lazy() })
+    }
+
+    fn points(&self) -> PolarsResult<LazyFrame> {
+        let rows = self.counted()?;
+        let of_point = |frame: LazyFrame, value: Expr| frame.group_by(POINT.map(col)).agg([value]);
+        let samples = rows.clone().filter(col("lane").eq(lit(Lane::Timing.name())));
+        let options = ExplodeOptions { empty_as_null: false, keep_nulls: false };
+        let samples = samples.explode(by_name(["samples_ns"], true, false), options);
+        let times = of_point(samples, col("samples_ns").cast(DataType::Float64).median().alias("time_ns"));
+        let mut by_seed = POINT.map(col).to_vec();
+        by_seed.push(col("seed"));
+        let heights = rows.clone().group_by(by_seed).agg([col("height").cast(DataType::Float64).median()]);
+        let heights = of_point(heights, col("height").median().alias("middle_height"));
+        let without = col("status").filter(rows::is(Status::is_answer).not()).first();
+        let points =
+            rows.sort(["seed", "repetition"], SortMultipleOptions::default()).group_by(POINT.map(col)).agg([
+                col("buffers").first(),
+                without.fill_null(col("status").first()).alias("status"),
+                col("seed").n_unique().cast(DataType::UInt64).alias("seeds"),
+                col("wall_limit_ns").first(),
+                col("stop").eq(lit(Stop::Deadline.name())).fill_null(lit(false)).any(true).alias("is_cut"),
+                col("peak_rss_bytes").max(),
+                col("load").first(),
+            ]);
+        let join = |points: LazyFrame, other| {
+            points.join(other, POINT.map(col), POINT.map(col), JoinArgs::new(JoinType::Left))
+        };
+        Ok(join(join(points, times), heights))
+    }
+
+    /// The rows that count, of workloads whose key says their size.
+    fn counted(&self) -> PolarsResult<LazyFrame> {
+        let build = ["workload", "planner", "parameters", "limit", "seed"].map(col);
+        let is_plain = col("parameters").eq(lit("")).or(col("parameters").eq(lit("null")));
+        let sized = col("workload").str().contains(lit(r"(^|/)n\d+(/|$)"), true);
+        let rows = self.rows.clone().filter(col("target_bytes").is_null().and(sized)).with_columns([
+            when(is_plain).then(lit("{}")).otherwise(col("parameters")).alias("parameters"),
+            col("wall_limit_ns").fill_null(lit(u64::MAX)).alias("limit"),
+            col("started_ns").max().over([col("cell")])?.alias("ran"),
+        ]);
+        let of_builds =
+            |column: &str| col(column).eq(col(column).max().over(build.clone()).expect("columns"));
+        Ok(rows
+            .filter(of_builds("ran"))
+            .filter(of_builds("cell"))
+            .filter(col("limit").eq(col("limit").max().over(POINT.map(col))?)))
+    }
+}
+
+/// The label of the planner of each point, and the point.
+fn read(frame: &DataFrame) -> PolarsResult<Vec<(String, ScalePoint)>> {
+    let text = |name: &str| frame.column(name).and_then(|column| column.str());
+    let number = |name: &str| frame.column(name).and_then(|column| column.u64());
+    let (workload, planner, parameters, status) =
+        (text("workload")?, text("planner")?, text("parameters")?, text("status")?);
+    let (buffers, seeds, limit) = (number("buffers")?, number("seeds")?, number("wall_limit_ns")?);
+    let (memory, load) = (number("peak_rss_bytes")?, number("load")?);
+    let (time, height) = (frame.column("time_ns")?.f64()?, frame.column("middle_height")?.f64()?);
+    let is_cut = frame.column("is_cut")?.bool()?;
+    let point = |at: usize| {
+        let status = Status::from_name(status.get(at)?)?;
+        let load = load.get(at)?;
+        // What some seeds needed says nothing of those that came to no end.
+        let is_answered = status.is_answer();
+        let point = ScalePoint {
+            workload: workload.get(at)?.to_owned(),
+            buffers: buffers.get(at)?,
+            status,
+            seeds: usize::try_from(seeds.get(at)?).ok()?,
+            wall_limit_ns: limit.get(at),
+            time_ns: time.get(at).filter(|_| is_answered),
+            is_cut: is_cut.get(at)?,
+            peak_rss_bytes: memory.get(at),
+            height_over_load: height
+                .get(at)
+                .filter(|_| is_answered && load > 0)
+                .map(|height| height / crate::statistics::real(load)),
+        };
+        Some((crate::planner_label(planner.get(at)?, parameters.get(at)?), point))
+    };
+    let points: Option<Vec<_>> = (0..frame.height()).map(point).collect();
+    points.ok_or_else(|| polars_err!(ComputeError: "a row lacks a value, or has an unknown status"))
+}
