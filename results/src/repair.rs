@@ -98,7 +98,7 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
         manifest => drop(manifest?),
     }
     let mut repairs: Vec<Repair> = lines::<Record>(dir)?.into_iter().collect();
-    if replay::is_there(dir) {
+    if replay::has_journal(dir) {
         let path = dir.join(ReplayRow::JOURNAL);
         let turn = replay::take_turn(&path)?;
         repairs.extend(lines::<ReplayRow>(dir)?);

@@ -217,7 +217,7 @@ pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     shards::read_latest(dir)
 }
 
-/// Whether a folder has replays.
-pub(crate) fn is_there(dir: &Path) -> bool {
+/// Whether a folder has a journal of replays.
+pub(crate) fn has_journal(dir: &Path) -> bool {
     dir.join(ReplayRow::JOURNAL).exists()
 }

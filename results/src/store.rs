@@ -29,7 +29,6 @@ use crate::journal;
 use crate::journal::Row;
 use crate::manifest::{self, Manifest, MissingShard, missing_shards};
 use crate::record::Record;
-#[cfg(feature = "parquet")]
 use crate::replay::ReplayRow;
 use crate::shards::{self, Rows};
 use crate::{StoreError, files, replay};
@@ -235,7 +234,11 @@ fn is_store(dir: &Path) -> bool {
         // Other programs have a file of this name too.
         Err(_) => has("instances") || has("plans"),
     };
-    has(Record::JOURNAL) || has(Record::SHARDS) || replay::is_there(dir) || has_manifest()
+    has(Record::JOURNAL)
+        || has(Record::SHARDS)
+        || replay::has_journal(dir)
+        || has(ReplayRow::SHARDS)
+        || has_manifest()
 }
 
 /// The notice of a torn last line, where there was one.

@@ -9,7 +9,7 @@ pub(crate) struct ListArgs {
     /// What to list
     #[arg(value_enum, default_value_t = Listing::Planners)]
     pub(crate) what: Listing,
-    /// One of the list, in full
+    /// Show only this entry, in full; a glob or a family of planners shows their lines
     pub(crate) key: Option<String>,
     #[command(flatten)]
     pub(crate) corpus: Corpus,

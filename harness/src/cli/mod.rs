@@ -56,7 +56,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// List what there is, or say all of one key
+    /// List what there is, or show one entry in full
     List(ListArgs),
     /// Run every cell of a suite; resumes by itself
     Bench(BenchArgs),

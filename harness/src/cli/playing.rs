@@ -19,8 +19,8 @@ pub(crate) struct SimulateArgs {
     /// The allocators (globs; `planlab list allocators`)
     #[arg(long = "allocator", value_name = "GLOB", required = true)]
     pub(crate) allocators: Vec<String>,
-    /// How often the trace, or all of them in turn, is played [default: 1; one trace on an allocator that plans, until
-    /// its plan stays the same, at most 20]
+    /// How often the trace, or all of them in turn, is played [default: 1; for one trace and an allocator that
+    /// plans: until its plan stays the same, 20 times at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
     /// Memory of the device [default: unlimited]

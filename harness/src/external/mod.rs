@@ -1,7 +1,7 @@
 //! External planners: programs of other people, described in a `planners.toml`, that run beside ours.
 //!
 //! ```text
-//!   planlab ──> child process   ──> exec-external ══> the program      (══> the same process)
+//!   planlab ──> child process ──> exec-external ══> the program      (══> the same process)
 //!                 External::plan      dies with its parent
 //! ```
 //!

@@ -24,7 +24,7 @@ use crate::shell::quantity::nanoseconds;
 /// So many rounds are checked for overlaps before any is timed.
 const AUDITED: u32 = 2;
 /// An allocator that plans is given so many rounds to settle.
-const SETTLING: u32 = 20;
+pub(crate) const SETTLING: u32 = 20;
 /// The time for propagations that are played for their times alone.
 const TIMING: Duration = Duration::from_secs(1);
 
@@ -153,28 +153,30 @@ pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
 }
 
 /// The rounds after which an allocator's figures stay the same: the last one made no plan, and held as much as the one
-/// before. 1 for an allocator that plans nothing, 20 at most; where one fails, those until then.
-pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<u64>) -> u32 {
+/// before. 1 for an allocator that plans nothing; `None` where 20 are too few. Where one fails, those until then.
+pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<u64>) -> Option<u32> {
     let mut memory = Memory::new(entry, capacity);
     if memory.allocator.planning().is_none() {
-        return 1;
+        return Some(1);
     }
-    let mut rounds = 0;
-    guarded(|played| {
+    let (mut rounds, mut is_settled) = (0, false);
+    let played = guarded(|played| {
         let mut before = None;
         while rounds < SETTLING {
             rounds += 1;
             stream.propagations(1).try_for_each(|requests| played.propagate(&mut memory, requests))?;
             let held =
                 played.performance.samples.last().map(|last| (last.plans, last.reserved, last.reserved_peak));
-            if held == before {
+            is_settled = held == before;
+            if is_settled {
                 break;
             }
             before = held;
         }
         Ok(())
     });
-    rounds
+    let has_ended = is_settled || played.performance.status != End::Complete;
+    has_ended.then_some(rounds)
 }
 
 /// What an attempt comes to, however it ends.
@@ -394,14 +396,17 @@ mod tests {
     fn an_allocator_that_plans_is_played_until_it_holds_its_plan() {
         let googlenet = stream(&["chainer/googlenet/train/b32"]);
         let settled = |key| rounds_to_settle(&allocator(key).expect("registered"), &googlenet, None);
-        assert_eq!(settled("cupy2rc1-pool"), 1);
-        let rounds = settled("profile-guided");
+        assert_eq!(settled("cupy2rc1-pool"), Some(1));
+        let rounds = settled("profile-guided").expect("it settles");
         assert!((3..SETTLING).contains(&rounds), "{rounds}");
         let row = row("profile-guided", &googlenet, Order { rounds, timed: 0, capacity: None });
         let held = row.samples.last().and_then(|sample| sample.reserved_peak);
         assert!(held < row.samples[0].reserved_peak, "{:?}", row.samples);
         let none = Some(1 << 20);
-        assert_eq!(rounds_to_settle(&allocator("profile-guided").expect("registered"), &googlenet, none), 1);
+        assert_eq!(
+            rounds_to_settle(&allocator("profile-guided").expect("registered"), &googlenet, none),
+            Some(1)
+        );
     }
 
     #[test]

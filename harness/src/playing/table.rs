@@ -9,7 +9,7 @@ use super::contender::EMPTY_LOOP;
 use crate::shell::JSON_VERSION;
 use crate::shell::quantity::percent;
 use crate::shell::quantity::seconds;
-use crate::shell::table::Table;
+use planlab_results::table::Table;
 
 /// One process as `replay --json` prints it: its row, and what follows from it.
 pub(crate) fn object(row: &ReplayRow, options: &str) -> Value {

@@ -8,7 +8,6 @@ pub(crate) mod provenance;
 pub(crate) mod quantity;
 pub(crate) mod sabotage;
 pub(crate) mod signals;
-pub(crate) mod table;
 pub(crate) mod target;
 
 /// The version of what `--json` prints.

@@ -238,7 +238,7 @@ fn ended_by(failure: Failure, tally: &Tally, output: Output) -> Verdict {
 
 /// What was found and cannot be kept.
 fn lost_table(rows: &[Record]) -> String {
-    let mut table = crate::shell::table::Table::new(&["not kept", "planner", "status", "height"]);
+    let mut table = planlab_results::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
         let height = row.height.map_or_else(String::new, |height| height.to_string());
         table.row([row.workload.to_string(), row.planner.clone(), row.status.name().to_owned(), height]);
@@ -249,7 +249,7 @@ fn lost_table(rows: &[Record]) -> String {
 fn summary_table(rows: &[Record]) -> String {
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
-    let mut table = crate::shell::table::Table::new(&["status", "cells"]);
+    let mut table = planlab_results::table::Table::new(&["status", "cells"]);
     for (status, count) in counts {
         table.row([status.name().to_owned(), count.to_string()]);
     }

@@ -15,8 +15,8 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
-use crate::shell::table::Table;
 use crate::shell::target::scratch;
+use planlab_results::table::Table;
 
 /// Time for the arguments where none is said.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict as Outcome};
 use crate::shell::output::{Output, note};
 use crate::shell::signals::cancel_token;
-use crate::shell::table::Table;
+use planlab_results::table::Table;
 
 /// So many cells of one side alone are named unless all are asked for.
 const NAMED: usize = 20;

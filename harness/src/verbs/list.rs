@@ -2,7 +2,7 @@
 
 use planlab_dsa::{Descriptor, Honours};
 use planlab_solvers::online;
-use planlab_workloads::{Catalog, did_you_mean, nearest, suites, synthetic};
+use planlab_workloads::{Catalog, did_you_mean, glob, nearest, suites, synthetic};
 use serde_json::{Value, json};
 
 use crate::cli::{ListArgs, Listing};
@@ -11,60 +11,55 @@ use crate::inputs;
 use crate::planning::planners;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
-use crate::shell::table::Table;
+use planlab_results::table::Table;
 
-/// What can be named: a line of a table, and all there is to say of it.
+/// What can be named.
 struct Entry {
     key: String,
-    /// The other cells of its line.
+    /// The heading that it stands under; may be empty.
+    family: &'static str,
+    /// The other cells of its line in a table.
     line: Vec<String>,
-    /// What it is, in a sentence or a paragraph.
-    description: String,
-    /// The rest, by name.
-    more: Value,
+    /// What there is to say of it, by name.
+    facts: Vec<(String, String)>,
+    /// The same for programs.
+    value: Value,
 }
 
 impl Entry {
-    fn new(key: impl Into<String>, description: impl Into<String>, more: Value) -> Self {
+    /// One with a description, and what else programs are told.
+    fn new(key: impl Into<String>, description: impl Into<String>, more: &Value) -> Self {
         let (key, description) = (key.into(), description.into());
-        Self { key, line: vec![description.clone()], description, more }
-    }
-
-    fn value(&self) -> Value {
-        let mut value = json!({ "key": self.key, "description": self.description });
-        if let (Some(object), Some(more)) = (value.as_object_mut(), self.more.as_object()) {
+        let mut value = json!({ "key": key, "description": description });
+        if let (Some(object), Some(more)) = (value.as_object_mut(), more.as_object()) {
             object.extend(more.clone());
         }
-        value
+        let facts = vec![("description".to_owned(), description.clone())];
+        Self { key, family: "", line: vec![description], facts, value }
+    }
+
+    /// The same with one fact more.
+    fn fact(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.facts.push((name.into(), text.into()));
+        self
     }
 
     /// Everything, a line each.
     fn card(&self) -> String {
-        let mut card = format!("{:<13}  {}\n", "key", self.key);
-        let value = self.value();
-        for (name, value) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "key") {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Null => "-".to_owned(),
-                Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
-                Value::Object(marks) => named(marks),
-                other => other.to_string(),
-            };
-            card += &format!("{name:<13}  {text}\n");
-        }
-        card
+        let width = self.facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(11);
+        let line = |name: &str, text: &str| format!("{name:<width$}  {text}\n");
+        let facts = self.facts.iter().map(|(name, text)| line(name, text));
+        std::iter::once(line("key", &self.key)).chain(facts).collect()
+    }
+
+    /// Whether a word names it: its key, its family, or a glob that matches its key.
+    fn is_named(&self, word: &str) -> bool {
+        self.family == word || glob(word, &self.key)
     }
 }
 
-/// The names of an object's true members.
-fn named(marks: &serde_json::Map<String, Value>) -> String {
-    let names: Vec<String> =
-        marks.iter().filter(|(_, is)| **is == true).map(|(name, _)| name.replace('_', " ")).collect();
-    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
-}
-
 pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
-    let entries = match args.what {
+    let mut entries = match args.what {
         Listing::Planners => planner_entries(),
         Listing::Workloads => workload_entries(args),
         Listing::Suites => suite_entries(),
@@ -74,28 +69,31 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         // There are none in this version.
         Listing::Schedulers => Vec::new(),
     };
-    if entries.is_empty() {
+    if let Some(key) = &args.key {
+        if let Some(entry) = entries.iter().find(|entry| entry.key == *key) {
+            output.put(&entry.value, &entry.card())?;
+            return Ok(Exit::Complete);
+        }
+        if !entries.iter().any(|entry| entry.is_named(key)) {
+            return Err(unknown(key, &entries));
+        }
+        entries.retain(|entry| entry.is_named(key));
+    } else if entries.is_empty() {
         note("there are none in this version");
     }
-    if let Some(key) = &args.key {
-        let entry = entries.iter().find(|entry| entry.key == *key).ok_or_else(|| unknown(key, &entries))?;
-        output.put(&entry.value(), &entry.card())?;
-        return Ok(Exit::Complete);
-    }
-    let values = entries.iter().map(Entry::value).collect();
     let text = if args.what == Listing::Planners { planner_table(&entries) } else { table(&entries) };
-    output.put(&Value::Array(values), &text)?;
+    output.put(&entries.into_iter().map(|entry| entry.value).collect(), &text)?;
     Ok(Exit::Complete)
 }
 
 fn unknown(key: &str, entries: &[Entry]) -> Failure {
     let near = nearest(key, entries.iter().map(|entry| entry.key.as_str()));
-    Failure::usage(format!("the list has no `{key}`{}", did_you_mean(&near)))
+    Failure::usage(format!("there is no `{key}` in this list{}", did_you_mean(&near)))
 }
 
 fn table(entries: &[Entry]) -> String {
     let mut table = Table::new(&["key", "description"]);
-    entries.iter().for_each(|entry| table.row([entry.key.clone(), entry.description.clone()]));
+    entries.iter().for_each(|entry| table.row([entry.key.clone()].into_iter().chain(entry.line.clone())));
     table.render()
 }
 
@@ -123,10 +121,9 @@ fn planner_table(entries: &[Entry]) -> String {
     let mut table = Table::new(&["key", "guarantee", "up to", "honours"]);
     let mut family = "";
     for entry in entries {
-        let own = entry.more["family"].as_str().unwrap_or_default();
-        if own != family {
-            table.row([own.to_uppercase(), String::new(), String::new(), String::new()]);
-            family = own;
+        if entry.family != family {
+            table.row([entry.family.to_uppercase(), String::new(), String::new(), String::new()]);
+            family = entry.family;
         }
         table.row(std::iter::once(entry.key.clone()).chain(entry.line.iter().cloned()));
     }
@@ -136,7 +133,7 @@ fn planner_table(entries: &[Entry]) -> String {
     let (first, second) = MARKS.split_at(5);
     format!(
         "{}\nup to    buffers that it is practical for\nhonours  {},\n         {}\n\
-        `planlab list planners KEY` says all of one\n",
+        `planlab list planners KEY` shows one in full\n",
         table.render(),
         legend(first),
         legend(second)
@@ -157,30 +154,26 @@ fn planner_entries() -> Vec<Entry> {
     external::ask_versions(|_| true);
     let ours = planners::descriptors().into_iter().map(planner_entry);
     let absent = external::all_absent().iter().map(|(key, reason)| {
-        let more = json!({ "family": "external", "external": true, "absent": reason });
+        let more = json!({ "family": EXTERNAL, "external": true, "absent": reason });
         let line = vec!["cannot run".to_owned(), String::new(), String::new()];
-        Entry { line, ..Entry::new(key.clone(), format!("cannot run: {reason}"), more) }
+        Entry { family: EXTERNAL, line, ..Entry::new(key.clone(), format!("cannot run: {reason}"), &more) }
     });
     ours.chain(external::entries().iter().map(external_entry)).chain(absent).collect()
 }
 
+/// The family of planners that are programs of other people.
+const EXTERNAL: &str = "external";
+
 fn planner_entry(d: Descriptor) -> Entry {
     let most = d.practical.map(|n| format!("; up to {n} buffers")).unwrap_or_default();
+    let honours = honoured(&d.honours);
     let description = format!(
-        "{} [{}; O({}){most}; honours {}; {}]",
-        d.summary,
-        d.guarantee,
-        d.complexity,
-        honoured(&d.honours),
-        d.reference
+        "{} [{}; O({}){most}; honours {honours}; {}]",
+        d.summary, d.guarantee, d.complexity, d.reference
     );
-    let line = vec![
-        d.guarantee.to_string(),
-        d.practical.map(|most| most.to_string()).unwrap_or_default(),
-        marks(&d.honours),
-    ];
+    let family = planlab_solvers::family(&d.key).unwrap_or_default();
     let more = json!({
-        "family": planlab_solvers::family(&d.key),
+        "family": family,
         "guarantee": d.guarantee.to_string(),
         "honours": d.honours,
         "randomized": d.randomized,
@@ -188,17 +181,35 @@ fn planner_entry(d: Descriptor) -> Entry {
         "complexity": d.complexity,
         "practical": d.practical,
     });
-    Entry { line, ..Entry::new(d.key, description, more) }
+    let line = vec![d.guarantee.to_string(), up_to(d.practical), marks(&d.honours)];
+    let entry = Entry { family, line, facts: Vec::new(), ..Entry::new(d.key.clone(), description, &more) };
+    entry
+        .fact("description", d.summary)
+        .fact("family", family)
+        .fact("guarantee", d.guarantee.to_string())
+        .fact("honours", honours)
+        .fact("up to", d.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")))
+        .fact("complexity", format!("O({})", d.complexity))
+        .fact("randomized", if d.randomized { "yes" } else { "no" })
+        .fact("reference", d.reference)
+}
+
+fn up_to(practical: Option<u32>) -> String {
+    practical.map(|most| most.to_string()).unwrap_or_default()
 }
 
 fn external_entry(entry: &external::Entry) -> Entry {
     let version = entry.says_version();
+    let honours = honoured(&entry.honours);
     let shown = if version.is_empty() { String::new() } else { format!("; {version}") };
-    let description = format!("{} [external{shown}; honours {}]", entry.summary, honoured(&entry.honours));
-    let most = entry.practical.map(|most| most.to_string()).unwrap_or_default();
-    let line = vec![if entry.exact { "exact" } else { "heuristic" }.to_owned(), most, marks(&entry.honours)];
+    let description = format!("{} [external{shown}; honours {honours}]", entry.summary);
+    let line = vec![
+        if entry.exact { "exact" } else { "heuristic" }.to_owned(),
+        up_to(entry.practical),
+        marks(&entry.honours),
+    ];
     let more = json!({
-        "family": "external",
+        "family": EXTERNAL,
         "external": true,
         "honours": entry.honours,
         "practical": entry.practical,
@@ -206,22 +217,37 @@ fn external_entry(entry: &external::Entry) -> Entry {
         "version": version,
         "digest": entry.version(),
     });
-    Entry { line, ..Entry::new(entry.key.clone(), description, more) }
+    let bare = Entry::new(entry.key.clone(), description, &more);
+    Entry { family: EXTERNAL, line, facts: Vec::new(), ..bare }
+        .fact("description", entry.summary.clone())
+        .fact("family", EXTERNAL)
+        .fact("version", version)
+        .fact("honours", honours)
+        .fact(
+            "up to",
+            entry.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")),
+        )
+        .fact("command", entry.command.join(" "))
 }
 
 fn workload_entries(args: &ListArgs) -> Vec<Entry> {
     let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::limits());
-    catalog.notices().iter().for_each(|notice| note(notice));
+    if args.key.is_none() {
+        catalog.notices().iter().for_each(|notice| note(notice));
+    }
     let entry = |key: String| {
         let description = catalog.describe(&key).unwrap_or_default();
-        Entry::new(key, description, json!({}))
+        Entry::new(key, description, &json!({}))
     };
     catalog.keys().into_iter().map(entry).collect()
 }
 
 fn suite_entries() -> Vec<Entry> {
     let words = |suite: &suites::Suite| suite.analysis.split_whitespace().collect::<Vec<_>>().join(" ");
-    let entry = |suite: &suites::Suite| Entry::new(suite.name.clone(), words(suite), json!({}));
+    let entry = |suite: &suites::Suite| {
+        let cells = format!("planlab bench --suite {} --dry-run", suite.name);
+        Entry::new(suite.name.clone(), words(suite), &json!({})).fact("its cells", cells)
+    };
     suites::builtin().iter().map(entry).collect()
 }
 
@@ -235,14 +261,19 @@ fn family_entries() -> Vec<Entry> {
         let short: Vec<String> =
             family.parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
         let description = format!("{} ({})", family.summary, short.join(" "));
-        Entry::new(family.name, description, json!({ "parameters": parameters }))
+        let entry = Entry::new(family.name, description, &json!({ "parameters": parameters }));
+        let entry = Entry { facts: Vec::new(), ..entry }.fact("description", family.summary);
+        let parameters = family.parameters.iter();
+        parameters.fold(entry, |entry, p| entry.fact(format!("{}={}", p.name, p.default), p.summary))
     };
     synthetic::families().iter().map(entry).collect()
 }
 
 fn allocator_entries() -> Vec<Entry> {
-    let entry =
-        |entry: &online::Entry| Entry::new(entry.key, entry.summary, json!({ "reference": entry.reference }));
+    let entry = |entry: &online::Entry| {
+        let more = json!({ "reference": entry.reference });
+        Entry::new(entry.key, entry.summary, &more).fact("reference", entry.reference)
+    };
     online::registry().iter().map(entry).collect()
 }
 
@@ -252,5 +283,5 @@ fn format_entries() -> Vec<Entry> {
         ("minimalloc", "MiniMalloc's CSV (import, export)"),
         ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import, export)"),
     ];
-    rows.into_iter().map(|(key, description)| Entry::new(key, description, json!({}))).collect()
+    rows.into_iter().map(|(key, description)| Entry::new(key, description, &json!({}))).collect()
 }

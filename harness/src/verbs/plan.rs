@@ -1,8 +1,8 @@
 //! `plan`: one cell, isolated as `bench` does it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use planlab_dsa::{Stop, VerifiedPlan};
+use planlab_dsa::{Digest, Stop, VerifiedPlan};
 use planlab_results::{Record, Status};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
@@ -27,7 +27,8 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
     let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     tell_unused(args);
-    let task = Task { args, source: &source, trace: &trace, scratch: scratch.path() };
+    let digest = trace.instance.digest();
+    let task = Task { args, source: &source, trace: &trace, digest, scratch: scratch.path() };
     let mut shelf = task.shelf()?;
     let carried = carried(args, &trace, scratch.path())?;
     let carried_height = carried.as_ref().map(|plan| plan.height);
@@ -64,6 +65,7 @@ struct Task<'a> {
     args: &'a PlanArgs,
     source: &'a Source,
     trace: &'a Trace,
+    digest: Digest,
     scratch: &'a Path,
 }
 
@@ -86,7 +88,7 @@ impl<'a> Task<'a> {
 
     /// The kept plans of the trace, where a cache is named.
     fn shelf(&self) -> Result<Option<Shelf<'a>>, Failure> {
-        let open = |folder: &std::path::PathBuf| Shelf::open(folder, &self.cell(), &self.trace.instance);
+        let open = |folder: &PathBuf| Shelf::open(folder, &self.cell(), &self.trace.instance);
         self.args.cache.as_ref().map(open).transpose()
     }
 
@@ -141,8 +143,7 @@ impl<'a> Task<'a> {
     }
 
     fn subject(&self, hints: Option<Hints>) -> Subject<'a> {
-        let instance = &self.trace.instance;
-        Subject { source: self.source, instance, digest: instance.digest(), hints }
+        Subject { source: self.source, instance: &self.trace.instance, digest: self.digest, hints }
     }
 
     fn row(

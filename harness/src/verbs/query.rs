@@ -8,7 +8,7 @@ use crate::inputs::records;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
-use crate::shell::table::Table;
+use planlab_results::table::Table;
 
 pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
     if args.columns {

@@ -7,15 +7,14 @@ use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
 use crate::inputs::{self, Source};
-use crate::playing::simulated::{Order, Played, Stream, play, rounds_to_settle};
+use crate::playing::simulated::{Order, Played, SETTLING, Stream, play, rounds_to_settle};
 use crate::playing::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, note};
-use crate::shell::quantity::percent;
-use crate::shell::quantity::seconds;
-use crate::shell::table::Table;
+use crate::shell::quantity::{percent, seconds};
 use crate::shell::target::scratch;
+use planlab_results::table::Table;
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = matching(&args.allocators)?;
@@ -58,7 +57,10 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
 /// As many rounds as are named; of one trace, as many as an allocator that plans needs to settle.
 fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
     let by_itself = || match stream.keys.len() {
-        1 => rounds_to_settle(entry, stream, args.capacity),
+        1 => rounds_to_settle(entry, stream, args.capacity).unwrap_or_else(|| {
+            note(&format!("{}: did not settle within {SETTLING} propagations", entry.key));
+            SETTLING
+        }),
         _ => 1,
     };
     let rounds = args.iterations.unwrap_or_else(by_itself);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::shell::JSON_VERSION;
 use crate::shell::quantity::{self, percent};
-use crate::shell::table::Table;
+use planlab_results::table::Table;
 
 /// One cell as `plan --json` and `bench --json` print it.
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]

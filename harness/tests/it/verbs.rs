@@ -42,14 +42,21 @@ fn lists_have_keys_and_descriptions() {
         let (text, _) = run(folder.path(), &["list", what], 0);
         assert!(text.contains(key), "{what}: {text}");
         let (card, _) = run(folder.path(), &["list", what, key], 0);
-        let description = json(folder.path(), &["list", what, key], 0)["description"].clone();
-        assert!(card.contains(description.as_str().expect("a text")), "{what}: {card}");
+        assert!(card.lines().count() > 1 && card.contains(key), "{what}: {card}");
+        assert_eq!(json(folder.path(), &["list", what, key], 0)["key"], key);
     }
     let (text, _) = run(folder.path(), &["list"], 0);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.contains("GREEDY") && text.contains("w work limit"), "{text}");
+    let (card, _) = run(folder.path(), &["list", "planners", "exact"], 0);
+    assert!(card.contains("\nguarantee    exact\n") && !card.contains('['), "{card}");
+    for (word, count) in [("skyline", 2), ("boxing*", 2), ("external/*", 0)] {
+        let code = if count == 0 { 2 } else { 0 };
+        let (text, _) = run(folder.path(), &["list", "planners", word], code);
+        assert_eq!(text.lines().filter(|line| line.contains("heuristic")).count(), count, "{text}");
+    }
     let (_, told) = run(folder.path(), &["list", "planners", "best-fti"], 2);
-    assert!(told.contains("the list has no `best-fti`; did you mean `best-fit`"), "{told}");
+    assert!(told.contains("there is no `best-fti` in this list; did you mean `best-fit`"), "{told}");
     assert_eq!(json(folder.path(), &["list", "schedulers"], 0), Value::Array(Vec::new()));
 }
 

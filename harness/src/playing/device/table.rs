@@ -6,7 +6,7 @@ use planlab_results::statistics::median;
 
 use crate::playing::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
 use crate::shell::quantity::percent;
-use crate::shell::table::Table;
+use planlab_results::table::Table;
 
 /// Contenders side by side: the rows of one, of all its processes, in one line. Times are for one propagation.
 pub(super) fn table(rows: &[ReplayRow]) -> String {

@@ -90,10 +90,14 @@ impl Sheet {
         for &border in &self.borders {
             level(chart, real(border), PEAK.stroke_width(2), false)?;
         }
+        if let Some(height) = self.height {
+            level(chart, real(height), RED.stroke_width(1), false)?;
+        }
+        // Over the height, which it meets where a plan is optimal.
         if self.borders.is_empty() && real(self.load) <= top {
             level(chart, real(self.load), LOAD.stroke_width(1), true)?;
         }
-        self.height.map_or(Ok(()), |height| level(chart, real(height), RED.stroke_width(1), false))
+        Ok(())
     }
 }
 

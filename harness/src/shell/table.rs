@@ -1,3 +1,0 @@
-//! Tables for terminals.
-
-pub(crate) use planlab_results::table::Table;
