@@ -2,6 +2,9 @@
 //!
 //! A key `model/<net>/<mode>/b<N>/...` names one trace for good: the same on every machine.
 
+pub mod chainer;
+pub mod net;
+pub mod nets;
 pub mod seq2seq;
 
 use crate::formats::Trace;

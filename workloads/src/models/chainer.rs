@@ -1,0 +1,569 @@
+//! What Chainer 3.0.0rc1 requests of its pool while it plays a [`Program`]: the same blocks in the same order, every free
+//! between the same two requests.
+//!
+//! Chainer counts references. A block lives as long as anything holds it: a name of the net, a node of the graph whose
+//! array a function retained, an attribute of a function, a list of the backward pass. So this is a play with real
+//! reference counts (`Rc`) and without arrays: a block writes down when it is made and when its last holder goes.
+//!
+//! ```text
+//!   Variable --holds--> array, node        Node --holds--> its function, its array if retained
+//!   Function --holds--> nodes of its inputs, retained outputs, attributes (masks, means, ...)
+//! ```
+//!
+//! The backward pass takes functions by rank, the highest first, and of one rank in the order in which they were found.
+//! The gradients of a function's outputs are held until the next function is taken. No activation is freed before the
+//! graph goes with its loss.
+//!
+//! # References
+//!
+//! 1. S. Tokui et al., *Chainer: a Next-Generation Open Source Framework for Deep Learning*, 2015; version 3.0.0rc1.
+//! 2. Recorded propagations of the real Chainer: `workloads/data/chainer`, which `workloads/tests/it/models.rs` holds it
+//!    to.
+//!
+//! # Complexity
+//!
+//! O(calls log calls + reads).
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::rc::{Rc, Weak};
+
+use planlab_dsa::{Alignment, Buffer, Bytes, Instance, InstanceError, Label, Labels, LiveRange};
+
+use super::net::{Call, Event, Function, Mode, Program, Shape, ValueId, elements};
+use crate::formats::Trace;
+
+/// `CuPy` rounds requests up to it.
+const UNIT: u64 = 512;
+/// Bytes of a number.
+const FLOAT: u64 = 4;
+/// Bytes of a label.
+const LABEL: u64 = 4;
+
+/// What may be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of each convolution's workspace. Default: 8 MiB, whatever the algorithm.
+    pub workspace: Bytes,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { workspace: Bytes::new(8 << 20) }
+    }
+}
+
+/// A block of the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Block {
+    bytes: u64,
+    /// When it was made and freed, in events.
+    life: (u32, Option<u32>),
+    op: String,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    blocks: Vec<Block>,
+    events: u32,
+    op: String,
+}
+
+impl Log {
+    fn tick(&mut self) -> u32 {
+        self.events += 1;
+        self.events - 1
+    }
+}
+
+/// A block as long as somebody holds it.
+struct Memory {
+    log: Rc<RefCell<Log>>,
+    block: usize,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let mut log = self.log.borrow_mut();
+        let now = log.tick();
+        log.blocks[self.block].life.1 = Some(now);
+    }
+}
+
+/// A view of a block; parameters have none.
+#[derive(Clone)]
+struct Array {
+    shape: Shape,
+    /// Bytes of an element.
+    item: u64,
+    memory: Option<Rc<Memory>>,
+    is_contiguous: bool,
+}
+
+impl Array {
+    fn view(&self, shape: Shape, is_contiguous: bool) -> Self {
+        Self { shape, is_contiguous, ..self.clone() }
+    }
+}
+
+struct Node {
+    shape: Shape,
+    needs_gradient: bool,
+    rank: Cell<u32>,
+    creator: RefCell<Option<Rc<Called>>>,
+    /// The array, where a function retained it.
+    data: RefCell<Option<Array>>,
+    /// The gradient, while the backward pass holds it.
+    gradient: RefCell<Option<Array>>,
+}
+
+/// A function that was called, as the graph keeps it.
+struct Called {
+    call: usize,
+    rank: u32,
+    inputs: Vec<Rc<Node>>,
+    outputs: Vec<Weak<Node>>,
+    /// Retained outputs and attributes.
+    _kept: Vec<Array>,
+}
+
+struct Variable {
+    data: Array,
+    node: Rc<Node>,
+}
+
+/// The requests of one propagation. Blocks that outlive it (gradients of parameters, reported scalars) are left out, as
+/// in the recorded ones.
+///
+/// # Errors
+///
+/// [`InstanceError`] where the sizes are too large together.
+pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, InstanceError> {
+    let player = Player::new(program, settings);
+    let kept = player.play();
+    // As it is now: what is kept has no end yet.
+    let blocks = player.log.borrow().blocks.clone();
+    drop(kept);
+    trace(&blocks)
+}
+
+/// The blocks that are freed, on a clock that only their events move.
+fn trace(blocks: &[Block]) -> Result<Trace, InstanceError> {
+    let freed = || blocks.iter().filter_map(|block| Some((block, block.life.0, block.life.1?)));
+    let mut steps: Vec<u32> = freed().flat_map(|(_, start, end)| [start, end]).collect();
+    steps.sort_unstable();
+    let step = |event: u32| u32::try_from(steps.partition_point(|&other| other < event)).unwrap_or(u32::MAX);
+    let align = Alignment::new(UNIT).expect("a power of two");
+    let buffer = |(block, start, end): (&Block, u32, u32)| {
+        let live = LiveRange::new(step(start), step(end)).expect("a block is freed after it is made");
+        let buffer = Buffer::new(Bytes::new(block.bytes), live).with_align(align);
+        let label = Label { op: Some(block.op.clone()), ..Label::default() };
+        (buffer, label)
+    };
+    let (buffers, mut labels): (Vec<Buffer>, Vec<Label>) = freed().map(buffer).unzip();
+    for (number, label) in labels.iter_mut().enumerate() {
+        label.name = number.to_string();
+    }
+    let instance = Instance::builder().buffers(buffers).build()?;
+    Ok(Trace::new(instance, Labels { buffers: labels, metadata: Vec::new() }))
+}
+
+struct Player<'p> {
+    program: &'p Program,
+    settings: Settings,
+    log: Rc<RefCell<Log>>,
+    parameters: Vec<Rc<Node>>,
+}
+
+/// What outlives a propagation.
+#[derive(Default)]
+struct Kept {
+    _reported: Vec<Array>,
+    _gradients: Vec<Option<Array>>,
+}
+
+impl<'p> Player<'p> {
+    fn new(program: &'p Program, settings: Settings) -> Self {
+        let leaf = |shape: &Shape| {
+            let data = Array { shape: shape.clone(), item: FLOAT, memory: None, is_contiguous: true };
+            Rc::new(Node { data: RefCell::new(Some(data)), ..Node::leaf(shape, true) })
+        };
+        let parameters = program.parameters.iter().map(leaf).collect();
+        Self { program, settings, log: Rc::default(), parameters }
+    }
+
+    fn is_training(&self) -> bool {
+        self.program.mode == Mode::Train
+    }
+
+    fn array(&self, shape: &[u64], item: u64) -> Array {
+        let bytes = (elements(shape) * item).div_ceil(UNIT) * UNIT;
+        let mut log = self.log.borrow_mut();
+        let now = log.tick();
+        let op = log.op.clone();
+        log.blocks.push(Block { bytes, life: (now, None), op });
+        let block = log.blocks.len() - 1;
+        drop(log);
+        let memory = Memory { log: Rc::clone(&self.log), block };
+        Array { shape: shape.to_vec(), item, memory: Some(Rc::new(memory)), is_contiguous: true }
+    }
+
+    fn floats(&self, shape: &[u64]) -> Array {
+        self.array(shape, FLOAT)
+    }
+
+    fn workspace(&self) -> Option<Array> {
+        let bytes = self.settings.workspace.get();
+        (bytes > 0).then(|| self.array(&[bytes], 1))
+    }
+
+    /// A copy of what is not contiguous.
+    fn contiguous(&self, array: &Array) -> Option<Array> {
+        (!array.is_contiguous).then(|| self.array(&array.shape, array.item))
+    }
+
+    fn enter(&self, op: &str) {
+        op.clone_into(&mut self.log.borrow_mut().op);
+    }
+
+    /// One propagation; gives what outlives it.
+    fn play(&self) -> Kept {
+        self.enter("input");
+        let input = |index: usize| {
+            let item = if index == 0 { FLOAT } else { LABEL };
+            let data = self.array(&self.program.shapes[index], item);
+            Variable { node: Rc::new(Node::leaf(&data.shape, false)), data }
+        };
+        let mut values: BTreeMap<ValueId, Variable> =
+            (0..self.program.inputs).map(|index| (ValueId(index), input(index))).collect();
+        let mut reported = Vec::new();
+        for (index, event) in self.program.events.iter().enumerate() {
+            match event {
+                Event::Call(call) => {
+                    let output = self.call(index, call, &values);
+                    values.insert(call.output, output);
+                }
+                Event::Drop(value) => drop(values.remove(value)),
+                Event::Report(all) => {
+                    reported.extend(all.iter().filter_map(|value| Some(values.get(value)?.data.clone())));
+                }
+            }
+        }
+        if !self.is_training() {
+            return Kept::default();
+        }
+        let gradients = values.remove(&self.program.loss).map(|loss| self.backward(loss));
+        drop(values);
+        self.enter("report");
+        for _ in &reported {
+            drop(self.floats(&[]));
+        }
+        Kept { _reported: reported, _gradients: gradients.unwrap_or_default() }
+    }
+
+    fn call(&self, index: usize, call: &Call, values: &BTreeMap<ValueId, Variable>) -> Variable {
+        let of_values = call.inputs.iter().filter_map(|value| values.get(value));
+        let mut nodes: Vec<Rc<Node>> = of_values.clone().map(|value| Rc::clone(&value.node)).collect();
+        let arrays: Vec<Array> = of_values.map(|value| value.data.clone()).collect();
+        nodes.extend(call.parameters.iter().map(|&parameter| Rc::clone(&self.parameters[parameter])));
+        self.enter(call.function.name());
+        let (data, mut kept) = self.forward(call, &arrays);
+        let needs_gradient = nodes.iter().any(|node| node.needs_gradient);
+        let node = Rc::new(Node::leaf(&data.shape, needs_gradient));
+        if self.is_training() {
+            let rank = nodes.iter().map(|node| node.rank.get()).max().unwrap_or(0);
+            if retains_input(&call.function) {
+                for (node, array) in nodes.iter().zip(&arrays) {
+                    *node.data.borrow_mut() = Some(array.clone());
+                }
+            }
+            if retains_output(&call.function) {
+                *node.data.borrow_mut() = Some(data.clone());
+                kept.push(data.clone());
+            }
+            let outputs = vec![Rc::downgrade(&node)];
+            let called = Called { call: index, rank, inputs: nodes, outputs, _kept: kept };
+            node.rank.set(rank + 1);
+            *node.creator.borrow_mut() = Some(Rc::new(called));
+        }
+        Variable { data, node }
+    }
+
+    /// The output, and the function's attributes.
+    fn forward(&self, call: &Call, inputs: &[Array]) -> (Array, Vec<Array>) {
+        let x = &inputs[0];
+        let out = self.program.shape(call.output);
+        let mut kept = Vec::new();
+        let output = match &call.function {
+            Function::Convolution(_) => {
+                let y = self.floats(out);
+                let _temporaries = (self.contiguous(x), self.workspace());
+                y
+            }
+            Function::MaxPooling(_) | Function::AveragePooling(_) => {
+                let _copy = self.contiguous(x);
+                self.floats(out)
+            }
+            Function::LocalResponseNorm => {
+                let y = self.floats(out);
+                kept.extend([self.floats(out), y.clone()]);
+                y
+            }
+            Function::Dropout => {
+                let _random = self.floats(out);
+                kept.push(self.floats(out));
+                self.floats(out)
+            }
+            Function::BatchNorm if self.is_training() => {
+                let y = self.floats(out);
+                let channels = [out[1]];
+                kept.extend([self.floats(&channels), self.floats(&channels)]);
+                y
+            }
+            Function::Concat => {
+                let y = self.floats(out);
+                let (count, extents) = (inputs.len() as u64, out.len() as u64);
+                // CuPy ships pointers, offsets and strides of more than three arrays as arrays.
+                let _tables = (count > 3).then(|| {
+                    [self.array(&[count], 8), self.array(&[count], 4), self.array(&[count * extents], 4)]
+                });
+                y
+            }
+            Function::Reshape => x.view(out.clone(), x.is_contiguous),
+            Function::SoftmaxCrossEntropy => return self.cross_entropy(x, &inputs[1]),
+            Function::Accuracy => {
+                let labels = &inputs[1].shape;
+                let _temporaries = (self.array(labels, 8), self.array(labels, 1));
+                self.floats(&[])
+            }
+            Function::Relu | Function::Linear | Function::BatchNorm | Function::Add | Function::Scale => {
+                self.floats(out)
+            }
+        };
+        (output, kept)
+    }
+
+    fn cross_entropy(&self, x: &Array, labels: &Array) -> (Array, Vec<Array>) {
+        let _log_y = self.floats(&x.shape);
+        let y = self.floats(&x.shape);
+        let equal = self.array(&labels.shape, 1);
+        let count = self.array(&[], 8);
+        drop(equal);
+        let _most = self.array(&[], 8);
+        drop(count);
+        let coefficient = self.floats(&[]);
+        (self.floats(&[]), vec![y, coefficient])
+    }
+
+    /// The backward pass; gives the gradients of the parameters.
+    fn backward(&self, loss: Variable) -> Vec<Option<Array>> {
+        self.enter("backward");
+        let seed = self.floats(&loss.data.shape);
+        *loss.node.gradient.borrow_mut() = Some(seed);
+        let mut queue = Queue::default();
+        queue.push(loss.node.creator.borrow().clone());
+        // What the loop's names hold until the next function is taken.
+        let mut held: (Option<Array>, Vec<Option<Array>>) = Default::default();
+        while let Some(called) = queue.pop() {
+            let outputs: Vec<Rc<Node>> = called.outputs.iter().filter_map(Weak::upgrade).collect();
+            let incoming = outputs.first().and_then(|node| node.gradient.borrow().clone());
+            let targets: Vec<&Rc<Node>> = called.inputs.iter().filter(|node| node.needs_gradient).collect();
+            let known = targets.iter().map(|node| node.gradient.borrow().clone()).collect();
+            drop(std::mem::replace(&mut held, (incoming, known)));
+            let (Some(gradient), known) = (&held.0, &held.1) else { continue };
+            let gradients = self.accumulate(&called, gradient, known);
+            for node in outputs.iter().filter(|node| !Rc::ptr_eq(node, &loss.node)) {
+                *node.gradient.borrow_mut() = None;
+            }
+            for (node, gradient) in targets.iter().zip(gradients) {
+                if let Some(gradient) = gradient {
+                    *node.gradient.borrow_mut() = Some(gradient);
+                    queue.push(node.creator.borrow().clone());
+                }
+            }
+        }
+        self.parameters.iter().map(|node| node.gradient.borrow_mut().take()).collect()
+    }
+
+    /// The gradients of the inputs that need one, added to those that are known.
+    fn accumulate(&self, called: &Called, gy: &Array, known: &[Option<Array>]) -> Vec<Option<Array>> {
+        let made = self.gradients(called, gy);
+        self.enter("add");
+        let sum = |(made, known): (&Option<Array>, &Option<Array>)| match (made, known) {
+            (Some(made), Some(_)) => Some(self.floats(&made.shape)),
+            (made, known) => made.clone().or_else(|| known.clone()),
+        };
+        made.iter().zip(known).map(sum).collect()
+    }
+
+    /// The gradients of the inputs that need one.
+    fn gradients(&self, called: &Called, gy: &Array) -> Vec<Option<Array>> {
+        let Event::Call(call) = &self.program.events[called.call] else { return Vec::new() };
+        self.enter(call.function.name());
+        let needs = |input: usize| called.inputs[input].needs_gradient;
+        let of = |input: usize| called.inputs[input].shape.as_slice();
+        match &call.function {
+            Function::Convolution(_) => {
+                let mut made = Vec::new();
+                if needs(0) {
+                    made.push(Some(self.convolution_gradient(of(0), &[gy])));
+                }
+                let x = called.inputs[0].data.borrow().clone();
+                let arrays: Vec<&Array> = x.iter().chain([gy]).collect();
+                made.push(Some(self.convolution_gradient(of(1), &arrays)));
+                if called.inputs.len() > 2 {
+                    made.push(Some(self.floats(of(2))));
+                }
+                made
+            }
+            Function::Linear => {
+                let all = (0..called.inputs.len()).filter(|&input| needs(input));
+                all.map(|input| Some(self.floats(of(input)))).collect()
+            }
+            Function::BatchNorm => {
+                let _copy = self.contiguous(gy);
+                (0..called.inputs.len()).map(|input| Some(self.floats(of(input)))).collect()
+            }
+            Function::LocalResponseNorm => {
+                let _summand = self.floats(of(0));
+                vec![Some(self.floats(of(0)))]
+            }
+            Function::MaxPooling(_) | Function::AveragePooling(_) => {
+                let _copy = self.contiguous(gy);
+                vec![Some(self.floats(of(0)))]
+            }
+            Function::Relu | Function::Dropout | Function::Scale => vec![Some(self.floats(of(0)))],
+            Function::SoftmaxCrossEntropy => {
+                let _coefficient = self.floats(&[]);
+                vec![Some(self.floats(of(0)))]
+            }
+            Function::Reshape => vec![Some(gy.view(of(0).to_vec(), gy.is_contiguous))],
+            Function::Concat => {
+                let part = |node: &Rc<Node>| Some(gy.view(node.shape.clone(), node.shape[0] == 1));
+                called.inputs.iter().map(part).collect()
+            }
+            Function::Add => vec![Some(gy.clone()); 2],
+            Function::Accuracy => Vec::new(),
+        }
+    }
+
+    /// A gradient that cuDNN makes of arrays, which it wants contiguous.
+    fn convolution_gradient(&self, shape: &[u64], arrays: &[&Array]) -> Array {
+        let copy = |array: &&Array| self.contiguous(array);
+        // The copy of gy comes before the gradient of an input, those of x and gy after that of the weights.
+        let before: Vec<Option<Array>> =
+            if arrays.len() == 1 { arrays.iter().map(copy).collect() } else { Vec::new() };
+        let gradient = self.floats(shape);
+        let _copies: Vec<Option<Array>> =
+            if before.is_empty() { arrays.iter().map(copy).collect() } else { before };
+        let _workspace = self.workspace();
+        gradient
+    }
+}
+
+impl Node {
+    fn leaf(shape: &[u64], needs_gradient: bool) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            needs_gradient,
+            rank: Cell::new(0),
+            creator: RefCell::default(),
+            data: RefCell::default(),
+            gradient: RefCell::default(),
+        }
+    }
+}
+
+/// Functions to take: the highest rank first, of one rank the one that was found first; each once.
+#[derive(Default)]
+struct Queue {
+    found: Vec<Rc<Called>>,
+    waiting: BinaryHeap<(u32, Reverse<usize>)>,
+}
+
+impl Queue {
+    fn push(&mut self, called: Option<Rc<Called>>) {
+        let Some(called) = called else { return };
+        if !self.found.iter().any(|known| known.call == called.call) {
+            self.waiting.push((called.rank, Reverse(self.found.len())));
+            self.found.push(called);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Rc<Called>> {
+        let (_, Reverse(index)) = self.waiting.pop()?;
+        Some(Rc::clone(&self.found[index]))
+    }
+}
+
+/// Whether the graph keeps the first inputs' arrays.
+const fn retains_input(function: &Function) -> bool {
+    matches!(
+        function,
+        Function::Convolution(_)
+            | Function::LocalResponseNorm
+            | Function::MaxPooling(_)
+            | Function::AveragePooling(_)
+            | Function::Linear
+            | Function::BatchNorm
+            | Function::SoftmaxCrossEntropy
+            | Function::Accuracy
+    )
+}
+
+/// Whether the graph keeps the output's array.
+const fn retains_output(function: &Function) -> bool {
+    matches!(function, Function::Relu | Function::MaxPooling(_) | Function::AveragePooling(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+    use crate::models::net::{Net, Value};
+    use crate::models::nets::{alexnet, googlenet, inception_resnet, resnet};
+
+    type Run = fn(&Net, &Value, &Value) -> Value;
+
+    /// Requests in order with their sizes, and after how many requests each is freed.
+    fn requests(trace: &Trace) -> Vec<(u64, usize)> {
+        let mut buffers: Vec<_> = trace.instance.buffers().iter().collect();
+        buffers.sort_by_key(|buffer| buffer.live.start());
+        let starts: Vec<_> = buffers.iter().map(|buffer| buffer.live.start()).collect();
+        let gap = |buffer: &Buffer| starts.partition_point(|&start| start < buffer.live.end());
+        buffers.iter().map(|buffer| (buffer.size.get(), gap(buffer))).collect()
+    }
+
+    #[test]
+    fn every_recorded_propagation_is_the_same_instance() {
+        let nets: [(&str, u64, Run); 4] = [
+            ("alexnet", alexnet::INPUT, alexnet::alexnet),
+            ("googlenet", googlenet::INPUT, googlenet::googlenet),
+            ("resnet50", resnet::INPUT, |n, x, t| resnet::resnet(n, x, t, resnet::RESNET_50)),
+            ("inception-resnet-v2", inception_resnet::INPUT, inception_resnet::v2),
+        ];
+        for (name, extent, net) in nets {
+            for (mode, word, batch) in [
+                (Mode::Infer, "infer", 1),
+                (Mode::Train, "train", 32),
+                (Mode::Train, "train", 64),
+                (Mode::Train, "train", 128),
+            ] {
+                let key = format!("chainer/{name}/{word}/b{batch}");
+                let recorded = Catalog::new(None).load(&key).expect("a recorded trace");
+                let program = Net::record(mode, vec![batch, 3, extent, extent], vec![batch], net);
+                let made = propagation(&program, Settings::default()).expect("it fits");
+                let (ours, theirs) = (requests(&made), requests(&recorded));
+                let differs = ours.iter().zip(&theirs).position(|(a, b)| a != b);
+                assert_eq!(
+                    (ours.len(), differs),
+                    (theirs.len(), None),
+                    "{key}: {:?} {:?}",
+                    differs.map(|at| &ours[at]),
+                    differs.map(|at| &theirs[at])
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Inception nets with residual connections: v1, v2 as published, and v2 as TF-slim builds it.
+//!
+//! A convolution has no bias, and is followed by batch normalisation and a ReLU. A residual is a 1 x 1 convolution with
+//! a bias, times a constant, plus the module's input.
+//!
+//! # References
+//!
+//! 1. C. Szegedy, S. Ioffe, V. Vanhoucke, A. Alemi, *Inception-v4, Inception-ResNet and the Impact of Residual
+//!    Connections on Learning*, AAAI 2017.
+//! 2. TensorFlow models, `research/slim/nets/inception_resnet_v2.py`.
+
+use super::classify;
+use crate::models::net::{Net, Value, Window};
+
+/// Extents of an input image.
+pub const INPUT: u64 = 299;
+
+/// A convolution: channels and window.
+type Layer = (u64, Window);
+
+/// A branch: layers one after another.
+type Branch<'a> = &'a [Layer];
+
+const fn point(out: u64) -> Layer {
+    (out, Window::square(1))
+}
+
+const fn three(out: u64) -> Layer {
+    (out, Window::square(3).pad(1))
+}
+
+const fn narrow(out: u64) -> Layer {
+    (out, Window::square(3))
+}
+
+const fn halve(out: u64) -> Layer {
+    (out, Window::square(3).stride(2))
+}
+
+const fn wide(out: u64, width: u64) -> Layer {
+    (out, Window::of(1, width).pads(0, width / 2))
+}
+
+const fn tall(out: u64, height: u64) -> Layer {
+    (out, Window::of(height, 1).pads(height / 2, 0))
+}
+
+fn layer(n: &Net, x: &Value, (out, window): Layer) -> Value {
+    let h = n.batch_norm(n.conv(x.clone(), out, window));
+    n.relu(h)
+}
+
+fn chain(n: &Net, x: &Value, layers: Branch<'_>) -> Value {
+    let mut h = x.clone();
+    for &each in layers {
+        h = layer(n, &h, each);
+    }
+    h
+}
+
+fn halving_pool(n: &Net, x: &Value) -> Value {
+    n.max_pool(x.clone(), Window::square(3).stride(2))
+}
+
+/// Branches side by side, joined; with a pooled one beside them where the extents are halved.
+fn branches(n: &Net, x: &Value, all: &[Branch<'_>], is_pooled: bool) -> Value {
+    let mut made: Vec<Value> = all.iter().map(|layers| chain(n, x, layers)).collect();
+    if is_pooled {
+        made.push(halving_pool(n, x));
+    }
+    n.concat(made)
+}
+
+fn residual(n: &Net, x: &Value, all: &[Branch<'_>], has_relu: bool) -> Value {
+    let joined = branches(n, x, all, false);
+    let mut h = n.conv_bias(joined, x.shape()[1], Window::square(1));
+    h = n.add(n.scale(h.clone()), x.clone());
+    if has_relu { n.relu(h) } else { h }
+}
+
+fn repeat(n: &Net, x: &Value, count: usize, module: impl Fn(&Value, usize) -> Value) -> Value {
+    let _ = n;
+    let mut h = x.clone();
+    for index in 0..count {
+        h = module(&h, index);
+    }
+    h
+}
+
+fn head(n: &Net, x: &Value, labels: &Value) -> Value {
+    let mut h = n.average_pool(x.clone(), Window::square(x.shape()[2]));
+    h = n.linear(n.dropout(h.clone()), 1000);
+    classify(n, h, labels)
+}
+
+/// Inception-ResNet-v2 as TF-slim builds it: 10, 20 and 10 modules.
+pub fn v2(n: &Net, x: &Value, labels: &Value) -> Value {
+    let mut h = halving_pool(n, &chain(n, x, &[halve(32), narrow(32), three(64)]));
+    h = halving_pool(n, &chain(n, &h, &[point(80), narrow(192)]));
+    h = mixed_5b(n, &h);
+    h = repeat(n, &h, 10, |x, _| {
+        let a: Branch<'_> = &[point(32)];
+        residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(48), three(64)]], true)
+    });
+    h = branches(n, &h, &[&[halve(384)], &[point(256), three(256), halve(384)]], true);
+    h = repeat(n, &h, 20, |x, _| module_b(n, x));
+    h = reduction_b(n, &h);
+    h = repeat(n, &h, 10, |x, index| module_c(n, x, index < 9));
+    h = layer(n, &h, point(1536));
+    head(n, &h, labels)
+}
+
+fn mixed_5b(n: &Net, x: &Value) -> Value {
+    let five = (64, Window::square(5).pad(2));
+    let mut made: Vec<Value> = [&[point(96)][..], &[point(48), five], &[point(64), three(96), three(96)]]
+        .into_iter()
+        .map(|layers| chain(n, x, layers))
+        .collect();
+    let pooled = n.average_pool(x.clone(), Window::square(3).pad(1));
+    made.push(layer(n, &pooled, point(64)));
+    drop(pooled);
+    n.concat(made)
+}
+
+fn module_b(n: &Net, x: &Value) -> Value {
+    residual(n, x, &[&[point(192)], &[point(128), wide(160, 7), tall(192, 7)]], true)
+}
+
+fn module_c(n: &Net, x: &Value, has_relu: bool) -> Value {
+    residual(n, x, &[&[point(192)], &[point(192), wide(224, 3), tall(256, 3)]], has_relu)
+}
+
+fn reduction_b(n: &Net, x: &Value) -> Value {
+    let layers: [Branch<'_>; 3] =
+        [&[point(256), halve(384)], &[point(256), halve(288)], &[point(256), three(288), halve(320)]];
+    branches(n, x, &layers, true)
+}
+
+/// Inception-ResNet-v2 as published: the stem of Inception-v4, and 5, 10 and 5 modules.
+pub fn v2_published(n: &Net, x: &Value, labels: &Value) -> Value {
+    let mut h = chain(n, x, &[halve(32), narrow(32), three(64)]);
+    h = branches(n, &h, &[&[halve(96)]], true);
+    h = branches(
+        n,
+        &h,
+        &[&[point(64), narrow(96)], &[point(64), tall(64, 7), wide(64, 7), narrow(96)]],
+        false,
+    );
+    h = branches(n, &h, &[&[halve(192)]], true);
+    h = repeat(n, &h, 5, |x, _| {
+        let a: Branch<'_> = &[point(32)];
+        residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(48), three(64)]], true)
+    });
+    h = branches(n, &h, &[&[halve(384)], &[point(256), three(256), halve(384)]], true);
+    h = repeat(n, &h, 10, |x, _| module_b(n, x));
+    h = reduction_b(n, &h);
+    h = repeat(n, &h, 5, |x, _| module_c(n, x, true));
+    head(n, &h, labels)
+}
+
+/// Inception-ResNet-v1: 5, 10 and 5 modules.
+pub fn v1(n: &Net, x: &Value, labels: &Value) -> Value {
+    let mut h = halving_pool(n, &chain(n, x, &[halve(32), narrow(32), three(64)]));
+    h = chain(n, &h, &[point(80), narrow(192), halve(256)]);
+    h = repeat(n, &h, 5, |x, _| {
+        let a: Branch<'_> = &[point(32)];
+        residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(32), three(32)]], true)
+    });
+    h = branches(n, &h, &[&[halve(384)], &[point(192), three(192), halve(256)]], true);
+    h = repeat(n, &h, 10, |x, _| {
+        residual(n, x, &[&[point(128)], &[point(128), wide(128, 7), tall(128, 7)]], true)
+    });
+    let layers: [Branch<'_>; 3] =
+        [&[point(256), halve(384)], &[point(256), halve(256)], &[point(256), three(256), halve(256)]];
+    h = branches(n, &h, &layers, true);
+    h = repeat(n, &h, 5, |x, _| {
+        residual(n, x, &[&[point(192)], &[point(192), wide(192, 3), tall(192, 3)]], true)
+    });
+    head(n, &h, labels)
+}
