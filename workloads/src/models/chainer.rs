@@ -17,8 +17,7 @@
 //! # References
 //!
 //! 1. S. Tokui et al., *Chainer: a Next-Generation Open Source Framework for Deep Learning*, 2015; version 3.0.0rc1.
-//! 2. Recorded propagations of the real Chainer: `workloads/data/chainer`, which `workloads/tests/it/models.rs` holds it
-//!    to.
+//! 2. Recorded propagations of the real Chainer: `workloads/data/chainer`, to which the tests below hold it.
 //!
 //! # Complexity
 //!
@@ -97,7 +96,8 @@ struct Array {
     shape: Shape,
     /// Bytes of an element.
     item: u64,
-    memory: Option<Rc<Memory>>,
+    /// Held, not looked at: its end is when the last holder goes.
+    _memory: Option<Rc<Memory>>,
     is_contiguous: bool,
 }
 
@@ -186,7 +186,7 @@ struct Kept {
 impl<'p> Player<'p> {
     fn new(program: &'p Program, settings: Settings) -> Self {
         let leaf = |shape: &Shape| {
-            let data = Array { shape: shape.clone(), item: FLOAT, memory: None, is_contiguous: true };
+            let data = Array { shape: shape.clone(), item: FLOAT, _memory: None, is_contiguous: true };
             Rc::new(Node { data: RefCell::new(Some(data)), ..Node::leaf(shape, true) })
         };
         let parameters = program.parameters.iter().map(leaf).collect();
@@ -206,7 +206,7 @@ impl<'p> Player<'p> {
         let block = log.blocks.len() - 1;
         drop(log);
         let memory = Memory { log: Rc::clone(&self.log), block };
-        Array { shape: shape.to_vec(), item, memory: Some(Rc::new(memory)), is_contiguous: true }
+        Array { shape: shape.to_vec(), item, _memory: Some(Rc::new(memory)), is_contiguous: true }
     }
 
     fn floats(&self, shape: &[u64]) -> Array {
@@ -357,6 +357,7 @@ impl<'p> Player<'p> {
     }
 
     /// The backward pass; gives the gradients of the parameters.
+    #[expect(clippy::needless_pass_by_value, reason = "the graph goes with the loss when it has ended")]
     fn backward(&self, loss: Variable) -> Vec<Option<Array>> {
         self.enter("backward");
         let seed = self.floats(&loss.data.shape);

@@ -2,8 +2,8 @@
 //!
 //! A net is a Rust function over [`Net`]. What it calls is written down in order, and so is the moment at which the
 //! last handle of a [`Value`] is dropped: how long the net's own variables keep a value matters to a framework that
-//! counts references. A [`Program`] has no framework's habits in it; [`chainer`](super::chainer) and
-//! [`ideal`](super::ideal) turn one into buffers, each in its own way.
+//! counts references. A [`Program`] has no framework's habits in it; [`chainer`](super::chainer) plays one with those of
+//! Chainer.
 //!
 //! ```text
 //!  h = relu(conv(x))      Call conv -> 2   Call relu -> 3   Drop 2

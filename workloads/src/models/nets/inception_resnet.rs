@@ -78,8 +78,7 @@ fn residual(n: &Net, x: &Value, all: &[Branch<'_>], has_relu: bool) -> Value {
     if has_relu { n.relu(h) } else { h }
 }
 
-fn repeat(n: &Net, x: &Value, count: usize, module: impl Fn(&Value, usize) -> Value) -> Value {
-    let _ = n;
+fn repeat(x: &Value, count: usize, module: impl Fn(&Value, usize) -> Value) -> Value {
     let mut h = x.clone();
     for index in 0..count {
         h = module(&h, index);
@@ -98,14 +97,14 @@ pub fn v2(n: &Net, x: &Value, labels: &Value) -> Value {
     let mut h = halving_pool(n, &chain(n, x, &[halve(32), narrow(32), three(64)]));
     h = halving_pool(n, &chain(n, &h, &[point(80), narrow(192)]));
     h = mixed_5b(n, &h);
-    h = repeat(n, &h, 10, |x, _| {
+    h = repeat(&h, 10, |x, _| {
         let a: Branch<'_> = &[point(32)];
         residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(48), three(64)]], true)
     });
     h = branches(n, &h, &[&[halve(384)], &[point(256), three(256), halve(384)]], true);
-    h = repeat(n, &h, 20, |x, _| module_b(n, x));
+    h = repeat(&h, 20, |x, _| module_b(n, x));
     h = reduction_b(n, &h);
-    h = repeat(n, &h, 10, |x, index| module_c(n, x, index < 9));
+    h = repeat(&h, 10, |x, index| module_c(n, x, index < 9));
     h = layer(n, &h, point(1536));
     head(n, &h, labels)
 }
@@ -147,14 +146,14 @@ pub fn v2_published(n: &Net, x: &Value, labels: &Value) -> Value {
         false,
     );
     h = branches(n, &h, &[&[halve(192)]], true);
-    h = repeat(n, &h, 5, |x, _| {
+    h = repeat(&h, 5, |x, _| {
         let a: Branch<'_> = &[point(32)];
         residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(48), three(64)]], true)
     });
     h = branches(n, &h, &[&[halve(384)], &[point(256), three(256), halve(384)]], true);
-    h = repeat(n, &h, 10, |x, _| module_b(n, x));
+    h = repeat(&h, 10, |x, _| module_b(n, x));
     h = reduction_b(n, &h);
-    h = repeat(n, &h, 5, |x, _| module_c(n, x, true));
+    h = repeat(&h, 5, |x, _| module_c(n, x, true));
     head(n, &h, labels)
 }
 
@@ -162,18 +161,18 @@ pub fn v2_published(n: &Net, x: &Value, labels: &Value) -> Value {
 pub fn v1(n: &Net, x: &Value, labels: &Value) -> Value {
     let mut h = halving_pool(n, &chain(n, x, &[halve(32), narrow(32), three(64)]));
     h = chain(n, &h, &[point(80), narrow(192), halve(256)]);
-    h = repeat(n, &h, 5, |x, _| {
+    h = repeat(&h, 5, |x, _| {
         let a: Branch<'_> = &[point(32)];
         residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(32), three(32)]], true)
     });
     h = branches(n, &h, &[&[halve(384)], &[point(192), three(192), halve(256)]], true);
-    h = repeat(n, &h, 10, |x, _| {
+    h = repeat(&h, 10, |x, _| {
         residual(n, x, &[&[point(128)], &[point(128), wide(128, 7), tall(128, 7)]], true)
     });
     let layers: [Branch<'_>; 3] =
         [&[point(256), halve(384)], &[point(256), halve(256)], &[point(256), three(256), halve(256)]];
     h = branches(n, &h, &layers, true);
-    h = repeat(n, &h, 5, |x, _| {
+    h = repeat(&h, 5, |x, _| {
         residual(n, x, &[&[point(192)], &[point(192), wide(192, 3), tall(192, 3)]], true)
     });
     head(n, &h, labels)
