@@ -23,7 +23,7 @@ pub(crate) struct BenchArgs {
     /// Repetitions of every cell [default: 1, or what the suite says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) reps: Option<u32>,
-    /// Ask for plans that fit so many bytes, a cell for each [default: what the suite says]
+    /// Ask for plans that fit this many bytes, a cell for each [default: what the suite says]
     #[arg(long = "capacity", value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacities: Vec<u64>,
     /// Cells at the same time; with more than one, times are shown but never ranked

@@ -66,7 +66,7 @@ pub(crate) enum Verb {
     Compare(CompareArgs),
     /// Check a plan, or a certificate, against its trace; exit code 4 if it is not valid
     Verify(VerifyArgs),
-    /// Lower bounds on the height of any plan, and how each was had
+    /// Lower bounds on the height of any plan, and how each was derived
     Bound(BoundArgs),
     /// Play a trace on online allocators (pools): what they reserve at most, and what it costs
     Simulate(SimulateArgs),

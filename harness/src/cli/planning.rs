@@ -29,7 +29,7 @@ pub(crate) struct PlanArgs {
     /// Do not start from the trace's column `hint`
     #[arg(long, conflicts_with = "start")]
     pub(crate) no_hints: bool,
-    /// Start from this plan of another batch size, carried over; its height for this trace is told
+    /// Start from this plan of another batch size, carried over; its height for this trace is printed
     #[arg(long, value_name = "PLAN", requires = "of", conflicts_with = "start")]
     pub(crate) carry: Option<String>,
     /// The trace that the plan of --carry is of

@@ -113,7 +113,7 @@ pub(crate) enum Device {
     Host,
     /// A GPU, by its number.
     Cuda(u32),
-    /// What stands for a GPU, with so many bytes.
+    /// A stand-in for a GPU, with this many bytes.
     Simulated(u64),
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct DiffArgs {
     /// Folder of the results after
     #[arg(value_name = "B", required_unless_present = "interleave")]
     pub(crate) after: Option<PathBuf>,
-    /// Changes of a time up to this share are none
+    /// Changes of a time up to this share do not count
     #[arg(long, value_name = "SHARE", value_parser = quantity::share, default_value = "5%")]
     pub(crate) threshold: f64,
     /// List every cell, changed or not

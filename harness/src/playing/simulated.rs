@@ -23,7 +23,7 @@ use crate::shell::quantity::nanoseconds;
 
 /// So many rounds are checked for overlaps before any is timed.
 const AUDITED: u32 = 2;
-/// An allocator that plans is given so many rounds to settle.
+/// An allocator that plans has this many rounds to settle.
 pub(crate) const SETTLING: u32 = 20;
 /// The time for propagations that are played for their times alone.
 const TIMING: Duration = Duration::from_secs(1);

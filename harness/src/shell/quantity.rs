@@ -61,7 +61,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..digits], text[digits..].trim())
 }
 
-/// A ratio as per cent; a dash where there is none.
+/// A ratio as per cent; a dash if there is no ratio.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", 100.0 * ratio))
 }

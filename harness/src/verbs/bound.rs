@@ -1,4 +1,4 @@
-//! `bound`: lower bounds on the height of any plan, and how each was had.
+//! `bound`: lower bounds on the height of any plan, and how each was derived.
 
 use std::time::{Duration, Instant};
 

@@ -27,7 +27,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// One with a description, and what else programs are told.
+    /// An entry with its description; `more` is added to its JSON.
     fn new(key: impl Into<String>, description: impl Into<String>, more: &Value) -> Self {
         let (key, description) = (key.into(), description.into());
         let mut value = json!({ "key": key, "description": description });
