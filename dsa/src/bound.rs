@@ -27,7 +27,7 @@ impl Scope {
         }
     }
 
-    /// Whether it holds a plan with so many hand-overs.
+    /// Whether it includes plans with this number of hand-overs.
     #[must_use]
     pub const fn holds(self, hand_overs: u64) -> bool {
         matches!(self, Self::Any) || hand_overs == 0

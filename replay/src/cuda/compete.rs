@@ -65,7 +65,8 @@ const fn touch(work: Work) -> Touch {
     match work {
         Work::Kernels => Touch::Sum,
         Work::Operations => Touch::Operations,
-        _ => Touch::Nothing,
+        // Pages and patterns are refused before a turn begins.
+        Work::None | Work::Pages | Work::Pattern => Touch::Nothing,
     }
 }
 
@@ -260,7 +261,7 @@ impl<'a> Turn<'a> {
     fn refuse(&self) -> Result<(), Broken> {
         let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
         if !self.protocol.work.is_for_device() {
-            return unavailable("on a device, --work is none, kernels or operations");
+            return unavailable("a device does no such work: it does none, kernels or operations");
         }
         if self.protocol.work == Work::Operations && !self.scores.iter().all(Score::has_operations) {
             return unavailable("it is not known how long operations take");

@@ -74,7 +74,7 @@ pub(crate) const fn narrow(dots: usize) -> usize {
     (dots * 2).div_ceil(3)
 }
 
-/// The width that a net's batches need, in pixels: for so many bars each and for all names.
+/// The width that a net's batches need, in pixels, for the given number of bars each and for all names.
 pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars: usize) -> f64 {
     let (mut slots, mut widest) = (0, LEAST.max(BAR * count_real(bars)));
     for name in names {
@@ -183,7 +183,7 @@ fn draw_dot(chart: &mut Chart<'_>, dot: &Dot, x: f64) -> Drawn {
     Ok(())
 }
 
-/// The height of a frame beside a legend of so many lines.
+/// The height of a frame beside a legend with this many lines.
 pub(crate) fn height_beside(entries: usize) -> u32 {
     (LINE * u32::try_from(entries).unwrap_or(u32::MAX).min(60)).max(300)
 }

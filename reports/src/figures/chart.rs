@@ -91,7 +91,7 @@ fn readable(chart: &Chart<'_>, x: &Axis, y: &Axis) -> Vec<f64> {
     shown
 }
 
-/// Letters of so many pixels, from the left and around the middle of their spot.
+/// Letters of the given height in pixels, from the left and around the middle of their spot.
 pub(crate) fn letters(size: f64, color: RGBColor) -> TextStyle<'static> {
     let (font, color) = ((FAMILY, size * EM).into_font(), color.to_backend_color());
     TextStyle { font, color, pos: Pos::new(HPos::Left, VPos::Center) }
@@ -215,7 +215,7 @@ pub(crate) fn width_with_legend(left: u32, (least, most): (u32, u32), entries: &
     (left + INDENT + widest + 6).clamp(least, most)
 }
 
-/// The height of a picture with so many lines in its legend, from `least` pixels up.
+/// The height of a picture with this many lines in its legend, from `least` pixels up.
 pub(crate) fn height_with_legend(least: u32, lines: usize) -> u32 {
     let lines = LINE.saturating_mul(u32::try_from(lines).unwrap_or(u32::MAX));
     lines.saturating_add(40).clamp(least, 1200)

@@ -47,7 +47,7 @@ pub struct Drawing {
     paint: Arc<Paint>,
 }
 
-/// A figure of so many pixels. The closure draws it with plotters, the same for every kind of file:
+/// A figure of the given size, in pixels. The closure draws it with plotters, the same for every kind of file:
 ///
 /// ```ignore
 /// figure("Heights", (900, 320), move |root| {

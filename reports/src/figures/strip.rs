@@ -35,7 +35,7 @@ const WIDTH: u32 = 1060;
 /// The room for medians and remarks, pixels.
 const RIGHT: u32 = 230;
 
-/// Draws a row for each; `None` where there are none.
+/// Draws a row for each strip; `None` if there is no strip.
 pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
     all.first()?;
     let rows = all.to_vec();
