@@ -57,13 +57,16 @@ pub struct Tensor {
     pub category: Option<Cow<'static, str>>,
     /// Whether it outlives the last operation.
     pub output: bool,
+    /// Whether the caller keeps it elsewhere (parameters, gradients that the caller binds): it is no buffer of the
+    /// placement problem.
+    pub external: bool,
 }
 
 impl Tensor {
     /// A tensor that is dropped after its last use.
     #[must_use]
     pub fn new(name: impl Into<String>, bytes: Bytes) -> Self {
-        Self { name: name.into(), bytes, category: None, output: false }
+        Self { name: name.into(), bytes, category: None, output: false, external: false }
     }
 
     /// The same with a category. Default: none.
@@ -77,6 +80,13 @@ impl Tensor {
     #[must_use]
     pub fn as_output(mut self) -> Self {
         self.output = true;
+        self
+    }
+
+    /// The same, kept by the caller and not planned. Default: planned.
+    #[must_use]
+    pub fn as_external(mut self) -> Self {
+        self.external = true;
         self
     }
 }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The header lists the inputs (tensors that no operation makes). The first `writes` of a tensor says how
-//! large it is; a later one only names it. `workspace` (bytes), `flops` and `seconds` are optional.
+//! large it is; a later one only names it. `"output":true` keeps a tensor to the end, `"external":true` leaves it
+//! to the caller. `workspace` (bytes), `flops` and `seconds` are optional.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,8 @@ struct RawTensor {
     category: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     output: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    external: bool,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -156,7 +159,8 @@ impl Reader {
             Some(bytes) => Bytes::new(bytes),
         };
         let category = raw.category.map(Into::into);
-        let tensor = Tensor { name: raw.tensor.clone(), bytes, category, output: raw.output };
+        let (output, external) = (raw.output, raw.external);
+        let tensor = Tensor { name: raw.tensor.clone(), bytes, category, output, external };
         let id = self.graph.tensor(tensor);
         self.ids.insert(raw.tensor, id);
         Ok(id)
@@ -180,6 +184,7 @@ pub fn write_jsonl(graph: &Graph) -> String {
             bytes: first.then_some(tensor.bytes.get()),
             category: tensor.category.clone().filter(|_| first).map(Into::into),
             output: tensor.output && first,
+            external: tensor.external && first,
         }
     };
     let all = (0..graph.tensors().len()).map(TensorId::from_index);
@@ -224,7 +229,7 @@ mod tests {
 
     const TWO: &str = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64,"category":"input"}]}
 {"op":"relu","name":"r1","reads":["x"],"writes":[{"tensor":"y","bytes":64}],"inplace":[["x","y"]]}
-{"op":"gemm","reads":["y"],"writes":[{"tensor":"z","bytes":32,"output":true}],"workspace":8,"flops":100,"seconds":0.5}
+{"op":"gemm","reads":["y"],"writes":[{"tensor":"z","bytes":32,"output":true,"external":true}],"workspace":8,"flops":100,"seconds":0.5}
 "#;
 
     #[test]

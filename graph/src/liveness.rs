@@ -48,8 +48,8 @@ pub enum OrderError {
     Instance(#[from] InstanceError),
 }
 
-/// The placement problem of a graph that runs in `order`: one buffer for each tensor that is used, by id,
-/// then one for each workspace, in the order's turn.
+/// The placement problem of a graph that runs in `order`: one buffer for each tensor that is used and not
+/// external, by id, then one for each workspace, in the order's turn.
 ///
 /// # Errors
 ///
@@ -141,8 +141,8 @@ impl Lowered {
     }
 
     fn tensor(&mut self, graph: &Graph, id: TensorId, life: Option<(u32, u32)>) {
-        let Some(life) = life else { return };
         let tensor = &graph.tensors()[id.index()];
+        let Some(life) = life.filter(|_| !tensor.external) else { return };
         let op = graph.maker(id).map(|op| graph.operations()[op.index()].op.clone().into_owned());
         let name = if tensor.name.is_empty() { id.to_string() } else { tensor.name.clone() };
         let category = tensor.category.clone().map(std::borrow::Cow::into_owned);
@@ -223,6 +223,26 @@ mod tests {
             let result = liveness(&graph, &order(&wrong));
             assert!(matches!(result, Err(OrderError::NotAPermutation { .. })), "{result:?}");
         }
+    }
+
+    #[test]
+    fn what_the_caller_keeps_is_no_buffer() {
+        let mut graph = Graph::builder();
+        let weights = graph.tensor(Tensor::new("weights", Bytes::new(5)).as_external());
+        let y = tensor(&mut graph, "y");
+        graph.operation(Operation::new("f").reads([weights]).writes([y]).overwrites(weights, y));
+        graph.operation(Operation::new("g").reads([weights, y]));
+        let graph = graph.build();
+        assert!(matches!(graph, Err(crate::GraphError::BadInPlace { .. })), "y is larger: {graph:?}");
+
+        let mut graph = Graph::builder();
+        let weights = graph.tensor(Tensor::new("weights", Bytes::new(8)).as_external());
+        let y = tensor(&mut graph, "y");
+        graph.operation(Operation::new("f").reads([weights]).writes([y]));
+        let graph = graph.build().expect("valid");
+        let (instance, labels) = liveness(&graph, &graph.order()).expect("a valid order");
+        assert_eq!(instance.buffers().len(), 1);
+        assert_eq!(labels.buffers[0].name, "y");
     }
 
     #[test]
