@@ -1,6 +1,5 @@
 //! The contract of a [`Planner`], checked on the corpus.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::corpus::{Case, corpus};
@@ -42,27 +41,6 @@ const REASON: Duration = Duration::from_secs(3);
 /// If the contract is broken; the message says where and how.
 pub fn conformance(planner: &dyn Planner) {
     conformance_on(planner, &corpus());
-}
-
-/// [`conformance`] for each planner of a registry, whose keys must differ. All planners are run before it
-/// panics.
-///
-/// # Panics
-///
-/// If one of them breaks its contract; the messages stand above.
-pub fn conformance_of_all<'p>(planners: impl IntoIterator<Item = &'p dyn Planner>) {
-    let cases = corpus();
-    let mut keys = Vec::new();
-    let mut broken = Vec::new();
-    for planner in planners {
-        let key = planner.descriptor().key;
-        assert!(!keys.contains(&key), "two planners have the key `{key}`");
-        if catch_unwind(AssertUnwindSafe(|| conformance_on(planner, &cases))).is_err() {
-            broken.push(key.clone());
-        }
-        keys.push(key);
-    }
-    assert!(broken.is_empty(), "these planners break their contract: {}", broken.join(", "));
 }
 
 /// As [`conformance`] on other cases.
@@ -334,6 +312,8 @@ fn scaled_and_shifted(instance: &Instance, factor: u64, shift: u32) -> Option<In
 
 #[cfg(test)]
 mod tests {
+    use std::panic::catch_unwind;
+
     use super::*;
     use crate::{Evidence, Halt, Honours, Plan, Run};
 

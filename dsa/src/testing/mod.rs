@@ -29,7 +29,7 @@ mod oracle;
 mod strategy;
 
 pub use brute_force::{brute_force, brute_force_within, brute_force_without_hand_over};
-pub use conformance::{conformance, conformance_of_all, conformance_on};
+pub use conformance::{conformance, conformance_on};
 pub use corpus::{Case, CaseFile, FileCase, PauseRow, corpus};
 pub use exhaustive::exhaustive;
 pub use first_fit::first_fit;

@@ -2,7 +2,6 @@
 
 mod arenas;
 mod clocks;
-mod conformance;
 mod cp;
 mod hints;
 mod independent;
