@@ -100,7 +100,7 @@ impl Source {
 }
 
 fn is_file_name(argument: &str) -> bool {
-    [".csv", ".csv.zst", ".zst"].iter().any(|ending| argument.ends_with(ending))
+    [".csv", ".jsonl", ".zst"].iter().any(|ending| argument.ends_with(ending))
 }
 
 /// What errors call standard input.

@@ -14,10 +14,10 @@ use planlab_dsa::{Alignment, Label};
 use super::draft::{Draft, RawBuffer, RawPause};
 use super::error::excerpt;
 use super::header::{Column, Header};
-use super::text::Lines;
-use super::{Dialect, FormatError, ReadOptions, Trace, events, text};
+use super::text::{Lines, Unpacked};
+use super::{Dialect, FormatError, ReadOptions, Trace, events, graph, text};
 
-/// Reads a trace. `file` is what errors call it.
+/// Reads a trace, or a graph as the trace that it lowers to. `file` is what errors call it.
 ///
 /// # Errors
 ///
@@ -32,8 +32,12 @@ pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tra
 ///
 /// As [`read_trace`].
 pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, FormatError> {
+    let mut input = Unpacked::new(file, input)?;
+    if input.is_json() {
+        return graph::read_lowered(file, input, options);
+    }
     let mut draft = Draft::new(file, options);
-    let mut lines = Lines::new(file, input, options.limits)?;
+    let mut lines = Lines::of(file, input, options.limits);
     let (number, header) = find_header(&mut draft, &mut lines)?;
     draft.header_at(number);
     if draft.is_plan && !options.pins {

@@ -1,7 +1,8 @@
 //! Trace and plan files.
 //!
 //! One reader understands the lab's trace CSV in both of its shapes, `MiniMalloc`'s CSV and the
-//! dialects of idealloc; the header tells them apart. Bytes that begin like a zstd frame are
+//! dialects of idealloc; the header tells them apart. A file that begins with `{` is a graph (JSON Lines) and is read as
+//! the trace that it lowers to. Bytes that begin like a zstd frame are
 //! decompressed first, whatever the file is called; a name that ends in `.zst` promises such bytes. Inputs are read
 //! line by line, within [`InputLimits`].
 //!
@@ -19,6 +20,7 @@ mod directive;
 mod draft;
 mod error;
 mod events;
+mod graph;
 mod header;
 mod lab;
 mod limits;
@@ -30,6 +32,7 @@ mod write;
 use planlab_dsa::{Alignment, Instance, Labels};
 
 pub use error::ExportError;
+pub use graph::read_graph_from;
 pub use lab::{read_trace, read_trace_from};
 pub use limits::InputLimits;
 pub use plan::{PlanFile, Unmatched};

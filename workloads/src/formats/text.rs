@@ -12,13 +12,13 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const CHUNK: usize = 256 << 10;
 
 /// The bytes of an input: decompressed where they must be.
-struct Unpacked<'r> {
+pub(super) struct Unpacked<'r> {
     input: Box<dyn BufRead + 'r>,
     is_packed: bool,
 }
 
 impl<'r> Unpacked<'r> {
-    fn new(file: &str, mut input: impl Read + 'r) -> Result<Self, FormatError> {
+    pub(super) fn new(file: &str, mut input: impl Read + 'r) -> Result<Self, FormatError> {
         let bad = |error: io::Error| FormatError::new(file, 1, format!("cannot be read: {error}"));
         let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
         input.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut start).map_err(bad)?;
@@ -33,6 +33,35 @@ impl<'r> Unpacked<'r> {
             Box::new(BufReader::with_capacity(CHUNK, whole))
         };
         Ok(Self { input, is_packed })
+    }
+
+    /// Whether the first thing in it is a JSON object.
+    pub(super) fn is_json(&mut self) -> bool {
+        // What cannot be read is reported where it is read.
+        let chunk = self.input.fill_buf().unwrap_or_default();
+        chunk.strip_prefix(BYTE_ORDER_MARK).unwrap_or(chunk).trim_ascii_start().starts_with(b"{")
+    }
+
+    /// All of it as text, which is held in memory as a whole.
+    pub(super) fn document(mut self, file: &str, limits: InputLimits) -> Result<String, FormatError> {
+        let most = limits.document().min(limits.unpacked());
+        let mut bytes = Vec::new();
+        let read = self.input.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes);
+        let end = |bytes: &[u8], reason: String| FormatError::new(file, line_at(bytes, bytes.len()), reason);
+        if let Err(error) = read {
+            return Err(end(&bytes, self.reason(&error)));
+        }
+        if bytes.len() as u64 > most {
+            return Err(end(&bytes, self.too_long(most)));
+        }
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let line = line_at(error.as_bytes(), at);
+            FormatError::new(file, line, format!("byte {at} of the file is not valid UTF-8"))
+        })
     }
 
     /// What an error of reading means.
@@ -73,8 +102,11 @@ pub(super) struct Lines<'r> {
 
 impl<'r> Lines<'r> {
     pub(super) fn new(file: &str, input: impl Read + 'r, limits: InputLimits) -> Result<Self, FormatError> {
-        let input = Unpacked::new(file, input)?;
-        Ok(Self { file: file.to_owned(), input, limits, line: Vec::new(), number: 0, read: 0 })
+        Ok(Self::of(file, Unpacked::new(file, input)?, limits))
+    }
+
+    pub(super) fn of(file: &str, input: Unpacked<'r>, limits: InputLimits) -> Self {
+        Self { file: file.to_owned(), input, limits, line: Vec::new(), number: 0, read: 0 }
     }
 
     /// The next line that is not blank, with its number from 1, without its end.
@@ -170,25 +202,7 @@ pub fn check_lines(file: &str, input: impl Read, limits: InputLimits) -> Result<
 ///
 /// What is wrong, and on which line: a limit, the encoding, the compression.
 pub fn read_document(file: &str, input: impl Read, limits: InputLimits) -> Result<String, FormatError> {
-    let mut input = Unpacked::new(file, input)?;
-    let most = limits.document().min(limits.unpacked());
-    let mut bytes = Vec::new();
-    let read = input.input.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes);
-    let end = |bytes: &[u8], reason: String| FormatError::new(file, line_at(bytes, bytes.len()), reason);
-    if let Err(error) = read {
-        return Err(end(&bytes, input.reason(&error)));
-    }
-    if bytes.len() as u64 > most {
-        return Err(end(&bytes, input.too_long(most)));
-    }
-    if bytes.starts_with(BYTE_ORDER_MARK) {
-        bytes.drain(..BYTE_ORDER_MARK.len());
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = line_at(error.as_bytes(), at);
-        FormatError::new(file, line, format!("byte {at} of the file is not valid UTF-8"))
-    })
+    Unpacked::new(file, input)?.document(file, limits)
 }
 
 fn line_at(bytes: &[u8], at: usize) -> u64 {
