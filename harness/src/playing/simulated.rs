@@ -199,7 +199,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
     format!("panic: {}", text.lines().next().unwrap_or_default())
 }
 
-/// An allocator over simulated memory of which is known what is held.
+/// An allocator over simulated memory, with a record of what it holds.
 struct Memory {
     allocator: Box<dyn OnlineAllocator>,
     meter: Arc<Meter>,
