@@ -12,7 +12,7 @@ use crate::placement::greedy::{
 };
 use crate::placement::search::{Annealing, HillClimbTvm, HillClimbVela, Lns, Tabu};
 use crate::placement::sharing::{
-    MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
+    Means, MxnetSharing, PatentFreeList, SharedObjectsByBreadth, SharedObjectsBySize, SharedObjectsInOrder,
     SharedObjectsSizeDistance,
 };
 use crate::placement::skyline::{BestFit, BestFitReference};
@@ -133,6 +133,8 @@ const SHARING: &[Entry] = &[
     entry!("shared-objects/in-order", SharedObjectsInOrder),
     entry!("shared-objects/size-distance", SharedObjectsSizeDistance),
     entry!("mxnet-sharing", MxnetSharing::default()),
+    entry!("mxnet-sharing/in-place-only", MxnetSharing::default().with_means(Means::InPlace)),
+    entry!("mxnet-sharing/sharing-only", MxnetSharing::default().with_means(Means::Sharing)),
     entry!("mxnet-sharing/published", MxnetSharing::default().with_whole_bytes(true)),
     entry!("patent-free-list", PatentFreeList),
 ];

@@ -24,7 +24,7 @@ pub use by_breadth::SharedObjectsByBreadth;
 pub use by_size::SharedObjectsBySize;
 pub use graph::{Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
 pub use in_order::SharedObjectsInOrder;
-pub use mxnet::MxnetSharing;
+pub use mxnet::{Means, MxnetSharing};
 pub(crate) use objects::{HONOURS, stacked};
 pub use patent::PatentFreeList;
 pub use size_distance::SharedObjectsSizeDistance;

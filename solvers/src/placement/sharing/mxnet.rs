@@ -32,7 +32,8 @@ use super::block_sharing::{BlockSharing, SharedBlocks};
 use super::graph::SharingGraph;
 use super::objects::{HONOURS, stacked};
 
-/// Blocks by reference counts, as MXNet shares them; keys `mxnet-sharing` and `mxnet-sharing/published`.
+/// Blocks by reference counts, as MXNet shares them; keys `mxnet-sharing`, `mxnet-sharing/published`,
+/// `mxnet-sharing/in-place-only` and `mxnet-sharing/sharing-only`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -49,6 +50,20 @@ use super::objects::{HONOURS, stacked};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MxnetSharing {
     whole_bytes: bool,
+    means: Means,
+}
+
+/// Which of its two means a plan may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Means {
+    /// Both.
+    #[default]
+    Both,
+    /// A buffer may take the place of an input that it may overwrite; no block is used again. The key is
+    /// `mxnet-sharing/in-place-only`.
+    InPlace,
+    /// Free blocks are used again; no buffer overwrites an input. The key is `mxnet-sharing/sharing-only`.
+    Sharing,
 }
 
 impl MxnetSharing {
@@ -59,24 +74,49 @@ impl MxnetSharing {
         self.whole_bytes = yes;
         self
     }
+
+    /// The same with some of its means. Default: both. With one of them the least size of a block is exact.
+    #[must_use]
+    pub const fn with_means(mut self, means: Means) -> Self {
+        self.means = means;
+        self
+    }
+
+    const fn key(self) -> (&'static str, &'static str) {
+        match (self.means, self.whole_bytes) {
+            (Means::Both, false) => (
+                "mxnet-sharing",
+                "blocks shared by reference counts within a match range (1 to 16, the best kept)",
+            ),
+            (Means::Both, true) => (
+                "mxnet-sharing/published",
+                "blocks shared by reference counts within a match range in whole bytes (1 to 16, the best kept)",
+            ),
+            (Means::InPlace, _) => (
+                "mxnet-sharing/in-place-only",
+                "buffers overwrite inputs by reference counts; no block is used again",
+            ),
+            (Means::Sharing, _) => (
+                "mxnet-sharing/sharing-only",
+                "blocks shared by reference counts within a match range (1 to 16, the best kept), nothing in place",
+            ),
+        }
+    }
 }
 
 /// The match ranges that are tried.
 pub(super) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
+/// The match range with which no block is used again.
+const NO_SHARING: [u64; 1] = [0];
 
 impl Planner for MxnetSharing {
     fn descriptor(&self) -> Descriptor {
-        let (key, range) = if self.whole_bytes {
-            ("mxnet-sharing/published", "match range in whole bytes")
-        } else {
-            ("mxnet-sharing", "match range")
-        };
+        let (key, summary) = self.key();
         Descriptor {
             key: key.into(),
-            summary: format!("blocks shared by reference counts within a {range} (1 to 16, the best kept)")
-                .into(),
+            summary: summary.into(),
             guarantee: Guarantee::Heuristic,
-            honours: Honours { in_place: true, ..HONOURS },
+            honours: Honours { in_place: self.means != Means::Sharing, ..HONOURS },
             randomized: false,
             reference: "Chen et al. 2015, arXiv:1512.01274, and NNVM's PlanMemory",
             complexity: "n log n",
@@ -85,15 +125,20 @@ impl Planner for MxnetSharing {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        try_match_ranges(run, BlockSharing::default().with_exact_range(!self.whole_bytes))
+        let rules = BlockSharing::default().with_exact_range(!self.whole_bytes || self.means != Means::Both);
+        match self.means {
+            Means::Both => try_match_ranges(run, rules, &MATCH_RANGES),
+            Means::InPlace => try_match_ranges(run, rules, &NO_SHARING),
+            Means::Sharing => try_match_ranges(run, rules.with_in_place(false), &MATCH_RANGES),
+        }
     }
 }
 
 /// Offers the plan of each match range.
-pub(super) fn try_match_ranges(run: &mut Run<'_>, rules: BlockSharing) -> Result<(), Halt> {
+pub(super) fn try_match_ranges(run: &mut Run<'_>, rules: BlockSharing, ranges: &[u64]) -> Result<(), Halt> {
     let instance = run.instance();
     let graph = SharingGraph::of_instance(instance);
-    for range in MATCH_RANGES {
+    for &range in ranges {
         let shared = rules.with_match_range(range).plan_until(&graph, |work| run.tick(work))?;
         run.offer(plan_of(instance, &shared))?;
     }
@@ -131,6 +176,23 @@ mod tests {
         let best = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).best.expect("a plan");
         // The second pair is of two sizes.
         assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[pair(0, 1)][..]));
+    }
+
+    #[test]
+    fn each_means_alone_saves_less() {
+        let buffer =
+            |size, start, end| Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"));
+        let pair = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
+        let instance = Instance::builder()
+            .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(8, 5, 6)])
+            .in_place([pair])
+            .build()
+            .expect("valid");
+        let height = |means| {
+            let planner = MxnetSharing::default().with_means(means);
+            execute(&planner, &instance, Budget::default(), 0).height().expect("a plan").get()
+        };
+        assert_eq!([Means::InPlace, Means::Sharing, Means::Both].map(height), [16, 16, 8]);
     }
 
     #[test]

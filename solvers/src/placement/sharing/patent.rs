@@ -27,7 +27,7 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 
 use super::block_sharing::BlockSharing;
-use super::mxnet::try_match_ranges;
+use super::mxnet::{MATCH_RANGES, try_match_ranges};
 use super::objects::HONOURS;
 
 /// Blocks of a free list within a window; key `patent-free-list`.
@@ -70,7 +70,7 @@ impl Planner for PatentFreeList {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        try_match_ranges(run, Self::rules().with_exact_range(true))
+        try_match_ranges(run, Self::rules().with_exact_range(true), &MATCH_RANGES)
     }
 }
 
