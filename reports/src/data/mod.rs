@@ -3,6 +3,7 @@
 pub(crate) mod chosen;
 pub(crate) mod claims;
 pub(crate) mod model;
+pub(crate) mod models;
 pub(crate) mod nets;
 pub(crate) mod paper;
 pub(crate) mod pools;

@@ -95,6 +95,11 @@ impl Axis {
         Self::powers(title, 10.0, low.log10()..high.log10(), label)
     }
 
+    /// Whole numbers on a logarithmic axis of powers of two.
+    pub(crate) fn log_counts(title: impl Into<String>, low: f64, high: f64) -> Self {
+        Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), short_count)
+    }
+
     /// Bytes on a logarithmic axis.
     pub(crate) fn log_bytes(title: impl Into<String>, low: f64, high: f64) -> Self {
         #[expect(

@@ -8,6 +8,7 @@ mod gain;
 mod gaps;
 mod iterations;
 mod memory;
+mod models;
 mod nets;
 mod pytorch;
 pub(crate) mod ratios;
@@ -24,11 +25,12 @@ use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report as the navigation has them; each is there where there is something for it.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 12] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 13] = [
     summary::page,
     boards::page,
     gaps::page,
     nets::page,
+    models::page,
     memory::page,
     time::page,
     requests::page,
