@@ -111,13 +111,20 @@ pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
     built.map_err(|error| at(reader.line_of(&error).unwrap_or(first), reader.describe(&error)))
 }
 
+/// A tensor as the file has it first.
+struct Declared {
+    line: u64,
+    name: String,
+    /// The name of its base, and the offset there.
+    base: Option<(String, u64)>,
+}
+
 /// What is read so far, and on which lines.
 #[derive(Default)]
 struct Reader {
     graph: GraphBuilder,
     ids: BTreeMap<String, TensorId>,
-    /// By tensor: its line, its name, and the name of its base with the offset there.
-    tensors: Vec<(u64, String, Option<(String, u64)>)>,
+    tensors: Vec<Declared>,
     /// By operation: its line, and its name or else its kind.
     operations: Vec<(u64, String)>,
 }
@@ -166,17 +173,16 @@ impl Reader {
         tensor.category = raw.category.clone().map(Into::into);
         (tensor.output, tensor.external) = (raw.output, raw.external);
         self.ids.insert(name.clone(), self.graph.tensor(tensor));
-        self.tensors.push((line, name.clone(), raw.alias.clone().map(|base| (base, raw.at))));
+        let base = raw.alias.clone().map(|base| (base, raw.at));
+        self.tensors.push(Declared { line, name: name.clone(), base });
         Ok(())
     }
 
     fn lay_aliases(&mut self) -> Result<(), (u64, String)> {
-        for (index, (line, _, alias)) in self.tensors.iter().enumerate() {
-            let Some((base, offset)) = alias else { continue };
-            let alias = Alias {
-                base: self.known(base).map_err(|reason| (*line, reason))?,
-                offset: Bytes::new(*offset),
-            };
+        for (index, Declared { line, base, .. }) in self.tensors.iter().enumerate() {
+            let Some((base, offset)) = base else { continue };
+            let base = self.known(base).map_err(|reason| (*line, reason))?;
+            let alias = Alias { base, offset: Bytes::new(*offset) };
             self.graph.lay(TensorId::from_index(index), alias);
         }
         Ok(())
@@ -223,14 +229,14 @@ impl Reader {
             GraphError::Cycle { operations } => operations.first()?,
             GraphError::ZeroBytes { tensor }
             | GraphError::BadAlias { tensor, .. }
-            | GraphError::TotalOverflow { tensor } => return Some(self.tensors.get(tensor.index())?.0),
+            | GraphError::TotalOverflow { tensor } => return Some(self.tensors.get(tensor.index())?.line),
         };
         Some(self.operations.get(op.index())?.0)
     }
 
     /// The error with names and lines, where it speaks of several parts.
     fn describe(&self, error: &GraphError) -> String {
-        let tensor = |id: &TensorId| format!("tensor `{}`", self.tensors[id.index()].1);
+        let tensor = |id: &TensorId| format!("tensor `{}`", self.tensors[id.index()].name);
         let op = |id: &OpId| {
             let (line, name) = &self.operations[id.index()];
             format!("`{name}` (line {line})")
