@@ -16,10 +16,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ancestors;
+mod dot;
 mod graph;
 mod jsonl;
 mod liveness;
+mod order;
+mod parallel;
+mod rehearsal;
+mod storage;
 
-pub use graph::{Graph, GraphBuilder, GraphError, OpId, Operation, Tensor, TensorId};
+pub use ancestors::Ancestors;
+pub use dot::write_dot;
+pub use graph::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Place, Tensor, TensorId};
 pub use jsonl::{read_jsonl, write_jsonl};
-pub use liveness::{OrderError, liveness};
+pub use liveness::{Lowered, OrderError, liveness, lower};
+pub use order::Dependencies;
+pub use parallel::{Safety, lower_for_all_orders};
+pub use rehearsal::{Clash, Rehearsal};
+pub use storage::Storage;

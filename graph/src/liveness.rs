@@ -13,9 +13,12 @@
 //!  z             [=============)    may take y's place at 1
 //! ```
 
-use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, Instance, InstanceError, Label, Labels, LiveRange};
+use planlab_dsa::{
+    Buffer, BufferId, Bytes, InPlace, Instance, InstanceError, KeepApart, Label, Labels, LiveRange,
+};
 
-use crate::{Graph, OpId, Operation, TensorId};
+use crate::order::positions;
+use crate::{Dependencies, Graph, OpId, Operation, Storage, TensorId};
 
 /// Why an order cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,58 +46,100 @@ pub enum OrderError {
         /// The tensor between them.
         tensor: TensorId,
     },
+    /// An operation before one that must be done first: it makes an input, or one of the two changes what both
+    /// use, or they run on one stream.
+    #[error("operation {op} comes before operation {before}, which must be done first")]
+    TooEarly {
+        /// The operation that comes too early.
+        op: OpId,
+        /// The one that must be done first.
+        before: OpId,
+    },
     /// The sizes are too large together.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
 
-/// The placement problem of a graph that runs in `order`: one buffer for each tensor that is used and not
-/// external, by id, then one for each workspace, in the order's turn.
+/// The placement problem of a graph, and which buffer is what.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The placement problem.
+    pub instance: Instance,
+    /// What the buffers are called.
+    pub labels: Labels,
+    /// The storages of the graph; the first buffers of the instance are theirs, in this order.
+    pub storages: Vec<Storage>,
+    /// The buffer of each tensor, by id: that of its storage. `None`: nobody uses it, or the caller keeps it.
+    pub buffer_of: Vec<Option<BufferId>>,
+    /// The buffer of each operation's workspace, by id; `None` without one.
+    pub workspace_of: Vec<Option<BufferId>>,
+}
+
+impl Lowered {
+    /// The same buffers with other live ranges, permissions and pairs.
+    pub(crate) fn with_instance(mut self, parts: Parts) -> Result<Self, InstanceError> {
+        self.instance =
+            Instance::builder().buffers(parts.buffers).in_place(parts.in_place).apart(parts.apart).build()?;
+        Ok(self)
+    }
+}
+
+/// What an instance is built of.
+pub(crate) struct Parts {
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) in_place: Vec<InPlace>,
+    pub(crate) apart: Vec<KeepApart>,
+}
+
+/// The placement problem of a graph that runs in `order`: one buffer for each tensor that is used, has a storage
+/// of its own and is not external, by id, then one for each workspace, in the order's turn.
 ///
 /// # Errors
 ///
-/// [`OrderError`] for an order that is no permutation, or runs something before its inputs are there.
+/// As [`lower`].
 ///
 /// # Complexity
 ///
-/// O(tensors + operations + reads + writes).
+/// As [`lower`].
 pub fn liveness(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), OrderError> {
-    let steps = positions(graph, order)?;
-    check_dependencies(graph, &steps)?;
-    let lives = lives(graph, &steps, order);
-    let mut lowered = Lowered { buffer_of: vec![None; lives.len()], ..Lowered::default() };
-    for (index, &life) in lives.iter().enumerate() {
-        lowered.tensor(graph, TensorId::from_index(index), life);
-    }
-    for &op in order {
-        lowered.workspace(&graph.operations()[op.index()], steps[op.index()]);
-    }
-    let permissions = lowered.permissions(graph, &steps);
-    let instance = Instance::builder().buffers(lowered.buffers).in_place(permissions).build()?;
-    Ok((instance, Labels { buffers: lowered.labels, metadata: Vec::new() }))
+    lower(graph, order).map(|lowered| (lowered.instance, lowered.labels))
 }
 
-/// The step of each operation.
-fn positions(graph: &Graph, order: &[OpId]) -> Result<Vec<u32>, OrderError> {
-    let expected = graph.operations().len();
-    let wrong = |op| OrderError::NotAPermutation { expected, got: order.len(), op };
-    let mut steps = vec![None; expected];
-    for (step, &op) in (0..).zip(order) {
-        let slot = steps.get_mut(op.index()).ok_or_else(|| wrong(op))?;
-        if slot.replace(step).is_some() {
-            return Err(wrong(op));
-        }
+/// As [`liveness`], with which buffer is what.
+///
+/// # Errors
+///
+/// [`OrderError`] for an order that is no permutation, or runs something before its inputs are there, or changes a
+/// tensor in another turn than the graph does.
+///
+/// # Complexity
+///
+/// O(tensors + operations + (reads + writes) log).
+pub fn lower(graph: &Graph, order: &[OpId]) -> Result<Lowered, OrderError> {
+    let steps = positions(graph.operations().len(), order)?;
+    check_dependencies(graph, &steps)?;
+    Dependencies::of(graph).check(order)?;
+    let storages = graph.storages();
+    let mut lowering = Lowering::default();
+    for storage in &storages {
+        lowering.storage(graph, storage, &steps);
     }
-    let all =
-        steps.iter().enumerate().map(|(index, step)| step.ok_or_else(|| wrong(OpId::from_index(index))));
-    all.collect()
+    let mut workspace_of = vec![None; order.len()];
+    for &op in order {
+        workspace_of[op.index()] = lowering.workspace(&graph.operations()[op.index()], steps[op.index()]);
+    }
+    let buffer_of = buffers_of(graph, &storages);
+    let permissions = lowering.permissions(graph, &storages, &buffer_of, &steps);
+    let instance = Instance::builder().buffers(lowering.buffers).in_place(permissions).build()?;
+    let labels = Labels { buffers: lowering.labels, metadata: Vec::new() };
+    Ok(Lowered { instance, labels, storages, buffer_of, workspace_of })
 }
 
 fn check_dependencies(graph: &Graph, steps: &[u32]) -> Result<(), OrderError> {
     for (index, operation) in graph.operations().iter().enumerate() {
         for &tensor in &operation.reads {
-            let Some(maker) = graph.maker(tensor) else { continue };
-            if steps[maker.index()] >= steps[index] {
+            let late = |maker: &OpId| steps[maker.index()] >= steps[index];
+            if let Some(maker) = graph.sources(tensor).into_iter().find(late) {
                 return Err(OrderError::Dependency { op: OpId::from_index(index), maker, tensor });
             }
         }
@@ -102,37 +147,24 @@ fn check_dependencies(graph: &Graph, steps: &[u32]) -> Result<(), OrderError> {
     Ok(())
 }
 
-/// First step and the one after the last, by tensor; `None` for a tensor that nobody uses.
-fn lives(graph: &Graph, steps: &[u32], order: &[OpId]) -> Vec<Option<(u32, u32)>> {
-    let mut lives: Vec<Option<(u32, u32)>> = vec![None; graph.tensors().len()];
-    for (operation, &step) in graph.operations().iter().zip(steps) {
-        for tensor in operation.reads.iter().chain(&operation.writes) {
-            let (start, end) = lives[tensor.index()].get_or_insert((step, step + 1));
-            *start = step.min(*start);
-            *end = (step + 1).max(*end);
+/// The buffer of each tensor.
+fn buffers_of(graph: &Graph, storages: &[Storage]) -> Vec<Option<BufferId>> {
+    let mut buffer_of = vec![None; graph.tensors().len()];
+    for (index, storage) in storages.iter().enumerate() {
+        for tensor in graph.in_storage(storage.root) {
+            buffer_of[tensor.index()] = Some(BufferId::from_index(index));
         }
     }
-    let horizon = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    for (index, tensor) in graph.tensors().iter().enumerate() {
-        let Some((start, end)) = &mut lives[index] else { continue };
-        if graph.maker(TensorId::from_index(index)).is_none() {
-            *start = 0;
-        }
-        if tensor.output {
-            *end = horizon;
-        }
-    }
-    lives
+    buffer_of
 }
 
 #[derive(Default)]
-struct Lowered {
+struct Lowering {
     buffers: Vec<Buffer>,
     labels: Vec<Label>,
-    buffer_of: Vec<Option<BufferId>>,
 }
 
-impl Lowered {
+impl Lowering {
     fn push(&mut self, bytes: Bytes, (start, end): (u32, u32), label: Label) -> BufferId {
         let live = LiveRange::new(start, end).expect("a use takes a step");
         self.buffers.push(Buffer::new(bytes, live));
@@ -140,40 +172,66 @@ impl Lowered {
         BufferId::from_index(self.buffers.len() - 1)
     }
 
-    fn tensor(&mut self, graph: &Graph, id: TensorId, life: Option<(u32, u32)>) {
+    fn storage(&mut self, graph: &Graph, storage: &Storage, steps: &[u32]) {
+        let id = storage.root;
+        let at = storage.users.iter().map(|op| steps[op.index()]);
+        let first = at.clone().min().filter(|_| !storage.from_start).unwrap_or(0);
+        let last = at.max().filter(|_| !storage.to_end);
+        let end = last.map_or_else(|| u32::try_from(steps.len()).unwrap_or(u32::MAX), |last| last + 1);
         let tensor = &graph.tensors()[id.index()];
-        let Some(life) = life.filter(|_| !tensor.external) else { return };
-        let op = graph.maker(id).map(|op| graph.operations()[op.index()].op.clone().into_owned());
+        let maker = graph.sources(id).into_iter().min_by_key(|op| steps[op.index()]);
+        let op = maker.map(|op| graph.operations()[op.index()].op.clone().into_owned());
         let name = if tensor.name.is_empty() { id.to_string() } else { tensor.name.clone() };
         let category = tensor.category.clone().map(std::borrow::Cow::into_owned);
-        let label = Label { name, category, op, ..Label::default() };
-        self.buffer_of[id.index()] = Some(self.push(tensor.bytes, life, label));
+        self.push(storage.bytes, (first, end), Label { name, category, op, ..Label::default() });
     }
 
-    fn workspace(&mut self, operation: &Operation, step: u32) {
+    fn workspace(&mut self, operation: &Operation, step: u32) -> Option<BufferId> {
         if operation.workspace == Bytes::ZERO {
-            return;
+            return None;
         }
         let name = format!("workspace@{step}");
         let op = Some(operation.op.clone().into_owned());
         let label = Label { name, category: Some("workspace".to_owned()), op, ..Label::default() };
-        self.push(operation.workspace, (step, step + 1), label);
+        Some(self.push(operation.workspace, (step, step + 1), label))
     }
 
     /// The in-place pairs of all operations at which the input is used for the last time.
-    fn permissions(&self, graph: &Graph, steps: &[u32]) -> Vec<InPlace> {
+    fn permissions(
+        &self,
+        graph: &Graph,
+        storages: &[Storage],
+        buffer_of: &[Option<BufferId>],
+        steps: &[u32],
+    ) -> Vec<InPlace> {
         let mut permissions = Vec::new();
         for (operation, &step) in graph.operations().iter().zip(steps) {
-            for &(input, output) in &operation.in_place {
-                let pair = (self.buffer_of[input.index()], self.buffer_of[output.index()]);
-                let (Some(input), Some(output)) = pair else { continue };
-                if self.buffers[input.index()].live.end().get() == step + 1 {
+            for (input, output) in in_place_storages(graph, operation, buffer_of) {
+                let live = |id: BufferId| self.buffers[id.index()].live;
+                let is_last = live(input).end().get() == step + 1 && !storages[input.index()].to_end;
+                if is_last && live(output).start().get() == step {
                     permissions.push(InPlace { input, output });
                 }
             }
         }
         permissions
     }
+}
+
+/// The in-place pairs of an operation whose parts are each all of a storage. A part of one is never handed over:
+/// others may lie beside it.
+pub(crate) fn in_place_storages<'g>(
+    graph: &'g Graph,
+    operation: &'g Operation,
+    buffer_of: &'g [Option<BufferId>],
+) -> impl Iterator<Item = (BufferId, BufferId)> + 'g {
+    let is_whole = |id: TensorId| {
+        graph.tensors()[id.index()].bytes == graph.tensors()[graph.place(id).root.index()].bytes
+    };
+    operation.in_place.iter().filter_map(move |&(input, output)| {
+        let pair = (buffer_of[input.index()]?, buffer_of[output.index()]?);
+        (pair.0 != pair.1 && is_whole(input) && is_whole(output)).then_some(pair)
+    })
 }
 
 #[cfg(test)]
@@ -243,6 +301,54 @@ mod tests {
         let (instance, labels) = liveness(&graph, &graph.order()).expect("a valid order");
         assert_eq!(instance.buffers().len(), 1);
         assert_eq!(labels.buffers[0].name, "y");
+    }
+
+    #[test]
+    fn an_output_is_never_overwritten() {
+        let mut graph = Graph::builder();
+        let [x, y] = ["x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(8)).as_output()));
+        graph.operation(Operation::new("f").reads([x]).writes([y]).overwrites(x, y));
+        let graph = graph.build().expect("valid");
+        let (instance, _) = liveness(&graph, &graph.order()).expect("a valid order");
+        assert_eq!(instance.in_place(), []);
+    }
+
+    #[test]
+    fn aliases_are_part_of_their_buffer() {
+        let mut graph = Graph::builder();
+        let x = tensor(&mut graph, "x");
+        let view = graph.tensor(Tensor::new("view", Bytes::new(8)).within(x, Bytes::ZERO));
+        let part = graph.tensor(Tensor::new("part", Bytes::new(4)).within(view, Bytes::new(4)));
+        let [y, z] = ["y", "z"].map(|name| tensor(&mut graph, name));
+        let small = graph.tensor(Tensor::new("small", Bytes::new(4)));
+        graph.operation(Operation::new("make").writes([x]));
+        graph.operation(Operation::new("reshape").reads([x]).writes([view]));
+        graph.operation(Operation::new("relu").reads([view]).writes([y]).overwrites(view, y));
+        graph.operation(Operation::new("relu").reads([y]).writes([z]).overwrites(y, z));
+        graph.operation(Operation::new("half").reads([part]).writes([small]).overwrites(part, small));
+        let graph = graph.build().expect("valid");
+        let lowered = lower(&graph, &graph.order()).expect("a valid order");
+        let lives: Vec<(u32, u32)> =
+            lowered.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
+        // x with both aliases, y, z, small.
+        assert_eq!(lives, [(0, 5), (2, 4), (3, 4), (4, 5)]);
+        assert_eq!(lowered.buffer_of[part.index()], Some(BufferId::new(0)));
+        // A view still needs x when y is made, and a part of a buffer is not handed over.
+        assert_eq!(
+            lowered.instance.in_place(),
+            [InPlace { input: BufferId::new(1), output: BufferId::new(2) }]
+        );
+    }
+
+    #[test]
+    fn a_change_keeps_its_turn() {
+        let mut graph = Graph::builder();
+        let w = tensor(&mut graph, "w");
+        graph.operation(Operation::new("read").reads([w]));
+        graph.operation(Operation::new("update").reads([w]).writes([w]));
+        let graph = graph.build().expect("valid");
+        let [before, op] = [0, 1].map(OpId::from_index);
+        assert_eq!(liveness(&graph, &[op, before]).map(|_| ()), Err(OrderError::TooEarly { op, before }));
     }
 
     #[test]

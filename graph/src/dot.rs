@@ -1,0 +1,162 @@
+//! Graphs as Graphviz text.
+//!
+//! Operations are boxes, with the step at which they run; edges are tensors, with their sizes. The operations during
+//! which most bytes are live are filled. Inputs are ellipses; what the caller keeps is dashed; a change that must
+//! keep its turn, though no tensor is made, is a dotted edge.
+
+use std::fmt::Write;
+
+use planlab_dsa::{Bytes, Step};
+
+use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
+
+/// The graph, run in `order`, as text for `dot`.
+///
+/// ```
+/// use planlab_dsa::Bytes;
+/// use planlab_graph::{Graph, Operation, Tensor, write_dot};
+///
+/// let mut graph = Graph::builder();
+/// let x = graph.tensor(Tensor::new("x", Bytes::new(3 << 20)));
+/// graph.operation(Operation::new("f").writes([x]));
+/// graph.operation(Operation::new("g").reads([x]));
+/// let graph = graph.build()?;
+/// let text = write_dot(&graph, &graph.order())?;
+/// assert!(text.contains(r#"o0 -> o1 [label="x\n3.0 MiB"]"#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`lower`].
+pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
+    let instance = lower(graph, order)?.instance;
+    let (curve, peak) = (instance.load_curve(), instance.load().bytes);
+    let mut out = String::from("digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontsize=10];\n");
+    out.push_str("  edge [fontsize=8];\n");
+    for (step, &op) in (0..).zip(order) {
+        let live = curve.at(Step::new(step));
+        operation(&mut out, graph, op, step, live, live == peak && peak > Bytes::ZERO);
+    }
+    let inputs = (0..graph.tensors().len()).map(TensorId::from_index);
+    for id in inputs.filter(|&id| graph.sources(id).is_empty()) {
+        input(&mut out, graph, id);
+    }
+    for op in graph.order() {
+        edges(&mut out, graph, op);
+    }
+    turns(&mut out, graph);
+    out.push_str("}\n");
+    Ok(out)
+}
+
+fn operation(out: &mut String, graph: &Graph, op: OpId, step: u32, live: Bytes, is_peak: bool) {
+    let operation = &graph.operations()[op.index()];
+    let name = if operation.name.is_empty() { String::new() } else { format!(" {}", operation.name) };
+    let label = format!("{step}: {}{name}\n{} live", operation.op, size(live));
+    let fill = if is_peak { ", style=filled, fillcolor=orange" } else { "" };
+    let _ = writeln!(out, "  o{op} [label={}{fill}];", quoted(&label));
+}
+
+fn input(out: &mut String, graph: &Graph, id: TensorId) {
+    let style = if graph.tensors()[id.index()].external { ", style=dashed" } else { "" };
+    let _ = writeln!(out, "  t{id} [shape=ellipse, label={}{style}];", quoted(&label(graph, id)));
+}
+
+/// The tensors that an operation reads.
+fn edges(out: &mut String, graph: &Graph, op: OpId) {
+    for &id in &graph.operations()[op.index()].reads {
+        let style = if graph.tensors()[id.index()].external { ", style=dashed" } else { "" };
+        let sources = graph.sources(id);
+        let label = quoted(&label(graph, id));
+        if sources.is_empty() {
+            let _ = writeln!(out, "  t{id} -> o{op} [label={label}{style}];");
+        }
+        for source in sources {
+            let _ = writeln!(out, "  o{source} -> o{op} [label={label}{style}];");
+        }
+    }
+}
+
+/// What must come before what although it makes nothing that the other reads.
+fn turns(out: &mut String, graph: &Graph) {
+    let dependencies = Dependencies::of(graph);
+    for op in graph.order() {
+        let reads = &graph.operations()[op.index()].reads;
+        let makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.sources(id)).collect();
+        for before in dependencies.before(op).iter().filter(|before| !makers.contains(before)) {
+            let _ = writeln!(out, "  o{before} -> o{op} [style=dotted];");
+        }
+    }
+}
+
+fn label(graph: &Graph, id: TensorId) -> String {
+    let tensor = &graph.tensors()[id.index()];
+    let name = if tensor.name.is_empty() { format!("#{id}") } else { tensor.name.clone() };
+    format!("{name}\n{}", size(tensor.bytes))
+}
+
+/// Bytes in the largest unit of which there is at least one.
+fn size(bytes: Bytes) -> String {
+    let bytes = bytes.get();
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|&(shift, _)| bytes >> shift > 0);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(shift, name)| {
+            let tenths = (u128::from(bytes) * 10 + (1 << (shift - 1))) >> shift;
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        },
+    )
+}
+
+/// A string as Graphviz reads it.
+fn quoted(text: &str) -> String {
+    let escape = |c: char| match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        c if c.is_control() => " ".to_owned(),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Operation, Tensor};
+
+    #[test]
+    fn a_graph_is_drawn_with_its_peak() {
+        let mut graph = Graph::builder();
+        let w = graph.tensor(Tensor::new("w", Bytes::new(100)).as_external());
+        let x = graph.tensor(Tensor::new("x", Bytes::new(1536)));
+        let y = graph.tensor(Tensor::new("", Bytes::new(1)).as_output());
+        graph.operation(Operation::new("load").writes([x]));
+        graph.operation(Operation::new("conv").named("c\"1").reads([x, w]).writes([y]));
+        graph.operation(Operation::new("update").reads([w]).writes([w]));
+        let graph = graph.build().expect("valid");
+        let expected = r#"digraph graph_ {
+  rankdir=TB;
+  node [shape=box, fontsize=10];
+  edge [fontsize=8];
+  o0 [label="0: load\n1.5 KiB live"];
+  o1 [label="1: conv c\"1\n1.5 KiB live", style=filled, fillcolor=orange];
+  o2 [label="2: update\n1 B live"];
+  t0 [shape=ellipse, label="w\n100 B", style=dashed];
+  o0 -> o1 [label="x\n1.5 KiB"];
+  t0 -> o1 [label="w\n100 B", style=dashed];
+  t0 -> o2 [label="w\n100 B", style=dashed];
+  o1 -> o2 [style=dotted];
+}
+"#;
+        assert_eq!(write_dot(&graph, &graph.order()).expect("valid"), expected);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let text = [0, 1023, 1024, (1 << 20) - 1, 5 << 30].map(|bytes| size(Bytes::new(bytes)));
+        assert_eq!(text, ["0 B", "1023 B", "1.0 KiB", "1024.0 KiB", "5.0 GiB"]);
+    }
+}

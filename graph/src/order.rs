@@ -1,0 +1,404 @@
+//! What must come before what, and the orders in which a graph can run.
+//!
+//! An operation comes after those that make what it reads. One that changes a tensor where it lies (an update:
+//! it reads and writes the tensor) comes after the operations before it in the graph's order that use the same
+//! bytes, and before those after it. An order is legal if it keeps all of that; where streams count, also the
+//! order within each stream.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand::{Rng, RngExt};
+use rustc_hash::FxHashMap;
+
+use crate::{Graph, OpId, OrderError, TensorId};
+
+/// For each of some things the things next to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbours {
+    first: Vec<usize>,
+    all: Vec<OpId>,
+}
+
+impl Neighbours {
+    /// Of `count` operations, from pairs; each pair counts once, and neighbours ascend.
+    pub(crate) fn new(count: usize, mut pairs: Vec<(OpId, OpId)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut first = vec![0; count + 1];
+        for (from, _) in &pairs {
+            first[from.index() + 1] += 1;
+        }
+        for index in 0..count {
+            first[index + 1] += first[index];
+        }
+        Self { first, all: pairs.into_iter().map(|(_, to)| to).collect() }
+    }
+
+    fn of(&self, op: OpId) -> &[OpId] {
+        &self.all[self.first[op.index()]..self.first[op.index() + 1]]
+    }
+
+    fn count(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// How many pairs lead to each.
+    fn in_degrees(&self) -> Vec<u32> {
+        let mut degrees = vec![0; self.count()];
+        self.all.iter().for_each(|to| degrees[to.index()] += 1);
+        degrees
+    }
+
+    fn reversed(&self) -> Self {
+        let ids = (0..self.count()).map(OpId::from_index);
+        let pairs = ids.flat_map(|from| self.of(from).iter().map(move |&to| (to, from)));
+        Self::new(self.count(), pairs.collect())
+    }
+}
+
+/// The operations so that each comes before its neighbours; of several that can be next, the lowest. Where
+/// there is no such order, a cycle: each is a neighbour of the one before it.
+pub(crate) fn topological_order(after: &Neighbours) -> Result<Vec<OpId>, Vec<OpId>> {
+    let mut waiting = after.in_degrees();
+    let ids = || (0..after.count()).map(OpId::from_index);
+    let mut ready: BinaryHeap<Reverse<OpId>> =
+        ids().filter(|op| waiting[op.index()] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(after.count());
+    while let Some(Reverse(op)) = ready.pop() {
+        order.push(op);
+        for &next in after.of(op) {
+            waiting[next.index()] -= 1;
+            if waiting[next.index()] == 0 {
+                ready.push(Reverse(next));
+            }
+        }
+    }
+    if order.len() == after.count() { Ok(order) } else { Err(cycle(&after.reversed(), &waiting)) }
+}
+
+/// Some cycle among those that still wait, from its lowest operation on.
+fn cycle(before: &Neighbours, waiting: &[u32]) -> Vec<OpId> {
+    let is_waiting = |op: OpId| waiting[op.index()] > 0;
+    let mut turn = vec![None; waiting.len()];
+    let mut path = Vec::new();
+    let mut at = (0..waiting.len()).map(OpId::from_index).find(|&op| is_waiting(op)).unwrap_or_default();
+    while turn[at.index()].is_none() {
+        turn[at.index()] = Some(path.len());
+        path.push(at);
+        let next = before.of(at).iter().copied().find(|&op| is_waiting(op));
+        at = next.expect("what waits, waits for something that waits");
+    }
+    let mut cycle = path.split_off(turn[at.index()].unwrap_or_default());
+    cycle.reverse();
+    let lowest = (0..cycle.len()).min_by_key(|&index| cycle[index]).unwrap_or_default();
+    cycle.rotate_left(lowest);
+    cycle
+}
+
+/// Which operations come right before and right after which.
+///
+/// ```
+/// use planlab_dsa::Bytes;
+/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
+///
+/// let mut graph = Graph::builder();
+/// let [x, y] = ["x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(64))));
+/// let f = graph.operation(Operation::new("f").writes([x]));
+/// let g = graph.operation(Operation::new("g").writes([y]));
+/// let h = graph.operation(Operation::new("h").reads([x, y]));
+/// let dependencies = Dependencies::of(&graph.build()?);
+/// assert_eq!(dependencies.before(h), [f, g]);
+/// assert!(dependencies.check(&[g, f, h]).is_ok());
+/// assert!(dependencies.check(&[g, h, f]).is_err());
+/// assert_eq!(dependencies.count_orders(100), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependencies {
+    before: Neighbours,
+    after: Neighbours,
+}
+
+impl Dependencies {
+    /// Those of data alone: operations of one stream may run in any order, too.
+    ///
+    /// # Complexity
+    ///
+    /// O((reads + writes) log); a storage whose aliases are changed in place takes its uses times its aliases.
+    #[must_use]
+    pub fn of(graph: &Graph) -> Self {
+        Self::from_pairs(graph.operations().len(), data_pairs(graph))
+    }
+
+    /// Those of data and of streams: operations of one stream keep the order of the graph.
+    #[must_use]
+    pub fn with_streams(graph: &Graph) -> Self {
+        let mut pairs = data_pairs(graph);
+        let mut last = FxHashMap::default();
+        for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+            pairs.extend(last.insert(operation.stream, op).map(|before| (before, op)));
+        }
+        Self::from_pairs(graph.operations().len(), pairs)
+    }
+
+    fn from_pairs(count: usize, pairs: Vec<(OpId, OpId)>) -> Self {
+        let after = Neighbours::new(count, pairs);
+        Self { before: after.reversed(), after }
+    }
+
+    /// The number of operations.
+    #[must_use]
+    pub fn operations(&self) -> usize {
+        self.after.count()
+    }
+
+    /// The operations that one waits for, without those that they wait for; ascending.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such operation; so do the other functions.
+    #[must_use]
+    pub fn before(&self, op: OpId) -> &[OpId] {
+        self.before.of(op)
+    }
+
+    /// The operations that wait for one; ascending.
+    #[must_use]
+    pub fn after(&self, op: OpId) -> &[OpId] {
+        self.after.of(op)
+    }
+
+    /// How many operations each one waits for.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<u32> {
+        self.after.in_degrees()
+    }
+
+    /// Checks that an order has every operation once, each after those that it waits for.
+    ///
+    /// # Errors
+    ///
+    /// [`OrderError::NotAPermutation`] and [`OrderError::TooEarly`].
+    pub fn check(&self, order: &[OpId]) -> Result<(), OrderError> {
+        let steps = positions(self.operations(), order)?;
+        for &op in order {
+            let late = self.before(op).iter().find(|before| steps[before.index()] > steps[op.index()]);
+            if let Some(&before) = late {
+                return Err(OrderError::TooEarly { op, before });
+            }
+        }
+        Ok(())
+    }
+
+    /// A legal order, each next operation drawn from those that are ready, all alike. Not every order is as
+    /// likely as every other.
+    ///
+    /// # Complexity
+    ///
+    /// O(operations + dependencies).
+    pub fn random_order(&self, rng: &mut impl Rng) -> Vec<OpId> {
+        let mut waiting = self.waiting();
+        let ids = (0..self.operations()).map(OpId::from_index);
+        let mut ready: Vec<OpId> = ids.filter(|op| waiting[op.index()] == 0).collect();
+        let mut order = Vec::with_capacity(self.operations());
+        while !ready.is_empty() {
+            let op = ready.swap_remove(rng.random_range(0..ready.len()));
+            order.push(op);
+            for &next in self.after(op) {
+                waiting[next.index()] -= 1;
+                if waiting[next.index()] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        order
+    }
+
+    /// How many legal orders there are; `None` where they are 2^128 or more, where there are more than 128
+    /// operations, or where more than `limit` sets of operations would have to be kept, each of which can be
+    /// done first.
+    ///
+    /// # Complexity
+    ///
+    /// O(sets * operations).
+    #[must_use]
+    pub fn count_orders(&self, limit: usize) -> Option<u128> {
+        let count = self.operations();
+        if count > 128 {
+            return None;
+        }
+        let bit = |op: &OpId| 1_u128 << op.index();
+        let ids = || (0..count).map(OpId::from_index);
+        let needs: Vec<u128> = ids().map(|op| self.before(op).iter().map(bit).sum()).collect();
+        // Of each set of so many operations, the orders in which it can be done.
+        let mut layer = FxHashMap::from_iter([(0_u128, 1_u128)]);
+        for _ in 0..count {
+            let mut next = FxHashMap::default();
+            for (done, orders) in layer {
+                let is_ready = |op: &OpId| done & bit(op) == 0 && needs[op.index()] & !done == 0;
+                for op in ids().filter(is_ready) {
+                    let sum: &mut u128 = next.entry(done | bit(&op)).or_default();
+                    *sum = sum.checked_add(orders)?;
+                }
+                if next.len() > limit {
+                    return None;
+                }
+            }
+            layer = next;
+        }
+        Some(layer.into_values().sum())
+    }
+}
+
+/// The step of each operation.
+pub(crate) fn positions(expected: usize, order: &[OpId]) -> Result<Vec<u32>, OrderError> {
+    let wrong = |op| OrderError::NotAPermutation { expected, got: order.len(), op };
+    let mut steps = vec![None; expected];
+    for (step, &op) in (0..).zip(order) {
+        let slot = steps.get_mut(op.index()).ok_or_else(|| wrong(op))?;
+        if slot.replace(step).is_some() {
+            return Err(wrong(op));
+        }
+    }
+    let all =
+        steps.iter().enumerate().map(|(index, step)| step.ok_or_else(|| wrong(OpId::from_index(index))));
+    all.collect()
+}
+
+fn data_pairs(graph: &Graph) -> Vec<(OpId, OpId)> {
+    let mut pairs = Vec::new();
+    let mut updated: Vec<TensorId> = Vec::new();
+    for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+        for &tensor in &operation.reads {
+            pairs.extend(graph.sources(tensor).into_iter().map(|source| (source, op)));
+        }
+        updated.extend(operation.updates());
+    }
+    updated.sort_unstable();
+    updated.dedup();
+    if !updated.is_empty() {
+        update_pairs(graph, &updated, &mut pairs);
+    }
+    pairs
+}
+
+/// Each update of a tensor after what used its bytes since the last one, and before what uses them next.
+fn update_pairs(graph: &Graph, updated: &[TensorId], pairs: &mut Vec<(OpId, OpId)>) {
+    let uses = uses(graph);
+    for &tensor in updated {
+        let sharing = graph.in_storage(graph.place(tensor).root);
+        let mut users: Vec<OpId> = sharing
+            .filter(|&other| graph.share_bytes(tensor, other))
+            .flat_map(|other| uses[other.index()].iter().copied())
+            .collect();
+        users.sort_unstable();
+        users.dedup();
+        let mut last = None;
+        for (turn, &op) in users.iter().enumerate() {
+            if graph.operations()[op.index()].updates().any(|other| other == tensor) {
+                pairs.extend(users[last.unwrap_or(0)..turn].iter().map(|&before| (before, op)));
+                last = Some(turn);
+            } else if let Some(last) = last {
+                pairs.push((users[last], op));
+            }
+        }
+    }
+}
+
+/// The operations that read or write each tensor, ascending.
+pub(crate) fn uses(graph: &Graph) -> Vec<Vec<OpId>> {
+    let mut uses: Vec<Vec<OpId>> = vec![Vec::new(); graph.tensors().len()];
+    for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+        for tensor in operation.reads.iter().chain(&operation.writes) {
+            if uses[tensor.index()].last() != Some(&op) {
+                uses[tensor.index()].push(op);
+            }
+        }
+    }
+    uses
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::{Bytes, Stream};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::{Operation, Tensor};
+
+    fn ids(numbers: &[usize]) -> Vec<OpId> {
+        numbers.iter().copied().map(OpId::from_index).collect()
+    }
+
+    /// Two branches of two operations each between a first and a last one.
+    fn diamond() -> Graph {
+        let mut graph = Graph::builder();
+        let [x, a, b, c, d] =
+            ["x", "a", "b", "c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
+        graph.operation(Operation::new("0").writes([x]));
+        graph.operation(Operation::new("1").reads([x]).writes([a]));
+        graph.operation(Operation::new("2").reads([a]).writes([b]).on_stream(Stream::new(1)));
+        graph.operation(Operation::new("3").reads([x]).writes([c]));
+        graph.operation(Operation::new("4").reads([c]).writes([d]).on_stream(Stream::new(1)));
+        graph.operation(Operation::new("5").reads([b, d]));
+        graph.build().expect("valid")
+    }
+
+    #[test]
+    fn orders_are_counted_and_streams_leave_fewer() {
+        let graph = diamond();
+        assert_eq!(Dependencies::of(&graph).count_orders(1000), Some(6));
+        assert_eq!(Dependencies::of(&graph).count_orders(1), None);
+        assert_eq!(Dependencies::with_streams(&graph).count_orders(1000), Some(2));
+        let independent = |count: usize| {
+            let mut graph = Graph::builder();
+            for _ in 0..count {
+                graph.operation(Operation::new("f"));
+            }
+            Dependencies::of(&graph.build().expect("valid")).count_orders(1 << 12)
+        };
+        assert_eq!([independent(0), independent(5), independent(129)], [Some(1), Some(120), None]);
+    }
+
+    #[test]
+    fn random_orders_are_legal_and_reach_every_order() {
+        let dependencies = Dependencies::of(&diamond());
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let order = dependencies.random_order(&mut rng);
+            assert_eq!(dependencies.check(&order), Ok(()));
+            seen.insert(order);
+        }
+        assert_eq!(seen.len(), 6);
+    }
+
+    #[test]
+    fn an_illegal_order_is_refused_with_the_pair() {
+        let dependencies = Dependencies::of(&diamond());
+        let (op, before) = (OpId::from_index(4), OpId::from_index(3));
+        assert_eq!(dependencies.check(&ids(&[0, 1, 2, 4, 3, 5])), Err(OrderError::TooEarly { op, before }));
+        assert!(matches!(dependencies.check(&ids(&[0, 1])), Err(OrderError::NotAPermutation { .. })));
+    }
+
+    #[test]
+    fn an_update_comes_after_the_readers_before_it_and_before_those_after_it() {
+        let mut graph = Graph::builder();
+        let [w, g] = ["w", "g"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(8))));
+        let half = graph.tensor(Tensor::new("half", Bytes::new(4)).within(w, Bytes::new(4)));
+        let other = graph.tensor(Tensor::new("other", Bytes::new(4)).within(w, Bytes::ZERO));
+        graph.operation(Operation::new("read").reads([w]));
+        graph.operation(Operation::new("read").reads([other]));
+        graph.operation(Operation::new("make").writes([g]));
+        graph.operation(Operation::new("update").reads([half, g]).writes([half]));
+        graph.operation(Operation::new("update").reads([half]).writes([half]));
+        graph.operation(Operation::new("read").reads([w]));
+        graph.operation(Operation::new("read").reads([other]));
+        let dependencies = Dependencies::of(&graph.build().expect("valid"));
+        let before: Vec<Vec<OpId>> =
+            (0..7).map(|op| dependencies.before(OpId::from_index(op)).to_vec()).collect();
+        assert_eq!(before, [&[][..], &[], &[], &[0, 2], &[3], &[4], &[]].map(ids));
+    }
+}

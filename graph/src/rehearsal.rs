@@ -1,0 +1,317 @@
+//! Runs a plan in legal orders of its graph, and finds two buffers that come to lie in one place.
+//!
+//! Operations begin and end by chance: at each turn one of those that run ends, or one that is ready begins, as long
+//! as fewer than a given number run. With one at a time that is a random legal order. A buffer takes its place when
+//! the first operation that uses it begins, and leaves it when the last one that does has ended. An output that
+//! is handed a buffer's place must come when nothing else needs that buffer any more.
+//!
+//! Nothing here knows live ranges or pairs: it shares no code with what makes plans safe.
+//!
+//! # Complexity
+//!
+//! O(uses * log buffers) for each order.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+use planlab_dsa::{BufferId, Bytes, Offset, Plan};
+use rand::{Rng, RngExt};
+
+use crate::{Dependencies, Graph, Lowered, OpId};
+
+/// Two buffers in one place, or a hand-over that comes too early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "operation {op} (number {} to begin) places buffer {new} where buffer {old} still is: {reason}",
+    order.len()
+)]
+pub struct Clash {
+    /// The operations that had begun, in the order in which they did; the last one is `op`.
+    pub order: Vec<OpId>,
+    /// The operation at which it happens.
+    pub op: OpId,
+    /// The buffer that comes.
+    pub new: BufferId,
+    /// The buffer that is there.
+    pub old: BufferId,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+/// A plan that is to be tried, and what its graph does with the buffers.
+///
+/// ```
+/// use planlab_dsa::{Bytes, Offset, Plan};
+/// use planlab_graph::{Dependencies, Graph, Operation, Rehearsal, Tensor, lower};
+/// use rand::SeedableRng;
+///
+/// let mut graph = Graph::builder();
+/// let [x, y, z] = ["x", "y", "z"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(64))));
+/// graph.operation(Operation::new("f").writes([x]));
+/// graph.operation(Operation::new("g").reads([x]).writes([y]));
+/// graph.operation(Operation::new("h").writes([z]));
+/// graph.operation(Operation::new("i").reads([y, z]));
+/// let graph = graph.build()?;
+/// let (lowered, dependencies) = (lower(&graph, &graph.order())?, Dependencies::of(&graph));
+/// // z lies where x was: fine in the graph's order, but h may run while x is still needed.
+/// let plan = Plan::from_offsets([0, 64, 0].map(Offset::new));
+/// let rehearsal = Rehearsal::new(&graph, &dependencies, &lowered, &plan);
+/// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+/// let one = std::num::NonZeroUsize::MIN;
+/// assert!((0..100).any(|_| rehearsal.run(&mut rng, one).is_err()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rehearsal<'g> {
+    dependencies: &'g Dependencies,
+    offsets: &'g [Offset],
+    bytes: Vec<Bytes>,
+    /// The users of each buffer.
+    uses: Vec<u32>,
+    from_start: Vec<bool>,
+    to_end: Vec<bool>,
+    /// The buffers that each operation uses.
+    buffers: Vec<Vec<BufferId>>,
+    /// By output, the buffer whose place it takes.
+    takes_from: Vec<Option<BufferId>>,
+}
+
+impl<'g> Rehearsal<'g> {
+    /// Prepares a plan for the instance of `lowered`.
+    ///
+    /// # Panics
+    ///
+    /// If the plan does not have an offset for each buffer, or a part is of another graph.
+    #[must_use]
+    pub fn new(graph: &Graph, dependencies: &'g Dependencies, lowered: &Lowered, plan: &'g Plan) -> Self {
+        let count = lowered.instance.len();
+        assert_eq!(plan.offsets.len(), count, "an offset for each buffer");
+        assert_eq!(graph.operations().len(), dependencies.operations(), "dependencies of another graph");
+        let mut rehearsal = Self {
+            dependencies,
+            offsets: &plan.offsets,
+            bytes: lowered.instance.buffers().iter().map(|buffer| buffer.size).collect(),
+            uses: vec![1; count],
+            from_start: vec![false; count],
+            to_end: vec![false; count],
+            buffers: vec![Vec::new(); graph.operations().len()],
+            takes_from: vec![None; count],
+        };
+        for (index, storage) in lowered.storages.iter().enumerate() {
+            rehearsal.uses[index] = u32::try_from(storage.users.len()).expect("fewer than operations");
+            rehearsal.from_start[index] = storage.from_start;
+            rehearsal.to_end[index] = storage.to_end;
+            for op in &storage.users {
+                rehearsal.buffers[op.index()].push(BufferId::from_index(index));
+            }
+        }
+        for (op, workspace) in lowered.workspace_of.iter().enumerate() {
+            rehearsal.buffers[op].extend(workspace);
+        }
+        for pair in &plan.in_place {
+            rehearsal.takes_from[pair.output.index()] = Some(pair.input);
+        }
+        rehearsal
+    }
+
+    /// One run with at most `side_by_side` operations at a time; 1: a legal order.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Clash`].
+    pub fn run(&self, rng: &mut impl Rng, side_by_side: NonZeroUsize) -> Result<(), Clash> {
+        let mut course = Course::new(self);
+        for buffer in (0..self.bytes.len()).filter(|&buffer| self.from_start[buffer]) {
+            course.place(BufferId::from_index(buffer), OpId::default())?;
+        }
+        let mut waiting = self.dependencies.waiting();
+        let ids = (0..waiting.len()).map(OpId::from_index);
+        let mut ready: Vec<OpId> = ids.filter(|op| waiting[op.index()] == 0).collect();
+        let mut running: Vec<OpId> = Vec::new();
+        while !ready.is_empty() || !running.is_empty() {
+            let may_begin = !ready.is_empty() && running.len() < side_by_side.get();
+            if may_begin && (running.is_empty() || rng.random_bool(0.5)) {
+                let op = ready.swap_remove(rng.random_range(0..ready.len()));
+                course.begin(op)?;
+                running.push(op);
+            } else {
+                let op = running.swap_remove(rng.random_range(0..running.len()));
+                course.end(op)?;
+                for &next in self.dependencies.after(op) {
+                    waiting[next.index()] -= 1;
+                    if waiting[next.index()] == 0 {
+                        ready.push(next);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far a run has come.
+struct Course<'r> {
+    plan: &'r Rehearsal<'r>,
+    /// Users of each buffer that have not ended.
+    left: Vec<u32>,
+    begun: Vec<bool>,
+    /// What is in memory: the end and the buffer, by offset.
+    there: BTreeMap<u64, (u64, BufferId)>,
+    order: Vec<OpId>,
+}
+
+impl<'r> Course<'r> {
+    fn new(plan: &'r Rehearsal<'r>) -> Self {
+        let (left, begun) = (plan.uses.clone(), vec![false; plan.uses.len()]);
+        Self { plan, left, begun, there: BTreeMap::new(), order: Vec::new() }
+    }
+
+    fn begin(&mut self, op: OpId) -> Result<(), Clash> {
+        self.order.push(op);
+        for &buffer in &self.plan.buffers[op.index()] {
+            if self.begun[buffer.index()] {
+                continue;
+            }
+            match self.plan.takes_from[buffer.index()] {
+                Some(from) => self.check_hand_over(from, buffer, op)?,
+                None => self.place(buffer, op)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The output lies inside the input until the operation ends; then it alone is left.
+    fn check_hand_over(&mut self, from: BufferId, to: BufferId, op: OpId) -> Result<(), Clash> {
+        let reads = self.plan.buffers[op.index()].contains(&from) && self.begun[from.index()];
+        let is_alone = self.left[from.index()] == 1 && !self.plan.to_end[from.index()];
+        let inside = self.start(from) <= self.start(to) && self.stop(to) <= self.stop(from);
+        let reason = match (reads && is_alone, inside) {
+            (true, true) => {
+                self.begun[to.index()] = true;
+                return Ok(());
+            }
+            (false, _) => "another operation still needs it",
+            (true, false) => "it reaches beyond the place that it is handed",
+        };
+        Err(self.clash(op, to, from, reason))
+    }
+
+    fn place(&mut self, buffer: BufferId, op: OpId) -> Result<(), Clash> {
+        self.begun[buffer.index()] = true;
+        let (start, stop) = (self.start(buffer), self.stop(buffer));
+        let below = self.there.range(..=start).next_back().filter(|(_, (end, _))| *end > start);
+        let above = || self.there.range(start..stop).next();
+        if let Some((_, &(_, old))) = below.or_else(above) {
+            return Err(self.clash(op, buffer, old, "they share an address"));
+        }
+        self.there.insert(start, (stop, buffer));
+        Ok(())
+    }
+
+    fn end(&mut self, op: OpId) -> Result<(), Clash> {
+        for &buffer in &self.plan.buffers[op.index()] {
+            self.left[buffer.index()] -= 1;
+            if self.left[buffer.index()] == 0 && !self.plan.to_end[buffer.index()] {
+                self.remove(buffer);
+            }
+        }
+        let handed = |buffer: &&BufferId| self.plan.takes_from[buffer.index()].is_some();
+        for &buffer in self.plan.buffers[op.index()].iter().filter(handed) {
+            let is_live = self.left[buffer.index()] > 0 || self.plan.to_end[buffer.index()];
+            let is_there = self.there.get(&self.start(buffer)).is_some_and(|there| there.1 == buffer);
+            if is_live && !is_there {
+                self.place(buffer, op)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, buffer: BufferId) {
+        let start = self.start(buffer);
+        if self.there.get(&start).is_some_and(|there| there.1 == buffer) {
+            self.there.remove(&start);
+        }
+    }
+
+    fn start(&self, buffer: BufferId) -> u64 {
+        self.plan.offsets[buffer.index()].get()
+    }
+
+    fn stop(&self, buffer: BufferId) -> u64 {
+        self.start(buffer).saturating_add(self.plan.bytes[buffer.index()].get())
+    }
+
+    fn clash(&self, op: OpId, new: BufferId, old: BufferId, reason: &'static str) -> Clash {
+        Clash { order: self.order.clone(), op, new, old, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::InPlace;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::{Operation, Tensor, lower};
+
+    fn tries(graph: &Graph, offsets: &[u64], in_place: &[(u32, u32)], at_a_time: usize) -> usize {
+        let (lowered, dependencies) = (lower(graph, &graph.order()).expect("valid"), Dependencies::of(graph));
+        let pair = |&(a, b): &(u32, u32)| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
+        let plan = Plan {
+            offsets: offsets.iter().copied().map(Offset::new).collect(),
+            in_place: in_place.iter().map(pair).collect(),
+        };
+        let rehearsal = Rehearsal::new(graph, &dependencies, &lowered, &plan);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let at_a_time = NonZeroUsize::new(at_a_time).expect("more than 0");
+        (0..100).filter(|_| rehearsal.run(&mut rng, at_a_time).is_err()).count()
+    }
+
+    fn tensors(graph: &mut crate::GraphBuilder, count: usize) -> Vec<crate::TensorId> {
+        (0..count).map(|_| graph.tensor(Tensor::new("", Bytes::new(8)))).collect()
+    }
+
+    #[test]
+    fn a_chain_survives_and_an_overlap_does_not() {
+        let mut graph = Graph::builder();
+        let t = tensors(&mut graph, 3);
+        graph.operation(Operation::new("f").writes([t[0]]));
+        graph.operation(Operation::new("g").reads([t[0]]).writes([t[1]]));
+        graph.operation(Operation::new("h").reads([t[1]]).writes([t[2]]));
+        let graph = graph.build().expect("valid");
+        assert_eq!(tries(&graph, &[0, 8, 0], &[], 4), 0);
+        assert_eq!(tries(&graph, &[0, 7, 0], &[], 1), 100);
+        assert_eq!(tries(&graph, &[0, 8, 9], &[], 1), 100);
+    }
+
+    #[test]
+    fn what_runs_side_by_side_may_clash_where_no_order_does() {
+        let mut graph = Graph::builder();
+        graph.operation(Operation::new("f").with_workspace(Bytes::new(8)));
+        graph.operation(Operation::new("g").with_workspace(Bytes::new(8)));
+        let graph = graph.build().expect("valid");
+        assert_eq!(tries(&graph, &[0, 0], &[], 1), 0);
+        assert!(tries(&graph, &[0, 0], &[], 2) > 20);
+        assert_eq!(tries(&graph, &[0, 8], &[], 2), 0);
+    }
+
+    #[test]
+    fn a_hand_over_needs_the_last_reader() {
+        let graph = |reads_again: bool| {
+            let mut graph = Graph::builder();
+            let t = tensors(&mut graph, 3);
+            graph.operation(Operation::new("make").writes([t[0]]));
+            let reads = reads_again.then_some(t[0]);
+            graph.operation(Operation::new("look").reads(reads));
+            graph.operation(Operation::new("relu").reads([t[0]]).writes([t[1]]));
+            graph.operation(Operation::new("relu").reads([t[1]]).writes([t[2]]));
+            graph.build().expect("valid")
+        };
+        let chain = [(0, 1), (1, 2)];
+        assert_eq!(tries(&graph(false), &[0, 0, 0], &chain, 3), 0);
+        assert_eq!(tries(&graph(false), &[0, 4, 4], &chain, 1), 100);
+        let failed = tries(&graph(true), &[0, 0, 0], &chain, 1);
+        assert!((20..80).contains(&failed), "{failed}");
+    }
+}
