@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::external::{self, External, ExternalError};
 use crate::formats::{FormatError, InputLimits, Trace};
-use crate::models;
+use crate::models::{self, ModelError};
 use crate::nearest::{did_you_mean, nearest};
 use crate::process::{self, Process, ProcessError};
 use crate::recorded::{self, Recorded};
@@ -53,6 +53,9 @@ pub enum WorkloadError {
     /// A synthetic key that names no instance.
     #[error(transparent)]
     Synthetic(#[from] ParameterError),
+    /// A key of a model that names no instance.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// A recorded file that is damaged.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -158,7 +161,10 @@ impl Catalog {
         if is_synthetic(key) {
             return Ok(synthetic::load(key)?);
         }
-        models::load(key).ok_or_else(|| self.unknown(key))
+        if models::is_model(key) {
+            return Ok(models::load(key)?);
+        }
+        Err(self.unknown(key))
     }
 
     fn external(&self, key: &str) -> Option<&External> {

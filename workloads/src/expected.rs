@@ -83,8 +83,11 @@ impl Expected {
 /// and where no process of the net was recorded.
 #[must_use]
 pub fn retained(key: &str) -> Option<Bytes> {
-    let (net, _) = key.split_once("/train/")?;
-    // A model is Chainer's, by rule.
+    let (net, rest) = key.split_once("/train/")?;
+    let is_by_rule = |segment: &str| segment == "chainer" || segment.starts_with("iteration");
+    if net.starts_with("model/") && !rest.split('/').any(is_by_rule) {
+        return None;
+    }
     let net = net.replacen("model/", "chainer/", 1);
     let prefix = format!("{net}/process/");
     let process = expected().process.iter().find(|process| process.key.starts_with(&prefix))?;

@@ -30,7 +30,8 @@ use std::rc::{Rc, Weak};
 
 use planlab_dsa::{Alignment, Buffer, Bytes, Instance, InstanceError, Label, Labels, LiveRange};
 
-use super::net::{Call, Event, Function, Mode, Program, Shape, ValueId, elements};
+use super::net::{Call, Convolution, Event, Function, Mode, Program, Shape, ValueId, Window, elements};
+use super::workspace::Workspace;
 use crate::formats::Trace;
 
 /// `CuPy` rounds requests up to it.
@@ -43,13 +44,13 @@ const LABEL: u64 = 4;
 /// What may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of each convolution's workspace. Default: 8 MiB, whatever the algorithm.
-    pub workspace: Bytes,
+    /// The workspace of each convolution. Default: 8 MiB, whatever the algorithm.
+    pub workspace: Workspace,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { workspace: Bytes::new(8 << 20) }
+        Self { workspace: Workspace::CHAINER }
     }
 }
 
@@ -133,19 +134,104 @@ struct Variable {
     node: Rc<Node>,
 }
 
+/// Why there are no requests.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainerError {
+    /// A function whose requests were never recorded.
+    #[error(
+        "call {call}: there is no rule for what Chainer requests for `{function}`{detail}; the ideal allocator has one"
+    )]
+    NoRule {
+        /// Its place among the calls, from 1.
+        call: usize,
+        /// The function.
+        function: &'static str,
+        /// What about it has no rule, where others of its kind have one; else empty.
+        detail: &'static str,
+    },
+    /// A net with inputs beside a batch and its labels.
+    #[error(
+        "there is no rule for what Chainer requests for a net of {inputs} inputs, only for a batch and its labels"
+    )]
+    Inputs {
+        /// How many it has.
+        inputs: usize,
+    },
+    /// A workspace that does not fit 64 bits.
+    #[error("call {call}: its workspace does not fit 64 bits")]
+    Workspace {
+        /// Its place among the calls, from 1.
+        call: usize,
+    },
+    /// The sizes are too large together.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+}
+
+/// Whether every call has a rule.
+fn check(program: &Program, settings: Settings) -> Result<(), ChainerError> {
+    if program.inputs != [ValueId(0), ValueId(1)] {
+        return Err(ChainerError::Inputs { inputs: program.inputs.len() });
+    }
+    for (call, made) in (1..).zip(program.calls()) {
+        let function = made.function.name();
+        let no_rule = |detail| ChainerError::NoRule { call, function, detail };
+        lacking(program, made).map_or(Ok(()), |detail| Err(no_rule(detail)))?;
+        let bytes = FLOAT * elements(program.shape(made.output));
+        let workspace = settings.workspace.bytes(bytes).and_then(|bytes| bytes.checked_add(UNIT));
+        workspace.ok_or(ChainerError::Workspace { call })?;
+    }
+    Ok(())
+}
+
+/// What of a call has no rule; empty for the function as such.
+fn lacking(program: &Program, call: &Call) -> Option<&'static str> {
+    let extents = program.shape(call.inputs[0]).len();
+    let of_window = |window: &Window| match window.dilation {
+        _ if extents != 4 => Some(" in other than two dimensions"),
+        [_, 1, 1] => None,
+        _ => Some(" with dilation"),
+    };
+    match &call.function {
+        Function::Convolution(Convolution { is_transposed: true, .. }) => Some(""),
+        Function::Convolution(Convolution { groups: 2.., .. }) => Some(" in groups"),
+        Function::Convolution(Convolution { window, .. })
+        | Function::MaxPooling(window)
+        | Function::AveragePooling(window) => of_window(window),
+        Function::Linear => match (extents, call.parameters.len()) {
+            (2, 2) => None,
+            (2, _) => Some(" without a bias"),
+            _ => Some(" on more than rows"),
+        },
+        Function::Relu
+        | Function::LocalResponseNorm
+        | Function::Reshape
+        | Function::Dropout
+        | Function::BatchNorm
+        | Function::Concat
+        | Function::Add
+        | Function::Scale
+        | Function::SoftmaxCrossEntropy
+        | Function::Accuracy => None,
+        _ => Some(""),
+    }
+}
+
 /// The requests of one propagation. Blocks that outlive it (gradients of parameters, reported scalars) are left out, as
 /// in the recorded ones.
 ///
 /// # Errors
 ///
-/// [`InstanceError`] where the sizes are too large together.
-pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, InstanceError> {
+/// [`ChainerError`] for a function that has no rule, and where the sizes are too large together.
+pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, ChainerError> {
+    check(program, settings)?;
     let player = Player::new(program, settings);
     let kept = player.play();
     // As it is now: what is kept has no end yet.
     let blocks = player.log.borrow().blocks.clone();
     drop(kept);
-    trace(&blocks)
+    Ok(trace(&blocks)?)
 }
 
 /// The blocks that are freed, on a clock that only their events move.
@@ -213,8 +299,9 @@ impl<'p> Player<'p> {
         self.array(shape, FLOAT)
     }
 
-    fn workspace(&self) -> Option<Array> {
-        let bytes = self.settings.workspace.get();
+    /// The workspace of a convolution with such an output map.
+    fn workspace(&self, output_map: &[u64]) -> Option<Array> {
+        let bytes = self.settings.workspace.bytes(FLOAT * elements(output_map))?;
         (bytes > 0).then(|| self.array(&[bytes], 1))
     }
 
@@ -236,7 +323,7 @@ impl<'p> Player<'p> {
             Variable { node: Rc::new(Node::leaf(&data.shape, false)), data }
         };
         let mut values: BTreeMap<ValueId, Variable> =
-            (0..self.program.inputs).map(|index| (ValueId(index), input(index))).collect();
+            self.program.inputs.iter().map(|&value| (value, input(value.0))).collect();
         let mut reported = Vec::new();
         for (index, event) in self.program.events.iter().enumerate() {
             match event {
@@ -253,7 +340,7 @@ impl<'p> Player<'p> {
         if !self.is_training() {
             return Kept::default();
         }
-        let gradients = values.remove(&self.program.loss).map(|loss| self.backward(loss));
+        let gradients = values.remove(&self.program.result).map(|loss| self.backward(loss));
         drop(values);
         self.enter("report");
         for _ in &reported {
@@ -298,7 +385,7 @@ impl<'p> Player<'p> {
         let output = match &call.function {
             Function::Convolution(_) => {
                 let y = self.floats(out);
-                let _temporaries = (self.contiguous(x), self.workspace());
+                let _temporaries = (self.contiguous(x), self.workspace(out));
                 y
             }
             Function::MaxPooling(_) | Function::AveragePooling(_) => {
@@ -337,9 +424,8 @@ impl<'p> Player<'p> {
                 let _temporaries = (self.array(labels, 8), self.array(labels, 1));
                 self.floats(&[])
             }
-            Function::Relu | Function::Linear | Function::BatchNorm | Function::Add | Function::Scale => {
-                self.floats(out)
-            }
+            // All others are refused by `check`.
+            _ => self.floats(out),
         };
         (output, kept)
     }
@@ -408,11 +494,11 @@ impl<'p> Player<'p> {
             Function::Convolution(_) => {
                 let mut made = Vec::new();
                 if needs(0) {
-                    made.push(Some(self.convolution_gradient(of(0), &[gy])));
+                    made.push(Some(self.convolution_gradient(of(0), &[gy], gy)));
                 }
                 let x = called.inputs[0].data.borrow().clone();
                 let arrays: Vec<&Array> = x.iter().chain([gy]).collect();
-                made.push(Some(self.convolution_gradient(of(1), &arrays)));
+                made.push(Some(self.convolution_gradient(of(1), &arrays, gy)));
                 if called.inputs.len() > 2 {
                     made.push(Some(self.floats(of(2))));
                 }
@@ -445,12 +531,12 @@ impl<'p> Player<'p> {
                 called.inputs.iter().map(part).collect()
             }
             Function::Add => vec![Some(gy.clone()); 2],
-            Function::Accuracy => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
     /// A gradient that cuDNN makes of arrays, which it wants contiguous.
-    fn convolution_gradient(&self, shape: &[u64], arrays: &[&Array]) -> Array {
+    fn convolution_gradient(&self, shape: &[u64], arrays: &[&Array], gy: &Array) -> Array {
         let copy = |array: &&Array| self.contiguous(array);
         // The copy of gy comes before the gradient of an input, those of x and gy after that of the weights.
         let before: Vec<Option<Array>> =
@@ -458,7 +544,7 @@ impl<'p> Player<'p> {
         let gradient = self.floats(shape);
         let _copies: Vec<Option<Array>> =
             if before.is_empty() { arrays.iter().map(copy).collect() } else { before };
-        let _workspace = self.workspace();
+        let _workspace = self.workspace(&gy.shape);
         gradient
     }
 }
@@ -522,10 +608,6 @@ const fn retains_output(function: &Function) -> bool {
 mod tests {
     use super::*;
     use crate::Catalog;
-    use crate::models::net::{Net, Value};
-    use crate::models::nets::{alexnet, googlenet, inception_resnet, resnet};
-
-    type Run = fn(&Net, &Value, &Value) -> Value;
 
     /// Requests in order with their sizes, and after how many requests each is freed.
     fn requests(trace: &Trace) -> Vec<(u64, usize)> {
@@ -538,23 +620,11 @@ mod tests {
 
     #[test]
     fn every_recorded_propagation_is_the_same_instance() {
-        let nets: [(&str, u64, Run); 4] = [
-            ("alexnet", alexnet::INPUT, alexnet::alexnet),
-            ("googlenet", googlenet::INPUT, googlenet::googlenet),
-            ("resnet50", resnet::INPUT, |n, x, t| resnet::resnet(n, x, t, resnet::RESNET_50)),
-            ("inception-resnet-v2", inception_resnet::INPUT, inception_resnet::v2),
-        ];
-        for (name, extent, net) in nets {
-            for (mode, word, batch) in [
-                (Mode::Infer, "infer", 1),
-                (Mode::Train, "train", 32),
-                (Mode::Train, "train", 64),
-                (Mode::Train, "train", 128),
-            ] {
-                let key = format!("chainer/{name}/{word}/b{batch}");
-                let recorded = Catalog::new(None).load(&key).expect("a recorded trace");
-                let program = Net::record(mode, vec![batch, 3, extent, extent], vec![batch], net);
-                let made = propagation(&program, Settings::default()).expect("it fits");
+        for net in ["alexnet", "googlenet", "resnet50", "inception-resnet-v2"] {
+            for propagation in ["infer/b1", "train/b32", "train/b64", "train/b128"] {
+                let key = format!("{net}/{propagation}");
+                let recorded = Catalog::new(None).load(&format!("chainer/{key}")).expect("recorded");
+                let made = crate::models::load(&format!("model/{key}/chainer")).expect("it has rules");
                 let (ours, theirs) = (requests(&made), requests(&recorded));
                 let differs = ours.iter().zip(&theirs).position(|(a, b)| a != b);
                 assert_eq!(

@@ -4,4 +4,5 @@ mod bad_input;
 mod families;
 mod fuzz_corpus;
 mod manifest;
+mod models;
 mod round_trip;

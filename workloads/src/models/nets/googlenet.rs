@@ -5,10 +5,20 @@
 //! 1. C. Szegedy et al., *Going Deeper with Convolutions*, CVPR 2015, doi:10.1109/CVPR.2015.7298594.
 //! 2. Chainer 3.0.0rc1, `examples/imagenet/googlenet.py`.
 
+use super::{Model, Published, Sizes, image, images};
 use crate::models::net::{Net, Value, Window};
 
-/// Extents of an input image.
-pub const INPUT: u64 = 224;
+pub(super) static MODELS: [Model; 1] = [Model {
+    name: "googlenet",
+    summary: "GoogLeNet with two classifiers in the middle, as Chainer's example",
+    input: image(224),
+    published: Published {
+        parameters: Some(13_378_280),
+        flops: Some(3_166_000_000),
+        source: "the weights of Caffe's bvlc_googlenet",
+    },
+    build: googlenet,
+}];
 
 /// Channels of a module: 1x1, before 3x3, 3x3, before 5x5, 5x5, after pooling.
 type Channels = [u64; 6];
@@ -33,11 +43,12 @@ fn auxiliary(n: &Net, l: &mut Value, labels: &Value) -> Value {
     n.softmax_cross_entropy(l.clone(), labels)
 }
 
-/// The net.
-pub fn googlenet(n: &Net, x: &Value, labels: &Value) -> Value {
+fn googlenet(n: &Net, sizes: Sizes) -> Value {
+    let (x, labels) = images(n, sizes);
+    let labels = labels.as_ref();
     let pool = Window::square(3).stride(2).covering();
     let middle = Window::square(5).stride(3);
-    let mut h = n.relu(n.conv_bias(x.clone(), 64, Window::square(7).stride(2).pad(3)));
+    let mut h = n.relu(n.conv_bias(x, 64, Window::square(7).stride(2).pad(3)));
     h = n.lrn(n.max_pool(h.clone(), pool));
     h = n.relu(n.conv_bias(h.clone(), 64, Window::square(1)));
     h = n.relu(n.conv_bias(h.clone(), 192, Window::square(3).pad(1)));
@@ -46,19 +57,19 @@ pub fn googlenet(n: &Net, x: &Value, labels: &Value) -> Value {
     h = inception(n, &h, [128, 128, 192, 32, 96, 64]);
     h = n.max_pool(h.clone(), pool);
     h = inception(n, &h, [192, 96, 208, 16, 48, 64]);
-    let mut l = n.average_pool(h.clone(), middle);
-    let first = auxiliary(n, &mut l, labels);
+    let mut l = None;
+    let first = labels.map(|labels| auxiliary(n, l.insert(n.average_pool(h.clone(), middle)), labels));
     h = inception(n, &h, [160, 112, 224, 24, 64, 64]);
     h = inception(n, &h, [128, 128, 256, 24, 64, 64]);
     h = inception(n, &h, [112, 144, 288, 32, 64, 64]);
-    l = n.average_pool(h.clone(), middle);
-    let second = auxiliary(n, &mut l, labels);
+    let second = labels.map(|labels| auxiliary(n, l.insert(n.average_pool(h.clone(), middle)), labels));
     h = inception(n, &h, [256, 160, 320, 32, 128, 128]);
     h = n.max_pool(h.clone(), pool);
     h = inception(n, &h, [256, 160, 320, 32, 128, 128]);
     h = inception(n, &h, [384, 192, 384, 48, 128, 128]);
-    h = n.average_pool(h.clone(), Window::square(7));
+    h = n.global_average_pool(h.clone());
     h = n.linear(n.dropout(h.clone()), 1000);
+    let (Some(labels), Some(first), Some(second)) = (labels, first, second) else { return h };
     let third = n.softmax_cross_entropy(h.clone(), labels);
     let both = n.scale(n.add(first.clone(), second.clone()));
     let loss = n.add(both, third.clone());

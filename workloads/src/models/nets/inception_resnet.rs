@@ -9,48 +9,69 @@
 //!    Connections on Learning*, AAAI 2017.
 //! 2. TensorFlow models, `research/slim/nets/inception_resnet_v2.py`.
 
-use super::classify;
+use super::{Model, Published, Sizes, classify, image, images};
 use crate::models::net::{Net, Value, Window};
 
-/// Extents of an input image.
-pub const INPUT: u64 = 299;
+pub(super) static MODELS: [Model; 3] = [
+    Model {
+        name: "inception-resnet-v1",
+        summary: "Inception-ResNet-v1 as published: 5, 10 and 5 modules",
+        input: image(299),
+        published: Published::NOTHING,
+        build: v1,
+    },
+    Model {
+        name: "inception-resnet-v2",
+        summary: "Inception-ResNet-v2 as TF-slim builds it: 10, 20 and 10 modules",
+        input: image(299),
+        published: Published { parameters: Some(55_843_464), flops: None, source: "timm" },
+        build: v2,
+    },
+    Model {
+        name: "inception-resnet-v2-published",
+        summary: "Inception-ResNet-v2 as published: the stem of Inception-v4; 5, 10 and 5 modules",
+        input: image(299),
+        published: Published::NOTHING,
+        build: v2_published,
+    },
+];
 
 /// A convolution: channels and window.
-type Layer = (u64, Window);
+pub(super) type Layer = (u64, Window);
 
 /// A branch: layers one after another.
-type Branch<'a> = &'a [Layer];
+pub(super) type Branch<'a> = &'a [Layer];
 
-const fn point(out: u64) -> Layer {
+pub(super) const fn point(out: u64) -> Layer {
     (out, Window::square(1))
 }
 
-const fn three(out: u64) -> Layer {
+pub(super) const fn three(out: u64) -> Layer {
     (out, Window::square(3).pad(1))
 }
 
-const fn narrow(out: u64) -> Layer {
+pub(super) const fn narrow(out: u64) -> Layer {
     (out, Window::square(3))
 }
 
-const fn halve(out: u64) -> Layer {
+pub(super) const fn halve(out: u64) -> Layer {
     (out, Window::square(3).stride(2))
 }
 
-const fn wide(out: u64, width: u64) -> Layer {
+pub(super) const fn wide(out: u64, width: u64) -> Layer {
     (out, Window::of(1, width).pads(0, width / 2))
 }
 
-const fn tall(out: u64, height: u64) -> Layer {
+pub(super) const fn tall(out: u64, height: u64) -> Layer {
     (out, Window::of(height, 1).pads(height / 2, 0))
 }
 
-fn layer(n: &Net, x: &Value, (out, window): Layer) -> Value {
+pub(super) fn layer(n: &Net, x: &Value, (out, window): Layer) -> Value {
     let h = n.batch_norm(n.conv(x.clone(), out, window));
     n.relu(h)
 }
 
-fn chain(n: &Net, x: &Value, layers: Branch<'_>) -> Value {
+pub(super) fn chain(n: &Net, x: &Value, layers: Branch<'_>) -> Value {
     let mut h = x.clone();
     for &each in layers {
         h = layer(n, &h, each);
@@ -63,7 +84,7 @@ fn halving_pool(n: &Net, x: &Value) -> Value {
 }
 
 /// Branches side by side, joined; with a pooled one beside them where the extents are halved.
-fn branches(n: &Net, x: &Value, all: &[Branch<'_>], is_pooled: bool) -> Value {
+pub(super) fn branches(n: &Net, x: &Value, all: &[Branch<'_>], is_pooled: bool) -> Value {
     let mut made: Vec<Value> = all.iter().map(|layers| chain(n, x, layers)).collect();
     if is_pooled {
         made.push(halving_pool(n, x));
@@ -86,15 +107,16 @@ fn repeat(x: &Value, count: usize, module: impl Fn(&Value, usize) -> Value) -> V
     h
 }
 
-fn head(n: &Net, x: &Value, labels: &Value) -> Value {
-    let mut h = n.average_pool(x.clone(), Window::square(x.shape()[2]));
+fn head(n: &Net, x: &Value, labels: Option<&Value>) -> Value {
+    let mut h = n.global_average_pool(x.clone());
     h = n.linear(n.dropout(h.clone()), 1000);
     classify(n, h, labels)
 }
 
 /// Inception-ResNet-v2 as TF-slim builds it: 10, 20 and 10 modules.
-pub fn v2(n: &Net, x: &Value, labels: &Value) -> Value {
-    let mut h = halving_pool(n, &chain(n, x, &[halve(32), narrow(32), three(64)]));
+fn v2(n: &Net, sizes: Sizes) -> Value {
+    let (x, labels) = images(n, sizes);
+    let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
     h = halving_pool(n, &chain(n, &h, &[point(80), narrow(192)]));
     h = mixed_5b(n, &h);
     h = repeat(&h, 10, |x, _| {
@@ -106,7 +128,7 @@ pub fn v2(n: &Net, x: &Value, labels: &Value) -> Value {
     h = reduction_b(n, &h);
     h = repeat(&h, 10, |x, index| module_c(n, x, index < 9));
     h = layer(n, &h, point(1536));
-    head(n, &h, labels)
+    head(n, &h, labels.as_ref())
 }
 
 fn mixed_5b(n: &Net, x: &Value) -> Value {
@@ -136,8 +158,9 @@ fn reduction_b(n: &Net, x: &Value) -> Value {
 }
 
 /// Inception-ResNet-v2 as published: the stem of Inception-v4, and 5, 10 and 5 modules.
-pub fn v2_published(n: &Net, x: &Value, labels: &Value) -> Value {
-    let mut h = chain(n, x, &[halve(32), narrow(32), three(64)]);
+fn v2_published(n: &Net, sizes: Sizes) -> Value {
+    let (x, labels) = images(n, sizes);
+    let mut h = chain(n, &x, &[halve(32), narrow(32), three(64)]);
     h = branches(n, &h, &[&[halve(96)]], true);
     h = branches(
         n,
@@ -154,12 +177,13 @@ pub fn v2_published(n: &Net, x: &Value, labels: &Value) -> Value {
     h = repeat(&h, 10, |x, _| module_b(n, x));
     h = reduction_b(n, &h);
     h = repeat(&h, 5, |x, _| module_c(n, x, true));
-    head(n, &h, labels)
+    head(n, &h, labels.as_ref())
 }
 
 /// Inception-ResNet-v1: 5, 10 and 5 modules.
-pub fn v1(n: &Net, x: &Value, labels: &Value) -> Value {
-    let mut h = halving_pool(n, &chain(n, x, &[halve(32), narrow(32), three(64)]));
+fn v1(n: &Net, sizes: Sizes) -> Value {
+    let (x, labels) = images(n, sizes);
+    let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
     h = chain(n, &h, &[point(80), narrow(192), halve(256)]);
     h = repeat(&h, 5, |x, _| {
         let a: Branch<'_> = &[point(32)];
@@ -175,5 +199,5 @@ pub fn v1(n: &Net, x: &Value, labels: &Value) -> Value {
     h = repeat(&h, 5, |x, _| {
         residual(n, x, &[&[point(192)], &[point(192), wide(192, 3), tall(192, 3)]], true)
     });
-    head(n, &h, labels)
+    head(n, &h, labels.as_ref())
 }

@@ -1,62 +1,135 @@
-//! Residual nets with bottlenecks: 50, 101 and 152 layers.
+//! Residual nets with bottlenecks: Chainer's ResNet-50, and the family of torchvision with its wide and grouped ones.
 //!
 //! # References
 //!
 //! 1. K. He, X. Zhang, S. Ren, J. Sun, *Deep Residual Learning for Image Recognition*, CVPR 2016,
 //!    doi:10.1109/CVPR.2016.90.
-//! 2. Chainer 3.0.0rc1, `examples/imagenet/resnet50.py`: a stage's stride is in its first 1 x 1 convolution.
+//! 2. Chainer 3.0.0rc1, `examples/imagenet/resnet50.py`: a stage's stride is in its first 1 x 1 convolution, and the
+//!    first convolution has a bias: 64 parameters more than the 25,557,032 that are published.
+//! 3. S. Xie, R. Girshick, P. Dollár, Z. Tu, K. He, *Aggregated Residual Transformations for Deep Neural Networks*,
+//!    CVPR 2017, doi:10.1109/CVPR.2017.634.
+//! 4. S. Zagoruyko, N. Komodakis, *Wide Residual Networks*, BMVC 2016.
+//! 5. torchvision, which publishes parameters and products: the stride is in the 3 x 3 convolution ("v1.5").
 
-use super::classify;
-use crate::models::net::{Net, Value, Window};
+use super::{Model, Published, Sizes, classify, image, images};
+use crate::models::net::{Convolution, Net, Value, Window};
 
-/// Extents of an input image.
-pub const INPUT: u64 = 224;
-
-/// Bottlenecks in each of the four stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depth(pub [usize; 4]);
-
-/// 50 layers.
-pub const RESNET_50: Depth = Depth([3, 4, 6, 3]);
-/// 101 layers.
-pub const RESNET_101: Depth = Depth([3, 4, 23, 3]);
-/// 152 layers.
-pub const RESNET_152: Depth = Depth([3, 8, 36, 3]);
-
-/// The first of a stage: its shortcut is a convolution.
-fn widen(n: &Net, x: &Value, hidden: u64, out: u64, stride: u64) -> Value {
-    let point = Window::square(1);
-    let mut h = n.relu(n.batch_norm(n.conv(x.clone(), hidden, point.stride(stride))));
-    h = n.relu(n.batch_norm(n.conv(h.clone(), hidden, Window::square(3).pad(1))));
-    h = n.batch_norm(n.conv(h.clone(), out, point));
-    let shortcut = n.batch_norm(n.conv(x.clone(), out, point.stride(stride)));
-    n.relu(n.add(h.clone(), shortcut.clone()))
+macro_rules! model {
+    ($name:literal, $summary:literal, $layout:expr, $parameters:literal, $flops:literal, $source:literal) => {
+        Model {
+            name: $name,
+            summary: $summary,
+            input: image(224),
+            published: Published { parameters: Some($parameters), flops: Some($flops), source: $source },
+            build: |n, sizes| resnet(n, sizes, $layout),
+        }
+    };
 }
 
-fn bottleneck(n: &Net, x: &Value, hidden: u64) -> Value {
-    let point = Window::square(1);
-    let mut h = n.relu(n.batch_norm(n.conv(x.clone(), hidden, point)));
-    h = n.relu(n.batch_norm(n.conv(h.clone(), hidden, Window::square(3).pad(1))));
-    h = n.batch_norm(n.conv(h.clone(), x.shape()[1], point));
-    n.relu(n.add(h.clone(), x.clone()))
+pub(super) static MODELS: [Model; 6] = [
+    model!(
+        "resnet50",
+        "ResNet-50 as Chainer's example",
+        Layout { is_chainer: true, ..Layout::of([3, 4, 6, 3]) },
+        25_557_096,
+        7_716_000_000,
+        "the paper's 25,557,032 and Chainer's 64 of a bias; FLOPs as PoocH's authors count them"
+    ),
+    model!(
+        "resnet50-v1.5",
+        "ResNet-50 with strides in the 3 x 3 convolutions",
+        Layout::of([3, 4, 6, 3]),
+        25_557_032,
+        8_178_000_000,
+        "torchvision"
+    ),
+    model!("resnet101", "ResNet-101", Layout::of([3, 4, 23, 3]), 44_549_160, 15_602_000_000, "torchvision"),
+    model!("resnet152", "ResNet-152", Layout::of([3, 8, 36, 3]), 60_192_808, 23_028_000_000, "torchvision"),
+    model!(
+        "wide-resnet50-2",
+        "ResNet-50, its bottlenecks twice as wide",
+        Layout { width: 128, ..Layout::of([3, 4, 6, 3]) },
+        68_883_240,
+        22_796_000_000,
+        "torchvision"
+    ),
+    model!(
+        "resnext101-32x8d",
+        "ResNeXt-101 with 32 groups of 8 channels",
+        Layout { width: 256, groups: 32, ..Layout::of([3, 4, 23, 3]) },
+        88_791_336,
+        32_828_000_000,
+        "torchvision"
+    ),
+];
+
+/// How a net differs from the others.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Bottlenecks in each of the four stages.
+    counts: [usize; 4],
+    /// Channels of the 3 x 3 convolutions of the first stage.
+    width: u64,
+    groups: u64,
+    is_chainer: bool,
 }
 
-fn stage(n: &Net, x: &Value, count: usize, hidden: u64, stride: u64) -> Value {
-    let mut h = widen(n, x, hidden, 4 * hidden, stride);
-    for _ in 1..count {
-        h = bottleneck(n, &h, hidden);
+impl Layout {
+    const fn of(counts: [usize; 4]) -> Self {
+        Self { counts, width: 64, groups: 1, is_chainer: false }
     }
-    h
+
+    /// The convolutions of a bottleneck that has a stride: 1 x 1, then 3 x 3.
+    fn convolutions(self, stride: u64) -> (Window, Convolution) {
+        let strides = if self.is_chainer { (stride, 1) } else { (1, stride) };
+        let three = Window::square(3).pad(1).stride(strides.1);
+        (Window::square(1).stride(strides.0), Convolution::from(three).grouped(self.groups))
+    }
+
+    /// The first of a stage: its shortcut is a convolution.
+    fn widen(self, n: &Net, x: &Value, hidden: u64, out: u64, stride: u64) -> Value {
+        let point = Window::square(1);
+        let (first, three) = self.convolutions(stride);
+        let mut h = n.relu(n.batch_norm(n.conv(x.clone(), hidden, first)));
+        h = n.relu(n.batch_norm(n.conv(h.clone(), hidden, three)));
+        h = n.batch_norm(n.conv(h.clone(), out, point));
+        let shortcut = n.batch_norm(n.conv(x.clone(), out, point.stride(stride)));
+        n.relu(n.add(h.clone(), shortcut.clone()))
+    }
+
+    fn bottleneck(self, n: &Net, x: &Value, hidden: u64) -> Value {
+        let (point, three) = self.convolutions(1);
+        let mut h = n.relu(n.batch_norm(n.conv(x.clone(), hidden, point)));
+        h = n.relu(n.batch_norm(n.conv(h.clone(), hidden, three)));
+        h = n.batch_norm(n.conv(h.clone(), x.channels(), point));
+        n.relu(n.add(h.clone(), x.clone()))
+    }
+
+    fn stage(self, n: &Net, x: &Value, index: usize) -> Value {
+        let (scale, stride) = (1 << index, if index == 0 { 1 } else { 2 });
+        let (hidden, out) = (self.width * scale, 256 * scale);
+        let mut h = self.widen(n, x, hidden, out, stride);
+        for _ in 1..self.counts[index] {
+            h = self.bottleneck(n, &h, hidden);
+        }
+        h
+    }
 }
 
-/// The net.
-pub fn resnet(n: &Net, x: &Value, labels: &Value, Depth(counts): Depth) -> Value {
-    let mut h = n.batch_norm(n.conv_bias(x.clone(), 64, Window::square(7).stride(2).pad(3)));
-    h = n.max_pool(n.relu(h.clone()), Window::square(3).stride(2).covering());
-    for ((count, hidden), stride) in counts.into_iter().zip([64, 128, 256, 512]).zip([1, 2, 2, 2]) {
-        h = stage(n, &h, count, hidden, stride);
+fn resnet(n: &Net, sizes: Sizes, layout: Layout) -> Value {
+    let (x, labels) = images(n, sizes);
+    let first = Window::square(7).stride(2).pad(3);
+    let (conv, pool) = if layout.is_chainer {
+        (n.conv_bias(x, 64, first), Window::square(3).stride(2).covering())
+    } else {
+        (n.conv(x, 64, first), Window::square(3).stride(2).pad(1))
+    };
+    let mut h = n.batch_norm(conv);
+    h = n.max_pool(n.relu(h.clone()), pool);
+    for index in 0..layout.counts.len() {
+        h = layout.stage(n, &h, index);
     }
-    h = n.average_pool(h.clone(), Window::square(7));
+    h = n.global_average_pool(h.clone());
     h = n.linear(h.clone(), 1000);
-    classify(n, h, labels)
+    classify(n, h, labels.as_ref())
 }

@@ -1,0 +1,169 @@
+//! What each function leaves for its backward pass, what that reads, and what may be overwritten: the table that
+//! [`ideal`](super::ideal) lowers by.
+//!
+//! | function | the backward pass reads, beside the gradient of the output |
+//! |---|---|
+//! | convolution, linear | the input for the weights, the weights for the input |
+//! | matmul | for each factor the other |
+//! | relu, leaky relu, sigmoid, tanh, softmax | the output |
+//! | gelu, silu, multiply | the input |
+//! | max pooling, local response norm | input and output |
+//! | average pooling, scale, rotary | nothing |
+//! | dropout | its mask, a byte an element |
+//! | batch, layer and RMS norm | the input and its statistics |
+//! | embedding | the indices |
+//! | top-k, dispatch, combine | where the rows went, the rows that were weighted |
+//! | LSTM | input, output, and five numbers a unit and token (four gates and the cell) |
+//! | softmax cross entropy | the probabilities, which may lie where the scores were, and the labels |
+//! | add, concat | nothing: the gradient passes on, or its parts do |
+
+use super::net::{Call, Function, Program, Shape, elements};
+
+/// Bytes of a number, and of an index.
+pub(super) const FLOAT: u64 = 4;
+
+/// What the backward pass reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// All inputs.
+    Inputs,
+    /// All inputs but the first.
+    LaterInputs,
+    /// The output.
+    Output,
+    /// The first parameter.
+    Weights,
+    /// What the forward pass left.
+    Saved,
+}
+
+/// What a result may overwrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Nowhere,
+    /// The gradient that comes in.
+    Gradient,
+    /// What the forward pass left.
+    Saved,
+}
+
+/// How gradients come to the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backward {
+    /// No gradient flows.
+    Stops,
+    /// Each input has the gradient of the output.
+    Passes,
+    /// Each input has its part of the gradient of the output.
+    Splits,
+    /// One operation makes the gradients of all inputs and parameters.
+    Whole(&'static [Source], Place),
+    /// The same, for the first input alone.
+    First(&'static [Source], Place),
+    /// One operation makes the gradients of the parameters, which reads these, then one that of the input.
+    Parts(&'static [Source], &'static [Source]),
+    /// One operation for each input, which reads the other one.
+    Factors,
+}
+
+/// What the output may overwrite in the forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overwrites {
+    Nothing,
+    /// The output an input of its size.
+    Input,
+    /// What is left for the backward pass the first input.
+    InputBySaved,
+}
+
+/// A function's line of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) backward: Backward,
+    pub(super) overwrites: Overwrites,
+}
+
+/// The line of a function.
+pub(super) const fn rule(function: &Function) -> Rule {
+    use Backward::{Factors, First, Parts, Passes, Splits, Stops, Whole};
+    use Place::{Gradient, Nowhere};
+    use Source::{Inputs, LaterInputs, Output, Saved, Weights};
+
+    let (backward, overwrites) = match function {
+        Function::Convolution(_) | Function::Linear => (Parts(&[Inputs], &[Weights]), Overwrites::Nothing),
+        Function::MatMul { .. } => (Factors, Overwrites::Nothing),
+        Function::Relu | Function::LeakyRelu | Function::Sigmoid | Function::Tanh | Function::Softmax => {
+            (Whole(&[Output], Gradient), Overwrites::Input)
+        }
+        Function::Gelu | Function::Silu | Function::Multiply => {
+            (Whole(&[Inputs], Gradient), Overwrites::Input)
+        }
+        Function::MaxPooling(_) | Function::LocalResponseNorm => {
+            (Whole(&[Inputs, Output], Nowhere), Overwrites::Nothing)
+        }
+        Function::AveragePooling(_) => (Whole(&[], Nowhere), Overwrites::Nothing),
+        Function::Scale | Function::Rotary => (Whole(&[], Gradient), Overwrites::Input),
+        Function::Dropout => (Whole(&[Saved], Gradient), Overwrites::Input),
+        Function::BatchNorm | Function::LayerNorm | Function::RmsNorm => {
+            (Whole(&[Inputs, Weights, Saved], Gradient), Overwrites::Input)
+        }
+        Function::Concat => (Splits, Overwrites::Nothing),
+        Function::Add => (Passes, Overwrites::Input),
+        Function::Embedding => (Parts(&[Inputs], &[]), Overwrites::Nothing),
+        Function::TopK => (Whole(&[Output], Nowhere), Overwrites::Nothing),
+        Function::Dispatch => (First(&[LaterInputs], Nowhere), Overwrites::Nothing),
+        Function::Combine => (Whole(&[Inputs], Nowhere), Overwrites::Nothing),
+        Function::Lstm => (Whole(&[Inputs, Output, Weights, Saved], Nowhere), Overwrites::Nothing),
+        Function::LstmState => (First(&[], Nowhere), Overwrites::Nothing),
+        Function::SoftmaxCrossEntropy => {
+            (First(&[LaterInputs, Saved], Place::Saved), Overwrites::InputBySaved)
+        }
+        Function::BinaryCrossEntropy => (Whole(&[Inputs], Nowhere), Overwrites::Nothing),
+        Function::Reshape | Function::Slice(_) | Function::Accuracy => (Stops, Overwrites::Nothing),
+    };
+    Rule { backward, overwrites }
+}
+
+/// Whether the output is a part of the input's storage, or all of it.
+pub(super) const fn is_view(function: &Function) -> bool {
+    matches!(function, Function::Reshape | Function::Slice(_))
+}
+
+/// Bytes that the forward pass leaves for the backward pass, beside inputs and output; 0 for none.
+pub(super) fn saved_bytes(function: &Function, input: &Shape, output: &Shape) -> u64 {
+    let rows = || elements(output) / output.last().copied().unwrap_or(1);
+    match function {
+        Function::Dropout => elements(output),
+        Function::BatchNorm => 2 * FLOAT * output[1],
+        Function::LayerNorm => 2 * FLOAT * rows(),
+        Function::RmsNorm => FLOAT * rows(),
+        Function::SoftmaxCrossEntropy => FLOAT * elements(input),
+        Function::Lstm => 5 * FLOAT * elements(output),
+        _ => 0,
+    }
+}
+
+/// Floating-point operations of a call's forward pass, two for each product with its sum: those of convolutions and
+/// matrix products. All others count 0, as in published figures.
+pub(super) fn flops(program: &Program, call: &Call) -> Option<u64> {
+    let weights = |at: usize| call.parameters.get(at).map(|&index| &program.parameters[index]);
+    let output = program.shape(call.output);
+    let products = match &call.function {
+        Function::Convolution(convolution) => {
+            let weights = weights(0)?;
+            let mapped = if convolution.is_transposed { program.shape(call.inputs[0]) } else { output };
+            u128::from(elements(mapped)) * u128::from(elements(weights) / weights[0])
+        }
+        Function::Linear => u128::from(elements(output)) * u128::from(weights(0)?[1]),
+        Function::MatMul { .. } => {
+            let inner = program.shape(call.inputs[0]).last().copied().unwrap_or(1);
+            u128::from(elements(output)) * u128::from(inner)
+        }
+        Function::Lstm => {
+            let matrices = u128::from(elements(weights(0)?)) + u128::from(elements(weights(1)?));
+            u128::from(output[0]) * matrices
+        }
+        _ => 0,
+    };
+    u64::try_from(2 * products).ok()
+}

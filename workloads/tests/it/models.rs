@@ -1,0 +1,220 @@
+//! The nets: what is published about them, and what holds for every graph.
+
+use std::collections::BTreeMap;
+
+use planlab_graph::{Graph, liveness};
+use planlab_workloads::models::ideal::Gradients;
+use planlab_workloads::models::{self, Allocator, Mode, ModelError, Spec, Workspace};
+
+fn spec(key: &str) -> Spec {
+    key.parse().expect(key)
+}
+
+fn load(graph: &Graph) -> u64 {
+    liveness(graph, &graph.order()).expect("in order").0.load().bytes.get()
+}
+
+#[test]
+fn parameters_and_operations_are_the_published_ones() {
+    let mut wrong = Vec::new();
+    for model in models::models() {
+        let parameters = Spec::new(model, Mode::Train, 1).parameters().expect(model.name);
+        if model.published.parameters.is_some_and(|published| published != parameters) {
+            wrong.push(format!("{}: {parameters} parameters, {:?}", model.name, model.published));
+        }
+        let flops = Spec::new(model, Mode::Infer, 1).flops().expect(model.name);
+        // Published figures have three or four digits.
+        if model.published.flops.is_some_and(|published| published.abs_diff(flops) > published / 1000) {
+            wrong.push(format!("{}: {flops} FLOPs, {:?}", model.name, model.published));
+        }
+        let (figures, source) =
+            (model.published.parameters.or(model.published.flops), model.published.source);
+        assert_eq!(figures.is_none(), source.is_empty(), "{}", model.name);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn resnet50_has_the_feature_maps_that_are_published() {
+    let spec = spec("model/resnet50/train/b1");
+    let graph = spec.graph().expect("a graph");
+    let is_backward = |op: &str| {
+        ["-backward", "-weights", "-data", "-gradient"].iter().any(|end| op.ends_with(end)) || op == "seed"
+    };
+    let (backward, forward): (Vec<_>, Vec<_>) =
+        graph.operations().iter().partition(|operation| is_backward(&operation.op));
+    // 53 convolutions and normalisations, 49 ReLUs, 16 sums, 2 poolings, a linear layer and the loss.
+    let is_counted = |op: &str| op != "accuracy";
+    assert_eq!(forward.iter().filter(|operation| is_counted(&operation.op)).count(), 175);
+    let category = |tensor: planlab_graph::TensorId| graph.tensors()[tensor.index()].category.as_deref();
+    let mut maps: Vec<_> = backward.iter().flat_map(|operation| &operation.reads).copied().collect();
+    maps.sort_unstable();
+    maps.dedup();
+    // The labels are an input, too, and no feature map.
+    let images = maps.iter().filter(|&&map| category(map) == Some("input")).count() - 1;
+    let activations = maps.iter().filter(|&&map| category(map) == Some("activation")).count();
+    assert_eq!((images, activations), (1, 104), "66 + 12 + 27 = 105");
+    let flops = Spec { mode: Mode::Infer, ..spec }.flops().expect("they fit");
+    assert_eq!((flops + 500_000) / 1_000_000, 7_716);
+}
+
+#[test]
+fn chainers_rules_give_the_optima_of_the_paper() {
+    for (net, optimum) in [("alexnet", 10_169_344), ("googlenet", 12_202_496)] {
+        let trace = spec(&format!("model/{net}/infer/b1/chainer")).trace().expect("it has rules");
+        assert_eq!(trace.instance.load().bytes.get(), optimum, "{net}");
+    }
+}
+
+#[test]
+fn every_net_has_a_graph_whose_load_grows_with_the_batch() {
+    for model in models::models() {
+        let nets =
+            [1, 2, 4].map(|batch| [Mode::Infer, Mode::Train].map(|mode| Spec::new(model, mode, batch)));
+        let loads = nets.map(|modes| {
+            modes.map(|spec| {
+                let trace = spec.trace().expect(model.name);
+                assert_eq!(trace.labels.meta("workload"), Some(spec.to_string().as_str()));
+                trace.instance.load().bytes.get()
+            })
+        });
+        for mode in 0..2 {
+            let [one, two, four] = [0, 1, 2].map(|batch| loads[batch][mode]);
+            assert!(0 < one && one < two && two < four, "{}: {loads:?}", model.name);
+            assert!(two <= 2 * one && four <= 2 * two, "{}: {loads:?}", model.name);
+        }
+        assert!(loads.iter().all(|[infer, train]| infer < train), "{}: {loads:?}", model.name);
+    }
+}
+
+#[test]
+fn each_parameter_has_one_gradient_that_is_made_once() {
+    for model in models::models() {
+        let spec = Spec::new(model, Mode::Train, 1);
+        let graph = spec.graph().expect(model.name);
+        let external = |category: &str| -> BTreeMap<String, u64> {
+            let tensors = graph.tensors().iter().filter(|tensor| tensor.external);
+            let own = tensors.filter(|tensor| tensor.category.as_deref() == Some(category));
+            own.map(|tensor| (tensor.name.clone(), tensor.bytes.get())).collect()
+        };
+        let (parameters, gradients) = (external("parameter"), external("gradient"));
+        let expected: BTreeMap<String, u64> =
+            parameters.iter().map(|(name, &bytes)| (format!("{name}.gradient"), bytes)).collect();
+        assert_eq!(gradients, expected, "{}", model.name);
+        assert_eq!(
+            gradients.values().sum::<u64>(),
+            4 * spec.parameters().expect("counted"),
+            "{}",
+            model.name
+        );
+        let mut makers: BTreeMap<usize, u32> = BTreeMap::new();
+        for operation in graph.operations() {
+            for tensor in operation.writes.iter().filter(|tensor| !operation.reads.contains(tensor)) {
+                *makers.entry(tensor.index()).or_default() += 1;
+            }
+        }
+        for (index, tensor) in graph.tensors().iter().enumerate() {
+            if tensor.external && tensor.category.as_deref() == Some("gradient") {
+                assert_eq!(makers.get(&index), Some(&1), "{}: {}", model.name, tensor.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_gradient_and_activation_of_training_is_read() {
+    for model in models::models() {
+        let graph = Spec::new(model, Mode::Train, 1).graph().expect(model.name);
+        let mut read = vec![false; graph.tensors().len()];
+        for tensor in graph.operations().iter().flat_map(|operation| &operation.reads) {
+            read[tensor.index()] = true;
+        }
+        for (tensor, read) in graph.tensors().iter().zip(read) {
+            let is_kept = tensor.output || tensor.external || tensor.name.starts_with("accuracy");
+            assert!(read || is_kept, "{}: {}", model.name, tensor.name);
+        }
+    }
+}
+
+#[test]
+fn planned_gradients_are_buffers_to_the_end() {
+    let spec = spec("model/alexnet/train/b1");
+    let planned = load(&spec.graph_with(Gradients::Planned).expect("a graph"));
+    let external = load(&spec.graph().expect("a graph"));
+    let gradients = 4 * spec.parameters().expect("counted");
+    assert!(planned >= gradients && planned <= gradients + external, "{planned} {external}");
+}
+
+#[test]
+fn a_workspace_is_a_parameter() {
+    let key = |workspace: &str| format!("model/alexnet/infer/b1{workspace}");
+    let buffers = |key: &str| spec(key).trace().expect(key).instance.len();
+    assert_eq!(buffers(&key("/ws8m")), buffers(&key("")) + 5);
+    assert_eq!(buffers(&key("/wsx20")), buffers(&key("/wsx0.05")));
+    assert_eq!(buffers(&key("/chainer")), buffers(&key("/chainer/ws8m")));
+    assert_eq!(buffers(&key("/chainer/ws0")), buffers(&key("/chainer")) - 5);
+    let largest = |key: &str| {
+        let trace = spec(key).trace().expect(key);
+        trace.instance.buffers().iter().map(|buffer| buffer.size.get()).max()
+    };
+    // The largest output map is that of the first convolution: 96 x 55 x 55 numbers.
+    assert_eq!(largest(&key("/wsx20")), Some(20 * 4 * 96 * 55 * 55));
+    assert_eq!(spec(&key("/wsx0.05")).workspace, Some(Workspace::OutputMaps { thousandths: 50 }));
+}
+
+#[test]
+fn a_key_is_read_and_printed_exactly() {
+    for key in models::selection() {
+        match models::load(&key) {
+            Ok(trace) => assert_eq!(trace.labels.meta("workload"), Some(key.as_str())),
+            Err(error) => panic!("{key}: {error}"),
+        }
+        assert!(models::describe(&key).is_some(), "{key}");
+    }
+    let spec = spec("model/resnet50/train/b7/i256/chainer/wsx0.05");
+    assert_eq!((spec.batch, spec.input, spec.allocator), (7, Some(256), Allocator::Chainer));
+    for wrong in [
+        "model/",
+        "model/resnet50",
+        "model/resnet50/train",
+        "model/resnet50/train/b",
+        "model/resnet50/train/b01",
+        "model/resnet50/train/b+1",
+        "model/resnet50/train/b1/",
+        "model/resnet50/train/b1/chainer/i224",
+        "model/resnet50/train/b1/ideal",
+        "model/resnet50/train/b1/ws",
+        "model/resnet50/train/b1/ws1048576",
+        "model/resnet50/train/b99999999999999999999",
+        "model/resnet50/learn/b1",
+        "resnet50/train/b1",
+    ] {
+        let error = wrong.parse::<Spec>().expect_err(wrong);
+        let is_right = matches!(error, ModelError::BadKey { .. } | ModelError::UnknownNet { .. });
+        assert!(is_right, "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn what_a_net_cannot_be_is_named() {
+    let message = |key: &str| models::load(key).expect_err(key).to_string();
+    assert_eq!(
+        message("model/resnet51/train/b1"),
+        "there is no net `resnet51`; did you mean `resnet50`, `resnet101`, `resnet152`?"
+    );
+    assert_eq!(message("model/resnet50/train/b0"), "a batch has at least one input");
+    assert!(message("model/alexnet/infer/b1/i10").contains("too small"));
+    assert!(message("model/alexnet/infer/b1/i0").contains("at least 1"));
+    assert!(message("model/alexnet/infer/b1/s10").contains("no sequence length"));
+    for huge in [
+        "model/resnet50/train/b18446744073709551615",
+        "model/resnet50/train/b1000000000000",
+        "model/resnet50/train/b100000000000/chainer",
+        "model/resnet50/infer/b1/i18446744073709551615",
+        "model/alexnet/infer/b1000000/ws17592186044415m",
+        "model/alexnet/infer/b1000000/chainer/wsx18446744073709551",
+    ] {
+        let error = message(huge);
+        assert!(["2^56", "64 bits", "2^64"].iter().any(|limit| error.contains(limit)), "{error}");
+    }
+}
