@@ -622,3 +622,153 @@ fn unique(tensors: Vec<TensorId>) -> Vec<TensorId> {
     }
     seen
 }
+
+#[cfg(test)]
+mod tests {
+    use planlab_graph::liveness;
+
+    use super::super::net::{End, Net, Value};
+    use super::*;
+
+    fn graph(net: impl FnOnce(&Net) -> Value) -> Graph {
+        let program = Net::record(Mode::Train, End::Loss, net).expect("shapes fit");
+        lower(&program, Settings::default()).expect("small")
+    }
+
+    /// `kind: reads -> writes` of each operation of the backward pass.
+    fn backward(graph: &Graph) -> Vec<String> {
+        let names = |tensors: &[TensorId]| {
+            let name = |tensor: &TensorId| graph.tensors()[tensor.index()].name.as_str();
+            tensors.iter().map(name).collect::<Vec<_>>().join(" ")
+        };
+        let lines = graph.operations().iter().map(|operation| {
+            format!("{}: {} -> {}", operation.op, names(&operation.reads), names(&operation.writes))
+        });
+        lines.skip_while(|line| !line.starts_with("seed")).skip(1).collect()
+    }
+
+    fn loss(n: &Net, h: Value) -> Value {
+        n.binary_cross_entropy(h)
+    }
+
+    #[test]
+    fn each_backward_operation_reads_what_it_needs() {
+        let graph = graph(|n| {
+            let h = n.relu(n.dense_bias(n.input(vec![2, 3]), 4));
+            loss(n, n.dense(h, 1))
+        });
+        assert_eq!(
+            backward(&graph),
+            [
+                "binary-cross-entropy-backward: binary-cross-entropy4.gradient linear3 -> linear3.gradient",
+                "linear-weights: linear3.gradient relu2 -> linear3.weight.gradient",
+                "linear-data: linear3.gradient linear3.weight -> relu2.gradient",
+                "relu-backward: relu2.gradient relu2 -> linear1.gradient",
+                "linear-weights: linear1.gradient input0 -> linear1.weight.gradient linear1.bias.gradient",
+            ]
+        );
+        let (instance, labels) = liveness(&graph, &graph.order()).expect("in order");
+        let name = |buffer: planlab_dsa::BufferId| labels.buffers[buffer.index()].name.as_str();
+        let pairs: Vec<_> =
+            instance.in_place().iter().map(|pair| (name(pair.input), name(pair.output))).collect();
+        assert_eq!(pairs, [("linear1", "relu2"), ("relu2.gradient", "linear1.gradient")]);
+    }
+
+    #[test]
+    fn a_gradient_that_two_values_share_is_not_added_to() {
+        // s = a + b; the loss reads a again, after the sum. The gradient of s is that of b, too.
+        let graph = graph(|n| {
+            let x = n.input(vec![2, 3]);
+            let (a, b) = (n.dense(x.clone(), 3), n.dense(x, 3));
+            let s = n.add(a.clone(), b);
+            let late = n.scale(a);
+            loss(n, n.stack(vec![s, late]))
+        });
+        let lines = backward(&graph);
+        assert_eq!(
+            lines[1..3],
+            [
+                "scale-backward: concat5.gradient -> linear1.gradient",
+                "add-gradient: linear1.gradient concat5.gradient -> linear1.gradient",
+            ]
+        );
+        assert!(
+            lines.contains(&"linear-weights: concat5.gradient input0 -> linear2.weight.gradient".to_owned())
+        );
+    }
+
+    #[test]
+    fn where_all_share_a_gradient_the_sum_is_a_tensor_of_its_own() {
+        let graph = graph(|n| {
+            let a = n.dense(n.input(vec![2, 3]), 3);
+            let b = n.scale(a.clone());
+            let s = n.add(a.clone(), b);
+            loss(n, n.add(s, a))
+        });
+        // The gradient of the last sum goes to a, to the first sum, and from there to a again and to b.
+        assert_eq!(
+            backward(&graph)[1..],
+            [
+                "add-gradient: add4.gradient -> linear1.gradient",
+                "scale-backward: add4.gradient -> linear1.gradient-term",
+                "add-gradient: linear1.gradient linear1.gradient-term -> linear1.gradient",
+                "linear-weights: linear1.gradient input0 -> linear1.weight.gradient",
+            ]
+        );
+    }
+
+    #[test]
+    fn slices_write_their_parts_of_one_gradient() {
+        let graph = graph(|n| {
+            let joined = n.dense(n.input(vec![2, 3]), 6);
+            let part = |start| n.slice(joined.clone(), vec![0, start], vec![2, 3]);
+            let product = n.multiply(part(0), part(3));
+            loss(n, n.add(product, n.scale(part(0))))
+        });
+        assert_eq!(
+            backward(&graph)[1..],
+            [
+                "scale-backward: add7.gradient -> linear1.gradient",
+                "multiply-backward: add7.gradient linear1 -> linear1.gradient-term linear1.gradient",
+                "add-gradient: linear1.gradient linear1.gradient-term -> linear1.gradient",
+                "linear-weights: linear1.gradient input0 -> linear1.weight.gradient",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_parameter_that_is_used_twice_has_one_gradient() {
+        let graph = graph(|n| {
+            let weights = n.parameter(vec![3, 3]);
+            let h = n.project(n.input(vec![2, 3]), 3, [weights]);
+            loss(n, n.project(h, 3, [weights]))
+        });
+        let lines = backward(&graph);
+        assert_eq!(lines[1], "linear-weights: linear2.gradient linear1 -> linear1.weight.gradient");
+        assert_eq!(
+            lines[3],
+            "linear-weights: linear1.gradient input0 linear1.weight.gradient -> linear1.weight.gradient"
+        );
+    }
+
+    #[test]
+    fn views_are_no_operations() {
+        let program = Net::record(Mode::Infer, End::Output, |n| {
+            let h = n.dense(n.input(vec![2, 3]), 4);
+            n.reshape(n.slice(h, vec![0, 2], vec![2, 2]), vec![4])
+        });
+        let graph = lower(&program.expect("shapes fit"), Settings::default()).expect("small");
+        assert_eq!(graph.operations().len(), 1);
+        let outputs: Vec<_> = graph.tensors().iter().filter(|tensor| tensor.output).collect();
+        assert_eq!(outputs.len(), 1);
+        assert_eq!((outputs[0].name.as_str(), outputs[0].bytes), ("linear1", Bytes::new(32)));
+    }
+
+    #[test]
+    fn counts_that_do_not_fit_are_errors() {
+        let program =
+            Net::record(Mode::Infer, End::Output, |n| n.dense(n.input(vec![1 << 40, 1 << 16]), 1 << 16));
+        let error = lower(&program.expect("countable"), Settings::default());
+        assert!(matches!(error, Err(LowerError::TooLarge { call: 1, .. })), "{error:?}");
+    }
+}
