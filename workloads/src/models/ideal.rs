@@ -191,6 +191,8 @@ struct Lowering<'p> {
     needs_gradient: Vec<bool>,
     saved: Vec<Option<TensorId>>,
     gradients: Vec<Option<Gradient>>,
+    /// By value: how many there were.
+    gradient_tensors: Vec<u32>,
     parameters: Vec<Option<TensorId>>,
     parameter_names: Vec<String>,
     parameter_gradients: Vec<Option<TensorId>>,
@@ -210,6 +212,7 @@ impl<'p> Lowering<'p> {
             needs_gradient: vec![false; values],
             saved: vec![None; values],
             gradients: (0..values).map(|_| None).collect(),
+            gradient_tensors: vec![0; values],
             parameters: vec![None; parameters],
             parameter_names: vec![String::new(); parameters],
             parameter_gradients: vec![None; parameters],
@@ -517,14 +520,18 @@ impl<'p> Lowering<'p> {
         tensor
     }
 
-    /// A tensor for the gradient of all of a storage.
-    fn gradient_tensor(&mut self, root: ValueId) -> TensorId {
-        let tensor = Tensor::new(format!("{}.gradient", self.names[root.0]), self.bytes(root));
-        self.graph.tensor(tensor.with_category("gradient"))
+    /// A tensor of its own name for a gradient, or a term of one, of a storage.
+    fn gradient_tensor(&mut self, root: ValueId, kind: &str, bytes: Bytes) -> TensorId {
+        let number = &mut self.gradient_tensors[root.0];
+        *number += 1;
+        let number = if *number == 1 { String::new() } else { number.to_string() };
+        let name = format!("{}.{kind}{number}", self.names[root.0]);
+        self.graph.tensor(Tensor::new(name, bytes).with_category("gradient"))
     }
 
     fn fresh(&mut self, root: ValueId) -> Held {
-        Held { tensor: self.gradient_tensor(root), owners: Rc::default(), is_whole: true }
+        let bytes = self.bytes(root);
+        Held { tensor: self.gradient_tensor(root, "gradient", bytes), owners: Rc::default(), is_whole: true }
     }
 
     /// Where the operation to come writes the gradient of a value.
@@ -539,8 +546,7 @@ impl<'p> Lowering<'p> {
         if let Some(tensor) = self.vacant(root, &part) {
             return Target { value, tensor, is_made: false, is_term: false };
         }
-        let tensor = Tensor::new(format!("{}.gradient-term", self.names[root.0]), self.bytes(value));
-        let tensor = self.graph.tensor(tensor.with_category("gradient"));
+        let tensor = self.gradient_tensor(root, "gradient-term", self.bytes(value));
         Target { value, tensor, is_made: true, is_term: true }
     }
 
@@ -625,6 +631,8 @@ fn unique(tensors: Vec<TensorId>) -> Vec<TensorId> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use planlab_graph::liveness;
 
     use super::super::net::{End, Net, Value};
@@ -710,8 +718,8 @@ mod tests {
             backward(&graph)[1..],
             [
                 "add-gradient: add4.gradient -> linear1.gradient",
-                "scale-backward: add4.gradient -> linear1.gradient-term",
-                "add-gradient: linear1.gradient linear1.gradient-term -> linear1.gradient",
+                "scale-backward: add4.gradient -> linear1.gradient-term2",
+                "add-gradient: linear1.gradient linear1.gradient-term2 -> linear1.gradient",
                 "linear-weights: linear1.gradient input0 -> linear1.weight.gradient",
             ]
         );
@@ -729,8 +737,8 @@ mod tests {
             backward(&graph)[1..],
             [
                 "scale-backward: add7.gradient -> linear1.gradient",
-                "multiply-backward: add7.gradient linear1 -> linear1.gradient-term linear1.gradient",
-                "add-gradient: linear1.gradient linear1.gradient-term -> linear1.gradient",
+                "multiply-backward: add7.gradient linear1 -> linear1.gradient-term2 linear1.gradient",
+                "add-gradient: linear1.gradient linear1.gradient-term2 -> linear1.gradient",
                 "linear-weights: linear1.gradient input0 -> linear1.weight.gradient",
             ]
         );
@@ -770,5 +778,75 @@ mod tests {
             Net::record(Mode::Infer, End::Output, |n| n.dense(n.input(vec![1 << 40, 1 << 16]), 1 << 16));
         let error = lower(&program.expect("countable"), Settings::default());
         assert!(matches!(error, Err(LowerError::TooLarge { call: 1, .. })), "{error:?}");
+    }
+
+    /// What each operation of the backward pass makes of single numbers, all factors being 1.
+    fn run(graph: &Graph) -> BTreeMap<String, u64> {
+        let mut content = vec![0_u64; graph.tensors().len()];
+        let is_backward = |operation: &&Operation| {
+            ["-backward", "-data", "-weights", "-gradient"].iter().any(|end| operation.op.ends_with(end))
+        };
+        content[graph
+            .operations()
+            .iter()
+            .find(|operation| operation.op == "seed")
+            .map_or(0, |seed| seed.writes[0].index())] = 1;
+        for operation in graph.operations().iter().filter(is_backward) {
+            let read = |tensor: &TensorId| content[tensor.index()];
+            let sum = match &operation.reads[..] {
+                [both] if operation.op == "add-gradient" => 2 * read(both),
+                all if operation.op == "add-gradient" => all.iter().map(read).sum(),
+                all => read(&all[0]),
+            };
+            for tensor in &operation.writes {
+                content[tensor.index()] = sum;
+            }
+        }
+        let named = graph.tensors().iter().zip(content).filter(|(tensor, _)| tensor.external);
+        named.map(|(tensor, content)| (tensor.name.clone(), content)).collect()
+    }
+
+    proptest::proptest! {
+        /// However values are added up and read again, the gradient of a parameter counts the ways to the loss.
+        #[test]
+        fn a_gradient_counts_the_ways_to_the_loss(
+            steps in proptest::collection::vec((0..4_u8, 0..100_usize, 0..100_usize), 1..14),
+        ) {
+            // By value: from which values it is made, a value twice if it counts twice.
+            let mut sources: Vec<Vec<usize>> = vec![Vec::new()];
+            let mut numbers = Vec::new();
+            let graph = graph(|n| {
+                let mut values = vec![n.dense(n.input(vec![1, 1]), 1)];
+                numbers.push((1, 0));
+                for &(kind, a, b) in &steps {
+                    let (a, b) = (a % values.len(), b % values.len());
+                    let (x, y) = (values[a].clone(), values[b].clone());
+                    let (value, of) = match kind {
+                        0 => (n.add(x, y), vec![a, b]),
+                        1 => (n.multiply(x, y), vec![a, b]),
+                        2 => (n.scale(x), vec![a]),
+                        _ => {
+                            numbers.push((values.len() + 1, values.len()));
+                            (n.dense(x, 1), vec![a])
+                        }
+                    };
+                    values.push(value);
+                    sources.push(of);
+                }
+                loss(n, values.pop().expect("not empty"))
+            });
+            let mut ways = vec![0_u64; sources.len()];
+            ways[sources.len() - 1] = 1;
+            for value in (0..sources.len()).rev() {
+                for &source in &sources[value] {
+                    ways[source] += ways[value];
+                }
+            }
+            let made = run(&graph);
+            for (call, value) in numbers {
+                let gradient = made.get(&format!("linear{call}.weight.gradient")).copied();
+                proptest::prop_assert_eq!(gradient.unwrap_or(0), ways[value]);
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use planlab_graph::{Graph, liveness};
+use planlab_graph::{Graph, liveness, read_jsonl, write_jsonl};
 use planlab_workloads::Catalog;
 use planlab_workloads::models::ideal::Gradients;
 use planlab_workloads::models::{self, Allocator, Input, Mode, ModelError, Spec, Workspace};
@@ -136,6 +136,19 @@ fn every_gradient_and_activation_of_training_is_read() {
             let is_kept = tensor.output || tensor.external || tensor.name.starts_with("accuracy");
             assert!(read || is_kept, "{}: {}", model.name, tensor.name);
         }
+    }
+}
+
+#[test]
+fn names_are_unique_and_a_graph_comes_back_from_its_file() {
+    for model in models::models() {
+        let graph = Spec::new(model, Mode::Train, 1).graph().expect(model.name);
+        let mut names: Vec<_> = graph.tensors().iter().map(|tensor| &tensor.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", model.name);
+        let text = write_jsonl(&graph);
+        let back = read_jsonl("graph.jsonl", &text).expect(model.name);
+        assert_eq!((write_jsonl(&back) == text, load(&back)), (true, load(&graph)), "{}", model.name);
     }
 }
 
@@ -279,7 +292,7 @@ fn plain_nets_have_chainers_rules() {
         "alexnet-owt",
         "googlenet",
         "resnet50",
-        "resnet50-v1.5",
+        "resnet50-v1-5",
         "resnet101",
         "resnet152",
         "wide-resnet50-2",
@@ -289,8 +302,8 @@ fn plain_nets_have_chainers_rules() {
         "inception-resnet-v2",
         "inception-resnet-v2-published",
         "densenet161",
-        "squeezenet1.0",
-        "squeezenet1.1",
+        "squeezenet1-0",
+        "squeezenet1-1",
     ];
     assert_eq!(ruled, expected);
 }
@@ -329,7 +342,7 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
     let nets: [(&str, &str, &[Habit]); 6] = [
         (
             "torch/resnet50/train/b64",
-            "model/resnet50-v1.5/train/b64",
+            "model/resnet50-v1-5/train/b64",
             &[
                 ("parameters and momentum", 2 * 102_228_128),
                 ("running statistics", 212_904),
@@ -352,7 +365,7 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
         ),
         (
             "torch/squeezenet1-0/train/b64",
-            "model/squeezenet1.0/train/b64",
+            "model/squeezenet1-0/train/b64",
             &[
                 ("parameters and momentum", 2 * 4_993_696),
                 ("positions of the greatest", 2 * 141_590_528),
@@ -377,7 +390,7 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
         ),
         (
             "torch/resnet50/infer/b1",
-            "model/resnet50-v1.5/infer/b1",
+            "model/resnet50-v1-5/infer/b1",
             &[
                 ("parameters", 102_228_128),
                 ("running statistics", 212_904),

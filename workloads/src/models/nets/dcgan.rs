@@ -9,7 +9,8 @@
 //! # Deviations from the paper
 //!
 //! Training is one propagation: the discriminator sees real and made images in one batch, and both nets learn from its
-//! loss. Frameworks run the discriminator three times, a third of them twice backward. Inference makes images.
+//! loss. PyTorch's example runs the discriminator three times: on real images, on made ones, and for the generator.
+//! Inference makes images.
 
 use super::{Input, Model, Published, Sizes};
 use crate::models::net::{Convolution, Function, Net, Value, Window};

@@ -22,14 +22,14 @@ pub(super) static MODELS: [Model; 1] = [Model {
     build: seq2seq,
 }];
 
-/// The vectors of packed tokens, with the next layer's states if the first ones are given.
+/// The vectors of packed tokens.
 fn embed(n: &Net, tokens: u64) -> Value {
     let indices = n.input(vec![tokens]);
     n.embedding(&indices, n.parameter(vec![VOCABULARY, UNITS]), UNITS)
 }
 
 fn seq2seq(n: &Net, sizes: Sizes) -> Value {
-    // One batch of indices says whether so many tokens can be counted.
+    // More tokens than can be counted are refused where they are embedded.
     let (source, target) = match sizes.sequence {
         Some(length) => {
             let tokens = sizes.batch.saturating_mul(length);

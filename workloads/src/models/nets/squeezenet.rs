@@ -11,7 +11,7 @@ use crate::models::net::{Net, Value, Window};
 
 pub(super) static MODELS: [Model; 2] = [
     Model {
-        name: "squeezenet1.0",
+        name: "squeezenet1-0",
         summary: "SqueezeNet 1.0",
         input: image(224),
         published: Published {
@@ -22,7 +22,7 @@ pub(super) static MODELS: [Model; 2] = [
         build: |n, sizes| squeezenet(n, sizes, (96, 7), &[3, 7]),
     },
     Model {
-        name: "squeezenet1.1",
+        name: "squeezenet1-1",
         summary: "SqueezeNet 1.1, which pools earlier",
         input: image(224),
         published: Published { parameters: Some(1_235_496), flops: Some(698_000_000), source: "torchvision" },

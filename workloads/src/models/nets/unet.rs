@@ -20,7 +20,11 @@ pub(super) static MODELS: [Model; 1] = [Model {
     name: "unet",
     summary: "U-Net of the paper, one grey value to two classes",
     input: Input::Image { channels: 1, extent: 572, frames: 1 },
-    published: Published::NOTHING,
+    published: Published {
+        parameters: Some(31_030_658),
+        flops: None,
+        source: "public implementations of the paper's net (tf_unet, Keras)",
+    },
     build: unet,
 }];
 
