@@ -33,9 +33,9 @@ use planlab_dsa::{Alignment, Buffer, Bytes, Instance, Label, Labels, LiveRange};
 use crate::formats::Trace;
 use crate::synthetic::dice::Dice;
 
-const UNITS: u64 = 1024;
-const LAYERS: u64 = 3;
-const VOCABULARY: u64 = 40_000;
+pub(super) const UNITS: u64 = 1024;
+pub(super) const LAYERS: u64 = 3;
+pub(super) const VOCABULARY: u64 = 40_000;
 /// Bytes of a number.
 const FLOAT: u64 = 4;
 /// Bytes of one token's vector.
@@ -46,6 +46,8 @@ const WEIGHTS: u64 = FLOAT * LAYERS * 4 * (2 * UNITS * UNITS + 2 * UNITS);
 const WORKSPACE: u64 = 256 << 10;
 /// `CuPy` rounds requests up to it.
 const ROUNDED: u64 = 512;
+/// The largest batch of a key.
+const MOST: u64 = 1024;
 /// No sentence is longer.
 const LONGEST: u64 = 50;
 
@@ -91,6 +93,23 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "model/seq2seq/train/b{}/iteration{}", self.batch, self.iteration)
     }
+}
+
+/// Tokens of all source and target sentences, with the ends of the latter, in iteration 0. Of more than 1024 sentences,
+/// those of 1024 again and again.
+pub(super) fn sampled_tokens(batch: u64) -> (u64, u64) {
+    let tokens = |batch: u64| {
+        let batch = u32::try_from(batch).unwrap_or(u32::MAX);
+        let sentences = Key { batch, iteration: 0 }.sentences();
+        (sentences.sources.iter().sum::<u64>(), sentences.target_tokens + u64::from(batch))
+    };
+    let (rounds, rest) = (batch / MOST, batch % MOST);
+    let (source, target) = tokens(rest);
+    let (more_source, more_target) = if rounds > 0 { tokens(MOST) } else { (0, 0) };
+    (
+        source.saturating_add(rounds.saturating_mul(more_source)),
+        target.saturating_add(rounds.saturating_mul(more_target)),
+    )
 }
 
 /// Of 65,536 sentences so many have at most 1, 2, ... 49 tokens; the others have 50. It is the log-normal distribution

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use planlab_graph::{Graph, liveness};
+use planlab_graph::{Graph, liveness, read_jsonl, write_jsonl};
+use planlab_workloads::Catalog;
 use planlab_workloads::models::ideal::Gradients;
-use planlab_workloads::models::{self, Allocator, Mode, ModelError, Spec, Workspace};
+use planlab_workloads::models::{self, Allocator, Input, Mode, ModelError, Spec, Workspace};
 
 fn spec(key: &str) -> Spec {
     key.parse().expect(key)
@@ -69,8 +70,10 @@ fn chainers_rules_give_the_optima_of_the_paper() {
 #[test]
 fn every_net_has_a_graph_whose_load_grows_with_the_batch() {
     for model in models::models() {
-        let nets =
-            [1, 2, 4].map(|batch| [Mode::Infer, Mode::Train].map(|mode| Spec::new(model, mode, batch)));
+        // Sampled sentences do not come in proportion.
+        let sequence = matches!(model.input, Input::Tokens { sequence: None, .. }).then_some(20);
+        let of = |mode, batch| Spec { sequence, ..Spec::new(model, mode, batch) };
+        let nets = [1, 2, 4].map(|batch| [Mode::Infer, Mode::Train].map(|mode| of(mode, batch)));
         let loads = nets.map(|modes| {
             modes.map(|spec| {
                 let trace = spec.trace().expect(model.name);
@@ -137,6 +140,19 @@ fn every_gradient_and_activation_of_training_is_read() {
 }
 
 #[test]
+fn names_are_unique_and_a_graph_comes_back_from_its_file() {
+    for model in models::models() {
+        let graph = Spec::new(model, Mode::Train, 1).graph().expect(model.name);
+        let mut names: Vec<_> = graph.tensors().iter().map(|tensor| &tensor.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", model.name);
+        let text = write_jsonl(&graph);
+        let back = read_jsonl("graph.jsonl", &text).expect(model.name);
+        assert_eq!((write_jsonl(&back) == text, load(&back)), (true, load(&graph)), "{}", model.name);
+    }
+}
+
+#[test]
 fn planned_gradients_are_buffers_to_the_end() {
     let spec = spec("model/alexnet/train/b1");
     let planned = load(&spec.graph_with(Gradients::Planned).expect("a graph"));
@@ -197,7 +213,10 @@ fn a_key_is_read_and_printed_exactly() {
 
 #[test]
 fn what_a_net_cannot_be_is_named() {
-    let message = |key: &str| models::load(key).expect_err(key).to_string();
+    let message = |key: &str| match models::load(key) {
+        Ok(_) => panic!("{key} is an instance"),
+        Err(error) => error.to_string(),
+    };
     assert_eq!(
         message("model/resnet51/train/b1"),
         "there is no net `resnet51`; did you mean `resnet50`, `resnet101`, `resnet152`?"
@@ -206,7 +225,24 @@ fn what_a_net_cannot_be_is_named() {
     assert!(message("model/alexnet/infer/b1/i10").contains("too small"));
     assert!(message("model/alexnet/infer/b1/i0").contains("at least 1"));
     assert!(message("model/alexnet/infer/b1/s10").contains("no sequence length"));
+    assert_eq!(
+        message("model/bert-base/infer/b1/s513"),
+        "bert-base: a sequence of 513 tokens is longer than the 512 that it has positions for"
+    );
+    assert!(message("model/bert-base/infer/b1/i224").contains("no extent; it is sequences of 512 tokens"));
+    assert!(message("model/dcgan/infer/b1/i64").contains("vectors of random numbers"));
+    assert!(message("model/unet/train/b1/i60").contains("too small"));
+    assert_eq!(
+        message("model/gpt2-small/train/b1/chainer"),
+        "gpt2-small: call 1: there is no rule for what Chainer requests for `embedding`; the ideal allocator has one"
+    );
+    assert!(message("model/resnext101-32x8d/train/b1/chainer").contains("`convolution` in groups"));
+    assert!(message("model/resnext101-3d/train/b1/chainer").contains("in other than two dimensions"));
     for huge in [
+        "model/llama-7b/train/b18446744073709551615",
+        "model/llama-7b/infer/b1/s18446744073709551615",
+        "model/seq2seq/train/b18446744073709551615",
+        "model/olmoe-1b-7b/infer/b100000000/s1000000",
         "model/resnet50/train/b18446744073709551615",
         "model/resnet50/train/b1000000000000",
         "model/resnet50/train/b100000000000/chainer",
@@ -216,5 +252,168 @@ fn what_a_net_cannot_be_is_named() {
     ] {
         let error = message(huge);
         assert!(["2^56", "64 bits", "2^64"].iter().any(|limit| error.contains(limit)), "{error}");
+    }
+}
+
+#[test]
+fn any_size_gives_an_instance_or_says_why_not() {
+    let sizes = [1, 2, 7, 31, 32, 75, 188, 225, 331];
+    for model in models::models() {
+        for (size, mode) in sizes.into_iter().flat_map(|size| [(size, Mode::Infer), (size, Mode::Train)]) {
+            for allocator in [Allocator::Ideal, Allocator::Chainer] {
+                let spec = Spec { allocator, ..Spec::new(model, mode, 2) };
+                let spec = match model.input {
+                    Input::Tokens { .. } => Spec { sequence: Some(size), ..spec },
+                    Input::Noise => spec,
+                    _ => Spec { input: Some(size), ..spec },
+                };
+                match spec.trace() {
+                    Ok(trace) => assert!(trace.instance.load().bytes.get() > 0, "{spec}"),
+                    Err(ModelError::Shape { .. }) => assert_eq!(spec.sequence, None, "{spec}"),
+                    Err(ModelError::Chainer { .. }) => assert_eq!(allocator, Allocator::Chainer, "{spec}"),
+                    Err(error) => panic!("{spec}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_nets_have_chainers_rules() {
+    let mut ruled = Vec::new();
+    for model in models::models() {
+        let spec = Spec { allocator: Allocator::Chainer, ..Spec::new(model, Mode::Train, 1) };
+        if spec.trace().is_ok() {
+            ruled.push(model.name);
+        }
+    }
+    let expected = [
+        "alexnet",
+        "alexnet-owt",
+        "googlenet",
+        "resnet50",
+        "resnet50-v1-5",
+        "resnet101",
+        "resnet152",
+        "wide-resnet50-2",
+        "vgg16",
+        "inception-v3",
+        "inception-resnet-v1",
+        "inception-resnet-v2",
+        "inception-resnet-v2-published",
+        "densenet161",
+        "squeezenet1-0",
+        "squeezenet1-1",
+    ];
+    assert_eq!(ruled, expected);
+}
+
+#[test]
+fn an_expert_without_a_row_keeps_its_parameters() {
+    let few = spec("model/mixtral-8x7b/train/b1/s1");
+    assert_eq!(Some(few.parameters().expect("counted")), few.net.published.parameters);
+    assert!(few.graph().expect("a graph").operations().len() > 100);
+}
+
+/// The most bytes that are live at once, not rounded.
+fn requested_load(key: &str) -> u64 {
+    let trace = Catalog::new(None).load(key).expect(key);
+    let mut changes = BTreeMap::<_, i64>::new();
+    for (buffer, label) in trace.instance.buffers().iter().zip(&trace.labels.buffers) {
+        let bytes = label.requested.unwrap_or(buffer.size).get().cast_signed();
+        *changes.entry(buffer.live.start()).or_default() += bytes;
+        *changes.entry(buffer.live.end()).or_default() -= bytes;
+    }
+    let live = changes.values().scan(0, |live, change| {
+        *live += change;
+        Some(*live)
+    });
+    live.max().unwrap_or(0).cast_unsigned()
+}
+
+/// What it is, and its bytes.
+type Habit = (&'static str, i64);
+
+/// Beside our ideal load, what `PyTorch` has at its peak, to the byte.
+#[test]
+fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
+    const KEPT_LABELS: Habit = ("labels of 8 bytes, which the caller keeps", 8);
+    const SEED: Habit = ("the gradient of the loss", 4);
+    let nets: [(&str, &str, &[Habit]); 6] = [
+        (
+            "torch/resnet50/train/b64",
+            "model/resnet50-v1-5/train/b64",
+            &[
+                ("parameters and momentum", 2 * 102_228_128),
+                ("running statistics", 212_904),
+                ("gradients of parameters so far", 8_196_000),
+                ("positions of the greatest, 8 bytes for each of the pooling's outputs", 2 * 51_380_224),
+                (KEPT_LABELS.0, 64 * KEPT_LABELS.1),
+                SEED,
+            ],
+        ),
+        (
+            "torch/vgg16/train/b64",
+            "model/vgg16/train/b64",
+            &[
+                ("parameters and momentum", 2 * 553_430_176),
+                ("gradients of parameters so far", 522_889_120),
+                ("positions of the greatest", 2 * 359_661_568),
+                (KEPT_LABELS.0, 64 * KEPT_LABELS.1),
+                SEED,
+            ],
+        ),
+        (
+            "torch/squeezenet1-0/train/b64",
+            "model/squeezenet1-0/train/b64",
+            &[
+                ("parameters and momentum", 2 * 4_993_696),
+                ("positions of the greatest", 2 * 141_590_528),
+                (KEPT_LABELS.0, 64 * KEPT_LABELS.1),
+                SEED,
+            ],
+        ),
+        (
+            "torch/resnext101-32x8d/train/b32",
+            "model/resnext101-32x8d/train/b32",
+            &[
+                ("parameters and momentum", 2 * 355_165_344),
+                ("running statistics", 812_352),
+                ("gradients of parameters so far", 8_192_000),
+                ("positions of the greatest", 2 * 25_690_112),
+                ("the workspace of the linear layer's products moves the peak there", 33_554_432),
+                ("where two gradients of the last stage are not yet there", -25_690_112),
+                ("but those of the linear layer, and its input", 390_144 + 262_144),
+                (KEPT_LABELS.0, 32 * KEPT_LABELS.1),
+                SEED,
+            ],
+        ),
+        (
+            "torch/resnet50/infer/b1",
+            "model/resnet50-v1-5/infer/b1",
+            &[
+                ("parameters", 102_228_128),
+                ("running statistics", 212_904),
+                ("the image, which the caller keeps", 602_112),
+                ("the pooled map, which a variable holds through the first stage", 802_816),
+                KEPT_LABELS,
+            ],
+        ),
+        (
+            "torch/densenet161/infer/b1",
+            "model/densenet161/infer/b1",
+            &[
+                ("parameters", 114_724_000),
+                ("running statistics", 881_032),
+                ("the image, which the caller keeps", 602_112),
+                ("the joined maps, which a variable holds beside the next convolution's output", 2_408_448),
+                KEPT_LABELS,
+            ],
+        ),
+    ];
+    for (recorded, ideal, habits) in nets {
+        let ours = spec(ideal).trace().expect(ideal).instance.load().bytes.get();
+        let explained = habits.iter().map(|(_, bytes)| bytes).sum::<i64>();
+        assert_eq!(requested_load(recorded).cast_signed() - ours.cast_signed(), explained, "{recorded}");
     }
 }

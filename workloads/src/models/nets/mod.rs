@@ -1,9 +1,21 @@
 //! The nets, one file a family.
 
 pub mod alexnet;
+pub mod bert;
+pub mod dcgan;
+pub mod densenet;
 pub mod googlenet;
+pub mod gpt2;
 pub mod inception_resnet;
+pub mod inception_v3;
+pub mod llama;
 pub mod resnet;
+pub mod resnext3d;
+pub mod seq2seq;
+pub mod squeezenet;
+mod transformer;
+pub mod unet;
+pub mod vgg;
 
 use std::fmt;
 
@@ -110,8 +122,23 @@ pub fn models() -> impl Iterator<Item = &'static Model> {
     FAMILIES.into_iter().flatten()
 }
 
-static FAMILIES: [&[Model]; 4] =
-    [&alexnet::MODELS, &googlenet::MODELS, &resnet::MODELS, &inception_resnet::MODELS];
+static FAMILIES: [&[Model]; 15] = [
+    &alexnet::MODELS,
+    &googlenet::MODELS,
+    &resnet::MODELS,
+    &resnext3d::MODELS,
+    &vgg::MODELS,
+    &inception_v3::MODELS,
+    &inception_resnet::MODELS,
+    &densenet::MODELS,
+    &squeezenet::MODELS,
+    &unet::MODELS,
+    &dcgan::MODELS,
+    &seq2seq::MODELS,
+    &bert::MODELS,
+    &gpt2::MODELS,
+    &llama::MODELS,
+];
 
 /// The net of a name.
 ///
@@ -132,7 +159,6 @@ pub(super) struct Sizes {
     /// Height and width of images.
     pub(super) extent: u64,
     /// Tokens of a sequence; `None`: sampled.
-    #[expect(dead_code, reason = "no net here reads tokens")]
     pub(super) sequence: Option<u64>,
 }
 

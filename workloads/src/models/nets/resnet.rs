@@ -36,7 +36,7 @@ pub(super) static MODELS: [Model; 6] = [
         "the paper's 25,557,032 and Chainer's 64 of a bias; FLOPs as PoocH's authors count them"
     ),
     model!(
-        "resnet50-v1.5",
+        "resnet50-v1-5",
         "ResNet-50 with strides in the 3 x 3 convolutions",
         Layout::of([3, 4, 6, 3]),
         25_557_032,

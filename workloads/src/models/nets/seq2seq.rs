@@ -1,0 +1,53 @@
+//! Translation with two recurrent nets, operation by operation: as Chainer's example, three LSTM layers of 1024 units
+//! and a vocabulary of 40,000 on each side.
+//!
+//! Sentences are packed: a layer reads the tokens of all of them. Without a length, lengths are those of iteration 0 of
+//! `model/seq2seq/train/b<N>/iteration<K>`; with one, every sentence has it.
+//!
+//! # References
+//!
+//! 1. I. Sutskever, O. Vinyals, Q. Le, *Sequence to Sequence Learning with Neural Networks*, NIPS 2014.
+//! 2. Chainer 3.0.0rc1, `examples/seq2seq/seq2seq.py`.
+
+use super::transformer::next_token_loss;
+use super::{Input, Model, Published, Sizes};
+use crate::models::net::{Net, Value};
+use crate::models::seq2seq::{LAYERS, UNITS, VOCABULARY, sampled_tokens};
+
+pub(super) static MODELS: [Model; 1] = [Model {
+    name: "seq2seq",
+    summary: "three LSTM layers on each side, sentences packed",
+    input: Input::Tokens { sequence: None, limit: None },
+    published: Published::NOTHING,
+    build: seq2seq,
+}];
+
+/// The vectors of packed tokens.
+fn embed(n: &Net, tokens: u64) -> Value {
+    let indices = n.input(vec![tokens]);
+    n.embedding(&indices, n.parameter(vec![VOCABULARY, UNITS]), UNITS)
+}
+
+fn seq2seq(n: &Net, sizes: Sizes) -> Value {
+    // More tokens than can be counted are refused where they are embedded.
+    let (source, target) = match sizes.sequence {
+        Some(length) => {
+            let tokens = sizes.batch.saturating_mul(length);
+            (tokens, tokens.saturating_add(sizes.batch))
+        }
+        None => sampled_tokens(sizes.batch),
+    };
+    let mut states = Vec::new();
+    let mut h = embed(n, source);
+    for _ in 0..LAYERS {
+        h = n.lstm(h, None, UNITS);
+        states.push(n.lstm_state(h.clone(), sizes.batch));
+    }
+    let mut h = embed(n, target);
+    for state in states {
+        h = n.lstm(h, Some(state), UNITS);
+    }
+    let shape = vec![h.shape()[0]];
+    let scores = n.dense_bias(h, VOCABULARY);
+    next_token_loss(n, scores, shape)
+}

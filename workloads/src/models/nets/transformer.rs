@@ -1,0 +1,42 @@
+//! What the nets of attention share.
+//!
+//! # References
+//!
+//! 1. A. Vaswani et al., *Attention is all you need*, NeurIPS 2017, arXiv:1706.03762.
+//! 2. J. Ainslie et al., *GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints*, EMNLP
+//!    2023: several heads of queries share one of keys and values.
+
+use crate::models::net::{Function, Net, Value};
+
+/// Heads of queries, and those of keys and values.
+#[derive(Clone, Copy)]
+pub(super) struct Heads {
+    pub(super) queries: u64,
+    pub(super) keys: u64,
+}
+
+/// The context `[N, tokens, width]` of queries, keys and values of that form; the scores are a value of their own.
+/// Scaling and masking are part of the softmax.
+pub(super) fn attention(n: &Net, [q, k, v]: [Value; 3], heads: Heads, has_dropout: bool) -> Value {
+    let (batch, tokens, width) = (q.shape()[0], q.shape()[1], q.width());
+    let head = width / heads.queries;
+    let (rows, shared) = (heads.queries / heads.keys * tokens, [batch, heads.keys, tokens, head]);
+    let q = n.reshape(q, vec![batch, heads.keys, rows, head]);
+    let [k, v] = [k, v].map(|each| n.reshape(each, shared.to_vec()));
+    let mut weights = n.each(Function::Softmax, n.matmul(q, k, true));
+    if has_dropout {
+        weights = n.dropout(weights);
+    }
+    n.reshape(n.matmul(weights, v, false), vec![batch, tokens, width])
+}
+
+/// The loss of each token's prediction.
+pub(super) fn next_token_loss(n: &Net, scores: Value, shape: Vec<u64>) -> Value {
+    if !n.is_scored() {
+        return scores;
+    }
+    let labels = n.input(shape);
+    let loss = n.softmax_cross_entropy(scores, &labels);
+    n.report(&[&loss]);
+    loss
+}

@@ -1,0 +1,71 @@
+//! U-Net of the paper: convolutions without padding, crops on the way up.
+//!
+//! ```text
+//!  572 -> conv conv -------------------- crop, join -> conv conv -> 388
+//!           pool   conv conv -- crop, join -> conv conv   up
+//!                    pool  conv conv    up
+//! ```
+//!
+//! # References
+//!
+//! 1. O. Ronneberger, P. Fischer, T. Brox, *U-Net: Convolutional Networks for Biomedical Image Segmentation*, MICCAI
+//!    2015, doi:10.1007/978-3-319-24574-4_28; 572 x 572 grey values to 388 x 388 pixels of two classes.
+//!
+//! The paper drops out features at the end of the way down; where is not said exactly, here behind the last two levels.
+
+use super::{Input, Model, Published, Sizes};
+use crate::models::net::{Convolution, Net, Value, Window};
+
+pub(super) static MODELS: [Model; 1] = [Model {
+    name: "unet",
+    summary: "U-Net of the paper, one grey value to two classes",
+    input: Input::Image { channels: 1, extent: 572, frames: 1 },
+    published: Published {
+        parameters: Some(31_030_658),
+        flops: None,
+        source: "public implementations of the paper's net (tf_unet, Keras)",
+    },
+    build: unet,
+}];
+
+const LEVELS: [u64; 4] = [64, 128, 256, 512];
+
+fn double(n: &Net, x: Value, out: u64) -> Value {
+    let h = n.relu(n.conv_bias(x, out, Window::square(3)));
+    n.relu(n.conv_bias(h, out, Window::square(3)))
+}
+
+/// The middle of `x`, as large as `like`.
+fn crop(n: &Net, x: Value, like: &Value) -> Value {
+    let mut shape = x.shape().to_vec();
+    shape[2..].copy_from_slice(&like.shape()[2..]);
+    let start = x.shape().iter().zip(&shape).map(|(all, part)| all.saturating_sub(*part) / 2).collect();
+    n.slice(x, start, shape)
+}
+
+fn unet(n: &Net, sizes: Sizes) -> Value {
+    let mut h = n.input(vec![sizes.batch, 1, sizes.extent, sizes.extent]);
+    let mut across = Vec::new();
+    for out in LEVELS {
+        let mut level = double(n, h, out);
+        if out == 512 {
+            level = n.dropout(level);
+        }
+        h = n.max_pool(level.clone(), Window::square(2).stride(2));
+        across.push((level, out));
+    }
+    h = n.dropout(double(n, h, 1024));
+    for (level, out) in across.into_iter().rev() {
+        let up = n.conv_bias(h, out, Convolution::from(Window::square(2).stride(2)).transposed());
+        let cropped = crop(n, level, &up);
+        h = double(n, n.concat(vec![cropped, up]), out);
+    }
+    let h = n.conv_bias(h, 2, Window::square(1));
+    if !n.is_scored() {
+        return h;
+    }
+    let labels = n.input(vec![sizes.batch, h.shape()[2], h.shape()[3]]);
+    let loss = n.softmax_cross_entropy(h, &labels);
+    n.report(&[&loss]);
+    loss
+}
