@@ -11,8 +11,9 @@ use planlab_dsa::{Evidence, Scope, Stop};
 
 use crate::journal::Row;
 use crate::record::{Record, Status};
-use crate::replay::{ReplayRow, ReplayStatus};
+use crate::replay::ReplayRow;
 use crate::{MissingShard, StoreError, files, journal};
+use planlab_dsa::performance::End;
 
 /// Something wrong with a set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,19 +238,19 @@ pub fn audit_replays(rows: &[ReplayRow]) -> Vec<Finding> {
 
 fn false_replay(row: &ReplayRow) -> Option<Finding> {
     let (workload, contender) = (row.workload.to_string(), row.contender.clone());
-    let reason = match row.status {
-        ReplayStatus::Corrupt => {
-            let (device, reason) = (row.device.clone(), row.reason.clone());
+    let reason = match row.performance.status {
+        End::Corrupt => {
+            let (device, reason) = (row.device.clone(), row.performance.reason.clone());
             return Some(Finding::CorruptReplay { workload, contender, device, reason });
         }
         // Elsewhere the figure is that of a counter, which may see less than was asked for.
-        ReplayStatus::Complete if row.device == "simulated" && row.reserved_peak < row.requested_peak => {
-            let (served, reserved) = (row.requested_peak, row.reserved_peak);
+        End::Complete if row.device == "simulated" && row.performance.reserved_peak < row.requested_peak => {
+            let (served, reserved) = (row.requested_peak, row.performance.reserved_peak);
             format!("it served {served} bytes at once, but reserved {reserved} at most")
         }
-        ReplayStatus::Complete => {
-            let capacity = row.capacity.filter(|&capacity| capacity < row.reserved_peak)?;
-            format!("it reserved {} bytes of a capacity of {capacity}", row.reserved_peak)
+        End::Complete => {
+            let capacity = row.capacity.filter(|&capacity| capacity < row.performance.reserved_peak)?;
+            format!("it reserved {} bytes of a capacity of {capacity}", row.performance.reserved_peak)
         }
         _ => return None,
     };

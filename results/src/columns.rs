@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::Cursor;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
@@ -11,6 +12,7 @@ use polars::prelude::*;
 use polars_io::SerReader as _;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{KeyValueMetadata, ParquetWriter};
+use rustc_hash::FxHashMap;
 
 use crate::StoreError;
 
@@ -115,6 +117,10 @@ impl Table {
         Self { path: path.to_path_buf(), frame, metadata: Vec::new() }
     }
 
+    pub(crate) fn into_lazy(self) -> LazyFrame {
+        self.frame.lazy()
+    }
+
     pub(crate) fn height(&self) -> usize {
         self.frame.height()
     }
@@ -160,6 +166,15 @@ impl Table {
         Ok(column.iter().collect())
     }
 
+    pub(crate) fn opt_f64(&self, name: &str) -> Result<Vec<Option<f64>>, StoreError> {
+        let column = self.column(name)?.f64().map_err(|error| self.bad(&error))?;
+        Ok(column.iter().collect())
+    }
+
+    pub(crate) fn f64(&self, name: &str) -> Result<Vec<f64>, StoreError> {
+        self.all(name, self.opt_f64(name)?)
+    }
+
     pub(crate) fn bool(&self, name: &str) -> Result<Vec<bool>, StoreError> {
         let column = self.column(name)?.bool().map_err(|error| self.bad(&error))?;
         self.all(name, column.iter().collect())
@@ -172,6 +187,18 @@ impl Table {
 
     pub(crate) fn text(&self, name: &str) -> Result<Vec<String>, StoreError> {
         self.all(name, self.opt_text(name)?)
+    }
+
+    /// Texts of which equal ones are there once.
+    pub(crate) fn opt_shared_text(&self, name: &str) -> Result<Vec<Option<Arc<str>>>, StoreError> {
+        let column = self.column(name)?.str().map_err(|error| self.bad(&error))?;
+        let mut known: FxHashMap<&str, Arc<str>> = FxHashMap::default();
+        let mut once = |text| known.entry(text).or_insert_with(|| text.into()).clone();
+        Ok(column.iter().map(|text| text.map(&mut once)).collect())
+    }
+
+    pub(crate) fn shared_text(&self, name: &str) -> Result<Vec<Arc<str>>, StoreError> {
+        self.all(name, self.opt_shared_text(name)?)
     }
 
     /// The lists of a column, each as `values` reads it.
@@ -203,6 +230,12 @@ impl Table {
     /// A list column without missing values.
     pub(crate) fn lists_u64(&self, name: &str) -> Result<Vec<Vec<u64>>, StoreError> {
         self.lists(name)?.into_iter().map(|row| self.all(name, row)).collect()
+    }
+
+    /// A list column of other numbers without missing values.
+    pub(crate) fn lists_f64(&self, name: &str) -> Result<Vec<Vec<f64>>, StoreError> {
+        let lists = self.lists_of(name, |row| Ok(row.f64()?.iter().collect()))?;
+        lists.into_iter().map(|row| self.all(name, row)).collect()
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -70,6 +70,8 @@ impl<T> Field for T {}
 
 #[cfg(feature = "parquet")]
 mod parquet {
+    use std::sync::Arc;
+
     use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
     use planlab_dsa::{Evidence, Scope, Stop};
     use polars::prelude::*;
@@ -116,11 +118,15 @@ mod parquet {
         u64: |value: &u64| *value, u64;
         u32: |value: &u32| *value, u32;
         bool: |value: &bool| *value, bool;
+        f64: |value: &f64| *value, f64;
         String: String::as_str, text;
+        Arc<str>: |value: &Arc<str>| value.to_string(), shared_text;
         Option<u64>: |value: &Option<u64>| *value, opt_u64;
         Option<u32>: |value: &Option<u32>| *value, opt_u32;
         Option<i32>: |value: &Option<i32>| *value, opt_i32;
+        Option<f64>: |value: &Option<f64>| *value, opt_f64;
         Option<String>: Option::as_deref, opt_text;
+        Option<Arc<str>>: Option::as_deref, opt_shared_text;
     }
 
     /// Closed sets of names.
@@ -180,6 +186,29 @@ mod parquet {
 
         fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
             table.lists_u64(name)
+        }
+    }
+
+    impl Field for Vec<f64> {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            let lists = values.iter().map(|list| Series::new("".into(), list.as_slice()));
+            columns.push(lists.collect::<ListChunked>().with_name(name.into()).into_column());
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            table.lists_f64(name)
+        }
+    }
+
+    impl Field for usize {
+        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+            let numbers: Vec<u64> = values.iter().map(|&&value| value as u64).collect();
+            columns.push(Column::new(name.into(), numbers));
+        }
+
+        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+            let number = |number| Self::try_from(number).map_err(|error| table.bad(&error));
+            table.u64(name)?.into_iter().map(number).collect()
         }
     }
 

@@ -9,7 +9,7 @@ use polars::prelude::*;
 
 use crate::StoreError;
 use crate::columns::{self, Kind, Table};
-use crate::fields::Field as _;
+use crate::fields::Field;
 use crate::journal::Row;
 use crate::record::Record;
 use crate::replay::ReplayRow;
@@ -41,7 +41,14 @@ pub fn replays_to_frame(rows: &[ReplayRow]) -> PolarsResult<DataFrame> {
     frame_of(&rows.iter().collect::<Vec<_>>())
 }
 
-fn frame_of<R: Row>(rows: &[&R]) -> PolarsResult<DataFrame> {
+/// What the columns of such rows are called.
+pub(crate) fn names<R: Field>() -> Vec<PlSmallStr> {
+    let mut columns = Vec::new();
+    R::write("", &[], &mut columns);
+    columns.iter().map(|column| column.name().clone()).collect()
+}
+
+pub(crate) fn frame_of<R: Field>(rows: &[&R]) -> PolarsResult<DataFrame> {
     let mut columns = Vec::new();
     R::write("", rows, &mut columns);
     DataFrame::new(rows.len(), columns)

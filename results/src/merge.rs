@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use planlab_dsa::performance::End;
 use planlab_files::{Place, TemporaryFolder, remove_leftovers};
 
 use crate::journal::Row;
 use crate::latest::Latest;
 use crate::record::{Record, Status};
-use crate::replay::{ReplayRow, ReplayStatus, append_rows, read_rows};
+use crate::replay::{ReplayRow, append_rows, read_rows};
 use crate::store::{Store, read_records};
 use crate::{StoreError, files};
 
@@ -165,11 +166,11 @@ impl Ranked for Record {
 
 impl Ranked for ReplayRow {
     fn worth(&self) -> u8 {
-        match self.status {
-            ReplayStatus::Corrupt => 3,
-            ReplayStatus::Complete | ReplayStatus::OutOfMemory => 2,
-            ReplayStatus::Failed => 1,
-            ReplayStatus::Unavailable => 0,
+        match self.performance.status {
+            End::Corrupt => 3,
+            End::Complete | End::OutOfMemory => 2,
+            End::Failed => 1,
+            End::Unavailable => 0,
         }
     }
 

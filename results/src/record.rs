@@ -93,11 +93,6 @@ impl Status {
         }
     }
 
-    #[cfg(feature = "parquet")]
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
     /// Whether the row has an answer: a plan that counts, or a proof that there is none.
     #[must_use]
     pub const fn is_answer(self) -> bool {
@@ -143,11 +138,6 @@ impl Lane {
             Self::Quality => "quality",
             Self::Timing => "timing",
         }
-    }
-
-    #[cfg(feature = "parquet")]
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Quality, Self::Timing].into_iter().find(|lane| lane.name() == name)
     }
 }
 

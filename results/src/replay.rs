@@ -5,13 +5,9 @@
 //! needs the store. [`Store::compact_replays`](crate::Store) moves them into shards, `replays/<n>-<digest>.parquet`.
 
 use std::fs::{self, File, OpenOptions};
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::performance::Performance;
-pub use planlab_dsa::performance::{
-    CallTime, End as ReplayStatus, Sample as ReplaySample, Work as ReplayWork,
-};
+use planlab_dsa::performance::{Performance, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::fields::table;
@@ -25,8 +21,8 @@ use crate::{StoreError, files, shards};
 pub const REPLAY_SCHEMA: u32 = 1;
 
 table! {
-    /// One contender on one workload, one process. Raw integers: bytes, nanoseconds. It reads as its
-    /// [`Performance`], whose fields stand beside its own in files.
+    /// One contender on one workload, one process. Raw integers: bytes, nanoseconds. In files the fields of its
+    /// [`Performance`] stand beside its own.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ReplayRow as "" {
         /// [`REPLAY_SCHEMA`].
@@ -67,7 +63,7 @@ table! {
         #[serde(skip_serializing_if = "Option::is_none")]
         pub l2_bytes: Option<u64> = None,
         /// What is done with the memory.
-        pub work: ReplayWork,
+        pub work: Work,
         /// Threads, each with the whole sequence and, where the contender has arenas or pools, one of its own.
         pub threads: u32,
         /// The most that might be reserved, if that was limited.
@@ -81,14 +77,6 @@ table! {
         pub started_ns: u64,
         /// Machine and build.
         pub provenance: Provenance,
-    }
-}
-
-impl Deref for ReplayRow {
-    type Target = Performance;
-
-    fn deref(&self) -> &Performance {
-        &self.performance
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::StoreError;
+use crate::fields::table;
 use crate::queries::Tables;
 use crate::record::{Record, Status};
 use crate::statistics::{PowerFit, fit_power, real};
@@ -14,28 +15,30 @@ use crate::statistics::{PowerFit, fit_power, real};
 /// The memory of smaller instances is that of the process.
 const MEMORY_FROM: u64 = 10_000;
 
-/// What a planner needed for one workload of a family, all seeds of the run together.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ScalePoint {
-    /// The workload's key.
-    pub workload: String,
-    /// Its buffers.
-    pub buffers: u64,
-    /// How the first repetition without an answer ended; if there is none, the first of all.
-    pub status: Status,
-    /// How many seeds of the run are pooled.
-    pub seeds: usize,
-    /// The wall limit, nanoseconds.
-    pub wall_limit_ns: Option<u64>,
-    /// The median planning time of all samples that were taken alone, nanoseconds; `None` where a seed has no answer.
-    pub time_ns: Option<f64>,
-    /// Whether the time limit ended one of the runs: then the time says more of the limit than of the size.
-    pub is_cut: bool,
-    /// The most resident memory of the process, bytes; it holds the program and the instance too.
-    pub peak_rss_bytes: Option<u64>,
-    /// The median over the seeds of the height over the load; `None` where a seed has no answer.
-    pub height_over_load: Option<f64>,
+table! {
+    /// What a planner needed for one workload of a family, all seeds of the run together.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct ScalePoint as "" {
+        /// The workload's key.
+        pub workload: String,
+        /// Its buffers.
+        pub buffers: u64,
+        /// How the first repetition without an answer ended; if there is none, the first of all.
+        pub status: Status,
+        /// How many seeds of the run are pooled.
+        pub seeds: usize,
+        /// The wall limit, nanoseconds.
+        pub wall_limit_ns: Option<u64>,
+        /// The median planning time of all samples that were taken alone, nanoseconds; `None` where a seed has no answer.
+        pub time_ns: Option<f64>,
+        /// Whether the time limit ended one of the runs: then the time says more of the limit than of the size.
+        pub is_cut: bool,
+        /// The most resident memory of the process, bytes; it holds the program and the instance too.
+        pub peak_rss_bytes: Option<u64>,
+        /// The median over the seeds of the height over the load; `None` where a seed has no answer.
+        pub height_over_load: Option<f64>,
+    }
 }
 
 /// A planner over the sizes of a family.
@@ -68,7 +71,7 @@ pub fn curves(records: &[Record]) -> Result<Vec<Curve>, StoreError> {
 type PointsBySize = BTreeMap<(u64, String), ScalePoint>;
 
 /// Curves of points, each with the label of its planner.
-pub(crate) fn assemble(points: Vec<(String, ScalePoint)>) -> Vec<Curve> {
+pub(crate) fn assemble(points: impl Iterator<Item = (String, ScalePoint)>) -> Vec<Curve> {
     let mut curves: BTreeMap<(String, String), PointsBySize> = BTreeMap::new();
     for (label, point) in points {
         let Some(family) = family(&point.workload) else { continue };

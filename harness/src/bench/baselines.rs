@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use planlab_dsa::CancelToken;
-use planlab_results::replay::{ReplayRow, ReplayStatus, ReplayWriter, read_rows};
+use planlab_dsa::performance::End;
+use planlab_results::replay::{ReplayRow, ReplayWriter, read_rows};
 use planlab_results::{Notice, StoreError};
 use planlab_solvers::online::Entry;
 use planlab_workloads::{expected, process};
@@ -112,7 +113,7 @@ impl Baselines<'_> {
     }
 
     fn is_served(&self, row: &ReplayRow) -> bool {
-        let has_failed = matches!(row.status, ReplayStatus::Corrupt | ReplayStatus::Failed);
+        let has_failed = matches!(row.performance.status, End::Corrupt | End::Failed);
         let is_retried = self.retry == Some(Retry::Failed) && has_failed;
         !is_retried && row.provenance.flags == provenance::here(1).flags
     }

@@ -11,7 +11,8 @@ mod subject;
 mod supervisor;
 mod table;
 
-use planlab_results::replay::{ReplayRow, ReplayStatus};
+use planlab_dsa::performance::End;
+use planlab_results::replay::ReplayRow;
 
 use crate::shell::exit::Exit;
 
@@ -20,9 +21,9 @@ pub(crate) use keeper::Keeper;
 
 /// What the rows come to. Corrupted memory is worse than a contender that has no figures.
 pub(crate) fn exit_of(rows: &[ReplayRow]) -> Exit {
-    if rows.iter().any(|row| row.status == ReplayStatus::Corrupt) {
+    if rows.iter().any(|row| row.performance.status == End::Corrupt) {
         Exit::Invalid
-    } else if rows.iter().any(|row| row.status != ReplayStatus::Complete) {
+    } else if rows.iter().any(|row| row.performance.status != End::Complete) {
         Exit::Incomplete
     } else {
         Exit::Complete

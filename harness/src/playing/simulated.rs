@@ -367,14 +367,22 @@ mod tests {
     fn a_row_has_each_propagation_and_what_the_net_keeps() {
         let alexnet = stream(&["chainer/alexnet/train/b32"]);
         let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, timed: 0, capacity: None });
-        assert_eq!((row.status, row.samples.len(), row.is_steady), (End::Complete, 5, true));
-        assert!(row.used_peak >= Some(row.requested_peak) && row.used_peak <= Some(row.reserved_peak));
-        assert!(row.samples.iter().all(|sample| sample.cpu_ns.is_some()));
-        assert_eq!((row.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
+        assert_eq!(
+            (row.performance.status, row.performance.samples.len(), row.performance.is_steady),
+            (End::Complete, 5, true)
+        );
+        assert!(
+            row.performance.used_peak >= Some(row.requested_peak)
+                && row.performance.used_peak <= Some(row.performance.reserved_peak)
+        );
+        assert!(row.performance.samples.iter().all(|sample| sample.cpu_ns.is_some()));
+        assert_eq!((row.performance.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
         // It gives nothing back.
-        assert!(row.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
-        assert!(row.sequence.is_empty() && row.samples.iter().all(|sample| sample.plans.is_none()));
+        assert!(row.performance.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
+        assert!(
+            row.sequence.is_empty() && row.performance.samples.iter().all(|sample| sample.plans.is_none())
+        );
     }
 
     #[test]
@@ -383,13 +391,13 @@ mod tests {
         let stream = stream(&keys.each_ref().map(String::as_str));
         let row = row("profile-guided", &stream, Order { rounds: 2, timed: 0, capacity: None });
         assert_eq!((row.workload.as_str(), row.sequence.len()), ("chainer/seq2seq/train/b32", 4));
-        assert_eq!((row.requests, row.samples.len()), (stream.count(), 8));
-        let plans: Vec<u64> = row.samples.iter().filter_map(|sample| sample.plans).collect();
+        assert_eq!((row.requests, row.performance.samples.len()), (stream.count(), 8));
+        let plans: Vec<u64> = row.performance.samples.iter().filter_map(|sample| sample.plans).collect();
         assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
-        assert!(row.samples[7].planning_ns > row.samples[0].planning_ns);
+        assert!(row.performance.samples[7].planning_ns > row.performance.samples[0].planning_ns);
         let is_honest =
             |sample: &Sample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
-        assert!(row.samples.iter().all(is_honest), "{:?}", row.samples);
+        assert!(row.performance.samples.iter().all(is_honest), "{:?}", row.performance.samples);
     }
 
     #[test]
@@ -400,8 +408,8 @@ mod tests {
         let rounds = settled("profile-guided").expect("it settles");
         assert!((3..SETTLING).contains(&rounds), "{rounds}");
         let row = row("profile-guided", &googlenet, Order { rounds, timed: 0, capacity: None });
-        let held = row.samples.last().and_then(|sample| sample.reserved_peak);
-        assert!(held < row.samples[0].reserved_peak, "{:?}", row.samples);
+        let held = row.performance.samples.last().and_then(|sample| sample.reserved_peak);
+        assert!(held < row.performance.samples[0].reserved_peak, "{:?}", row.performance.samples);
         let none = Some(1 << 20);
         assert_eq!(
             rounds_to_settle(&allocator("profile-guided").expect("registered"), &googlenet, none),
@@ -418,7 +426,12 @@ mod tests {
         let is_not_looked_at = |sample: &Sample| sample.reserved.is_none() && sample.reserved_peak.is_none();
         assert!(many.samples.len() > 5 && many.samples[5..].iter().all(is_not_looked_at));
         let memory = |row: &ReplayRow| {
-            (row.reserved_peak, row.device_allocations, row.search_steps, row.samples[4].reserved)
+            (
+                row.performance.reserved_peak,
+                row.performance.device_allocations,
+                row.performance.search_steps,
+                row.performance.samples[4].reserved,
+            )
         };
         assert_eq!((memory(&few), few.is_steady), (memory(&many), many.is_steady));
         assert_ne!(few.cell, many.cell);
@@ -449,8 +462,12 @@ mod tests {
             assert_ne!(another, key);
         }
         let row = row("cupy1-pool", &one, less);
-        assert_eq!((row.status, row.capacity), (End::OutOfMemory, less.capacity));
+        assert_eq!((row.performance.status, row.capacity), (End::OutOfMemory, less.capacity));
         assert_eq!(row.cell, cell("cupy1-pool", &one, less));
-        assert!(row.reason.contains("out of memory") && !row.is_steady, "{}", row.reason);
+        assert!(
+            row.performance.reason.contains("out of memory") && !row.performance.is_steady,
+            "{}",
+            row.performance.reason
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Rows of replays as people and programs read them.
 
 use planlab_dsa::Bytes;
-use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus};
+use planlab_dsa::performance::{CallTime, End, Sample};
+use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::median;
 use serde_json::{Value, json};
 
@@ -37,9 +38,9 @@ pub(super) fn wall_per_request(row: &ReplayRow) -> Option<f64> {
 /// Time that threads waited for locks, for each timed request, in nanoseconds; nothing where that is not counted.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn lock_wait(row: &ReplayRow) -> Option<f64> {
-    let propagations: u32 = row.samples.iter().map(|sample| sample.propagations).sum();
+    let propagations: u32 = row.performance.samples.iter().map(|sample| sample.propagations).sum();
     let timed = requests(row) * f64::from(row.threads) * f64::from(propagations);
-    row.lock_wait_ns.map(|ns| ns as f64 / timed).filter(|time| time.is_finite())
+    row.performance.lock_wait_ns.map(|ns| ns as f64 / timed).filter(|time| time.is_finite())
 }
 
 /// CPU time of each request with its free, sample by sample, in nanoseconds.
@@ -49,20 +50,21 @@ fn cpu_ns(row: &ReplayRow) -> Vec<f64> {
     let of = |cpu_ns: u64, propagations: u32| cpu_ns as f64 / (requests * f64::from(propagations));
     if !row.sequence.is_empty() {
         // Propagations differ in their requests: all of them together have a time for each.
-        let cpu_ns: Option<u64> = row.samples.iter().map(|sample| sample.cpu_ns).sum();
-        let propagations = row.samples.iter().map(|sample| sample.propagations).sum();
+        let cpu_ns: Option<u64> = row.performance.samples.iter().map(|sample| sample.cpu_ns).sum();
+        let propagations = row.performance.samples.iter().map(|sample| sample.propagations).sum();
         let time = cpu_ns.map(|cpu_ns| of(cpu_ns, propagations)).filter(|time| time.is_finite());
         return time.into_iter().collect();
     }
-    let times = row.samples.iter().filter_map(|sample| Some(of(sample.cpu_ns?, sample.propagations)));
+    let times =
+        row.performance.samples.iter().filter_map(|sample| Some(of(sample.cpu_ns?, sample.propagations)));
     times.filter(|time| time.is_finite()).collect()
 }
 
 /// Wall time of a propagation, sample by sample, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn wall_ns(row: &ReplayRow) -> Vec<f64> {
-    let of = |sample: &ReplaySample| sample.wall_ns as f64 / f64::from(sample.propagations.max(1));
-    row.samples.iter().map(of).collect()
+    let of = |sample: &Sample| sample.wall_ns as f64 / f64::from(sample.propagations.max(1));
+    row.performance.samples.iter().map(of).collect()
 }
 
 /// Contenders of one replay side by side: the rows of one, of all its processes, in one line.
@@ -109,7 +111,7 @@ pub(crate) fn processes(rows: &[ReplayRow]) -> Vec<Vec<&ReplayRow>> {
 
 /// The line of a contender's processes: medians over them of each one's median.
 fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
-    let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let Some(row) = rows.iter().max_by_key(|row| row.performance.status) else { return Vec::new() };
     let over_processes = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
         rows.iter().filter_map(|row| of(row)).collect()
     };
@@ -118,7 +120,8 @@ fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
     };
     let highest = |of: &dyn Fn(&ReplayRow) -> Option<u64>| rows.iter().filter_map(|row| of(row)).max();
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-    let reserved = highest(&|row| (row.status == ReplayStatus::Complete).then_some(row.reserved_peak));
+    let reserved =
+        highest(&|row| (row.performance.status == End::Complete).then_some(row.performance.reserved_peak));
     // The empty loop has none.
     let reserved = reserved.filter(|&peak| peak > 0);
     let requested = Bytes::new(row.requested_peak.saturating_mul(row.threads.into()));
@@ -130,14 +133,14 @@ fn line(rows: &[&ReplayRow], empty_loop: Option<f64>) -> Vec<String> {
         cpu.zip(empty_loop).map_or_else(String::new, |(cpu, empty_loop)| nanoseconds(cpu - empty_loop)),
         range(&over_processes(&|row| median(&cpu_ns(row)))),
         time(&wall_per_request),
-        time(&|row| row.alloc.map(per_call)),
-        time(&|row| row.free.map(per_call)),
+        time(&|row| row.performance.alloc.map(per_call)),
+        time(&|row| row.performance.free.map(per_call)),
         time(&|row| median(&wall_ns(row))),
         number(reserved),
         percent(reserved.map(|peak| planlab_dsa::fragmentation(Bytes::new(peak), requested))),
-        number(highest(&|row| row.physical_peak)),
+        number(highest(&|row| row.performance.physical_peak)),
         median(&over_processes(&lock_wait)).map_or_else(|| "n/a".to_owned(), nanoseconds),
-        row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
+        row.performance.warm_up.to_string() + if row.performance.is_steady { "" } else { " (not steady)" },
         told(row),
     ]
 }
@@ -165,8 +168,8 @@ pub(super) fn range(values: &[f64]) -> String {
 }
 
 pub(super) fn told(row: &ReplayRow) -> String {
-    let status = row.status.name().to_owned();
-    if row.reason.is_empty() { status } else { format!("{status}: {}", row.reason) }
+    let status = row.performance.status.name().to_owned();
+    if row.performance.reason.is_empty() { status } else { format!("{status}: {}", row.performance.reason) }
 }
 
 /// Single calls take few nanoseconds: those are shown with two decimals.

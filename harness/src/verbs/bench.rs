@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use planlab_dsa::performance::End;
 use planlab_results::audit::{Finding, audit, audit_replays};
-use planlab_results::replay::{ReplayRow, ReplayStatus};
+use planlab_results::replay::ReplayRow;
 use planlab_results::{Record, Status, StoreError, read_records};
 use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
@@ -212,15 +213,20 @@ fn summarize_played(played: &Played) {
     for (workload, reason) in &played.unreadable {
         note(&format!("{workload} could not be read: {reason}"));
     }
-    for row in played.rows.iter().filter(|row| row.status != ReplayStatus::Complete) {
-        note(&format!("{} on {}: {}: {}", row.contender, row.workload, row.status.name(), row.reason));
+    for row in played.rows.iter().filter(|row| row.performance.status != End::Complete) {
+        note(&format!(
+            "{} on {}: {}: {}",
+            row.contender,
+            row.workload,
+            row.performance.status.name(),
+            row.performance.reason
+        ));
     }
 }
 
 /// An allocator that cannot serve what is asked (a request for no bytes) is shown, and no failure.
 fn exit_of_played(played: &Played) -> Exit {
-    let has_answer =
-        |row: &ReplayRow| matches!(row.status, ReplayStatus::Complete | ReplayStatus::Unavailable);
+    let has_answer = |row: &ReplayRow| matches!(row.performance.status, End::Complete | End::Unavailable);
     if played.unreadable.is_empty() && played.rows.iter().all(has_answer) {
         Exit::Complete
     } else {

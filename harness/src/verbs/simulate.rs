@@ -1,6 +1,7 @@
 //! `simulate`: online allocators over a trace, or over several in turn.
 
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
+use planlab_dsa::performance::{End, Sample};
+use planlab_results::replay::ReplayRow;
 use planlab_solvers::online::{self, Entry};
 use planlab_workloads::{Trace, did_you_mean, glob, nearest};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     for entry in allocators {
         let order = order(&entry, &stream, args);
         let played = play(&entry, &stream, order);
-        if played.performance.status != ReplayStatus::Complete {
+        if played.performance.status != End::Complete {
             note(&format!(
                 "{}: propagation {}: {}",
                 entry.key,
@@ -130,7 +131,7 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-fn sample(sample: &ReplaySample) -> Value {
+fn sample(sample: &Sample) -> Value {
     json!({
         "reserved": sample.reserved,
         "reserved_peak": sample.reserved_peak,
@@ -159,7 +160,7 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     let over = planlab_dsa::fragmentation(usage.reserved_peak, requested_peak);
     let last = played.performance.samples.last().and_then(|sample| sample.reserved_peak);
     let mark = match played.performance.status {
-        ReplayStatus::Complete => String::new(),
+        End::Complete => String::new(),
         status => format!(" ({})", status.name().replace('-', " ")),
     };
     vec![
@@ -188,7 +189,7 @@ fn propagations(rows: &[ReplayRow]) -> String {
         "planning so far",
     ]);
     for row in rows {
-        for (sample, number) in row.samples.iter().zip(1_u32..) {
+        for (sample, number) in row.performance.samples.iter().zip(1_u32..) {
             let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
             table.row([
                 row.contender.clone(),

@@ -50,15 +50,15 @@ pub(crate) fn baseline(row: &ReplayRow) -> Value {
         "workload": row.workload,
         "allocator": row.contender,
         "device": row.device,
-        "status": row.status.name(),
-        "reason": row.reason,
-        "propagations": row.samples.len(),
+        "status": row.performance.status.name(),
+        "reason": row.performance.reason,
+        "propagations": row.performance.samples.len(),
         "requests": row.requests,
-        "reserved_peak": row.reserved_peak,
+        "reserved_peak": row.performance.reserved_peak,
         "requested_peak": row.requested_peak,
-        "device_allocations": row.device_allocations,
-        "search_steps": row.search_steps,
-        "seconds": row.samples.last().map(|sample| sample.wall_ns as f64 / 1e9),
+        "device_allocations": row.performance.device_allocations,
+        "search_steps": row.performance.search_steps,
+        "seconds": row.performance.samples.last().map(|sample| sample.wall_ns as f64 / 1e9),
     })
 }
 

@@ -1,7 +1,8 @@
 //! Online allocators beside the planners of a suite, and streams of propagations.
 
 use crate::common::{json, json_lines, run, write};
-use planlab_results::replay::{ReplayRow, ReplayStatus, read_rows};
+use planlab_dsa::performance::End;
+use planlab_results::replay::{ReplayRow, read_rows};
 use tempfile::tempdir;
 
 const SUITE: &str = "name = \"pools\"
@@ -30,11 +31,12 @@ fn bench_plays_the_allocators_of_a_suite_once() {
     assert!(stderr.contains("5 rows of online allocators, 0 played now"), "{stderr}");
 
     let rows = read_rows(folder.path().join("store")).expect("rows");
-    assert!(rows.iter().all(|row| row.status == ReplayStatus::Complete && row.device == "simulated"));
+    assert!(rows.iter().all(|row| row.performance.status == End::Complete && row.device == "simulated"));
     let peak = |workload: &str, contender: &str| {
         let row = rows.iter().find(|row| row.workload == workload && row.contender == contender);
-        let looked_at = |row: &ReplayRow| row.samples.iter().filter(|one| one.reserved.is_some()).count();
-        row.map(|row| (looked_at(row), row.reserved_peak))
+        let looked_at =
+            |row: &ReplayRow| row.performance.samples.iter().filter(|one| one.reserved.is_some()).count();
+        row.map(|row| (looked_at(row), row.performance.reserved_peak))
     };
     assert_eq!(peak("chainer/alexnet/train/b32", "cupy2rc1-pool"), Some((5, 459_276_288)));
     assert_eq!(peak("chainer/alexnet/process/b32", "cupy2rc1-pool"), Some((1, 1_207_824_896)));

@@ -1,6 +1,8 @@
 //! Which plans are drawn.
 
-use crate::data::model::{Cell, Model};
+use planlab_results::queries::CellRow;
+
+use crate::data::model::Model;
 
 /// Larger workloads have maps of the best and the baseline's plan alone.
 const SMALL: u64 = 2_000;
@@ -28,7 +30,7 @@ pub(crate) fn choose(model: &Model, baseline: &str, maps: usize) -> Vec<Vec<usiz
 
 /// Adds a cell, unless its plan is there already.
 fn add(model: &Model, chosen: &mut Vec<usize>, cell: usize, left: &mut usize) {
-    let plan = |cell: usize| &model.row(&model.cells[cell]).plan;
+    let plan = |cell: usize| &model.cells[cell].plan;
     if *left > 0 && plan(cell).is_some() && chosen.iter().all(|&other| plan(other) != plan(cell)) {
         chosen.push(cell);
         *left -= 1;
@@ -37,23 +39,20 @@ fn add(model: &Model, chosen: &mut Vec<usize>, cell: usize, left: &mut usize) {
 
 /// The best cell and the baseline's.
 fn first(model: &Model, workload: usize, baseline: &str) -> Vec<usize> {
-    let baseline = model.planners.iter().position(|planner| planner.label == baseline);
-    let baseline = baseline.and_then(|planner| model.free_cells(planner, workload).next());
-    let cells = &model.workloads[workload].cells;
-    let number =
-        |wanted: &Cell| cells.iter().copied().find(|&at| std::ptr::eq(&raw const model.cells[at], wanted));
+    let baseline = model.planner_of(baseline).and_then(|planner| model.free_cells(planner, workload).next());
+    let cells = || model.workloads[workload].cells.clone();
+    let number = |wanted: &CellRow| cells().find(|&at| std::ptr::eq(&raw const model.cells[at], wanted));
     [model.best_cell(workload), baseline].into_iter().flatten().filter_map(number).collect()
 }
 
 /// One cell of each of the lowest heights, those without hand-overs before others of the same height.
 fn lowest(model: &Model, workload: usize) -> Vec<usize> {
     let rank = |cell: usize| {
-        let row = model.row(&model.cells[cell]);
+        let row = &model.cells[cell];
         row.plan.as_ref()?;
         Some((row.height?, row.hand_overs > 0, cell))
     };
-    let cells = model.workloads[workload].cells.iter();
-    let mut ranked: Vec<_> = cells.filter_map(|&cell| rank(cell)).collect();
+    let mut ranked: Vec<_> = model.workloads[workload].cells.clone().filter_map(rank).collect();
     ranked.sort_unstable();
     ranked.dedup_by_key(|&mut (height, _, _)| height);
     ranked.into_iter().take(LOWEST).map(|(_, _, cell)| cell).collect()

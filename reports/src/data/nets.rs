@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::model::{Model, NetKey};
+use planlab_results::{NetParts, WorkloadKey};
+
+use crate::data::model::Model;
 use crate::figures::Drawing;
 use crate::figures::bars::{Bars, Part, Slot, WIDTH, needed};
 use crate::figures::coord::Axis;
@@ -40,30 +42,41 @@ pub struct PoolTotal {
 /// By workload key. Reports cannot see workloads, so the caller gives what it knows of them.
 pub type PoolTotals = BTreeMap<String, PoolTotal>;
 
-pub(crate) type Numbered = (NetKey, usize);
+pub(crate) type Numbered<'k> = (NetParts<'k>, usize);
 
 /// Bars for each batch.
 const BARS: usize = 3;
+
+/// What a key says of a net in training or inference; the process that one was cut from is none.
+pub(crate) fn net_of(key: &WorkloadKey) -> Option<NetParts<'_>> {
+    key.net().filter(|net| matches!(net.mode, "train" | "infer") && !key.ends_with("/process"))
+}
+
+/// The batch with the variant behind it.
+pub(crate) fn shown_batch(net: &NetParts<'_>) -> String {
+    let variant = net.variant.map(|variant| format!(" {}", variant.replace("iteration", "#")));
+    format!("b{}{}", net.batch, variant.unwrap_or_default())
+}
 
 /// A figure with its caption, and the route that it is of.
 pub(crate) type NetFigure = (String, (Drawing, String));
 
 /// Workloads of nets that stand in one figure.
-pub(crate) struct NetPart {
-    pub(crate) route: String,
+pub(crate) struct NetPart<'k> {
+    pub(crate) route: &'k str,
     /// Route, mode and the number of the part, where there are several.
     pub(crate) title: String,
     /// Each with its place among the workloads.
-    pub(crate) nets: Vec<Numbered>,
+    pub(crate) nets: Vec<Numbered<'k>>,
 }
 
 /// Workloads of nets by route and mode, cut into parts that fit a figure with so many bars for each batch; whole nets
 /// only.
-pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k str>, bars: usize) -> Vec<NetPart> {
-    let mut kinds: BTreeMap<(String, String), Vec<Numbered>> = BTreeMap::new();
+pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k WorkloadKey>, bars: usize) -> Vec<NetPart<'k>> {
+    let mut kinds: BTreeMap<(&str, &str), Vec<Numbered<'_>>> = BTreeMap::new();
     for (number, key) in keys.into_iter().enumerate() {
-        if let Some(key) = NetKey::parse(key) {
-            kinds.entry((key.route.clone(), key.mode.clone())).or_default().push((key, number));
+        if let Some(net) = net_of(key) {
+            kinds.entry((net.route, net.mode)).or_default().push((net, number));
         }
     }
     let mut parts = Vec::new();
@@ -73,18 +86,19 @@ pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k str>, bars: usize) ->
         for (number, chunk) in chunks.iter().enumerate() {
             let part = if chunks.len() > 1 { format!(" ({})", number + 1) } else { String::new() };
             let title = format!("{route}, {mode}{part}");
-            parts.push(NetPart { route: route.clone(), title, nets: chunk.clone() });
+            parts.push(NetPart { route, title, nets: chunk.clone() });
         }
     }
     parts
 }
 
 /// Nets that fit beside each other in one figure.
-fn chunks(nets: &[Numbered], bars: usize) -> Vec<Vec<Numbered>> {
-    let mut chunks: Vec<Vec<Numbered>> = Vec::new();
+fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
+    let mut chunks: Vec<Vec<Numbered<'_>>> = Vec::new();
     let mut room = 0.0;
     for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
-        let width = needed(&net[0].0.net, net.iter().map(|(key, _)| key.batch.as_str()), bars);
+        let names: Vec<String> = net.iter().map(|(key, _)| shown_batch(key)).collect();
+        let width = needed(net[0].0.net, names.iter().map(String::as_str), bars);
         match chunks.last_mut() {
             Some(last) if width <= room => last.extend_from_slice(net),
             _ => {
@@ -105,14 +119,14 @@ pub(crate) fn memory_figures(
     totals: &PoolTotals,
     sums: &BTreeMap<usize, u64>,
 ) -> Vec<NetFigure> {
-    let planner = planner_of(model, baseline);
+    let planner = model.planner_of(baseline);
     let mut figures = Vec::new();
-    for NetPart { route, title, nets } in parts(keys(model), BARS) {
+    for NetPart { route, title, nets } in parts(model.workloads.iter().map(|workload| &workload.key), BARS) {
         let nets: Vec<NetMemory> = nets
             .into_iter()
             .map(|(key, workload)| net_memory(model, key, workload, planner, totals, sums))
             .collect();
-        let name = planner.map_or("best plan", |planner| &model.planners[planner].label);
+        let name = planner.map_or("best plan", |planner| &model.all.planners[planner].label);
         let caption = format!(
             "Memory without any reuse, with the framework's own pool where it is known, and with {name}. \
              The tick is the load. A light part below is kept over all iterations and is not planned. \
@@ -121,38 +135,29 @@ pub(crate) fn memory_figures(
         let title = format!("Memory by net and batch: {title}");
         let names = Names { title: &title, pool: "framework's pool", planner: name };
         if let Some(drawing) = memory::plot(names, &nets) {
-            figures.push((route, (drawing, caption)));
+            figures.push((route.to_owned(), (drawing, caption)));
         }
     }
     figures
 }
 
-fn keys(model: &Model) -> impl Iterator<Item = &str> {
-    model.workloads.iter().map(|workload| workload.key.as_str())
-}
-
-/// The planner of this label, if it is there.
-fn planner_of(model: &Model, label: &str) -> Option<usize> {
-    model.planners.iter().position(|planner| planner.label == label)
-}
-
 fn net_memory(
     model: &Model,
-    key: NetKey,
+    key: NetParts<'_>,
     workload: usize,
     planner: Option<usize>,
     totals: &PoolTotals,
     sums: &BTreeMap<usize, u64>,
 ) -> NetMemory {
     let subject = &model.workloads[workload];
-    let total = totals.get(&subject.key).copied().unwrap_or_default();
+    let total = totals.get(subject.key.as_str()).copied().unwrap_or_default();
     let height = match planner {
         Some(planner) => model.height(planner, workload),
-        None => model.best_cell(workload).and_then(|cell| model.row(cell).height),
+        None => model.best_cell(workload).and_then(|cell| cell.height),
     };
     NetMemory {
-        net: key.net,
-        batch: key.batch,
+        net: key.net.to_owned(),
+        batch: shown_batch(&key),
         parameters: total.parameters,
         network_wise: total.network_wise.or_else(|| sums.get(&workload).copied()),
         pool: total.pool,
@@ -163,21 +168,21 @@ fn net_memory(
 
 /// The time of a planner by net and batch: one figure for each route and mode that it has times for.
 pub(crate) fn time_figures(model: &Model, baseline: &str) -> Vec<NetFigure> {
-    let Some(planner) = planner_of(model, baseline) else { return Vec::new() };
+    let Some(planner) = model.planner_of(baseline) else { return Vec::new() };
     let time = |workload: usize| model.free_cells(planner, workload).find_map(|cell| cell.time_ns);
     let mut figures = Vec::new();
-    for NetPart { route, title, nets } in parts(keys(model), BARS) {
-        let times: Vec<(NetKey, f64)> =
+    for NetPart { route, title, nets } in parts(model.workloads.iter().map(|workload| &workload.key), BARS) {
+        let times: Vec<(NetParts<'_>, f64)> =
             nets.into_iter().filter_map(|(key, workload)| Some((key, time(workload)?.max(1.0)))).collect();
         if let Some(drawing) = time_plot(&format!("Time of {baseline} by net and batch: {title}"), &times) {
             let caption = format!("Median planning time of {baseline} where it ran alone.");
-            figures.push((route, (drawing, caption)));
+            figures.push((route.to_owned(), (drawing, caption)));
         }
     }
     figures
 }
 
-fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
+fn time_plot(title: &str, times: &[(NetParts<'_>, f64)]) -> Option<Drawing> {
     let least = times.iter().map(|time| time.1).min_by(f64::total_cmp)?;
     let most = times.iter().map(|time| time.1).fold(0.0, f64::max);
     let y = Axis::times("planning time", least, most);
@@ -185,13 +190,13 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
     let slots: Vec<Slot> = times
         .iter()
         .map(|(key, time)| Slot {
-            group: key.net.clone(),
-            name: key.batch.clone(),
+            group: key.net.to_owned(),
+            name: shown_batch(key),
             bars: vec![vec![Part {
                 from: low,
                 to: *time,
                 color: BLUE,
-                tip: format!("{} {}: {}", key.net, key.batch, nanoseconds(*time)),
+                tip: format!("{} {}: {}", key.net, shown_batch(key), nanoseconds(*time)),
                 label: String::new(),
             }]],
             dots: Vec::new(),
@@ -200,4 +205,20 @@ fn time_plot(title: &str, times: &[(NetKey, f64)]) -> Option<Drawing> {
         .collect();
     let note = format!("{} to {}", nanoseconds(least), nanoseconds(most));
     Some(Bars { title: title.to_owned(), y, height: 262, note, slots, entries: Vec::new() }.plot())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_nets() {
+        let key = WorkloadKey::from("chainer/seq2seq/train/b32/iteration9");
+        let net = net_of(&key).expect("a net");
+        assert_eq!((net.net, net.mode, shown_batch(&net).as_str()), ("seq2seq", "train", "b32 #9"));
+        for key in ["synthetic/uniform/n10/s1", "torch/bert/train/b8/process", "torch/gpt2/decode/b1", "a/b"]
+        {
+            assert_eq!(net_of(&key.into()), None, "{key}");
+        }
+    }
 }

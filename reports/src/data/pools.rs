@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use planlab_results::replay::ReplayStatus;
+use planlab_dsa::performance::End;
+use planlab_results::queries::GAP_SHIFT;
 use planlab_results::statistics::shifted_geometric_mean;
 
-use super::tables::GAP_SHIFT;
 use crate::data::model::Model;
 use crate::data::replays::{Case, Replays};
 use crate::format::{count, real};
@@ -84,9 +84,9 @@ fn held(case: &Case, best: u64) -> Vec<Pair<'_>> {
 
 fn pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
     let pair = |case: &'c Case| {
-        let workload = model.workloads.iter().position(|workload| workload.key == case.workload())?;
-        let best = model.best_cell(workload).and_then(|cell| model.row(cell).height)?;
-        (case.row().status == ReplayStatus::Complete).then(|| held(case, best))
+        let workload = model.workload_of(case.workload())?;
+        let best = model.best_cell(workload)?.height?;
+        (case.row().performance.status == End::Complete).then(|| held(case, best))
     };
     replays.simulated().filter_map(pair).flatten().collect()
 }
@@ -135,8 +135,8 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
         ],
     );
     let subject = &model.workloads[workload];
-    let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
-    let cases = replays.plain().filter(|case| case.workload() == subject.key);
+    let best = model.best_cell(workload).and_then(|cell| cell.height);
+    let cases = replays.plain().filter(|case| subject.key == case.workload());
     let mut pairs: Vec<Pair<'_>> =
         cases.filter_map(|case| held(case, best.unwrap_or(0)).into_iter().next()).collect();
     pairs.sort_by_key(|pair| pair.held);
@@ -146,14 +146,14 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
         table.push(vec![
             Value::text(&case.series.label),
             Value::text(case.place().name()),
-            Value::text(row.status.name()),
-            Value::Bytes(row.reserved_peak),
+            Value::text(row.performance.status.name()),
+            Value::Bytes(row.performance.reserved_peak),
             Value::or_missing(case.settled().map(Value::Bytes)),
             Value::or_missing(pair.over_requests().map(Value::Share)),
             Value::or_missing(best.and(pair.saving()).map(Value::Share)),
-            Value::Count(row.search_steps),
+            Value::Count(row.performance.search_steps),
             Value::or_missing(case.propagation_ns().map(|time| Value::Nanoseconds(time.median))),
-            Value::text(&row.reason),
+            Value::text(&row.performance.reason),
         ]);
     }
     if table.rows.is_empty() { None } else { Some(table) }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
-use planlab_dsa::performance::Performance;
+use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use planlab_results::Provenance;
-use planlab_results::replay::{CallTime, ReplayRow, ReplaySample, ReplayStatus, ReplayWork};
+use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::{Interval, bootstrap, median};
 
 use crate::data::model::natural;
@@ -58,7 +58,7 @@ pub(crate) struct Place {
     machine: Machine,
     /// What tells the machine from others that have such a device; empty where there are none.
     among: String,
-    pub(crate) work: ReplayWork,
+    pub(crate) work: Work,
 }
 
 /// Whose device it is.
@@ -122,7 +122,7 @@ impl Place {
             among => format!("{} ({among})", self.device),
         };
         match self.work {
-            ReplayWork::None => device,
+            Work::None => device,
             work => format!("{device}, {}", work.name()),
         }
     }
@@ -141,11 +141,11 @@ impl Place {
     /// What a time there is of.
     pub(crate) const fn meaning(&self) -> &'static str {
         match self.work {
-            ReplayWork::None => "addresses alone, no byte is touched",
-            ReplayWork::Pages => "a byte of each page is written",
-            ReplayWork::Pattern => "every byte is written and checked",
-            ReplayWork::Kernels => "kernels write and read every buffer",
-            ReplayWork::Operations => "kernels, and the device is busy as long as the operations take",
+            Work::None => "addresses alone, no byte is touched",
+            Work::Pages => "a byte of each page is written",
+            Work::Pattern => "every byte is written and checked",
+            Work::Kernels => "kernels write and read every buffer",
+            Work::Operations => "kernels, and the device is busy as long as the operations take",
         }
     }
 }
@@ -188,7 +188,7 @@ impl Replays {
     pub(crate) fn served(&self, workload: &str, contender: &str) -> Option<&Case> {
         self.simulated().find(|case| {
             let row = case.row();
-            row.workload == workload && row.contender == contender && row.status == ReplayStatus::Complete
+            row.workload == workload && row.contender == contender && row.performance.status == End::Complete
         })
     }
 
@@ -212,8 +212,8 @@ impl Case {
     /// How many processes failed, by reason.
     pub(crate) fn failures(&self) -> BTreeMap<&str, usize> {
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| row.status == ReplayStatus::Failed) {
-            *failures.entry(row.reason.as_str()).or_default() += 1;
+        for row in self.rows.iter().filter(|row| row.performance.status == End::Failed) {
+            *failures.entry(row.performance.reason.as_str()).or_default() += 1;
         }
         failures
     }
@@ -234,14 +234,14 @@ impl Case {
     /// Where that was not watched, what was reserved at its end.
     pub(crate) fn settled(&self) -> Option<u64> {
         let row = self.row();
-        let has_settled = row.warm_up > 0 || row.samples.len() > 1;
-        let held = |sample: &ReplaySample| sample.reserved_peak.or(sample.reserved);
-        row.samples.iter().rev().find_map(held).filter(|_| has_settled)
+        let has_settled = row.performance.warm_up > 0 || row.performance.samples.len() > 1;
+        let held = |sample: &Sample| sample.reserved_peak.or(sample.reserved);
+        row.performance.samples.iter().rev().find_map(held).filter(|_| has_settled)
     }
 
     /// Propagations after which it was looked at what was reserved.
     pub(crate) fn looked_at(&self) -> usize {
-        self.row().samples.iter().filter(|sample| sample.reserved.is_some()).count()
+        self.row().performance.samples.iter().filter(|sample| sample.reserved.is_some()).count()
     }
 
     /// What it holds, bytes, each with the name that tables have for it: of a pool the most that it reserved. What is
@@ -251,24 +251,27 @@ impl Case {
         let (row, label) = (self.row(), &self.series.label);
         match self.settled().filter(|_| row.contender.starts_with("profile-guided")) {
             Some(settled) => {
-                vec![(label.clone(), settled), (format!("{label} (first propagation)"), row.reserved_peak)]
+                vec![
+                    (label.clone(), settled),
+                    (format!("{label} (first propagation)"), row.performance.reserved_peak),
+                ]
             }
-            None => vec![(label.clone(), row.reserved_peak)],
+            None => vec![(label.clone(), row.performance.reserved_peak)],
         }
     }
 
     /// Samples whose times count: the first propagation from an empty pool is none of them, so that there are
     /// none of what was played once.
-    fn timed(row: &ReplayRow) -> &[ReplaySample] {
-        match row.samples.as_slice() {
-            [_, rest @ ..] if row.warm_up == 0 && row.sequence.is_empty() => rest,
+    fn timed(row: &ReplayRow) -> &[Sample] {
+        match row.performance.samples.as_slice() {
+            [_, rest @ ..] if row.performance.warm_up == 0 && row.sequence.is_empty() => rest,
             all => all,
         }
     }
 
     /// The times of each process, by `time` of a sample.
-    fn times(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Vec<Vec<f64>> {
-        let completed = self.rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+    fn times(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<Vec<f64>> {
+        let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
         let of = |row: &ReplayRow| Self::timed(row).iter().filter_map(time).collect::<Vec<f64>>();
         completed.map(of).filter(|times| !times.is_empty()).collect()
     }
@@ -287,7 +290,7 @@ impl Case {
     /// Wall time of one propagation by process, nanoseconds: the median of each that was completed, by its repetition and,
     /// of devices, by when that began: contenders of one repetition take turns there.
     pub(crate) fn process_ns(&self) -> BTreeMap<(u32, u64), f64> {
-        let completed = self.rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+        let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
         let of = |row: &ReplayRow| {
             let times = Self::timed(row).iter();
             let times: Vec<f64> =
@@ -316,12 +319,12 @@ impl Case {
         self.measured(&|sample| self.cpu_of_thread(sample))
     }
 
-    fn cpu_of_thread(&self, sample: &ReplaySample) -> Option<f64> {
+    fn cpu_of_thread(&self, sample: &Sample) -> Option<f64> {
         let threads = f64::from(self.row().threads.max(1));
         per_propagation(sample, sample.cpu_ns).map(|time| time / threads)
     }
 
-    fn measured(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<Measured> {
+    fn measured(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Option<Measured> {
         let values = self.values(time);
         let center = median(&values)?;
         let samples = self.times(time).iter().map(Vec::len).sum::<usize>();
@@ -330,7 +333,7 @@ impl Case {
     }
 
     /// The medians of processes where there are three, else the samples.
-    fn values(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Vec<f64> {
+    fn values(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<f64> {
         let processes = self.times(time);
         if processes.len() < 3 {
             return processes.concat();
@@ -341,7 +344,10 @@ impl Case {
     /// Time of the calls for a request and its free, nanoseconds, where calls were timed apart.
     pub(crate) fn calls_ns(&self) -> Option<f64> {
         let row = self.row();
-        row.alloc.zip(row.free).map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3)
+        row.performance
+            .alloc
+            .zip(row.performance.free)
+            .map(|(alloc, free)| real(alloc.median_ps + free.median_ps) / 1e3)
     }
 
     /// Wall time of a propagation over its requests, nanoseconds.
@@ -354,7 +360,7 @@ impl Case {
         self.per_request(&|sample| self.cpu_of_thread(sample))
     }
 
-    fn per_request(&self, time: &dyn Fn(&ReplaySample) -> Option<f64>) -> Option<f64> {
+    fn per_request(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Option<f64> {
         median(&self.values(time)).map(|time| time / real(self.row().requests.max(1)))
     }
 
@@ -387,39 +393,39 @@ fn run_of(row: &ReplayRow) -> (&str, &str, bool, &str, &str) {
 
 /// Time that a thread of a process waited for locks for one request, nanoseconds.
 fn lock_wait(row: &ReplayRow) -> Option<f64> {
-    let propagations = row.propagations() + u64::from(row.warm_up);
+    let propagations = row.performance.propagations() + u64::from(row.performance.warm_up);
     let requests = real(row.requests * propagations * u64::from(row.threads));
-    row.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+    row.performance.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
 }
 
 /// How bad a status is: what was corrupted in one process is not mended by the others.
-const fn badness(status: ReplayStatus) -> u8 {
+const fn badness(status: End) -> u8 {
     match status {
-        ReplayStatus::Complete => 0,
-        ReplayStatus::Unavailable => 1,
-        ReplayStatus::OutOfMemory => 2,
-        ReplayStatus::Failed => 3,
-        ReplayStatus::Corrupt => 4,
+        End::Complete => 0,
+        End::Unavailable => 1,
+        End::OutOfMemory => 2,
+        End::Failed => 3,
+        End::Corrupt => 4,
     }
 }
 
 /// The row that stands for the processes of a case; there is one at least.
 fn summary(rows: &[ReplayRow]) -> ReplayRow {
-    let served = rows.iter().find(|row| row.status == ReplayStatus::Complete);
-    let worst = rows.iter().rev().max_by_key(|row| badness(row.status)).unwrap_or(&rows[0]);
+    let served = rows.iter().find(|row| row.performance.status == End::Complete);
+    let worst = rows.iter().rev().max_by_key(|row| badness(row.performance.status)).unwrap_or(&rows[0]);
     let most = |value: fn(&ReplayRow) -> u64| rows.iter().map(value).max().unwrap_or(0);
     let row = served.unwrap_or(&rows[0]).clone();
     let performance = Performance {
-        status: worst.status,
-        reason: worst.reason.clone(),
-        is_steady: rows.iter().all(|row| row.is_steady),
-        alloc: call_time(rows, |row| row.alloc),
-        free: call_time(rows, |row| row.free),
-        reserved_peak: most(|row| row.reserved_peak),
-        used_peak: rows.iter().filter_map(|row| row.used_peak).max(),
-        physical_peak: rows.iter().filter_map(|row| row.physical_peak).max(),
-        device_allocations: most(|row| row.device_allocations),
-        search_steps: most(|row| row.search_steps),
+        status: worst.performance.status,
+        reason: worst.performance.reason.clone(),
+        is_steady: rows.iter().all(|row| row.performance.is_steady),
+        alloc: call_time(rows, |row| row.performance.alloc),
+        free: call_time(rows, |row| row.performance.free),
+        reserved_peak: most(|row| row.performance.reserved_peak),
+        used_peak: rows.iter().filter_map(|row| row.performance.used_peak).max(),
+        physical_peak: rows.iter().filter_map(|row| row.performance.physical_peak).max(),
+        device_allocations: most(|row| row.performance.device_allocations),
+        search_steps: most(|row| row.performance.search_steps),
         ..row.performance
     };
     ReplayRow { performance, ..row }
@@ -441,7 +447,7 @@ fn call_time(rows: &[ReplayRow], calls: fn(&ReplayRow) -> Option<CallTime>) -> O
     })
 }
 
-fn per_propagation(sample: &ReplaySample, time: Option<u64>) -> Option<f64> {
+fn per_propagation(sample: &Sample, time: Option<u64>) -> Option<f64> {
     time.map(|time| real(time) / f64::from(sample.propagations.max(1)))
 }
 
@@ -453,7 +459,7 @@ fn label(row: &ReplayRow) -> String {
     }
 }
 
-type Order<'r> = (&'r str, Option<&'r str>, &'r str, ReplayWork, u32, Option<u64>, &'r [String]);
+type Order<'r> = (&'r str, Option<&'r str>, &'r str, Work, u32, Option<u64>, &'r [String]);
 
 fn order(row: &ReplayRow) -> Order<'_> {
     let planner = row.planner.as_deref();
@@ -461,8 +467,7 @@ fn order(row: &ReplayRow) -> Order<'_> {
 }
 
 /// What makes a case.
-type Subject =
-    (String, Vec<String>, String, String, Option<String>, [String; 3], ReplayWork, u32, Option<u64>);
+type Subject = (String, Vec<String>, String, String, Option<String>, [String; 3], Work, u32, Option<u64>);
 
 /// So many propagations are enough for what an allocator settles at to show.
 const ENOUGH: u64 = 5;
@@ -473,7 +478,7 @@ fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
     (
         rows.iter().any(|row| !row.suite.is_empty()),
         rows.iter().all(|row| row.until.is_none()),
-        rows.iter().any(|row| row.propagations() + u64::from(row.warm_up) >= ENOUGH),
+        rows.iter().any(|row| row.performance.propagations() + u64::from(row.performance.warm_up) >= ENOUGH),
         rows.iter().map(|row| row.started_ns).max(),
     )
 }

@@ -3,19 +3,14 @@
 use std::collections::BTreeMap;
 
 use planlab_results::audit::Finding;
-use planlab_results::queries::{CellRow, Failure};
-use planlab_results::statistics::{bootstrap, holm, shifted_geometric_mean, wilcoxon};
+use planlab_results::queries::{CellRow, Failure, Gap, GroupGaps, HeightPairs, Leader};
+use planlab_results::statistics::{bootstrap, holm, wilcoxon};
 use planlab_results::{Provenance, Status};
 
-use crate::data::model::{Cell, Model, natural};
+use crate::data::model::{Model, natural, order};
 use crate::data::replays::Replays;
 use crate::format::{count, count_real, nanoseconds, real};
 use planlab_results::table::{Column, Table, Value};
-
-/// 1 % keeps gaps of 0 from ruling a geometric mean.
-pub(crate) const GAP_SHIFT: f64 = 0.01;
-/// 1 ms, in nanoseconds.
-pub(crate) const TIME_SHIFT: f64 = 1e6;
 
 /// Failures that call for an explanation, refutations first; rows that differ in the workload alone are one.
 pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Finding]) -> Table {
@@ -95,13 +90,13 @@ pub(crate) fn exit(signal: Option<i32>, exit_code: Option<i32>) -> String {
 
 /// Rows by planner and status.
 pub(crate) fn statuses(model: &Model) -> Table {
-    let is_used = |status: &Status| model.statuses.keys().any(|(_, own)| own == status);
+    let is_used = |status: &Status| model.all.statuses.keys().any(|(_, own)| own == status);
     let used: Vec<Status> = Status::ALL.into_iter().filter(is_used).collect();
     let mut table = Table::named("statuses", "Rows by planner and status.", &[("planner", "Planner")]);
     table.columns.extend(used.iter().map(|s| Column { key: s.name().into(), title: s.name().into() }));
-    for (number, planner) in model.planners.iter().enumerate() {
+    for (number, planner) in model.all.planners.iter().enumerate() {
         let mut row = vec![Value::text(&planner.label)];
-        let rows = |status: &Status| model.statuses.get(&(number, *status)).copied();
+        let rows = |status: &Status| model.all.statuses.get(&(number, *status)).copied();
         row.extend(used.iter().map(|status| Value::or_missing(rows(status).map(Value::Count))));
         table.push(row);
     }
@@ -179,59 +174,34 @@ pub(crate) fn leaderboard(model: &Model) -> Table {
             ("time_count", "of"),
         ],
     );
-    let mut rows: Vec<(usize, f64, Vec<Value>)> =
-        (0..model.planners.len()).filter_map(|planner| leader(model, planner)).collect();
-    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.total_cmp(&b.1)));
-    rows.into_iter().for_each(|(_, _, row)| table.push(row));
+    let mut leaders: Vec<&Leader> = model.leaders.iter().collect();
+    leaders.sort_by(|a, b| order(a, b));
+    table.rows.extend(leaders.into_iter().map(|of| leader(model, of)));
     table
 }
 
-/// A planner's line, with its workloads and its mean gap; none where it was only asked for capacities.
-fn leader(model: &Model, number: usize) -> Option<(usize, f64, Vec<Value>)> {
-    let planner = &model.planners[number];
-    let cells = planner.cells.iter().map(|&cell| &model.cells[cell]);
-    let cells: Vec<&Cell> = cells.filter(|cell| model.row(cell).target_bytes.is_none()).collect();
-    if cells.is_empty() {
-        return None;
-    }
-    let counted = |keep: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| keep(cell)).count();
-    let workloads: std::collections::BTreeSet<usize> = cells.iter().map(|cell| cell.workload).collect();
-    let gap = shifted_geometric_mean(cells.iter().map(|cell| model.answer_gap(cell)), GAP_SHIFT);
-    let time = shifted_geometric_mean(cells.iter().map(|cell| cell.time_ns), TIME_SHIFT);
-    let mark = if planner.in_place { " \u{21c4}" } else { "" };
-    let row = vec![
-        Value::text(format!("{}{mark}", planner.label)),
-        Value::count(workloads.len()),
-        Value::count(cells.len()),
-        Value::count(counted(&|cell| model.row(cell).status.is_answer())),
-        Value::count(counted(&|cell| model.is_optimal(cell))),
-        Value::count(counted(&|cell| model.row(cell).status == Status::Optimal)),
+fn leader(model: &Model, of: &Leader) -> Vec<Value> {
+    let (gap, time) = (of.mean_gap(), of.mean_time());
+    vec![
+        Value::text(model.marked(of.planner_number)),
+        Value::count(of.workloads),
+        Value::count(of.cells),
+        Value::count(of.answers),
+        Value::count(of.optimal),
+        Value::count(of.proved),
         Value::or_missing(gap.mean.map(Value::Share)),
         Value::count(gap.count),
-        Value::count(counted(&|cell| !model.row(cell).status.is_answer())),
-        Value::count(counted(&|cell| model.row(cell).status.is_failure())),
+        Value::count(of.cells - of.answers),
+        Value::count(of.failures),
         Value::or_missing(time.mean.map(Value::Nanoseconds)),
         Value::count(time.count),
-    ];
-    Some((workloads.len(), gap.mean.unwrap_or(f64::INFINITY), row))
-}
-
-/// The planner that the others are compared with: not in place, on the most workloads, with the least gap.
-fn reference(model: &Model) -> Option<usize> {
-    let plain = (0..model.planners.len()).filter(|&p| !model.planners[p].in_place);
-    let ranked = plain.filter_map(|planner| {
-        let (workloads, gap, _) = leader(model, planner)?;
-        Some((planner, workloads, gap))
-    });
-    let best =
-        ranked.min_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.total_cmp(&b.2)).then_with(|| a.0.cmp(&b.0)));
-    best.map(|(planner, _, _)| planner)
+    ]
 }
 
 /// Every planner against the reference on the workloads that both have a height for.
 pub(crate) fn pairs(model: &Model) -> Option<Table> {
-    let reference = reference(model)?;
-    let name = &model.planners[reference].label;
+    let (reference, pairs) = model.pairs.as_ref()?;
+    let name = &model.all.planners[*reference].label;
     let mut table = Table::named(
         "pairs",
         format!(
@@ -251,24 +221,20 @@ pub(crate) fn pairs(model: &Model) -> Option<Table> {
             ("p", "p"),
         ],
     );
-    let others = (0..model.planners.len()).filter(|&p| p != reference && !model.planners[p].in_place);
     let mut logs: Vec<(usize, Vec<f64>)> =
-        others.map(|p| (p, log_ratios(model, p, reference))).filter(|(_, logs)| !logs.is_empty()).collect();
+        pairs.iter().map(|pairs| (pairs.planner_number, log_ratios(pairs))).collect();
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count_real(logs.len());
     logs.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
     let p: Vec<f64> = logs.iter().map(|(_, logs)| wilcoxon(logs).p).collect();
     for ((planner, logs), p) in logs.iter().zip(holm(&p)) {
-        table.push(pair(&model.planners[*planner].label, logs, p));
+        table.push(pair(&model.all.planners[*planner].label, logs, p));
     }
     if table.rows.is_empty() { None } else { Some(table) }
 }
 
-fn log_ratios(model: &Model, planner: usize, reference: usize) -> Vec<f64> {
-    let ratio = |workload| {
-        let (own, other) = (model.height(planner, workload)?, model.height(reference, workload)?);
-        if own == 0 || other == 0 { None } else { Some((real(own) / real(other)).ln()) }
-    };
-    (0..model.workloads.len()).filter_map(ratio).collect()
+fn log_ratios(pairs: &HeightPairs) -> Vec<f64> {
+    let both = pairs.own.iter().zip(&pairs.other);
+    both.map(|(&own, &other)| (real(own) / real(other)).ln()).collect()
 }
 
 fn pair(label: &str, logs: &[f64], p: f64) -> Vec<Value> {
@@ -297,17 +263,9 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
          of workloads without one in the remark of each field.",
         "Workloads",
     );
-    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (number, workload) in model.workloads.iter().enumerate() {
-        match groups.last_mut() {
-            Some((group, numbers)) if *group == workload.group() => numbers.push(number),
-            _ => groups.push((workload.group(), vec![number])),
-        }
-    }
-    for (group, workloads) in groups {
-        let mut row = vec![Value::text(group)];
-        row.extend((0..model.planners.len()).map(|planner| mean_gap(model, planner, &workloads)));
-        table.push(row);
+    for group in model.group_gaps.chunk_by(|a, b| a.workload_group == b.workload_group) {
+        let values = group.iter().map(|of| (of.planner_number, mean_gap(of)));
+        table.push(heat_row(model, Value::text(&group[0].workload_group), values));
     }
     table
 }
@@ -315,21 +273,27 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
 fn heat_table(model: &Model, name: &str, caption: &str, first: &str) -> Table {
     let mut table = Table::named(name, caption, &[("workload", first)]);
     table.turned = true;
-    table.columns.extend(model.planners.iter().map(|planner| {
-        let mark = if planner.in_place { " \u{21c4}" } else { "" };
-        Column { key: planner.label.clone(), title: format!("{}{mark}", planner.label) }
-    }));
+    let planners = model.all.planners.iter().enumerate();
+    table.columns.extend(
+        planners.map(|(number, planner)| Column { key: planner.label.clone(), title: model.marked(number) }),
+    );
     table
 }
 
-fn mean_gap(model: &Model, planner: usize, workloads: &[usize]) -> Value {
-    let cells = workloads.iter().flat_map(|&workload| model.free_cells(planner, workload));
-    let mean = shifted_geometric_mean(cells.map(|cell| model.answer_gap(cell)), GAP_SHIFT);
+/// The values of some planners behind the first one.
+fn heat_row(model: &Model, first: Value, values: impl Iterator<Item = (usize, Value)>) -> Vec<Value> {
+    let mut row = vec![Value::Missing; model.all.planners.len() + 1];
+    row[0] = first;
+    values.for_each(|(planner, value)| row[planner + 1] = value);
+    row
+}
+
+fn mean_gap(of: &GroupGaps) -> Value {
+    let mean = of.mean();
     let remark = format!("{} answers, {} without", mean.count, mean.failures);
     match mean.mean {
         Some(gap) => Value::Heat(gap.max(0.0), remark),
-        None if mean.failures > 0 => Value::text(format!("{} \u{2717}", mean.failures)),
-        None => Value::Missing,
+        None => Value::text(format!("{} \u{2717}", mean.failures)),
     }
 }
 
@@ -342,22 +306,20 @@ pub(crate) fn gaps(model: &Model, page: impl Fn(usize) -> String) -> Table {
          is no plan, the status.",
         "Workload",
     );
+    // A workload whose cells were all asked for a capacity has a line without a gap.
     for (number, workload) in model.workloads.iter().enumerate() {
-        let mut row = vec![Value::Link(workload.key.clone(), page(number))];
-        row.extend((0..model.planners.len()).map(|planner| gap_of(model, planner, number)));
-        table.push(row);
+        let from = model.gaps.partition_point(|gap| gap.workload_number < number);
+        let own = model.gaps[from..].iter().take_while(|gap| gap.workload_number == number);
+        let first = Value::Link(workload.key.to_string(), page(number));
+        table.push(heat_row(model, first, own.map(|gap| (gap.planner_number, gap_of(gap)))));
     }
     table
 }
 
-fn gap_of(model: &Model, planner: usize, workload: usize) -> Value {
-    let Some(cell) = model.free_cells(planner, workload).next() else { return Value::Missing };
-    let row = model.row(cell);
-    match (cell.gap, row.height) {
-        (Some(gap), Some(height)) if row.status.is_answer() => {
-            Value::Heat(gap, format!("{} bytes", count(height)))
-        }
-        _ => Value::text(row.status.name()),
+fn gap_of(of: &Gap) -> Value {
+    match (of.answer_gap, of.height) {
+        (Some(gap), Some(height)) => Value::Heat(gap, format!("{} bytes", count(height))),
+        _ => Value::text(of.status.name()),
     }
 }
 
@@ -379,10 +341,10 @@ pub(crate) fn workloads(model: &Model, page: impl Fn(usize) -> String) -> Table 
     for (number, workload) in model.workloads.iter().enumerate() {
         let best = model.best_cell(number);
         table.push(vec![
-            Value::Link(workload.key.clone(), page(number)),
+            Value::Link(workload.key.to_string(), page(number)),
             Value::Count(workload.buffers),
             Value::Bytes(workload.load),
-            Value::or_missing(best.and_then(|cell| model.row(cell).height).map(Value::Bytes)),
+            Value::or_missing(best.and_then(|cell| cell.height).map(Value::Bytes)),
             Value::or_missing(best.and_then(|cell| cell.gap).map(Value::Share)),
             Value::or_missing(best.map(|cell| Value::text(&model.planner(cell).label))),
             Value::count(workload.cells.len()),
@@ -396,7 +358,7 @@ pub(crate) fn cells_of(
     model: &Model,
     workload: usize,
     name: &str,
-    page: impl Fn(&Cell) -> Option<String>,
+    page: impl Fn(&CellRow) -> Option<String>,
 ) -> Table {
     let mut table = Table::named(
         name,
@@ -415,34 +377,32 @@ pub(crate) fn cells_of(
             ("reason", "Remark"),
         ],
     );
-    let mut cells: Vec<&Cell> =
-        model.workloads[workload].cells.iter().map(|&cell| &model.cells[cell]).collect();
-    cells.sort_by_key(|cell| model.row(cell).height.unwrap_or(u64::MAX));
+    let mut cells: Vec<&CellRow> = model.cells_of(workload).collect();
+    cells.sort_by_key(|cell| cell.height.unwrap_or(u64::MAX));
     for cell in cells {
-        let row = model.row(cell);
         let label = model.planner(cell).label.clone();
-        let mark = if row.hand_overs > 0 { " \u{21c4}" } else { "" };
+        let mark = if cell.hand_overs > 0 { " \u{21c4}" } else { "" };
         table.push(vec![
             match page(cell) {
                 Some(page) => Value::Link(format!("{label}{mark}"), page),
                 None => Value::text(format!("{label}{mark}")),
             },
-            Value::Count(row.seed),
-            Value::text(row.status.name()),
-            Value::or_missing(row.height.map(Value::Bytes)),
-            Value::Bytes(cell.bound),
+            Value::Count(cell.seed),
+            Value::text(cell.status.name()),
+            Value::or_missing(cell.height.map(Value::Bytes)),
+            Value::Bytes(cell.best_bound),
             Value::or_missing(cell.gap.map(Value::Share)),
-            Value::or_missing(row.fragmentation().map(Value::Share)),
-            time(cell, row),
-            Value::or_missing(row.peak_rss_bytes.map(Value::Bytes)),
-            Value::text(remark(row.target_bytes, &row.reason)),
+            Value::or_missing(cell.fragmentation().map(Value::Share)),
+            time(cell),
+            Value::or_missing(cell.peak_rss_bytes.map(Value::Bytes)),
+            Value::text(remark(cell.target_bytes, &cell.reason)),
         ]);
     }
     table
 }
 
-fn time(cell: &Cell, row: &CellRow) -> Value {
-    match (cell.time_ns, row.median_ns) {
+fn time(cell: &CellRow) -> Value {
+    match (cell.time_ns, cell.median_ns) {
         (Some(time), _) => Value::Nanoseconds(time),
         (None, Some(time)) => Value::text(format!("({})", nanoseconds(real(time)))),
         (None, None) => Value::Missing,

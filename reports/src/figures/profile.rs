@@ -1,6 +1,6 @@
 //! The performance profile of heights.
 
-use planlab_results::statistics::Profile;
+use planlab_results::queries::Profile;
 
 use plotters::style::Color;
 
@@ -73,12 +73,14 @@ mod tests {
     fn the_better_planner_comes_first_in_the_legend() {
         let series = |label: &str, number| Series { label: label.to_owned(), number };
         let all = [
-            (series("worse", 0), Profile { ratios: vec![1.0, 1.5], total: 3 }),
-            (series("better", 1), Profile { ratios: vec![1.0, 1.0, 1.2], total: 3 }),
+            (series("worse", 0), Profile { planner_number: 0, ratios: vec![1.0, 1.5], total: 3 }),
+            (series("better", 1), Profile { planner_number: 0, ratios: vec![1.0, 1.0, 1.2], total: 3 }),
         ];
         let svg = plot(&all).expect("drawn").to_inline_svg().expect("writes");
         let (better, worse) = (svg.find(">better (67 %)<"), svg.find(">worse (33 %)<"));
         assert!(better.is_some() && better < worse, "{svg}");
-        assert!(plot(&[(series("none", 0), Profile { ratios: vec![], total: 0 })]).is_none());
+        assert!(
+            plot(&[(series("none", 0), Profile { planner_number: 0, ratios: vec![], total: 0 })]).is_none()
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! What did one planner do on one workload?
 
-use crate::data::model::Cell;
 use crate::data::tables::exit;
 use crate::format::{bytes, count, nanoseconds, percent, real};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Mapped, Site};
 use planlab_results::Record;
+use planlab_results::queries::CellRow;
 use planlab_results::table::{Table, Value};
 
 pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
@@ -32,11 +32,11 @@ pub(super) fn page(site: &Site<'_>, map: &Mapped) -> Page {
         pieces.extend([Piece::heading("Standard error"), Piece::Verbatim(row.stderr_tail.clone())]);
     }
     let mut page = Page::new(&map.page, format!("{label} on {}", row.workload)).with(pieces);
-    page.heading = Text::from(format!("{label} on ")).link(&row.workload, site.page_of(cell.workload));
+    page.heading = Text::from(format!("{label} on ")).link(&row.workload, site.page_of(cell.workload_number));
     page
 }
 
-fn numbers(cell: &Cell, row: &Record) -> Vec<(&'static str, String)> {
+fn numbers(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
     let exact = |number: u64| format!("{} ({} bytes)", bytes(number), count(number));
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     let samples: Vec<String> = row.samples_ns.iter().map(|&ns| nanoseconds(real(ns))).collect();
@@ -47,7 +47,7 @@ fn numbers(cell: &Cell, row: &Record) -> Vec<(&'static str, String)> {
         ("height", or_none(row.height.map(exact))),
         ("load", exact(row.load)),
         ("own bound", format!("{}, by {} ({})", exact(row.bound), row.bound_evidence, row.bound_scope)),
-        ("best bound", exact(cell.bound)),
+        ("best bound", exact(cell.best_bound)),
         ("gap to it", or_none(cell.gap.map(percent))),
         ("fragmentation", or_none(row.fragmentation().map(percent))),
         ("hand-overs", count(row.hand_overs)),

@@ -1,18 +1,17 @@
 //! What does every single row say?
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use planlab_dsa::Bytes;
 
 use crate::ReportError;
-use crate::data::model::{Cell, Model};
+use crate::data::model::Model;
 use crate::data::tables::{exit, remark};
 use crate::format::{count, real};
 use crate::site::Site;
 use crate::site::grid::Grid;
 use crate::site::page::{Page, Piece, Text};
-use planlab_results::queries::{ListedRow, Listing};
+use planlab_results::queries::{CellRow, ListedRow, Listing};
 use planlab_results::table::{Table, Value};
 
 /// A column: its key, its title, and how its values are shown. A `word` is one of few texts, a
@@ -54,7 +53,7 @@ pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
     let maps = workloads().flat_map(|workload| site.mapped(workload).iter().map(move |map| (workload, map)));
     let mut pages: BTreeMap<(usize, &str), &str> = BTreeMap::new();
     for (workload, map) in maps {
-        let plan = model.row(&model.cells[map.cell]).plan.as_deref();
+        let plan = model.cells[map.cell].plan.as_deref();
         pages.extend(plan.map(|plan| ((workload, plan), map.page.as_str())));
     }
     let note = Text::from(
@@ -63,11 +62,11 @@ pub(super) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
          row's plan, where the report has it, be it drawn for this planner or another. ",
     );
     let note = note.link("CSV", "tables/cells.csv").plain(" ").link("LaTeX", "tables/cells.tex");
-    let listing = model.tables.listing(model.cells.iter().map(|cell| &*model.row(cell).cell))?;
+    let listing = model.tables.listing(&model.all)?;
     let map = |workload, plan: &str| pages.get(&(workload, plan)).copied();
     let shown = listing.len().min(SHOWN);
     let grid = Grid {
-        table: table(model, &listing, 0..shown, &map)?,
+        table: table(model, &listing, (0, shown), &map)?,
         csv: csv(model, &listing, &map)?,
         kinds: COLUMNS.iter().map(|(_, _, kind)| *kind).collect(),
         choosers: vec![("planner", "all planners"), ("status", "all statuses")],
@@ -88,37 +87,41 @@ fn csv<'p>(
     listing: &Listing,
     map: &impl Fn(usize, &str) -> Option<&'p str>,
 ) -> Result<String, ReportError> {
-    let mut text = table(model, listing, 0..0, map)?.to_csv();
+    let mut text = table(model, listing, (0, 0), map)?.to_csv();
     for start in (0..listing.len()).step_by(CHUNK) {
-        let chunk = table(model, listing, start..listing.len().min(start + CHUNK), map)?.to_csv();
+        let chunk = table(model, listing, (start, CHUNK), map)?.to_csv();
         text.push_str(chunk.split_once('\n').map_or("", |(_, rows)| rows));
     }
     Ok(text)
 }
 
-/// Some of the rows; `map` gives the page with the map of a plan of a workload.
+/// So many of the rows from one on; `map` gives the page with the map of a plan of a workload.
 fn table<'p>(
     model: &Model,
     listing: &Listing,
-    numbers: Range<usize>,
+    (from, count): (usize, usize),
     map: &impl Fn(usize, &str) -> Option<&'p str>,
 ) -> Result<Table, ReportError> {
     let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, _)| (*key, *title)).collect();
     let mut table = Table::named("cells", "All rows.", &columns);
-    for row in listing.rows(numbers)? {
-        let cell = &model.cells[row.cell];
-        table.push(values(model, cell, &row, row.plan.and_then(|plan| map(cell.workload, plan))));
+    for row in listing.rows(from, count)? {
+        let cell = &model.cells[row.number as usize];
+        table.push(values(
+            model,
+            cell,
+            &row,
+            row.plan.as_deref().and_then(|plan| map(cell.workload_number, plan)),
+        ));
     }
     Ok(table)
 }
 
-fn values(model: &Model, cell: &Cell, row: &ListedRow<'_>, map: Option<&str>) -> Vec<Value> {
-    let first = model.row(cell);
+fn values(model: &Model, first: &CellRow, row: &ListedRow, map: Option<&str>) -> Vec<Value> {
     let fragmentation =
         row.height.map(|height| planlab_dsa::fragmentation(Bytes::new(height), Bytes::new(first.load)));
     vec![
         Value::text(&*first.workload),
-        Value::text(&model.planner(cell).label),
+        Value::text(&model.planner(first).label),
         Value::or_missing(map.map(Value::text)),
         Value::Count(first.seed),
         Value::Count(u64::from(row.repetition)),
@@ -129,9 +132,9 @@ fn values(model: &Model, cell: &Cell, row: &ListedRow<'_>, map: Option<&str>) ->
         Value::Count(first.buffers),
         Value::or_missing(row.height.map(Value::Bytes)),
         Value::Bytes(first.load),
-        Value::Bytes(cell.bound),
-        Value::text(row.bound_evidence),
-        Value::or_missing(cell.gap.map(Value::Share)),
+        Value::Bytes(first.best_bound),
+        Value::text(row.bound_evidence.name()),
+        Value::or_missing(first.gap.map(Value::Share)),
         Value::or_missing(fragmentation.map(Value::Share)),
         Value::or_missing(row.median_ns.map(|ns| Value::Nanoseconds(real(ns)))),
         Value::text(row.lane.name()),
@@ -139,6 +142,6 @@ fn values(model: &Model, cell: &Cell, row: &ListedRow<'_>, map: Option<&str>) ->
         Value::Count(row.hand_overs),
         Value::Count(row.work),
         Value::text(exit(row.signal, row.exit_code)),
-        Value::text(remark(first.target_bytes, row.reason)),
+        Value::text(remark(first.target_bytes, &row.reason)),
     ]
 }

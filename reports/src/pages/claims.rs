@@ -1,18 +1,19 @@
 //! What did others publish, and what are our figures from the records at hand?
 
 use crate::data::claims::{Claim, Kind, claims};
-use crate::data::model::{Cell, Model};
+use crate::data::model::Model;
 use crate::data::nets::PoolTotals;
 use crate::format::{bytes, nanoseconds, percent};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
+use planlab_results::queries::CellRow;
 use planlab_results::table::{Table, Value};
 
 /// Our figures for a claim.
 #[derive(Default)]
 struct Ours<'m> {
     /// Cells with the figure, and the figure.
-    figures: Vec<(&'m Cell, f64)>,
+    figures: Vec<(&'m CellRow, f64)>,
     /// Cells of the claim, with or without the figure.
     cells: usize,
 }
@@ -60,8 +61,8 @@ fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usi
             Value::count(ours.figures.len()),
             Value::count(ours.cells),
             Value::or_missing(extreme(&ours).map(|cell| {
-                let name = format!("{} on {}", model.planner(cell).label, model.row(cell).workload);
-                Value::Link(name, page(cell.workload))
+                let name = format!("{} on {}", model.planner(cell).label, cell.workload);
+                Value::Link(name, page(cell.workload_number))
             })),
             Value::text(&claim.command),
         ]);
@@ -71,21 +72,20 @@ fn table(model: &Model, claims: &[Claim], totals: &PoolTotals, page: impl Fn(usi
 
 fn ours<'m>(model: &'m Model, claim: &Claim, totals: &PoolTotals) -> Ours<'m> {
     let mut ours = Ours::default();
-    for cell in model.cells.iter().filter(|cell| claim.is_about(model.row(cell))) {
+    for cell in model.cells.iter().filter(|cell| claim.is_about(cell)) {
         ours.cells += 1;
-        ours.figures.extend(figure(model, cell, claim.figure, totals).map(|figure| (cell, figure)));
+        ours.figures.extend(figure(cell, claim.figure, totals).map(|figure| (cell, figure)));
     }
     ours.figures.sort_by(|a, b| a.1.total_cmp(&b.1));
     ours
 }
 
-fn figure(model: &Model, cell: &Cell, kind: Kind, totals: &PoolTotals) -> Option<f64> {
-    let row = model.row(cell);
+fn figure(row: &CellRow, kind: Kind, totals: &PoolTotals) -> Option<f64> {
     let height = || row.height.filter(|_| row.status.is_answer()).map(crate::format::real);
     match kind {
         Kind::Height => height(),
         Kind::HeightOverLoad => height().filter(|_| row.load > 0).map(|h| h / crate::format::real(row.load)),
-        Kind::Seconds => cell.time_ns.map(|ns| ns / 1e9),
+        Kind::Seconds => row.time_ns.map(|ns| ns / 1e9),
         Kind::Proved => Some(if row.status == planlab_results::Status::Optimal { 1.0 } else { 0.0 }),
         Kind::TotalReduction => {
             let total = totals.get(&*row.workload)?;
@@ -118,7 +118,7 @@ fn written(kind: Kind, figure: f64) -> String {
 }
 
 /// The cell with the greatest figure.
-fn extreme<'m>(ours: &Ours<'m>) -> Option<&'m Cell> {
+fn extreme<'m>(ours: &Ours<'m>) -> Option<&'m CellRow> {
     ours.figures.last().map(|(cell, _)| *cell)
 }
 

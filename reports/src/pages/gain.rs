@@ -1,6 +1,7 @@
 //! What planned addresses save against each other allocator, request by request and in a whole propagation.
 
-use planlab_results::replay::{ReplayRow, ReplayStatus};
+use planlab_dsa::performance::End;
+use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::{median, median_interval};
 
 use crate::data::replays::{Case, Measured, Place, Replays};
@@ -81,7 +82,7 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
 }
 
 fn is_plan(row: &ReplayRow) -> bool {
-    row.contender == PLAN && row.status == ReplayStatus::Complete && row.device != "simulated"
+    row.contender == PLAN && row.performance.status == End::Complete && row.device != "simulated"
 }
 
 /// Whether it is another contender on the workload of a plan: no other plan, and not the loop alone.
@@ -89,7 +90,7 @@ fn is_other(other: &Case, plan: &Case) -> bool {
     let (of, row) = (other.row(), plan.row());
     let is_rival = of.contender != "empty-loop" && !of.contender.starts_with(PLAN);
     is_rival
-        && of.status == ReplayStatus::Complete
+        && of.performance.status == End::Complete
         && of.instance == row.instance
         && of.workload == row.workload
 }

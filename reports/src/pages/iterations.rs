@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
+use planlab_dsa::performance::{End, Sample};
+use planlab_results::replay::ReplayRow;
 
 use super::memory::own_pool;
 use crate::data::paper::{Quantity, published};
@@ -58,7 +59,7 @@ impl Held {
         }
     }
 
-    const fn of(self, sample: &ReplaySample) -> Option<u64> {
+    const fn of(self, sample: &Sample) -> Option<u64> {
         match self {
             Self::Most => sample.reserved_peak,
             Self::End => sample.reserved,
@@ -69,7 +70,7 @@ impl Held {
 /// What a case holds of the last propagation, bytes.
 fn last(case: &Case, held: Held) -> Option<u64> {
     let row = case.row();
-    held.of(row.samples.last().filter(|_| row.status == ReplayStatus::Complete)?)
+    held.of(row.performance.samples.last().filter(|_| row.performance.status == End::Complete)?)
 }
 
 /// The same with what is kept over all propagations.
@@ -87,14 +88,14 @@ struct Group<'c> {
 impl<'c> Group<'c> {
     /// The most that a case of it came to.
     fn propagations(&self) -> usize {
-        let of = |case: &&Case| case.row().samples.len().max(case.row().sequence.len());
+        let of = |case: &&Case| case.row().performance.samples.len().max(case.row().sequence.len());
         self.cases.iter().map(of).max().unwrap_or(0)
     }
 
     /// Whether of some it is not known what was held between the ends of propagations.
     fn has_ends_alone(&self) -> bool {
-        let is_end = |sample: &ReplaySample| sample.reserved.is_some() && sample.reserved_peak.is_none();
-        self.cases.iter().any(|case| case.row().samples.iter().any(is_end))
+        let is_end = |sample: &Sample| sample.reserved.is_some() && sample.reserved_peak.is_none();
+        self.cases.iter().any(|case| case.row().performance.samples.iter().any(is_end))
     }
 
     /// The case of the pool of the framework that the workload is of.
@@ -183,7 +184,7 @@ fn footprint(group: &Group<'_>, held: Held) -> Option<Piece> {
         .iter()
         .map(|case| {
             curve(case, &|row, at| {
-                let reserved = held.of(&row.samples[at])?;
+                let reserved = held.of(&row.performance.samples[at])?;
                 Some((real(reserved), bytes(reserved)))
             })
         })
@@ -217,7 +218,7 @@ fn time(group: &Group<'_>) -> Option<Piece> {
         .iter()
         .map(|case| {
             curve(case, &|row, at| {
-                let sample = &row.samples[at];
+                let sample = &row.performance.samples[at];
                 let time = real(sample.wall_ns) / f64::from(sample.propagations.max(1));
                 (time > 0.0).then(|| (time, nanoseconds(time)))
             })
@@ -243,7 +244,10 @@ fn curve(case: &Case, value: &dyn Fn(&ReplayRow, usize) -> Option<Shown>) -> Cur
         let (y, shown) = value(row, at)?;
         Some(Point { x: count_real(at + 1), y, tip: format!("propagation {}: {shown}", at + 1) })
     };
-    Curve { series: case.series.clone(), points: (0..row.samples.len()).filter_map(point).collect() }
+    Curve {
+        series: case.series.clone(),
+        points: (0..row.performance.samples.len()).filter_map(point).collect(),
+    }
 }
 
 /// Every case, with its group.
@@ -284,10 +288,10 @@ fn table(groups: &[Group<'_>]) -> Table {
     );
     for (group, case) in cases(groups) {
         let row = case.row();
-        let wall: u64 = row.samples.iter().map(|sample| sample.wall_ns).sum();
-        let (first, last) = (row.samples.first(), row.samples.last());
+        let wall: u64 = row.performance.samples.iter().map(|sample| sample.wall_ns).sum();
+        let (first, last) = (row.performance.samples.first(), row.performance.samples.last());
         let planning = last.and_then(|sample| sample.planning_ns);
-        let held = |sample: Option<&ReplaySample>, held: Held| {
+        let held = |sample: Option<&Sample>, held: Held| {
             Value::or_missing(sample.and_then(|sample| held.of(sample)).map(Value::Bytes))
         };
         let measure = group.held(case);
@@ -297,10 +301,10 @@ fn table(groups: &[Group<'_>]) -> Table {
             Value::text(case.place().name()),
             Value::Count(u64::from(row.threads)),
             Value::or_missing(row.capacity.map(Value::Bytes)),
-            Value::text(row.status.name()),
-            Value::count(row.samples.len()),
+            Value::text(row.performance.status.name()),
+            Value::count(row.performance.samples.len()),
             Value::Bytes(row.requested_peak),
-            Value::Bytes(row.reserved_peak),
+            Value::Bytes(row.performance.reserved_peak),
             held(first, Held::Most),
             held(last, Held::Most),
             held(first, Held::End),
@@ -337,7 +341,7 @@ fn samples(groups: &[Group<'_>]) -> Table {
     );
     for (group, case) in cases(groups) {
         let row = case.row();
-        for (at, sample) in row.samples.iter().enumerate() {
+        for (at, sample) in row.performance.samples.iter().enumerate() {
             let trace = row.sequence.get(at % row.sequence.len().max(1));
             table.push(vec![
                 Value::text(&group.name),

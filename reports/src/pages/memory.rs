@@ -1,15 +1,16 @@
 //! Memory by net, batch and allocator, with what is kept over all iterations apart.
 
-use planlab_results::replay::ReplayStatus;
+use planlab_results::{NetParts, WorkloadKey};
 
-use crate::data::model::{NetKey, natural};
-use crate::data::nets::{NetPart, parts};
+use crate::data::model::natural;
+use crate::data::nets::{NetPart, net_of, parts, shown_batch};
 use crate::data::paper::{Published, Quantity, published};
 use crate::data::replays::Case;
 use crate::figures::memory::{self, Names, NetMemory};
 use crate::format::{bytes, percent, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
+use planlab_dsa::performance::End;
 use planlab_results::table::{Column, Table, Value};
 
 /// Bars for each batch.
@@ -17,8 +18,8 @@ const BARS: usize = 3;
 
 /// The memory of a net's propagation, bytes.
 struct Net<'a> {
-    workload: &'a str,
-    key: NetKey,
+    workload: &'a WorkloadKey,
+    key: NetParts<'a>,
     /// What is kept over all iterations: parameters, in training their gradients and the optimizer's state too.
     kept: Option<u64>,
     /// Without any reuse.
@@ -80,7 +81,7 @@ impl Net<'_> {
             Quantity::Pool => self.pool_total().map(real),
             Quantity::Reduction => self.reduction(),
             Quantity::PoolOverAlexnet => {
-                let alexnet = NetKey { net: "alexnet".to_owned(), ..self.key.clone() };
+                let alexnet = NetParts { net: "alexnet", ..self.key };
                 let alexnet = nets.iter().find(|net| net.key == alexnet && net.kept.is_some())?;
                 Some(real(self.pool_total()?) / real(alexnet.pool_total()?.max(1)))
             }
@@ -136,23 +137,24 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 
 /// The nets that some allocator was played on, over simulated memory.
 fn nets<'a>(site: &Site<'a>) -> Vec<Net<'a>> {
-    let mut workloads: Vec<&str> = site.replays.simulated().map(Case::workload).collect();
+    let mut workloads: Vec<&WorkloadKey> =
+        site.replays.simulated().map(|case| &case.row().workload).collect();
     workloads.sort_unstable_by(|a, b| natural(a, b));
     workloads.dedup();
     workloads.into_iter().filter_map(|workload| net(site, workload)).collect()
 }
 
-fn net<'a>(site: &Site<'a>, workload: &'a str) -> Option<Net<'a>> {
-    let key = NetKey::parse(workload)?;
-    let pool = own_pool(&key.route);
+fn net<'a>(site: &Site<'a>, workload: &'a WorkloadKey) -> Option<Net<'a>> {
+    let key = net_of(workload)?;
+    let pool = own_pool(key.route);
     let served = |contender: &str| site.replays.served(workload, contender);
-    let any = site.replays.simulated().find(|case| case.workload() == workload)?.row();
-    let totals = site.options.totals.get(workload).copied().unwrap_or_default();
+    let any = site.replays.simulated().find(|case| case.row().workload == *workload)?.row();
+    let totals = site.options.totals.get(workload.as_str()).copied().unwrap_or_default();
     Some(Net {
         workload,
         kept: totals.parameters.or(any.retained),
-        network_wise: served("network-wise").map(|case| case.row().reserved_peak),
-        pool: served(pool).map(|case| case.row().reserved_peak),
+        network_wise: served("network-wise").map(|case| case.row().performance.reserved_peak),
+        pool: served(pool).map(|case| case.row().performance.reserved_peak),
         propagations: served(pool).map_or(0, Case::looked_at),
         process: process_of(site, &key, pool),
         planned: planned(site, workload),
@@ -162,13 +164,13 @@ fn net<'a>(site: &Site<'a>, workload: &'a str) -> Option<Net<'a>> {
 }
 
 /// What the pool held after a whole process of the net at this batch; of a net in training alone.
-fn process_of(site: &Site<'_>, key: &NetKey, pool: &str) -> Option<u64> {
+fn process_of(site: &Site<'_>, key: &NetParts<'_>, pool: &str) -> Option<u64> {
     // A variant is one iteration of several that differ.
-    if key.mode != "train" || key.batch.contains(' ') {
+    if key.mode != "train" || key.variant.is_some() {
         return None;
     }
-    let process = format!("{}/{}/process/{}", key.route, key.net, key.batch);
-    site.replays.served(&process, pool).map(|case| case.row().reserved_peak)
+    let process = format!("{}/{}/process/b{}", key.route, key.net, key.batch);
+    site.replays.served(&process, pool).map(|case| case.row().performance.reserved_peak)
 }
 
 /// What profile-guided allocation settles at; where it was not played, the height of the baseline's plan.
@@ -176,9 +178,7 @@ fn planned(site: &Site<'_>, workload: &str) -> Option<u64> {
     let settled = site.replays.served(workload, "profile-guided").and_then(Case::settled);
     settled.or_else(|| {
         let model = site.model;
-        let planner = model.planners.iter().position(|planner| planner.label == site.options.baseline)?;
-        let workload = model.workloads.iter().position(|known| known.key == workload)?;
-        model.height(planner, workload)
+        model.height(model.planner_of(&site.options.baseline)?, model.workload_of(workload)?)
     })
 }
 
@@ -187,7 +187,7 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
     for NetPart { route, title, nets: chosen } in parts(nets.iter().map(|net| net.workload), BARS) {
         let bars: Vec<NetMemory> = chosen.into_iter().map(|(_, at)| bars(&nets[at])).collect();
         let title = format!("Reserved memory by net and batch: {title}");
-        let pool = own_pool(&route);
+        let pool = own_pool(route);
         let names = Names { title: &title, pool, planner: "planned" };
         let caption = format!(
             "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
@@ -202,8 +202,8 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
 
 fn bars(net: &Net<'_>) -> NetMemory {
     NetMemory {
-        net: net.key.net.clone(),
-        batch: net.key.batch.clone(),
+        net: net.key.net.to_owned(),
+        batch: shown_batch(&net.key),
         parameters: net.kept,
         network_wise: net.network_wise,
         pool: net.pool_total().map(|total| total.saturating_sub(net.kept())),
@@ -235,7 +235,7 @@ fn by_net(site: &Site<'_>, nets: &[Net<'_>]) -> Table {
     );
     let total = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
     for net in nets {
-        let known = site.options.totals.get(net.workload).copied().unwrap_or_default();
+        let known = site.options.totals.get(net.workload.as_str()).copied().unwrap_or_default();
         let real_pool = match net.process {
             Some(_) => known.process_pool,
             None => known.pool.map(|pool| net.kept() + pool),
@@ -274,7 +274,7 @@ fn beside_published(nets: &[Net<'_>]) -> Table {
         ],
     );
     for figure in published() {
-        let net = nets.iter().find(|net| net.workload == figure.workload);
+        let net = nets.iter().find(|net| *net.workload == *figure.workload);
         let Some((net, ours)) = net.and_then(|net| Some((net, net.figure(figure.of, nets)?))) else {
             continue;
         };
@@ -310,7 +310,8 @@ fn all_pools(site: &Site<'_>) -> Option<Table> {
     let mut contenders: Vec<String> = site.replays.simulated().flat_map(held).collect();
     contenders.sort_unstable();
     contenders.dedup();
-    let mut workloads: Vec<&str> = site.replays.simulated().map(Case::workload).collect();
+    let mut workloads: Vec<&WorkloadKey> =
+        site.replays.simulated().map(|case| &case.row().workload).collect();
     workloads.dedup();
     let mut table = Table::named(
         "memory-by-allocator",
@@ -323,7 +324,7 @@ fn all_pools(site: &Site<'_>) -> Option<Table> {
     table.columns.extend(contenders.iter().map(|key| Column { key: key.clone(), title: key.clone() }));
     for workload in workloads {
         let of = |contender: &String| {
-            let mut cases = site.replays.simulated().filter(|case| case.workload() == workload);
+            let mut cases = site.replays.simulated().filter(|case| *case.workload() == **workload);
             Value::or_missing(cases.find_map(|case| {
                 let (_, held) = case.held().into_iter().find(|(label, _)| label == contender)?;
                 Some(over(case, held))
@@ -338,7 +339,7 @@ fn all_pools(site: &Site<'_>) -> Option<Table> {
 
 fn over(case: &Case, held: u64) -> Value {
     let row = case.row();
-    if row.status != ReplayStatus::Complete || row.requested_peak == 0 {
+    if row.performance.status != End::Complete || row.requested_peak == 0 {
         return Value::text("\u{2717}");
     }
     let share = real(held) / real(row.requested_peak) - 1.0;
@@ -369,10 +370,10 @@ fn limited(site: &Site<'_>) -> Table {
             Value::text(&case.series.label),
             Value::text(case.place().name()),
             Value::Bytes(capacity),
-            Value::text(row.status.name()),
-            Value::Bytes(row.reserved_peak),
-            Value::Count(row.device_allocations),
-            Value::text(&row.reason),
+            Value::text(row.performance.status.name()),
+            Value::Bytes(row.performance.reserved_peak),
+            Value::Count(row.performance.device_allocations),
+            Value::text(&row.performance.reason),
         ]);
     }
     table
@@ -404,10 +405,10 @@ fn physical(site: &Site<'_>) -> Table {
             Value::text(case.place().name()),
             Value::Count(u64::from(row.threads)),
             Value::Bytes(row.requested_peak * u64::from(row.threads)),
-            Value::Bytes(row.reserved_peak),
-            Value::or_missing(row.used_peak.map(Value::Bytes)),
-            Value::or_missing(row.physical_peak.map(Value::Bytes)),
-            Value::Count(row.device_allocations),
+            Value::Bytes(row.performance.reserved_peak),
+            Value::or_missing(row.performance.used_peak.map(Value::Bytes)),
+            Value::or_missing(row.performance.physical_peak.map(Value::Bytes)),
+            Value::Count(row.performance.device_allocations),
         ]);
     }
     table

@@ -47,7 +47,7 @@ impl Pair<'_> {
     }
 
     fn process_in_use(&self) -> Option<u64> {
-        self.process.and_then(|case| case.row().used_peak)
+        self.process.and_then(|case| case.row().performance.used_peak)
     }
 
     /// Whether the process has both of PyTorch's peaks: one alone may be chance.
@@ -91,7 +91,7 @@ fn pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
 
 /// What is reserved after the first time, from an empty pool.
 fn reserved(case: &Case) -> Option<u64> {
-    case.row().samples.first()?.reserved
+    case.row().performance.samples.first()?.reserved
 }
 
 fn peak(known: &PoolTotal, recorded: u64, window: u64, process: Option<u64>) -> RecordedPeak {
@@ -185,7 +185,7 @@ fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
             or_missing(pair.peak.process),
             Value::or_missing(pair.process_difference().map(Value::Share)),
             or_missing(pair.in_use),
-            or_missing(pair.window.row().used_peak),
+            or_missing(pair.window.row().performance.used_peak),
             or_missing(pair.process_in_use()),
             Value::count(pair.peak.iterations),
             Value::text(pair.peak.explanation().name()),

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use planlab_results::replay::CallTime;
-
 use crate::data::paper::{Quantity, published};
 use crate::data::replays::{Case, Place, Replays};
 use crate::figures::Series;
@@ -13,6 +11,7 @@ use crate::figures::strip::{self, Look, Strip};
 use crate::format::{count, nanoseconds, real, short_count};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
+use planlab_dsa::performance::CallTime;
 use planlab_results::table::{Table, Value};
 
 /// The pool that scans.
@@ -149,7 +148,7 @@ fn whole(site: &Site<'_>) -> Table {
             Value::or_missing(case.cpu_request_ns().map(Value::Nanoseconds)),
             Value::or_missing(case.cpu_above_loop_ns(site.replays).map(Value::Nanoseconds)),
             Value::Nanoseconds(wall),
-            Value::Count(row.search_steps),
+            Value::Count(row.performance.search_steps),
         ]);
     }
     table
@@ -177,7 +176,7 @@ fn calls(site: &Site<'_>) -> Table {
     );
     for case in site.replays.plain() {
         let row = case.row();
-        if row.alloc.is_none() && row.free.is_none() {
+        if row.performance.alloc.is_none() && row.performance.free.is_none() {
             continue;
         }
         let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
@@ -189,10 +188,10 @@ fn calls(site: &Site<'_>) -> Table {
             Value::text(case.place().device_in_full()),
             Value::text(row.work.name()),
             Value::Count(row.requests),
-            part(row.alloc, |call| call.median_ps),
-            part(row.alloc, |call| call.p99_ps),
-            part(row.free, |call| call.median_ps),
-            part(row.free, |call| call.p99_ps),
+            part(row.performance.alloc, |call| call.median_ps),
+            part(row.performance.alloc, |call| call.p99_ps),
+            part(row.performance.free, |call| call.median_ps),
+            part(row.performance.free, |call| call.p99_ps),
             Value::or_missing(case.calls_ns().map(Value::Nanoseconds)),
         ]);
     }
@@ -226,7 +225,7 @@ fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
             workload: case.workload(),
             place: case.place(),
             requests: row.requests,
-            bins: row.search_steps,
+            bins: row.performance.search_steps,
             real_ns: known.pool_ns?,
             plan_ns: known.plan_ns,
             ours_ns: time(Some(case)),

@@ -41,7 +41,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 
 fn figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
     let series = |(at, curve): (usize, &Curve)| {
-        let known = model.planners.iter().position(|planner| planner.label == curve.label);
+        let known = model.planner_of(&curve.label);
         // A planner has one look in all of a report, where the report knows it by this name.
         Series { label: curve.label.clone(), number: known.unwrap_or(at) }
     };

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use planlab_results::Status;
 use planlab_results::audit::Finding;
-use planlab_results::statistics::performance_profiles;
+use planlab_results::queries::{GAP_SHIFT, PlannerGaps, Profile};
+use planlab_results::statistics::shifted_geometric_mean;
 
 use super::boards::limits_of;
 use super::nets;
 use crate::data::model::Model;
 use crate::data::{pools, tables};
-use crate::figures::Drawing;
-use crate::figures::{gap, profile, time};
+use crate::figures::{Drawing, Series, gap, profile, time};
 use crate::format::{count, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece, Text};
@@ -105,13 +105,13 @@ fn gaps_and_workloads(site: &Site<'_>) -> [Piece; 5] {
 
 fn summary(model: &Model) -> String {
     let counted = |keep: fn(Status) -> bool| -> u64 {
-        model.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
+        model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
     };
     format!(
         "{} rows of {} cells: {} planners on {} workloads{}. {} rows have an answer, {} of them proved optimal.",
         count(model.rows()),
         count(model.cells.len() as u64),
-        model.planners.len(),
+        model.all.planners.len(),
         model.workloads.len(),
         suites(&model.suites),
         count(counted(Status::is_answer)),
@@ -158,69 +158,36 @@ fn figures(model: &Model) -> Vec<(Drawing, String)> {
 }
 
 fn gaps(model: &Model) -> Vec<gap::Gaps> {
-    let mut all: Vec<gap::Gaps> = (0..model.planners.len())
-        .map(|planner| {
-            let cells: Vec<_> =
-                (0..model.workloads.len()).flat_map(|workload| model.free_cells(planner, workload)).collect();
-            let gap = |cell: &&crate::data::model::Cell| {
-                Some((model.row(cell).workload.to_string(), model.answer_gap(cell)?.max(0.0)))
-            };
-            let gaps: Vec<(String, f64)> = cells.iter().filter_map(gap).collect();
-            gap::Gaps { series: model.series(planner), failures: cells.len() - gaps.len(), gaps }
-        })
-        .filter(|row| !row.gaps.is_empty() || row.failures > 0)
-        .collect();
+    let of = |of: &PlannerGaps| gap::Gaps {
+        series: model.series(of.planner_number),
+        failures: of.cells - of.gaps.len(),
+        gaps: of.workloads.iter().cloned().zip(of.gaps.iter().map(|gap| gap.max(0.0))).collect(),
+    };
+    let mut all: Vec<gap::Gaps> = model.planner_gaps.iter().map(of).collect();
     let mean = |row: &gap::Gaps| {
         let values = row.gaps.iter().map(|(_, gap)| Some(*gap));
-        planlab_results::statistics::shifted_geometric_mean(values, tables::GAP_SHIFT)
-            .mean
-            .unwrap_or(f64::INFINITY)
+        shifted_geometric_mean(values, GAP_SHIFT).mean.unwrap_or(f64::INFINITY)
     };
     all.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
     all
 }
 
 /// Each planner's profile over the workloads that it ran on, against the best of all plain planners there.
-fn profiles(model: &Model) -> Vec<(crate::figures::Series, planlab_results::statistics::Profile)> {
-    let plain: Vec<usize> =
-        (0..model.planners.len()).filter(|&planner| !model.planners[planner].in_place).collect();
-    let cost = |planner: usize, workload: usize| model.height(planner, workload).map(real);
-    let ran = |planner: usize| -> Vec<usize> {
-        (0..model.workloads.len()).filter(|&workload| model.ran(planner, workload)).collect()
-    };
-    let best: Vec<Option<f64>> = (0..model.workloads.len())
-        .map(|workload| plain.iter().filter_map(|&planner| cost(planner, workload)).min_by(f64::total_cmp))
-        .collect();
-    let most = plain.iter().map(|&planner| ran(planner).len()).max().unwrap_or(0);
-    plain
-        .into_iter()
-        .filter(|&planner| 2 * ran(planner).len() >= most)
-        .filter_map(|planner| {
-            let ran = ran(planner);
-            let own = ran.iter().map(|&workload| cost(planner, workload)).collect();
-            let least = ran.iter().map(|&workload| best[workload]).collect();
-            let profile = performance_profiles(&[own, least]).swap_remove(0);
-            (profile.total > 0).then(|| (model.series(planner), profile))
-        })
-        .collect()
+fn profiles(model: &Model) -> Vec<(Series, Profile)> {
+    model.profiles.iter().map(|profile| (model.series(profile.planner_number), profile.clone())).collect()
 }
 
 fn timings(model: &Model) -> Vec<time::Timings> {
-    let times = |planner: usize| {
-        let cells = model.planners[planner].cells.iter().map(|&cell| &model.cells[cell]);
-        let timing = |cell: &crate::data::model::Cell| {
-            let row = model.row(cell);
-            if row.target_bytes.is_some() {
-                return None;
-            }
-            Some(time::Timing {
-                workload: row.workload.to_string(),
-                buffers: real(row.buffers.max(1)),
-                nanoseconds: cell.time_ns?.max(1.0),
-                is_cut: row.is_cut(),
-            })
-        };
-        (model.series(planner), cells.filter_map(timing).collect())
-    };
-    (0..model.planners.len()).map(times).collect()
+    let mut all: Vec<time::Timings> =
+        (0..model.all.planners.len()).map(|planner| (model.series(planner), Vec::new())).collect();
+    for cell in model.cells.iter().filter(|cell| cell.target_bytes.is_none()) {
+        let Some(time) = cell.time_ns else { continue };
+        all[cell.planner_number].1.push(time::Timing {
+            workload: cell.workload.to_string(),
+            buffers: real(cell.buffers.max(1)),
+            nanoseconds: time.max(1.0),
+            is_cut: cell.is_cut(),
+        });
+    }
+    all
 }

@@ -1,13 +1,12 @@
 //! Latency of a request against the number of threads and against size, with the time that threads wait for locks.
 
-use planlab_results::replay::ReplayWork;
-
 use crate::data::replays::{Case, Place, Replays};
 use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece};
+use planlab_dsa::performance::Work;
 use planlab_results::table::{Table, Value};
 
 /// `None` where nothing ran in several threads.
@@ -145,16 +144,16 @@ fn table(site: &Site<'_>, cases: &[&Case]) -> Table {
             Value::text(case.workload()),
             Value::text(&case.series.label),
             Value::text(case.place().device_in_full()),
-            Value::text(if row.work == ReplayWork::None { "not touched" } else { row.work.name() }),
+            Value::text(if row.work == Work::None { "not touched" } else { row.work.name() }),
             Value::Count(u64::from(row.threads)),
             time(case.cpu_request_ns()),
             time(case.cpu_above_loop_ns(site.replays)),
-            time(row.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
+            time(row.performance.alloc.map(|alloc| real(alloc.p99_ps) / 1e3)),
             time(case.propagation_ns().map(|time| time.median)),
             time(case.cpu_ns().map(|time| time.median)),
             time(case.lock_wait_ns()),
             Value::Bytes(row.requested_peak * u64::from(row.threads)),
-            Value::Bytes(row.reserved_peak),
+            Value::Bytes(row.performance.reserved_peak),
         ]);
     }
     table

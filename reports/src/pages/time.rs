@@ -1,10 +1,10 @@
 //! Time of a propagation by net, batch and contender.
 
+use planlab_results::NetParts;
 use planlab_results::statistics::Interval;
 
 use super::gain;
-use crate::data::model::NetKey;
-use crate::data::nets::{NetPart, parts};
+use crate::data::nets::{NetPart, parts, shown_batch};
 use crate::data::replays::{Case, Measured, Place, Replays};
 use crate::figures::Drawing;
 use crate::figures::bars::{Bars, Dot, Slot, height_beside, narrow};
@@ -61,9 +61,9 @@ fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
         timed.chunk_by(|a, b| a.case.workload() == b.case.workload()).collect();
     let most = workloads.iter().map(|timed| timed.len()).max().unwrap_or(0);
     let mut pieces = Vec::new();
-    let keys = workloads.iter().map(|timed| timed[0].case.workload());
+    let keys = workloads.iter().map(|timed| &timed[0].case.row().workload);
     for NetPart { title, nets, .. } in parts(keys, narrow(most)) {
-        let slots: Vec<(NetKey, &[Timed<'_>])> =
+        let slots: Vec<(NetParts<'_>, &[Timed<'_>])> =
             nets.into_iter().map(|(key, at)| (key, workloads[at])).collect();
         let title = format!("Time of a propagation, {}: {title}", place.name());
         let caption = format!(
@@ -77,7 +77,7 @@ fn figures(place: &Place, cases: &[&Case]) -> Vec<Piece> {
     pieces
 }
 
-fn plot(title: &str, slots: &[(NetKey, &[Timed<'_>])]) -> Option<Drawing> {
+fn plot(title: &str, slots: &[(NetParts<'_>, &[Timed<'_>])]) -> Option<Drawing> {
     let timed = || slots.iter().flat_map(|(_, timed)| timed.iter());
     let least = timed().map(|timed| timed.ends().0).min_by(f64::total_cmp)?;
     let most = timed().map(|timed| timed.ends().1).max_by(f64::total_cmp)?;
@@ -94,15 +94,16 @@ fn plot(title: &str, slots: &[(NetKey, &[Timed<'_>])]) -> Option<Drawing> {
     Some(figure.plot())
 }
 
-fn slot(key: &NetKey, timed: &[Timed<'_>]) -> Slot {
+fn slot(key: &NetParts<'_>, timed: &[Timed<'_>]) -> Slot {
+    let name = shown_batch(key);
     let dot = |timed: &Timed<'_>| Dot {
         series: timed.case.series.clone(),
         value: timed.time.median.max(1.0),
         interval: timed.time.interval.map(|_| timed.ends()),
-        tip: format!("{} {}: {}: {}", key.net, key.batch, timed.case.series.label, shown(&timed.time)),
+        tip: format!("{} {name}: {}: {}", key.net, timed.case.series.label, shown(&timed.time)),
     };
     let dots = timed.iter().map(dot).collect();
-    Slot { group: key.net.clone(), name: key.batch.clone(), dots, ..Slot::default() }
+    Slot { group: key.net.to_owned(), name, dots, ..Slot::default() }
 }
 
 fn entries<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<Entry> {
@@ -164,7 +165,7 @@ fn table(site: &Site<'_>) -> Table {
             Value::text(row.work.name()),
             Value::count(case.rows().len()),
             Value::count(case.samples()),
-            Value::Count(u64::from(row.warm_up)),
+            Value::Count(u64::from(row.performance.warm_up)),
             Value::Nanoseconds(time.median),
             end(|interval| interval.low),
             end(|interval| interval.high),

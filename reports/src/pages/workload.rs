@@ -1,6 +1,8 @@
 //! What did the planners do on one workload, and what does it look like?
 
-use crate::data::model::{Cell, Model};
+use planlab_results::queries::CellRow;
+
+use crate::data::model::Model;
 use crate::data::{pools, tables};
 use crate::format::{bytes, count};
 use crate::site::page::{Page, Picture, Piece, Text};
@@ -9,7 +11,7 @@ use crate::site::{Mapped, Site, Stored};
 pub(super) fn page(site: &Site<'_>, workload: usize) -> Page {
     let (model, files) = (site.model, site.files_of(workload));
     let stored = site.instances[workload].as_ref();
-    let page_of = |wanted: &Cell| {
+    let page_of = |wanted: &CellRow| {
         let mut maps = site.mapped(workload).iter();
         let found = maps.find(|map| std::ptr::eq(&raw const model.cells[map.cell], wanted));
         found.map(|map| map.page.clone())
@@ -61,18 +63,15 @@ fn pictures(stored: &Stored) -> Vec<Piece> {
 /// Whether the baseline's plan is the one that is drawn, though it is another planner's.
 fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bool {
     let drawn = &model.cells[map.cell];
-    let Some(planner) = model.planners.iter().position(|planner| planner.label == baseline) else {
-        return false;
-    };
+    let Some(planner) = model.planner_of(baseline) else { return false };
     let mut cells = model.free_cells(planner, workload);
-    drawn.planner != planner && cells.next().is_some_and(|cell| model.row(cell).plan == model.row(drawn).plan)
+    drawn.planner_number != planner && cells.next().is_some_and(|cell| cell.plan == drawn.plan)
 }
 
 /// A cell in a few words.
-fn caption(model: &Model, cell: &Cell) -> String {
-    let row = model.row(cell);
-    let height = row.height.map_or_else(|| "no plan".to_owned(), bytes);
-    format!("{}: {height}, {}", model.planner(cell).label, row.status.name())
+fn caption(model: &Model, cell: &CellRow) -> String {
+    let height = cell.height.map_or_else(|| "no plan".to_owned(), bytes);
+    format!("{}: {height}, {}", model.planner(cell).label, cell.status.name())
 }
 
 fn numbers(model: &Model, workload: usize, stored: Option<&Stored>) -> Vec<(&'static str, String)> {
@@ -89,12 +88,11 @@ fn numbers(model: &Model, workload: usize, stored: Option<&Stored>) -> Vec<(&'st
             pairs.push(("arenas", count(stored.arenas as u64)));
         }
     }
-    let bound =
-        subject.cells.iter().map(|&cell| &model.cells[cell]).filter(|cell| model.row(cell).hand_overs == 0);
-    if let Some(best) = bound.max_by_key(|cell| cell.bound) {
-        let rows = subject.cells.iter().map(|&cell| model.row(&model.cells[cell]));
-        let evidence = rows.filter(|row| row.bound == best.bound).map(|row| &*row.bound_evidence).min();
-        pairs.push(("best bound", format!("{}, by {}", exact(best.bound), evidence.unwrap_or("none"))));
+    let plain = model.cells_of(workload).filter(|cell| cell.hand_overs == 0);
+    if let Some(best) = plain.map(|cell| cell.best_bound).max() {
+        let own = model.cells_of(workload).filter(|cell| cell.bound == best);
+        let evidence = own.map(|cell| cell.bound_evidence.name()).min();
+        pairs.push(("best bound", format!("{}, by {}", exact(best), evidence.unwrap_or("none"))));
     }
     pairs.push(("instance", subject.instance.clone()));
     pairs

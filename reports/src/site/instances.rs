@@ -50,7 +50,7 @@ type Records = BTreeMap<String, Record>;
 /// is among the findings.
 pub(crate) fn draw(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
     let chosen = choose(site.model, &site.options.baseline, site.options.maps);
-    let cells = chosen.iter().flatten().map(|&cell| &*site.model.row(&site.model.cells[cell]).cell);
+    let cells = chosen.iter().flatten().map(|&cell| &*site.model.cells[cell].cell);
     let records = site.model.tables.first_records(&cells.collect::<Vec<_>>())?.into_iter();
     let records: Records = records.map(|record| (record.cell.clone(), record)).collect();
     let stored =
@@ -69,7 +69,7 @@ fn stored(
     let Some((instance, labels)) = digest.and_then(|digest| load_instance(site.store, digest).ok()) else {
         return Ok(None);
     };
-    let best = model.best_cell(workload).and_then(|cell| model.row(cell).height);
+    let best = model.best_cell(workload).and_then(|cell| cell.height);
     Ok(Some(Stored {
         steps: instance.horizon().get(),
         total: instance.total().get(),
@@ -89,18 +89,22 @@ fn maps(
     (chosen, records): (&[usize], &Records),
 ) -> Result<Vec<Mapped>, ReportError> {
     let model = site.model;
-    let top = chosen.iter().filter_map(|&cell| model.row(&model.cells[cell]).height).max().unwrap_or(0);
+    let top = chosen.iter().filter_map(|&cell| model.cells[cell].height).max().unwrap_or(0);
     let mut mapped: Vec<Mapped> = Vec::new();
     for &number in chosen {
         let cell = &model.cells[number];
-        let digest = model.row(cell).plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
+        let digest = cell.plan.as_deref().and_then(|plan| plan.parse::<Digest>().ok());
         let Some(digest) = digest else { continue };
-        let Some(row) = records.get(&*model.row(cell).cell) else { continue };
+        let Some(row) = records.get(&*cell.cell) else { continue };
         // A stored plan is a claim like any other; one that is missing or false is the audit's business.
         let Ok(plan) = load_plan(site.store, digest) else { continue };
         let Ok(plan) = instance.verify(plan) else { continue };
         let label = slug(&model.planner(cell).label);
-        let again = match mapped.iter().filter(|map| model.cells[map.cell].planner == cell.planner).count() {
+        let again = match mapped
+            .iter()
+            .filter(|map| model.cells[map.cell].planner_number == cell.planner_number)
+            .count()
+        {
             0 => String::new(),
             before => format!("-{}", before + 1),
         };

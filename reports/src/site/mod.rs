@@ -51,7 +51,7 @@ impl Site<'_> {
 
     /// A workload, with the way to its page where it has one.
     pub(crate) fn link(&self, workload: &str) -> Value {
-        match self.model.workloads.iter().position(|known| known.key == workload) {
+        match self.model.workload_of(workload) {
             Some(at) => Value::Link(workload.to_owned(), self.page_of(at)),
             None => Value::text(workload),
         }

@@ -3,12 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use planlab_dsa::performance::Performance;
+use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use planlab_reports::{PoolTotal, Report, ReportOptions};
 use planlab_results::Provenance;
-use planlab_results::replay::{
-    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, append_rows,
-};
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, append_rows};
 
 const ALEXNET: &str = "chainer/alexnet/train/b32";
 const RESNET: &str = "torch/resnet50/train/b64";
@@ -16,12 +14,12 @@ const PAGES: [&str; 6] =
     ["memory.html", "time.html", "requests.html", "threads.html", "iterations.html", "pytorch.html"];
 
 fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
-    let sample = |&reserved: &u64| ReplaySample {
+    let sample = |&reserved: &u64| Sample {
         propagations: 1,
         wall_ns: 1000 + reserved % 7,
         reserved: Some(reserved),
         reserved_peak: Some(reserved),
-        ..ReplaySample::default()
+        ..Sample::default()
     };
     ReplayRow {
         schema: REPLAY_SCHEMA,
@@ -38,7 +36,7 @@ fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
         plan: None,
         device: "simulated".to_owned(),
         device_name: String::new(),
-        work: ReplayWork::None,
+        work: Work::None,
         threads: 1,
         capacity: None,
         performance: Performance {
@@ -83,9 +81,9 @@ fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
     let call = CallTime { median_ps: ns * 1000, p99_ps: ns * 3000, batches: 100 };
     let plain = row(ALEXNET, contender, &[1 << 20; 2]);
     let cpu_ns = Some(2 * ns * plain.requests * u64::from(threads));
-    let timed = |&sample: &ReplaySample| ReplaySample { cpu_ns, ..sample };
+    let timed = |&sample: &Sample| Sample { cpu_ns, ..sample };
     let performance = Performance {
-        samples: plain.samples.iter().map(timed).collect(),
+        samples: plain.performance.samples.iter().map(timed).collect(),
         warm_up: 50,
         alloc: Some(call),
         free: Some(call),
@@ -93,7 +91,7 @@ fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
         ..plain.performance
     };
     let (cell, device) = (format!("{contender} {threads}"), "host".to_owned());
-    ReplayRow { performance, cell, device, work: ReplayWork::Pages, threads, ..plain }
+    ReplayRow { performance, cell, device, work: Work::Pages, threads, ..plain }
 }
 
 fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
@@ -299,7 +297,7 @@ fn the_empty_loop_of_the_same_run_is_taken_off() {
         provenance: Provenance { host: host.to_owned(), ..Provenance::default() },
         ..row
     };
-    let untouched = |row: ReplayRow| ReplayRow { work: ReplayWork::None, ..row };
+    let untouched = |row: ReplayRow| ReplayRow { work: Work::None, ..row };
     report(
         dir.path(),
         &[
@@ -335,7 +333,7 @@ fn machines_and_devices_share_no_figure() {
         cell: format!("{} {name}", row.cell),
         device: "cuda:0".to_owned(),
         device_name: name.to_owned(),
-        work: ReplayWork::None,
+        work: Work::None,
         ..row
     };
     report(
@@ -591,7 +589,7 @@ fn all_processes_of_a_contender_count() {
     let dir = folder();
     let process = |repetition: u32, ns: u64| ReplayRow { repetition, ..host("glibc", 4, ns) };
     let died = |of: &mut Performance| {
-        (of.status, of.reason) = (ReplayStatus::Failed, "signal 9".to_owned());
+        (of.status, of.reason) = (End::Failed, "signal 9".to_owned());
         (of.samples, of.alloc, of.free) = (Vec::new(), None, None);
     };
     let crashed = with(process(3, 0), died);
@@ -610,9 +608,9 @@ fn all_processes_of_a_contender_count() {
 fn what_was_not_served_is_shown_as_such() {
     let dir = folder();
     let failed = with(row(ALEXNET, "tlsf", &[]), |of| {
-        (of.status, of.reason) = (ReplayStatus::Failed, "signal 11".to_owned());
+        (of.status, of.reason) = (End::Failed, "signal 11".to_owned());
     });
-    let limited = with(row(ALEXNET, "cupy4-pool", &[1 << 19]), |of| of.status = ReplayStatus::OutOfMemory);
+    let limited = with(row(ALEXNET, "cupy4-pool", &[1 << 19]), |of| of.status = End::OutOfMemory);
     let limited = ReplayRow { capacity: Some(1 << 20), cell: "limited".to_owned(), ..limited };
     report(dir.path(), &[failed, limited]);
     assert!(read(dir.path(), "tables/failures.csv").contains("tlsf on simulated,failed,1"));
@@ -632,7 +630,7 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
             row.performance.samples.iter_mut().for_each(|sample| sample.wall_ns = wall_ns);
             row.performance.warm_up = 50;
             let (device, device_name) = ("cuda:0".to_owned(), "a GPU".to_owned());
-            let (work, touched_bytes, l2_bytes) = (ReplayWork::Kernels, Some(1), Some(l2_bytes));
+            let (work, touched_bytes, l2_bytes) = (Work::Kernels, Some(1), Some(l2_bytes));
             ReplayRow { repetition, device, device_name, work, touched_bytes, l2_bytes, ..row }
         };
         (0..).zip(times).map(process).collect()

@@ -3,8 +3,9 @@
 use planlab_dsa::Stop;
 use polars::prelude::*;
 
-use super::{Tables, collect, refused, rows};
+use super::{Tables, refused, rows, small};
 use crate::StoreError;
+use crate::fields::Field as _;
 use crate::record::{Lane, Record, Status};
 use crate::scale::{Curve, ScalePoint, assemble};
 
@@ -20,8 +21,10 @@ impl Tables {
     ///
     /// Whatever the store refuses when its rows are read.
     pub fn curves(&self) -> Result<Vec<Curve>, StoreError> {
-        let points = collect(self.points().map_err(refused)?)?;
-        read(&points).map(assemble).map_err(refused)
+        let points = small(self.points().map_err(refused)?)?;
+        let labels = points.text("planner")?.into_iter().zip(points.text("parameters")?);
+        let labels = labels.map(|(planner, parameters)| crate::planner_label(&planner, &parameters));
+        Ok(assemble(labels.zip(ScalePoint::read(&points, "")?)))
     }
 
     /// Tables of rows that are in memory.
@@ -59,7 +62,13 @@ impl Tables {
         let join = |points: LazyFrame, other| {
             points.join(other, POINT.map(col), POINT.map(col), JoinArgs::new(JoinType::Left))
         };
-        Ok(join(join(points, times), heights))
+        // What some seeds needed says nothing of those that came to no end.
+        let answered = |value: Expr| when(rows::is(Status::is_answer)).then(value).otherwise(lit(NULL));
+        let over_load = col("middle_height") / col("load").cast(DataType::Float64);
+        let over_load = when(col("load").gt(lit(0_u64))).then(over_load).otherwise(lit(NULL));
+        let derived =
+            [answered(col("time_ns")).alias("time_ns"), answered(over_load).alias("height_over_load")];
+        Ok(join(join(points, times), heights).with_columns(derived))
     }
 
     /// The rows that count, of workloads whose key says their size.
@@ -79,39 +88,4 @@ impl Tables {
             .filter(of_builds("cell"))
             .filter(col("limit").eq(col("limit").max().over(POINT.map(col))?)))
     }
-}
-
-/// The label of the planner of each point, and the point.
-fn read(frame: &DataFrame) -> PolarsResult<Vec<(String, ScalePoint)>> {
-    let text = |name: &str| frame.column(name).and_then(|column| column.str());
-    let number = |name: &str| frame.column(name).and_then(|column| column.u64());
-    let (workload, planner, parameters, status) =
-        (text("workload")?, text("planner")?, text("parameters")?, text("status")?);
-    let (buffers, seeds, limit) = (number("buffers")?, number("seeds")?, number("wall_limit_ns")?);
-    let (memory, load) = (number("peak_rss_bytes")?, number("load")?);
-    let (time, height) = (frame.column("time_ns")?.f64()?, frame.column("middle_height")?.f64()?);
-    let is_cut = frame.column("is_cut")?.bool()?;
-    let point = |at: usize| {
-        let status = Status::from_name(status.get(at)?)?;
-        let load = load.get(at)?;
-        // What some seeds needed says nothing of those that came to no end.
-        let is_answered = status.is_answer();
-        let point = ScalePoint {
-            workload: workload.get(at)?.to_owned(),
-            buffers: buffers.get(at)?,
-            status,
-            seeds: usize::try_from(seeds.get(at)?).ok()?,
-            wall_limit_ns: limit.get(at),
-            time_ns: time.get(at).filter(|_| is_answered),
-            is_cut: is_cut.get(at)?,
-            peak_rss_bytes: memory.get(at),
-            height_over_load: height
-                .get(at)
-                .filter(|_| is_answered && load > 0)
-                .map(|height| height / crate::statistics::real(load)),
-        };
-        Some((crate::planner_label(planner.get(at)?, parameters.get(at)?), point))
-    };
-    let points: Option<Vec<_>> = (0..frame.height()).map(point).collect();
-    points.ok_or_else(|| polars_err!(ComputeError: "a row lacks a value, or has an unknown status"))
 }

@@ -5,8 +5,13 @@
 mod cells;
 mod columns;
 mod findings;
+mod gaps;
 mod growth;
+mod heights;
+mod leaderboard;
 mod listing;
+mod planners;
+mod profiles;
 mod replays;
 mod rows;
 mod scan;
@@ -17,13 +22,20 @@ use std::path::Path;
 
 use polars::prelude::*;
 
+use crate::columns::Table;
+use crate::fields::Field;
 use crate::{StoreError, columns as files};
 
-pub use cells::CellRow;
+pub use cells::{CellRow, Cells};
 pub use columns::{COLUMNS, ColumnDoc};
+pub use gaps::{Gap, GroupGaps, PlannerGaps};
+pub use heights::{Height, HeightPairs};
+pub use leaderboard::{Board, GAP_SHIFT, Leader, Leaders};
 pub use listing::{ListedRow, Listing};
+pub use planners::{Planner, Variant};
+pub use profiles::Profile;
 pub use sql::{Answer, Cell};
-pub use summary::{Failure, Limits, Variant};
+pub use summary::{Failure, Limits};
 
 /// The tables of a store. Nothing but the keys of its rows is read before a query asks for it.
 #[derive(Clone)]
@@ -58,6 +70,16 @@ fn collect(query: LazyFrame) -> Result<DataFrame, StoreError> {
         Ok(rows) => rows.map_err(refused),
         Err(panic) => Err(StoreError::Query { reason: panic_text(panic.as_ref()) }),
     }
+}
+
+/// The columns of a query.
+fn small(query: LazyFrame) -> Result<Table, StoreError> {
+    Ok(Table::of_frame(Path::new("results"), collect(query)?))
+}
+
+/// The rows of a query as values.
+fn read<T: Field>(query: LazyFrame) -> Result<Vec<T>, StoreError> {
+    T::read(&small(query)?, "")
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -53,7 +53,7 @@ fn small() -> Vec<Expr> {
             .fill_null(lit(1_u64))
             .alias("threads"),
         excess(col("height"), col("load")).alias("fragmentation"),
-        median_ns().alias("time_ns"),
+        lower_middle("samples_ns").alias("time_ns"),
     ]
 }
 
@@ -63,21 +63,21 @@ pub(super) fn is(statuses: fn(Status) -> bool) -> Expr {
     names.map(|name| col("status").eq(lit(name))).reduce(Expr::or).unwrap_or(lit(false))
 }
 
-/// The lower middle, as in [`Record::median_ns`](crate::Record::median_ns).
-pub(super) fn median_ns() -> Expr {
-    let samples = || col("samples_ns").list();
-    let middle = (samples().len().cast(DataType::Int64) + lit(1_i64)).floor_div(lit(2_i64)) - lit(1_i64);
-    samples().sort(SortOptions::default()).list().get(middle, true)
+/// The lower middle of the lists of a column, as in [`Record::median_ns`](crate::Record::median_ns); null of an empty one.
+pub(super) fn lower_middle(lists: &str) -> Expr {
+    let lists = || col(lists).list();
+    let middle = (lists().len().cast(DataType::Int64) + lit(1_i64)).floor_div(lit(2_i64)) - lit(1_i64);
+    lists().sort(SortOptions::default()).list().get(middle, true)
 }
 
 /// The first two parts of the workload's key.
-fn workload_group() -> Expr {
+pub(super) fn workload_group() -> Expr {
     let parts = col("workload").str().extract(lit("^([^/]*/[^/]*)"), 1);
     parts.fill_null(col("workload")).alias("workload_group")
 }
 
 /// `(height - base) / base`, 0 for a base of 0, as `planlab_dsa::gap` has it.
-fn excess(height: Expr, base: Expr) -> Expr {
+pub(super) fn excess(height: Expr, base: Expr) -> Expr {
     let real = |bytes: &Expr| bytes.clone().cast(DataType::Float64);
     let share = (real(&height) - real(&base)) / real(&base);
     // A row without a height has no share, of a base of 0 neither.

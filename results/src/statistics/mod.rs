@@ -5,14 +5,12 @@
 mod binomial;
 mod fit;
 mod paired;
-mod profile;
 mod student;
 mod summary;
 
 pub use binomial::binomial_tail;
 pub use fit::{PowerFit, fit_power};
 pub use paired::{Wilcoxon, holm, wilcoxon};
-pub use profile::{Profile, VirtualBest, performance_profiles, virtual_best};
 pub use student::student_quantile;
 pub use summary::{
     GapInterval, Interval, ShiftedMean, bootstrap, bootstrap_ratio, gap_interval, median, median_interval,

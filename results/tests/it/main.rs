@@ -1,6 +1,7 @@
 //! Stores, audits and diffs.
 
 mod audit;
+mod cells;
 mod common;
 mod diff;
 mod instances;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use planlab_dsa::performance::End;
 use planlab_dsa::{Bytes, Scope, gap};
 use planlab_results::audit::audit;
 use planlab_results::queries::{Answer, Cell, Tables};
-use planlab_results::replay::{ReplayStatus, read_rows};
+use planlab_results::replay::read_rows;
 use planlab_results::{Lane, Record, Status, Store, StoreError, read_records};
 use tempfile::{TempDir, tempdir};
 
@@ -25,7 +26,7 @@ fn records(name: &str) -> PathBuf {
 }
 
 /// A store of curated records, and its rows.
-fn curated() -> (TempDir, Vec<Record>) {
+pub(crate) fn curated() -> (TempDir, Vec<Record>) {
     let store = tempdir().expect("a folder");
     std::fs::create_dir(store.path().join("shards")).expect("a folder");
     let shard = store.path().join("shards/rows-0001.parquet");
@@ -203,7 +204,7 @@ fn which_allocator_wastes_the_most() {
     std::fs::write(store.path().join("replays.jsonl"), replays).expect("writable");
     let rows = read_rows(store.path()).expect("replays");
     let mut groups: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.status == ReplayStatus::Complete && row.capacity.is_none()) {
+    for row in rows.iter().filter(|row| row.performance.status == End::Complete && row.capacity.is_none()) {
         groups.entry((&row.contender, &row.device)).or_default().push(row);
     }
     let answer = answer(store.path(), &question("Which allocator wastes the most memory?"));
@@ -212,13 +213,13 @@ fn which_allocator_wastes_the_most() {
     for line in &answer.rows {
         let rows = &groups[&(text(&line[0]), text(&line[1]))];
         let shares = rows.iter().map(|row| {
-            let (reserved, requested) = (row.reserved_peak as f64, row.requested_peak as f64);
+            let (reserved, requested) = (row.performance.reserved_peak as f64, row.requested_peak as f64);
             if requested == 0.0 { 0.0 } else { (reserved - requested) / requested }
         });
         let workloads: BTreeSet<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
         assert_eq!(whole(&line[2]), workloads.len() as u64);
         assert!(near(real(&line[3]), shares.sum::<f64>() / rows.len() as f64), "{line:?}");
-        assert_eq!(Some(whole(&line[4])), rows.iter().map(|row| row.reserved_peak).max());
+        assert_eq!(Some(whole(&line[4])), rows.iter().map(|row| row.performance.reserved_peak).max());
     }
 }
 
@@ -231,6 +232,8 @@ fn tables_agree_with_loops_over_the_rows() {
     let mut by_cell: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     rows.iter().for_each(|row| by_cell.entry(&row.cell).or_default().push(row));
     let cells = tables.cells(str::cmp).expect("cells");
+    let listing = tables.listing(&cells).expect("rows");
+    let cells = cells.rows().expect("rows");
     assert_eq!(cells.len(), by_cell.len());
     assert!(cells.is_sorted_by_key(|cell| (cell.workload.clone(), cell.planner.clone())));
     for cell in &cells {
@@ -246,14 +249,18 @@ fn tables_agree_with_loops_over_the_rows() {
         let samples: Vec<f64> = timed.flat_map(|row| &row.samples_ns).map(|&ns| ns as f64).collect();
         assert_eq!(cell.time_ns, (!samples.is_empty()).then(|| median(samples)), "{cell:?}");
     }
-    let listing = tables.listing(cells.iter().map(|cell| &*cell.cell)).expect("rows");
     assert_eq!(listing.len(), rows.len());
-    for listed in listing.rows(0..listing.len()).expect("rows") {
-        let row = by_cell[&*cells[listed.cell].cell].iter().find(|row| row.repetition == listed.repetition);
+    for listed in listing.rows(0, listing.len()).expect("rows") {
+        let row = by_cell[&*cells[listed.number as usize].cell]
+            .iter()
+            .find(|row| row.repetition == listed.repetition);
         let row = row.expect("the row");
-        assert_eq!((listed.height, listed.work, listed.plan), (row.height, row.work, row.plan.as_deref()));
         assert_eq!(
-            (listed.status, listed.median_ns, listed.reason),
+            (listed.height, listed.work, listed.plan.as_deref()),
+            (row.height, row.work, row.plan.as_deref())
+        );
+        assert_eq!(
+            (listed.status, listed.median_ns, &*listed.reason),
             (row.status, row.median_ns(), &*row.reason)
         );
     }
@@ -280,8 +287,6 @@ fn tables_agree_with_loops_over_the_rows() {
     let failed: u64 = tables.failures().expect("failures").iter().map(|failure| failure.rows).sum();
     assert_eq!(failed, rows.iter().filter(|row| row.status.is_failure()).count() as u64);
     assert_eq!(tables.audit().expect("audited"), audit(&rows));
-    tables.limit_bound().expect("planners");
-    tables.in_place().expect("planners");
     assert!(!tables.curves().expect("curves").is_empty());
 }
 

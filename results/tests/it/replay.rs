@@ -3,22 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::performance::Performance;
+use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use planlab_results::audit::{Finding, audit_replays};
-use planlab_results::replay::{
-    CallTime, REPLAY_SCHEMA, ReplayRow, ReplaySample, ReplayStatus, ReplayWork, ReplayWriter, append_rows,
-    read_rows,
-};
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplayWriter, append_rows, read_rows};
 use planlab_results::{Provenance, Repair, Store, StoreError, merge, read_records, repair};
 
 /// A row with a value, or a hard one, in every column.
 fn row(cell: &str, repetition: u32) -> ReplayRow {
-    let sample = ReplaySample {
+    let sample = Sample {
         propagations: 1,
         wall_ns: u64::MAX,
         reserved: Some(512),
         reserved_peak: Some(1024),
-        ..ReplaySample::default()
+        ..Sample::default()
     };
     ReplayRow {
         schema: REPLAY_SCHEMA,
@@ -35,11 +32,11 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
         plan: Some("cd".repeat(32)),
         device: "simulated".to_owned(),
         device_name: String::new(),
-        work: ReplayWork::Pattern,
+        work: Work::Pattern,
         threads: 1,
         capacity: None,
         performance: Performance {
-            status: ReplayStatus::Complete,
+            status: End::Complete,
             reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
             warm_up: 4,
             is_steady: true,
@@ -61,7 +58,7 @@ fn row(cell: &str, repetition: u32) -> ReplayRow {
 }
 
 /// The row with another end.
-fn ended(status: ReplayStatus, row: ReplayRow) -> ReplayRow {
+fn ended(status: End, row: ReplayRow) -> ReplayRow {
     ReplayRow { performance: Performance { status, ..row.performance }, ..row }
 }
 
@@ -81,7 +78,7 @@ fn append(dir: &Path, rows: &[ReplayRow]) {
 fn rows_come_back_as_they_were_and_the_latest_counts() {
     let dir = folder();
     let into = dir.path().join("new");
-    let first = ended(ReplayStatus::Failed, row("a", 0));
+    let first = ended(End::Failed, row("a", 0));
     append(&into, &[first, row("b", 0)]);
     append(&into, &[row("b", 1), row("a", 0)]);
     assert_eq!(read_rows(&into).expect("reads"), [row("a", 0), row("b", 0), row("b", 1)]);
@@ -96,7 +93,7 @@ fn a_row_from_before_a_column_was_added_is_whole() {
     let mut expected = ReplayRow { until: None, ..row("a", 0) };
     expected.performance.samples[1].reserved_peak = None;
     assert_eq!(read, expected);
-    assert_eq!(read.propagations(), 2);
+    assert_eq!(read.performance.propagations(), 2);
 }
 
 #[test]
@@ -203,7 +200,7 @@ fn a_row_of_a_newer_schema_is_refused() {
 #[test]
 fn a_merge_carries_replays_along_whatever_the_order() {
     let (a, b) = (folder(), folder());
-    let corrupt = ended(ReplayStatus::Corrupt, row("x", 0));
+    let corrupt = ended(End::Corrupt, row("x", 0));
     let later = ReplayRow { started_ns: 9, ..row("y", 0) };
     append(a.path(), &[corrupt.clone(), row("y", 0)]);
     append(b.path(), &[ReplayRow { started_ns: 9, ..row("x", 0) }, later.clone()]);
@@ -221,7 +218,7 @@ fn a_merge_carries_replays_along_whatever_the_order() {
 #[test]
 fn an_audit_finds_corruption_and_contradictions() {
     assert_eq!(audit_replays(&[row("a", 0), row("a", 1)]), []);
-    let corrupt = Performance::failed(ReplayStatus::Corrupt, "handed out twice".to_owned());
+    let corrupt = Performance::failed(End::Corrupt, "handed out twice".to_owned());
     let corrupt = ReplayRow { performance: corrupt, ..row("a", 0) };
     let mut little = row("b", 0);
     little.performance.reserved_peak = 99;
@@ -262,7 +259,7 @@ mod parquet {
         odd.performance.free = odd.performance.alloc.take();
         odd.performance.samples.clear();
         let plain = ReplayRow { sequence: Vec::new(), until: None, l2_bytes: Some(7), ..row("b", 0) };
-        let rows = [odd, plain, ended(ReplayStatus::OutOfMemory, row("b", 1))];
+        let rows = [odd, plain, ended(End::OutOfMemory, row("b", 1))];
         let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
         let shard = compacted(dir.path(), &rows);
         assert!(shard.starts_with(dir.path().join("replays")), "{}", shard.display());

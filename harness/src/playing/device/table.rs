@@ -1,7 +1,8 @@
 //! Rows of a device's replay as people read them.
 
+use planlab_dsa::performance::{End, Sample};
 use planlab_dsa::{Bytes, fragmentation};
-use planlab_results::replay::{ReplayRow, ReplaySample, ReplayStatus};
+use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::median;
 
 use crate::playing::table::{contender, nanoseconds, per_call, processes, range, told, wall_per_request};
@@ -35,20 +36,19 @@ pub(super) fn table(rows: &[ReplayRow]) -> String {
 
 /// The line of a contender's processes.
 fn line(rows: &[&ReplayRow]) -> Vec<String> {
-    let Some(row) = rows.iter().max_by_key(|row| row.status) else { return Vec::new() };
+    let Some(row) = rows.iter().max_by_key(|row| row.performance.status) else { return Vec::new() };
     let each = |of: &dyn Fn(&ReplayRow) -> Option<f64>| -> Vec<f64> {
         rows.iter().filter_map(|row| of(row)).collect()
     };
     let over_processes =
         |of: &dyn Fn(&ReplayRow) -> Option<f64>| median(&each(of)).map_or_else(String::new, nanoseconds);
-    let time =
-        |of: fn(&ReplaySample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
+    let time = |of: fn(&Sample) -> Option<u64>| over_processes(&|row| median(&per_propagation(row, of)));
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-    let complete = rows.iter().filter(|row| row.status == ReplayStatus::Complete);
+    let complete = rows.iter().filter(|row| row.performance.status == End::Complete);
     // The empty loop has none.
-    let reserved = complete.map(|row| row.reserved_peak).max().filter(|&peak| peak > 0);
+    let reserved = complete.map(|row| row.performance.reserved_peak).max().filter(|&peak| peak > 0);
     let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
-    let last = row.samples.last();
+    let last = row.performance.samples.last();
     vec![
         contender(row),
         over_processes(&wall_per_request),
@@ -57,15 +57,15 @@ fn line(rows: &[&ReplayRow]) -> Vec<String> {
         time(|sample| sample.enqueue_ns),
         time(|sample| sample.device_ns),
         if row.fits_cache() { "in L2".to_owned() } else { rate(&each(&throughput)) },
-        over_processes(&|row| row.alloc.map(per_call)),
-        over_processes(&|row| row.free.map(per_call)),
+        over_processes(&|row| row.performance.alloc.map(per_call)),
+        over_processes(&|row| row.performance.free.map(per_call)),
         number(reserved),
         percent(over),
-        number(rows.iter().filter_map(|row| row.physical_peak).max()),
+        number(rows.iter().filter_map(|row| row.performance.physical_peak).max()),
         number(last.and_then(|sample| sample.reserved_peak)),
         number(last.and_then(|sample| sample.reserved)),
         number(last.and_then(|sample| sample.plans)),
-        row.warm_up.to_string() + if row.is_steady { "" } else { " (not steady)" },
+        row.performance.warm_up.to_string() + if row.performance.is_steady { "" } else { " (not steady)" },
         told(row) + &refused(row),
     ]
 }
@@ -76,7 +76,7 @@ fn rate(each: &[f64]) -> String {
 
 /// A contender that was served after the device had no room is complete all the same.
 fn refused(row: &ReplayRow) -> String {
-    match row.refusals {
+    match row.performance.refusals {
         None | Some(0) => String::new(),
         Some(count) => format!(" (the device had no room {count} times)"),
     }
@@ -92,7 +92,7 @@ fn throughput(row: &ReplayRow) -> Option<f64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
-fn per_propagation(row: &ReplayRow, of: fn(&ReplaySample) -> Option<u64>) -> Vec<f64> {
-    let each = |sample: &ReplaySample| Some(of(sample)? as f64 / f64::from(sample.propagations.max(1)));
-    row.samples.iter().filter_map(each).collect()
+fn per_propagation(row: &ReplayRow, of: fn(&Sample) -> Option<u64>) -> Vec<f64> {
+    let each = |sample: &Sample| Some(of(sample)? as f64 / f64::from(sample.propagations.max(1)));
+    row.performance.samples.iter().filter_map(each).collect()
 }

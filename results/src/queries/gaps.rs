@@ -1,0 +1,105 @@
+//! Gaps by workload, by group of workloads, and by planner. Cells that were asked for a capacity have none and do not
+//! count.
+
+use polars::prelude::*;
+
+use super::leaderboard::mean_of;
+use super::{Cells, GAP_SHIFT, read, rows};
+use crate::StoreError;
+use crate::fields::table;
+use crate::record::Status;
+use crate::statistics::ShiftedMean;
+
+table! {
+    /// What a planner came to on a workload: its first cell there.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct Gap as "" {
+        /// The workload's number.
+        pub workload_number: usize,
+        /// The planner's number.
+        pub planner_number: usize,
+        /// How it ended.
+        pub status: Status,
+        /// Height of the plan, bytes.
+        pub height: Option<u64>,
+        /// The gap, where there is an answer.
+        pub answer_gap: Option<f64>,
+    }
+}
+
+table! {
+    /// The gaps of a planner on a group of workloads.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct GroupGaps as "" {
+        /// The first two parts of the workloads' keys.
+        pub workload_group: String,
+        /// The planner's number.
+        pub planner_number: usize,
+        /// Its cells there.
+        pub cells: usize,
+        /// The gaps of those with an answer, in the order of the cells.
+        pub gaps: Vec<f64>,
+    }
+}
+
+table! {
+    /// All gaps of a planner.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct PlannerGaps as "" {
+        /// The planner's number.
+        pub planner_number: usize,
+        /// Its cells.
+        pub cells: usize,
+        /// The workloads of those with an answer, in the order of the cells.
+        pub workloads: Vec<String>,
+        /// Their gaps.
+        pub gaps: Vec<f64>,
+    }
+}
+
+impl GroupGaps {
+    /// The geometric mean, shifted by [`GAP_SHIFT`]; cells without an answer are its failures.
+    #[must_use]
+    pub fn mean(&self) -> ShiftedMean {
+        mean_of(&self.gaps, self.cells, GAP_SHIFT)
+    }
+}
+
+impl Cells {
+    /// The gap of each planner on each workload that it ran on, by workload.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cells::rows`]; so of all that follow.
+    pub fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        let first = ["status", "height", "answer_gap"].map(|name| col(name).first());
+        let by = ["workload_number", "planner_number"];
+        read(self.free().group_by(by.map(col)).agg(first).sort(by, SortMultipleOptions::default()))
+    }
+
+    /// The gaps of each planner on each group of workloads, by group in the order of the workloads.
+    pub fn gaps_by_group(&self) -> Result<Vec<GroupGaps>, StoreError> {
+        let by = [col("workload_group"), col("planner_number")];
+        let first = col("number").min().over([col("workload_group")]).expect("a column").alias("group_from");
+        let cells = self.free().with_columns([rows::workload_group()]).with_columns([first]);
+        let groups = cells.group_by(by).agg([
+            col("group_from").first(),
+            len().cast(DataType::UInt64).alias("cells"),
+            col("answer_gap").drop_nulls().alias("gaps"),
+        ]);
+        read(groups.sort(["group_from", "planner_number"], SortMultipleOptions::default()))
+    }
+
+    /// The gaps of each planner, by planner.
+    pub fn gaps_by_planner(&self) -> Result<Vec<PlannerGaps>, StoreError> {
+        let planners = self.free().group_by([col("planner_number")]).agg([
+            len().cast(DataType::UInt64).alias("cells"),
+            col("workload").filter(col("answer_gap").is_not_null()).alias("workloads"),
+            col("answer_gap").drop_nulls().alias("gaps"),
+        ]);
+        read(planners.sort(["planner_number"], SortMultipleOptions::default()))
+    }
+}

@@ -1,0 +1,175 @@
+//! Leaderboards: what each planner achieved over its cells. Cells that were asked for a capacity are another question
+//! and do not count.
+
+use polars::prelude::*;
+
+use super::{Cells, read, rows, small};
+use crate::StoreError;
+use crate::fields::{Field as _, table};
+use crate::record::Status;
+use crate::statistics::{ShiftedMean, shifted_geometric_mean};
+
+/// 1 % keeps gaps of 0 from ruling a geometric mean.
+pub const GAP_SHIFT: f64 = 0.01;
+/// 1 ms, in nanoseconds.
+const TIME_SHIFT: f64 = 1e6;
+
+table! {
+    /// What a planner achieved over some cells.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct Leader as "" {
+        /// The planner's number.
+        pub planner_number: usize,
+        /// Workloads that it ran on.
+        pub workloads: usize,
+        /// Its cells.
+        pub cells: usize,
+        /// Those with an answer.
+        pub answers: usize,
+        /// Those at the best bound that anybody proved.
+        pub optimal: usize,
+        /// Those that the planner itself proved optimal.
+        pub proved: usize,
+        /// Those in which it broke its contract.
+        pub failures: usize,
+        /// Gaps of the cells with an answer, in the order of the cells.
+        pub gaps: Vec<f64>,
+        /// Times of the cells that ran alone and have an answer, nanoseconds, in the same order.
+        pub times: Vec<f64>,
+    }
+}
+
+impl Leader {
+    /// The geometric mean of the gaps, shifted by [`GAP_SHIFT`]; cells without a gap are its failures.
+    #[must_use]
+    pub fn mean_gap(&self) -> ShiftedMean {
+        mean_of(&self.gaps, self.cells, GAP_SHIFT)
+    }
+
+    /// The geometric mean of the times, shifted by 1 ms; cells without a time are its failures.
+    #[must_use]
+    pub fn mean_time(&self) -> ShiftedMean {
+        mean_of(&self.times, self.cells, TIME_SHIFT)
+    }
+}
+
+/// The shifted mean of the values that some of the cells have.
+pub(super) fn mean_of(values: &[f64], cells: usize, shift: f64) -> ShiftedMean {
+    let missing = std::iter::repeat_n(None, cells.saturating_sub(values.len()));
+    shifted_geometric_mean(values.iter().copied().map(Some).chain(missing), shift)
+}
+
+/// What a leaderboard is of: a suite, or the workloads of one route in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Board {
+    /// The suite, or empty.
+    pub suite: String,
+    /// The first segment of the workloads' keys, where the board is of those alone.
+    pub route: Option<String>,
+}
+
+/// The lines of a leaderboard.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Leaders {
+    /// By planner.
+    pub all: Vec<Leader>,
+    /// Of the planners that ran on all common workloads, over these alone.
+    pub common: Vec<Leader>,
+    /// Workloads on which all planners ran that ran on at least half of them.
+    pub common_workloads: usize,
+}
+
+impl Cells {
+    /// Every planner over all its cells, by planner.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cells::rows`].
+    pub fn leaders(&self) -> Result<Vec<Leader>, StoreError> {
+        read(leaders(self.free()))
+    }
+
+    /// The boards that there are cells for, by suite: one of the suite, and where it has workloads of several routes one
+    /// of each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cells::rows`].
+    pub fn boards(&self) -> Result<Vec<(Board, Leaders)>, StoreError> {
+        let by = ["suite", "route"];
+        let known = self.free().with_columns([route()]).group_by(by.map(col)).agg([]);
+        let known = small(known.sort(by, SortMultipleOptions::default()))?;
+        let known: Vec<(String, String)> =
+            known.text("suite")?.into_iter().zip(known.text("route")?).collect();
+        let mut boards = Vec::new();
+        for routes in known.chunk_by(|a, b| a.0 == b.0) {
+            let one = routes.iter().map(|(_, route)| Some(route.clone())).filter(|_| routes.len() > 1);
+            for route in std::iter::once(None).chain(one) {
+                let board = Board { suite: routes[0].0.clone(), route };
+                let lines = lines(self.on(&board))?;
+                boards.push((board, lines));
+            }
+        }
+        Ok(boards)
+    }
+
+    /// The cells of a board.
+    fn on(&self, board: &Board) -> LazyFrame {
+        let cells = self.free().filter(col("suite").eq(lit(board.suite.as_str())));
+        match &board.route {
+            Some(own) => cells.with_columns([route()]).filter(col("route").eq(lit(own.as_str()))),
+            None => cells,
+        }
+    }
+}
+
+/// The first segment of the workload's key.
+fn route() -> Expr {
+    col("workload").str().extract(lit("^([^/]*)"), 1).alias("route")
+}
+
+fn leaders(cells: LazyFrame) -> LazyFrame {
+    let number = |count: Expr| count.cast(DataType::UInt64);
+    let count = |is: Expr| is.cast(DataType::UInt64).sum();
+    cells
+        .group_by([col("planner_number")])
+        .agg([
+            number(col("workload_number").n_unique()).alias("workloads"),
+            number(len()).alias("cells"),
+            count(rows::is(Status::is_answer)).alias("answers"),
+            count(col("answer_gap").lt_eq(lit(0.0))).alias("optimal"),
+            count(col("status").eq(lit(Status::Optimal.name()))).alias("proved"),
+            count(rows::is(Status::is_failure)).alias("failures"),
+            col("answer_gap").drop_nulls().alias("gaps"),
+            col("time_ns").drop_nulls().alias("times"),
+        ])
+        .sort(["planner_number"], SortMultipleOptions::default())
+}
+
+fn lines(cells: LazyFrame) -> Result<Leaders, StoreError> {
+    let by = [col("workload_number")];
+    let common = small(common(cells.clone()))?;
+    let numbers = usize::read(&common, "workload_number")?;
+    let of_common = cells.clone().join(common.into_lazy(), by.clone(), by, JoinArgs::new(JoinType::Semi));
+    let mut common: Vec<Leader> = read(leaders(of_common))?;
+    common.retain(|leader| leader.workloads == numbers.len());
+    Ok(Leaders { all: read(leaders(cells))?, common, common_workloads: numbers.len() })
+}
+
+/// The numbers of the common workloads.
+fn common(cells: LazyFrame) -> LazyFrame {
+    let ran = cells.group_by([col("planner_number"), col("workload_number")]).agg([]);
+    let own = len().over([col("planner_number")]).expect("a column");
+    let broad = ran
+        .with_columns([own.alias("own"), col("workload_number").n_unique().alias("all")])
+        .filter((col("own") * lit(2_u32)).gt_eq(col("all")));
+    broad
+        .with_columns([col("planner_number").n_unique().alias("planners")])
+        .group_by([col("workload_number")])
+        .agg([len().alias("ran"), col("planners").first()])
+        .filter(col("ran").eq(col("planners")))
+        .select([col("workload_number")])
+}

@@ -1,0 +1,122 @@
+//! Planners as reports name them: with their parameters, and with their time limit where that made a difference.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_dsa::Stop;
+use polars::prelude::*;
+
+use super::{Tables, read, refused, small};
+use crate::StoreError;
+use crate::fields::{Field as _, table};
+use crate::format::{nanoseconds, real};
+use crate::frame::frame_of;
+use crate::record::{Status, planner_label};
+
+/// A planner with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Planner {
+    /// What it is called.
+    pub label: String,
+    /// Whether some plan of it hands memory over in place, so that it may lie below the load.
+    pub is_in_place: bool,
+}
+
+table! {
+    /// A planner under its parameters and time limit.
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Variant as "" {
+        /// Planner key.
+        pub planner: String,
+        /// Parameters as a JSON object.
+        pub parameters: String,
+        /// Wall limit, nanoseconds.
+        pub wall_limit_ns: Option<u64>,
+    }
+}
+
+/// The planners of a store.
+pub(super) struct Planners {
+    /// By label.
+    pub(super) planners: Vec<Planner>,
+    /// How many rows of each (its number) end with a status.
+    pub(super) statuses: BTreeMap<(usize, Status), u64>,
+    /// Each variant with `planner_number` and `is_in_place`.
+    pub(super) variants: DataFrame,
+}
+
+impl Tables {
+    /// How many rows there are of each variant and status.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the store refuses when its rows are read; so of all that follow.
+    pub fn statuses(&self) -> Result<Vec<(Variant, Status, u64)>, StoreError> {
+        let by = [col("planner"), col("parameters"), col("wall_limit_ns"), col("status")];
+        let counts = self.rows.clone().group_by_stable(by).agg([len().cast(DataType::UInt64).alias("rows")]);
+        let table = small(counts)?;
+        let counted = Variant::read(&table, "")?.into_iter().zip(Status::read(&table, "status")?);
+        Ok(counted.zip(table.u64("rows")?).map(|((variant, status), rows)| (variant, status, rows)).collect())
+    }
+
+    /// Planners that ran into a limit somewhere, and had several limits on one workload: their cells under different
+    /// limits are different planners.
+    fn limit_bound(&self) -> Result<BTreeSet<String>, StoreError> {
+        let stopped = |stop: Stop| col("stop").eq(lit(stop.name())).fill_null(lit(false));
+        let is_cut = col("status").eq(lit(Status::Timeout.name()));
+        let is_cut = is_cut.or(stopped(Stop::Deadline)).or(stopped(Stop::WorkLimit));
+        let limits = self
+            .rows
+            .clone()
+            .group_by([col("planner"), col("workload")])
+            .agg([col("wall_limit_ns").n_unique().alias("limits"), is_cut.any(true).alias("is_cut")])
+            .group_by([col("planner")])
+            .agg([col("limits").max().gt(lit(1_u32)).and(col("is_cut").any(true)).alias("is_bound")])
+            .filter(col("is_bound"));
+        Ok(small(limits)?.text("planner")?.into_iter().collect())
+    }
+
+    /// The variants that some plan of which hands memory over in place.
+    fn in_place(&self) -> Result<Vec<Variant>, StoreError> {
+        let by = [col("planner"), col("parameters"), col("wall_limit_ns")];
+        read(self.rows.clone().filter(col("hand_overs").gt(lit(0_u64))).group_by(by).agg([]))
+    }
+
+    pub(super) fn planners(&self) -> Result<Planners, StoreError> {
+        let (counts, limit_bound) = (self.statuses()?, self.limit_bound()?);
+        let label = |variant: &Variant| label(variant, &limit_bound);
+        let handing: BTreeSet<String> = self.in_place()?.iter().map(label).collect();
+        let labels: BTreeSet<String> = counts.iter().map(|(variant, _, _)| label(variant)).collect();
+        let numbers: BTreeMap<&String, usize> = labels.iter().zip(0..).collect();
+        let (mut statuses, mut variants) = (BTreeMap::new(), BTreeMap::new());
+        for (variant, status, rows) in &counts {
+            let number = numbers[&label(variant)];
+            *statuses.entry((number, *status)).or_default() += rows;
+            variants.insert(variant, number);
+        }
+        let planner = |label: &String| Planner { label: label.clone(), is_in_place: handing.contains(label) };
+        let planners: Vec<Planner> = labels.iter().map(planner).collect();
+        let variants = numbered(&variants, &planners).map_err(refused)?;
+        Ok(Planners { planners, statuses, variants })
+    }
+}
+
+fn numbered(variants: &BTreeMap<&Variant, usize>, planners: &[Planner]) -> PolarsResult<DataFrame> {
+    let mut frame = frame_of(&variants.keys().copied().collect::<Vec<_>>())?;
+    let mut columns = Vec::new();
+    usize::write("planner_number", &variants.values().collect::<Vec<_>>(), &mut columns);
+    let in_place = variants.values().map(|&number| &planners[number].is_in_place);
+    bool::write("is_in_place", &in_place.collect::<Vec<_>>(), &mut columns);
+    frame.hstack_mut(&columns)?;
+    Ok(frame)
+}
+
+fn label(Variant { planner, parameters, wall_limit_ns }: &Variant, limit_bound: &BTreeSet<String>) -> String {
+    let label = planner_label(planner, parameters);
+    if !limit_bound.contains(planner) {
+        return label;
+    }
+    let limit = wall_limit_ns
+        .map_or("no limit".to_owned(), |ns| nanoseconds(real(ns)).replace(".00", "").replace(".0 ", " "));
+    format!("{label} @ {limit}")
+}

@@ -1,0 +1,253 @@
+//! Leaderboards, gaps, heights and profiles: of a store against loops over its cells, and of a few cells by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_dsa::Stop;
+use planlab_results::queries::{CellRow, Cells, Leader, Tables};
+use planlab_results::{Record, Status};
+
+use crate::common::row;
+use crate::queries::curated;
+
+fn cells(rows: &[Record]) -> Cells {
+    Tables::of_records(rows).and_then(|tables| tables.cells(str::cmp)).expect("cells")
+}
+
+/// A planner's cell on a workload with a bound of 100.
+fn cell(planner: &str, workload: &str, height: u64) -> Record {
+    Record {
+        planner: planner.to_owned(),
+        workload: workload.into(),
+        instance: workload.to_owned(),
+        height: Some(height),
+        status: if height == 100 { Status::Optimal } else { Status::Feasible },
+        samples_ns: vec![height],
+        seed: 0,
+        ..row(&format!("{planner} {workload}"), 0)
+    }
+}
+
+/// What a planner has on each workload, where it was not asked for a capacity.
+type Field<'c> = BTreeMap<usize, BTreeMap<usize, Vec<&'c CellRow>>>;
+
+fn field<'c>(cells: impl Iterator<Item = &'c CellRow>) -> Field<'c> {
+    let mut field = Field::new();
+    for cell in cells.filter(|cell| cell.target_bytes.is_none()) {
+        let workloads = field.entry(cell.planner_number).or_default();
+        workloads.entry(cell.workload_number).or_default().push(cell);
+    }
+    field
+}
+
+fn answer_gap(cell: &CellRow) -> Option<f64> {
+    cell.gap.filter(|_| cell.status.is_answer())
+}
+
+fn height(cells: &[&CellRow]) -> Option<u64> {
+    let answers = cells.iter().filter(|cell| cell.status.is_answer());
+    let mut heights: Vec<u64> = answers.filter_map(|cell| cell.height).collect();
+    heights.sort_unstable();
+    heights.get(heights.len().checked_sub(1)? / 2).copied()
+}
+
+fn assert_leader(leader: &Leader, workloads: &BTreeMap<usize, Vec<&CellRow>>) {
+    let cells: Vec<&CellRow> = workloads.values().flatten().copied().collect();
+    let counted = |keep: &dyn Fn(&CellRow) -> bool| cells.iter().filter(|cell| keep(cell)).count();
+    assert_eq!((leader.workloads, leader.cells), (workloads.len(), cells.len()));
+    assert_eq!(leader.answers, counted(&|cell| cell.status.is_answer()));
+    assert_eq!(leader.optimal, counted(&|cell| answer_gap(cell).is_some_and(|gap| gap <= 0.0)));
+    assert_eq!(leader.proved, counted(&|cell| cell.status == Status::Optimal));
+    assert_eq!(leader.failures, counted(&|cell| cell.status.is_failure()));
+    assert_eq!(leader.gaps, cells.iter().filter_map(|cell| answer_gap(cell)).collect::<Vec<_>>());
+    assert_eq!(leader.times, cells.iter().filter_map(|cell| cell.time_ns).collect::<Vec<_>>());
+}
+
+/// Workloads on which all ran that ran on half of them.
+fn common(field: &Field<'_>) -> BTreeSet<usize> {
+    let all: BTreeSet<usize> = field.values().flat_map(BTreeMap::keys).copied().collect();
+    let broad: Vec<_> = field.values().filter(|own| 2 * own.len() >= all.len()).collect();
+    all.into_iter()
+        .filter(|workload| !broad.is_empty() && broad.iter().all(|own| own.contains_key(workload)))
+        .collect()
+}
+
+#[test]
+fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
+    let (_store, rows) = curated();
+    let cells = cells(&rows);
+    let all = cells.rows().expect("rows");
+    let whole = field(all.iter());
+    assert!(whole.len() > 5 && cells.statuses.values().sum::<u64>() == rows.len() as u64);
+    let in_place: BTreeSet<usize> =
+        all.iter().filter(|cell| cell.hand_overs > 0).map(|cell| cell.planner_number).collect();
+    for (number, planner) in cells.planners.iter().enumerate() {
+        assert!(!in_place.contains(&number) || planner.is_in_place);
+    }
+
+    let leaders = cells.leaders().expect("leaders");
+    assert!(leaders.iter().map(|leader| leader.planner_number).eq(whole.keys().copied()));
+    leaders.iter().for_each(|leader| assert_leader(leader, &whole[&leader.planner_number]));
+
+    let boards = cells.boards().expect("boards");
+    assert!(boards.len() > 1);
+    for (board, leaders) in &boards {
+        let is_of = |cell: &&CellRow| {
+            let route = cell.workload.split('/').next();
+            *cell.suite == *board.suite && board.route.as_deref().is_none_or(|own| route == Some(own))
+        };
+        let mut field = field(all.iter().filter(is_of));
+        assert!(leaders.all.iter().map(|leader| leader.planner_number).eq(field.keys().copied()));
+        leaders.all.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
+        let common = common(&field);
+        assert_eq!(leaders.common_workloads, common.len());
+        field.values_mut().for_each(|own| own.retain(|workload, _| common.contains(workload)));
+        field.retain(|_, own| own.len() == common.len() && !common.is_empty());
+        assert!(leaders.common.iter().map(|leader| leader.planner_number).eq(field.keys().copied()));
+        leaders.common.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
+    }
+
+    let gaps = cells.gaps().expect("gaps");
+    assert!(gaps.is_sorted_by_key(|gap| (gap.workload_number, gap.planner_number)));
+    assert_eq!(gaps.len(), whole.values().map(BTreeMap::len).sum::<usize>());
+    for gap in gaps {
+        let first = whole[&gap.planner_number][&gap.workload_number][0];
+        let expected = (first.status, first.height, answer_gap(first));
+        assert_eq!((gap.status, gap.height, gap.answer_gap), expected);
+    }
+    let groups = cells.gaps_by_group().expect("gaps");
+    assert_eq!(groups.iter().map(|group| group.cells).sum::<usize>(), all.len());
+    for group in groups {
+        let is_of = |cell: &&CellRow| {
+            let mut parts = cell.workload.splitn(3, '/');
+            [parts.next(), parts.next()].map(Option::unwrap_or_default).join("/") == group.workload_group
+        };
+        let of = field(all.iter().filter(is_of)).remove(&group.planner_number).expect("cells");
+        assert_eq!(group.cells, of.values().map(Vec::len).sum::<usize>());
+        let expected: Vec<f64> = of.values().flatten().filter_map(|cell| answer_gap(cell)).collect();
+        assert_eq!(group.gaps, expected);
+    }
+    for of in cells.gaps_by_planner().expect("gaps") {
+        let own = whole[&of.planner_number].values().flatten();
+        let answered: Vec<_> =
+            own.filter_map(|cell| Some((cell.workload.to_string(), answer_gap(cell)?))).collect();
+        assert_eq!(of.workloads.into_iter().zip(of.gaps).collect::<Vec<_>>(), answered);
+    }
+
+    let heights = cells.heights().expect("heights");
+    assert!(heights.is_sorted_by_key(|of| (of.planner_number, of.workload_number)));
+    for of in &heights {
+        assert_eq!(of.height, height(&whole[&of.planner_number][&of.workload_number]));
+    }
+    let reference = heights[0].planner_number;
+    for pairs in cells.against(reference).expect("pairs") {
+        let both = whole[&reference].iter().filter_map(|(workload, cells)| {
+            Some((height(whole[&pairs.planner_number].get(workload)?)?, height(cells)?))
+        });
+        let both: (Vec<u64>, Vec<u64>) = both.filter(|&(a, b)| a > 0 && b > 0).unzip();
+        assert_eq!((pairs.own, pairs.other), both);
+    }
+
+    let plain: Vec<usize> = whole.keys().copied().filter(|&of| !cells.planners[of].is_in_place).collect();
+    let most = plain.iter().map(|of| whole[of].len()).max().expect("planners");
+    let profiles = cells.profiles().expect("profiles");
+    let broad = plain.iter().copied().filter(|of| 2 * whole[of].len() >= most);
+    assert!(profiles.iter().map(|profile| profile.planner_number).eq(broad));
+    for profile in profiles {
+        let own = &whole[&profile.planner_number];
+        let ratio = |(workload, cells): (&usize, &Vec<&CellRow>)| {
+            let least = plain.iter().filter_map(|of| height(whole[of].get(workload)?)).min()?;
+            Some(height(cells)? as f64 / least as f64)
+        };
+        let mut ratios: Vec<f64> = own.iter().filter_map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        assert_eq!((profile.ratios, profile.total), (ratios, own.len()));
+    }
+}
+
+#[test]
+fn a_leaderboard_by_hand() {
+    let rows = [
+        cell("a", "r/x/1", 100),
+        cell("a", "r/x/2", 150),
+        Record { status: Status::Crashed, height: None, ..cell("a", "r/y/1", 120) },
+        cell("b", "r/x/1", 110),
+        cell("b", "r/x/2", 120),
+        cell("b", "s/z/1", 130),
+        Record { target_bytes: Some(200), ..cell("c", "r/x/1", 100) },
+    ];
+    let cells = cells(&rows);
+    let leaders = cells.leaders().expect("leaders");
+    let [a, b] = leaders.as_slice() else { panic!("{leaders:?}") };
+    assert_eq!((a.workloads, a.cells, a.answers, a.optimal, a.proved, a.failures), (3, 3, 2, 1, 1, 1));
+    assert_eq!((a.gaps.as_slice(), a.times.as_slice()), ([0.0, 0.5].as_slice(), [100.0, 150.0].as_slice()));
+    let mean = a.mean_gap();
+    assert_eq!((mean.count, mean.failures), (2, 1));
+    assert!((mean.mean.expect("gaps") - ((0.01_f64 * 0.51).sqrt() - 0.01)).abs() < 1e-12);
+    assert_eq!((b.workloads, b.optimal, b.mean_time().failures), (3, 0, 0));
+
+    let boards = cells.boards().expect("boards");
+    let routes: Vec<Option<&str>> = boards.iter().map(|(board, _)| board.route.as_deref()).collect();
+    assert_eq!(routes, [None, Some("r"), Some("s")]);
+    let (_, all) = &boards[0];
+    // Both ran on x/1 and x/2.
+    assert_eq!((all.common_workloads, all.common.len()), (2, 2));
+    assert_eq!((all.common[0].gaps.as_slice(), all.common[1].gaps.len()), ([0.0, 0.5].as_slice(), 2));
+    assert_eq!((boards[2].1.all.len(), boards[2].1.common_workloads), (1, 1));
+}
+
+#[test]
+fn heights_and_profiles_by_hand() {
+    let seeds = [110, 140, 120].map(|height| {
+        let seeded = cell("a", "r/x/1", height);
+        Record { seed: height, cell: height.to_string(), ..seeded }
+    });
+    let none = Record { status: Status::Timeout, height: None, ..cell("b", "r/x/2", 0) };
+    let handing = Record { hand_overs: 1, ..cell("in-place", "r/x/1", 60) };
+    let rows: Vec<Record> =
+        seeds.into_iter().chain([cell("a", "r/x/2", 200), cell("b", "r/x/1", 240), none, handing]).collect();
+    let cells = cells(&rows);
+    let heights: Vec<Option<u64>> =
+        cells.heights().expect("heights").iter().map(|height| height.height).collect();
+    assert_eq!(heights, [Some(120), Some(200), Some(240), None, Some(60)]);
+    let pairs = cells.against(0).expect("pairs");
+    assert_eq!(pairs.len(), 1, "a planner that hands over is not compared: {pairs:?}");
+    assert_eq!((pairs[0].planner_number, &pairs[0].own, &pairs[0].other), (1, &vec![240], &vec![120]));
+    let profiles = cells.profiles().expect("profiles");
+    assert_eq!(profiles.len(), 2);
+    assert_eq!((profiles[0].ratios.as_slice(), profiles[0].total), ([1.0, 1.0].as_slice(), 2));
+    assert_eq!((profiles[1].ratios.as_slice(), profiles[1].total), ([2.0].as_slice(), 2));
+    assert_eq!([0.99, 1.0, 1.99, 2.0].map(|factor| profiles[1].at(factor)), [0.0, 0.0, 0.0, 0.5]);
+}
+
+#[test]
+fn a_limit_is_part_of_the_name_where_it_made_a_difference() {
+    let limited = |planner: &str, seconds: u64, stop| Record {
+        wall_limit_ns: Some(seconds * 1_000_000_000),
+        stop: Some(stop),
+        cell: format!("{planner} {seconds}"),
+        ..cell(planner, "r/x/1", 110)
+    };
+    let rows = [
+        limited("cut", 1, Stop::Deadline),
+        limited("cut", 10, Stop::Finished),
+        limited("quick", 1, Stop::Finished),
+        limited("quick", 10, Stop::Finished),
+        Record { wall_limit_ns: None, cell: "endless".to_owned(), ..cell("cut", "r/x/1", 105) },
+    ];
+    let cells = cells(&rows);
+    let labels: Vec<&str> = cells.planners.iter().map(|planner| planner.label.as_str()).collect();
+    assert_eq!(labels, ["cut @ 1 s", "cut @ 10 s", "cut @ no limit", "quick"]);
+    let numbers: Vec<usize> = cells.rows().expect("rows").iter().map(|cell| cell.planner_number).collect();
+    assert_eq!(numbers, [2, 0, 1, 3, 3]);
+}
+
+#[test]
+fn no_cells_no_lines() {
+    let cells = cells(&[]);
+    assert!(cells.rows().expect("rows").is_empty() && cells.leaders().expect("leaders").is_empty());
+    assert!(cells.boards().expect("boards").is_empty() && cells.gaps().expect("gaps").is_empty());
+    assert!(
+        cells.gaps_by_group().expect("gaps").is_empty() && cells.profiles().expect("profiles").is_empty()
+    );
+    assert!(cells.heights().expect("heights").is_empty() && cells.against(0).expect("pairs").is_empty());
+}
