@@ -126,6 +126,9 @@ fn run(cli: Cli) -> Verdict {
         Verb::Simulate(args) => verbs::simulate::run(&args, output),
         Verb::Replay(args) => verbs::replay::run(&args, output),
         Verb::Generate(args) => verbs::convert::generate(&args, output),
+        Verb::Model(args) => verbs::model::run(&args, output),
+        Verb::Graph(args) => verbs::graph::run(&args, output),
+        Verb::Sweep(args) => verbs::sweep::run(&args, output),
         Verb::Import(args) => verbs::convert::import(&args, output),
         Verb::Export(args) => verbs::convert::export(&args, output),
         #[cfg(feature = "reports")]

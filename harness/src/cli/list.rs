@@ -19,6 +19,7 @@ pub(crate) struct ListArgs {
 pub(crate) enum Listing {
     Planners,
     Workloads,
+    Models,
     Suites,
     Families,
     Formats,

@@ -2,6 +2,7 @@
 
 mod bench;
 mod common;
+mod graphs;
 mod list;
 mod planning;
 mod playing;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, Retry};
 pub(crate) use common::{LimitArgs, Reading};
+pub(crate) use graphs::{AllocatorArg, Emit, GraphArgs, ModeArg, ModelArgs, ShapeArgs, SweepArgs};
 pub(crate) use list::{ListArgs, Listing};
 pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
 pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};
@@ -74,6 +76,12 @@ pub(crate) enum Verb {
     Replay(ReplayArgs),
     /// Make a synthetic trace
     Generate(GenerateArgs),
+    /// Make the trace or the graph of a net, or print its figures
+    Model(ModelArgs),
+    /// What sharing, other orders and safety in all orders do to the memory of a net or a graph file
+    Graph(GraphArgs),
+    /// Memory by batch, and the largest batch that fits
+    Sweep(SweepArgs),
     /// Read another tool's file
     Import(ImportArgs),
     /// Write another tool's file
@@ -121,6 +129,7 @@ impl Verb {
     pub(crate) const fn needs_planners(&self) -> bool {
         match self {
             Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
+            Self::Graph(_) | Self::Sweep(_) => true,
             Self::Diff(args) => args.turns.interleave,
             Self::Replay(args) => !args.planners.is_empty(),
             _ => false,
@@ -136,6 +145,7 @@ impl Verb {
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
+            Self::Graph(_) | Self::Sweep(_) => true,
             Self::Diff(args) => args.turns.interleave,
             _ => false,
         }

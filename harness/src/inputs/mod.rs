@@ -2,6 +2,7 @@
 
 mod carried;
 pub(crate) mod hints;
+pub(crate) mod network;
 pub(crate) mod records;
 mod source;
 

@@ -10,14 +10,15 @@ use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Si
 use planlab_replay::{End, Performance, Sample, Work};
 use planlab_results::WorkloadKey;
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
-use planlab_solvers::online::{Entry, Requests, SimulationError, Simulator};
-use planlab_workloads::{Trace, expected};
+use planlab_solvers::online::{self, Entry, Requests, SimulationError, Simulator};
+use planlab_workloads::{Trace, did_you_mean, expected, glob, nearest};
 use serde_json::json;
 
 use crate::playing::Contender;
 use crate::playing::row::{self, Place};
 use crate::playing::subject::{Subject, requests};
 use crate::shell::clock::{now_ns, thread_cpu_time};
+use crate::shell::exit::Failure;
 use crate::shell::provenance;
 use crate::shell::quantity::nanoseconds;
 
@@ -43,6 +44,18 @@ pub(crate) struct Stream {
     requests: Vec<Requests>,
     /// Bytes that live from before the propagations to after them; looked up when a row wants them.
     retained: OnceCell<Option<Bytes>>,
+}
+
+/// The allocators that one of the globs matches, in the registry's order.
+pub(crate) fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
+    for wanted in globs {
+        if !online::keys().into_iter().any(|key| glob(wanted, key)) {
+            let near = nearest(wanted, online::keys());
+            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", did_you_mean(&near))));
+        }
+    }
+    let is_wanted = |entry: &&Entry| globs.iter().any(|wanted| glob(wanted, entry.key));
+    Ok(online::registry().iter().filter(is_wanted).copied().collect())
 }
 
 /// What is done with a stream.

@@ -2,6 +2,7 @@
 
 use planlab_dsa::{Descriptor, Honours};
 use planlab_solvers::online;
+use planlab_workloads::models::models;
 use planlab_workloads::{Catalog, did_you_mean, glob, nearest, suites, synthetic};
 use serde_json::{Value, json};
 
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
     let mut entries = match args.what {
         Listing::Planners => planner_entries(),
         Listing::Workloads => workload_entries(args),
+        Listing::Models => model_entries(),
         Listing::Suites => suite_entries(),
         Listing::Families => family_entries(),
         Listing::Formats => format_entries(),
@@ -240,6 +242,25 @@ fn workload_entries(args: &ListArgs) -> Vec<Entry> {
         Entry::new(key, description, &json!({}))
     };
     catalog.keys().into_iter().map(entry).collect()
+}
+
+fn model_entries() -> Vec<Entry> {
+    let entry = |model: &planlab_workloads::models::Model| {
+        let (published, input) = (&model.published, model.input.to_string());
+        let more = json!({
+            "input": input,
+            "parameters_published": published.parameters,
+            "flops_published": published.flops,
+            "source": published.source,
+        });
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        Entry::new(model.name, model.summary, &more)
+            .fact("input", input)
+            .fact("parameters", format!("{} (published)", number(published.parameters)))
+            .fact("flops", format!("{} (published; one forward propagation)", number(published.flops)))
+            .fact("source", published.source)
+    };
+    models().map(entry).collect()
 }
 
 fn suite_entries() -> Vec<Entry> {

@@ -7,7 +7,9 @@ pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod graph;
 pub(crate) mod list;
+pub(crate) mod model;
 #[cfg(feature = "reports")]
 pub(crate) mod picture;
 pub(crate) mod plan;
@@ -20,5 +22,6 @@ pub(crate) mod replay;
 pub(crate) mod scale;
 pub(crate) mod simulate;
 pub(crate) mod store;
+pub(crate) mod sweep;
 pub(crate) mod verify;
 mod view;

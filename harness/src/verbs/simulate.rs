@@ -2,13 +2,13 @@
 
 use planlab_dsa::performance::{End, Sample};
 use planlab_results::replay::ReplayRow;
-use planlab_solvers::online::{self, Entry};
-use planlab_workloads::{Trace, did_you_mean, glob, nearest};
+use planlab_solvers::online::Entry;
+use planlab_workloads::Trace;
 use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
 use crate::inputs::{self, Source};
-use crate::playing::simulated::{Order, Played, SETTLING, Stream, play, rounds_to_settle};
+use crate::playing::simulated::{self, Order, Played, SETTLING, Stream, play, rounds_to_settle};
 use crate::playing::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Failure, Verdict};
@@ -18,7 +18,7 @@ use crate::shell::target::scratch;
 use planlab_results::table::Table;
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
-    let allocators = matching(&args.allocators)?;
+    let allocators = simulated::matching(&args.allocators)?;
     let traces = traces(args)?;
     let stream = Stream::new(&traces, args.until);
     // Before anything is played: a folder that cannot be written costs no time.
@@ -85,18 +85,6 @@ fn open(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure>
     let trace = inputs::open(&source)?;
     trace.notices.iter().for_each(|notice| note(notice));
     Ok((source.name, trace))
-}
-
-/// The allocators that one of the globs matches, in the registry's order.
-fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
-    for wanted in globs {
-        if !online::keys().into_iter().any(|key| glob(wanted, key)) {
-            let near = nearest(wanted, online::keys());
-            return Err(Failure::usage(format!("there is no allocator `{wanted}`{}", did_you_mean(&near))));
-        }
-    }
-    let is_wanted = |entry: &&Entry| globs.iter().any(|wanted| glob(wanted, entry.key));
-    Ok(online::registry().iter().filter(is_wanted).copied().collect())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]

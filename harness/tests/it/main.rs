@@ -15,6 +15,7 @@ mod external;
 mod folders;
 mod golden;
 mod gpu_recipes;
+mod graphs;
 mod hints;
 mod hostile;
 mod input;

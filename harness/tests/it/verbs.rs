@@ -4,9 +4,9 @@ use crate::common::{self, json, json_lines, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 21] = [
     "list", "bench", "plan", "compare", "verify", "bound", "simulate", "replay", "generate", "import",
-    "export", "show", "report", "merge", "audit", "doctor", "diff", "scale",
+    "export", "show", "report", "merge", "audit", "doctor", "diff", "scale", "model", "graph", "sweep",
 ];
 
 const TRACE: &str =
@@ -28,6 +28,7 @@ fn lists_have_keys_and_descriptions() {
         ("planners", "best-fit"),
         ("workloads", "chainer/alexnet/infer/b1"),
         ("suites", "all"),
+        ("models", "alexnet"),
         ("families", "guillotine"),
         ("formats", "minimalloc"),
         ("allocators", "cupy2rc1-pool"),

@@ -67,13 +67,11 @@ fn case<'m>(model: &'m Model, number: usize, workload: &'m Workload) -> Option<C
     let key = WorkloadKey::from(key);
     key.net().filter(|net| net.route == ROUTE)?;
     let mut heights = BTreeMap::new();
-    for (planner, _) in model.planners.iter().enumerate() {
-        for cell in model.free_cells(planner, number) {
-            let row = model.row(cell);
-            let Some(height) = row.height.filter(|_| row.status.is_answer()) else { continue };
-            let lowest = heights.entry(&*row.planner).or_insert(height);
-            *lowest = height.min(*lowest);
-        }
+    let free = model.cells_of(number).filter(|cell| cell.target_bytes.is_none());
+    for cell in free {
+        let Some(height) = cell.height.filter(|_| cell.status.is_answer()) else { continue };
+        let lowest = heights.entry(&*cell.planner).or_insert(height);
+        *lowest = height.min(*lowest);
     }
     (!heights.is_empty()).then_some(Case { key, question, load: workload.load, heights })
 }

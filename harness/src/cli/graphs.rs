@@ -1,0 +1,214 @@
+//! `model`, `graph`, `sweep`: nets and graph files.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use planlab_workloads::models::Workspace;
+
+use super::common::LimitArgs;
+use crate::shell::quantity;
+
+/// A net and its shape, but for the batch.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NetArgs {
+    /// A net (`planlab list models`)
+    pub(crate) net: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+}
+
+/// The shape of a net, but for the batch; a graph file has its own.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShapeArgs {
+    /// Forward alone, or forward and backward [default: train]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeArg>,
+    /// Height and width of an input image [default: the net's own]
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) size: Option<NonZeroU64>,
+    /// Tokens in a sequence [default: the net's own]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) sequence: Option<NonZeroU64>,
+    /// Who asks for memory: each operation for what it needs, or Chainer by its rules [default: ideal]
+    #[arg(long, value_enum)]
+    pub(crate) allocator_model: Option<AllocatorArg>,
+    /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05)
+    /// [default: 0; with chainer 8m]
+    #[arg(long, value_name = "LIMIT", value_parser = workspace)]
+    pub(crate) workspace: Option<Workspace>,
+}
+
+impl ShapeArgs {
+    /// Whether anything is said.
+    pub(crate) fn is_said(&self) -> bool {
+        let numbers = self.size.is_some() || self.sequence.is_some();
+        numbers || self.mode.is_some() || self.allocator_model.is_some() || self.workspace.is_some()
+    }
+}
+
+fn workspace(text: &str) -> Result<Workspace, String> {
+    let form = "a workspace is a number of bytes (4096, 8m) or a multiple of the output (x20, x0.05)";
+    Workspace::parse(text).ok_or_else(|| format!("`{text}`: {form}"))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    Infer,
+    Train,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllocatorArg {
+    Chainer,
+    Ideal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// The live ranges, as trace CSV
+    Trace,
+    /// The operations, as JSON Lines
+    Graph,
+    /// The operations, for Graphviz; those at the peak are marked
+    Dot,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelArgs {
+    #[command(flatten)]
+    pub(crate) net: NetArgs,
+    /// Images, or sequences, at a time
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) batch: NonZeroU64,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Emit::Trace)]
+    pub(crate) emit: Emit,
+    /// Where to write it (- for stdout); without it, figures of the net are printed
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    /// A net (`planlab list models`), a graph file, or - for stdin
+    pub(crate) graph: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+    /// Images, or sequences, at a time, for a net [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<NonZeroU64>,
+    /// The planner of all plans
+    #[arg(long, value_name = "KEY", default_value = "portfolio")]
+    pub(crate) planner: String,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Work of the search for an order, in moves
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) order_work: u64,
+    /// Run the plans in this many random legal orders
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) orders: u64,
+    /// Write the graph in the best order that was found to this file (- for stdout)
+    #[arg(short = 'o', long = "output", value_name = "GRAPH")]
+    pub(crate) output: Option<String>,
+    /// Keep a row of each plan in this folder of results, for the report
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// A net (`planlab list models`), a graph file, or - for stdin
+    pub(crate) graph: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+    /// Batches from A to B: A, then each power of two, then B
+    #[arg(long, value_name = "A..B", value_parser = batches, default_value = "1..512")]
+    pub(crate) batch: Batches,
+    /// The batch that a graph file is of: tensors grow from it, external ones stay
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) graph_batch: NonZeroU64,
+    /// Find the largest batch that fits this many bytes, with what is kept beside the plan
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// What training keeps of each parameter beside itself and its gradient
+    #[arg(long, value_enum, default_value_t = Optimizer::Momentum)]
+    pub(crate) optimizer: Optimizer,
+    /// Planners (globs) [default: portfolio]
+    #[arg(long = "planner", value_name = "GLOB")]
+    pub(crate) planners: Vec<String>,
+    /// Online allocators (globs), played until they settle [default: none]
+    #[arg(long = "allocator", value_name = "GLOB")]
+    pub(crate) allocators: Vec<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Keep a row of each plan in this folder of results, for the report
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What an optimizer keeps for each parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Optimizer {
+    /// Nothing
+    Sgd,
+    /// A velocity
+    Momentum,
+    /// Two moments
+    Adam,
+}
+
+impl Optimizer {
+    /// Numbers kept for each parameter, beside itself and its gradient.
+    pub(crate) const fn states(self) -> u64 {
+        match self {
+            Self::Sgd => 0,
+            Self::Momentum => 1,
+            Self::Adam => 2,
+        }
+    }
+}
+
+/// A range of batches with both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batches {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Batches {
+    /// The first, each power of two between, and the last.
+    pub(crate) fn points(self) -> Vec<u64> {
+        let powers = (0..u64::BITS).map(|exponent| 1_u64 << exponent);
+        let mut points: Vec<u64> = powers.filter(|&batch| self.from < batch && batch < self.to).collect();
+        points.extend([self.from, self.to]);
+        points.sort_unstable();
+        points.dedup();
+        points
+    }
+}
+
+fn batches(text: &str) -> Result<Batches, String> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    match (from.parse(), to.strip_prefix('=').unwrap_or(to).parse()) {
+        (Ok(from), Ok(to)) if 1 <= from && from <= to => Ok(Batches { from, to }),
+        _ => Err(format!("`{text}`: batches are A..B with 1 <= A <= B, both included")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_have_both_ends_and_the_powers_of_two_between() {
+        let points = |text| batches(text).map(Batches::points);
+        assert_eq!(points("1..8"), Ok(vec![1, 2, 4, 8]));
+        assert_eq!(points("3..20"), Ok(vec![3, 4, 8, 16, 20]));
+        assert_eq!(points("32"), Ok(vec![32]));
+        for text in ["0..4", "4..2", "a..b", "1..", ""] {
+            assert!(batches(text).is_err(), "{text}");
+        }
+    }
+}

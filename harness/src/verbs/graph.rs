@@ -1,0 +1,267 @@
+//! `graph`: what sharing, other orders and safety in all orders do to the memory of a net.
+
+use std::fs;
+use std::num::NonZeroU64;
+
+use planlab_dsa::{Instance, Plan};
+use planlab_files::TemporaryFolder;
+use planlab_graph::{
+    Dependencies, Graph, Lowered, OpId, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
+};
+use planlab_results::table::{Table, Value as Shown};
+use planlab_results::{Record, Status, Store};
+use planlab_solvers::reorder::{HandOvers, Reordered, reorder};
+use planlab_workloads::Trace;
+use planlab_workloads::formats::write_trace;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use crate::bench::run::open_store;
+use crate::cli::{AllocatorArg, GraphArgs};
+use crate::inputs::Source;
+use crate::inputs::network::{Network, in_order, source_file};
+use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, record};
+use crate::shell::JSON_VERSION;
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::signals::cancel_token;
+use crate::shell::target::{Target, scratch};
+
+/// No sharing, in-place alone, sharing alone, and both, as a framework's note on memory has them.
+const MEANS: [(&str, &str); 4] = [
+    ("no optimisation", "bump"),
+    ("in-place", "mxnet-sharing/in-place-only"),
+    ("sharing", "mxnet-sharing/sharing-only"),
+    ("both", "mxnet-sharing"),
+];
+
+pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
+    if args.shape.allocator_model == Some(AllocatorArg::Chainer) {
+        return Err(Failure::usage("Chainer's requests are no graph: `graph` takes the ideal allocator alone"));
+    }
+    if let Some(path) = &args.output {
+        output.refuse_stdout("graph", path)?;
+    }
+    planners::find(&args.planner)?;
+    let batch = args.batch.unwrap_or(NonZeroU64::MIN);
+    let network = Network::resolve(&args.graph, &args.shape, batch)?;
+    let (key, graph) = (network.key(batch.get()), network.graph(batch.get())?);
+    let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
+    let scratch = scratch()?;
+    let store = args.out.as_ref().map(|folder| open_store(folder, &|text| note(text))).transpose()?;
+    let mut study = Study {
+        args,
+        key,
+        dependencies: Dependencies::of(&graph),
+        graph: &graph,
+        runner: Runner::new(cancel_token(), Samples::ONCE)?,
+        scratch: &scratch,
+        store,
+        rows: Vec::new(),
+    };
+    let best = study.all()?;
+    #[cfg(feature = "reports")]
+    if let Some(store) = &mut study.store {
+        store.compact()?;
+    }
+    let exit = study.exit();
+    if args.output.as_deref() != Some("-") {
+        output.put(&study.object(), &study.text())?;
+    }
+    if let Some(target) = target {
+        target.write(write_jsonl(&in_order(&graph, &best)?).as_bytes())?;
+    }
+    Ok(exit)
+}
+
+/// One plan of the net, and what it came to.
+struct Row {
+    /// What was asked.
+    name: String,
+    /// What the key of the workload ends in; empty for the net itself.
+    suffix: String,
+    record: Record,
+    /// Random legal orders in which the plan was run, and in how many two buffers came to lie in one place.
+    orders: Option<(u64, u64)>,
+}
+
+struct Study<'a> {
+    args: &'a GraphArgs,
+    key: String,
+    graph: &'a Graph,
+    dependencies: Dependencies,
+    runner: Runner,
+    scratch: &'a TemporaryFolder,
+    store: Option<Store>,
+    rows: Vec<Row>,
+}
+
+/// A trace of the net under one order and rule.
+struct Variant {
+    name: String,
+    suffix: String,
+    lowered: Lowered,
+}
+
+impl Study<'_> {
+    /// Every plan; gives the order with the lowest load.
+    fn all(&mut self) -> Result<Vec<OpId>, Failure> {
+        let own = self.graph.order();
+        let plain = self.variant("as written", "", lower(self.graph, &own)?);
+        for (name, planner) in MEANS {
+            self.plan(&plain, name, planner, false)?;
+        }
+        let planner = self.args.planner.clone();
+        self.plan(&plain, "offsets", &planner, true)?;
+        for (name, suffix, safety) in
+            [("safe, by pairs", "safe-pairs", Safety::KeepApart), ("safe, by ranges", "safe-ranges", Safety::Widened)]
+        {
+            let lowered = lower_for_all_orders(self.graph, &own, &self.dependencies, safety)?;
+            let variant = self.variant(name, suffix, lowered);
+            self.plan(&variant, name, &planner, true)?;
+        }
+        let mut best = own;
+        let mut load = plain.lowered.instance.load().bytes;
+        for found in reorder(self.graph, &self.dependencies, HandOvers::default(), self.args.limits.seed, self.args.order_work) {
+            if self.runner.cancel().is_cancelled() {
+                break;
+            }
+            let Reordered { order, method, .. } = &found;
+            let lowered = lower(self.graph, order)?;
+            let proof = if found.is_optimal() { ", least load" } else { "" };
+            let name = format!("order: {method}{proof}");
+            let variant = self.variant(&name, &format!("order-{method}"), lowered);
+            self.plan(&variant, &name, &planner, false)?;
+            if variant.lowered.instance.load().bytes < load {
+                load = variant.lowered.instance.load().bytes;
+                best.clone_from(order);
+            }
+        }
+        Ok(best)
+    }
+
+    #[expect(clippy::unused_self, reason = "a variant is one of a study")]
+    fn variant(&self, name: &str, suffix: &str, lowered: Lowered) -> Variant {
+        Variant { name: name.to_owned(), suffix: suffix.to_owned(), lowered }
+    }
+
+    fn plan(&mut self, variant: &Variant, name: &str, planner: &str, is_rehearsed: bool) -> Result<(), Failure> {
+        if self.runner.cancel().is_cancelled() {
+            return Ok(());
+        }
+        let key = match variant.suffix.as_str() {
+            "" => self.key.clone(),
+            suffix => format!("{}/{suffix}", self.key),
+        };
+        let Lowered { instance, labels, .. } = &variant.lowered;
+        let trace = Trace::new(instance.clone(), labels.clone());
+        let file = self.scratch.path().join(format!("{}.csv", variant.name.replace([' ', ',', ':'], "-")));
+        fs::write(&file, write_trace(&trace))?;
+        let source = source_file(&key, file);
+        let (record, plan) = self.cell(&source, instance, planner)?;
+        self.keep(&trace, &record, plan.as_ref())?;
+        let orders = plan.filter(|_| is_rehearsed).map(|plan| self.rehearse(variant, &plan));
+        self.rows.push(Row { name: name.to_owned(), suffix: variant.suffix.clone(), record, orders });
+        Ok(())
+    }
+
+    fn cell(&self, source: &Source, instance: &Instance, planner: &str) -> Result<(Record, Option<Plan>), Failure> {
+        let digest = instance.digest();
+        let subject = Subject { source, instance, digest, hints: None };
+        let cell = Cell::of(source, planner, &self.args.limits);
+        let started = now_ns();
+        let judged = self.runner.run(&subject, std::slice::from_ref(&cell), None)?;
+        let judgement = judged.first().ok_or_else(|| Failure::usage("the child has no answer to its cell"))?;
+        let plan = judgement.plan.as_ref().map(|plan| plan.as_plan().clone());
+        let kept = plan.as_ref().filter(|_| self.store.is_some()).map(Plan::digest);
+        Ok((record(&cell, &subject, judgement, kept, RowContext::of(&self.runner, started)), plan))
+    }
+
+    #[cfg(feature = "reports")]
+    fn keep(&mut self, trace: &Trace, row: &Record, plan: Option<&Plan>) -> Result<(), Failure> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        store.put_instance(&trace.instance, &trace.labels)?;
+        plan.map(|plan| store.put_plan(plan)).transpose()?;
+        Ok(store.append(row)?)
+    }
+
+    #[cfg(not(feature = "reports"))]
+    fn keep(&mut self, _: &Trace, row: &Record, _: Option<&Plan>) -> Result<(), Failure> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        Ok(store.append(&Record { plan: None, ..row.clone() })?)
+    }
+
+    /// In how many of the random legal orders the plan fails.
+    fn rehearse(&self, variant: &Variant, plan: &Plan) -> (u64, u64) {
+        let rehearsal = Rehearsal::new(self.graph, &self.dependencies, &variant.lowered, plan);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.args.limits.seed);
+        let one = std::num::NonZeroUsize::MIN;
+        let mut fails = 0;
+        for run in 0..self.args.orders {
+            if self.runner.cancel().is_cancelled() {
+                return (run, fails);
+            }
+            fails += u64::from(rehearsal.run(&mut rng, one).is_err());
+        }
+        (self.args.orders, fails)
+    }
+
+    fn exit(&self) -> Exit {
+        let any = |test: &dyn Fn(Status) -> bool| self.rows.iter().any(|row| test(row.record.status));
+        let is_unsafe = |row: &Row| row.suffix.starts_with("safe-") && row.orders.is_some_and(|(_, fails)| fails > 0);
+        if self.runner.cancel().is_cancelled() || any(&|status| status == Status::Interrupted) {
+            Exit::Interrupted
+        } else if any(&Status::is_lie) || self.rows.iter().any(is_unsafe) {
+            Exit::Invalid
+        } else if any(&|status| !status.is_answer()) {
+            Exit::Incomplete
+        } else {
+            Exit::Complete
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(&["plan", "planner", "load", "height", "status", "fails in"]);
+        for row in &self.rows {
+            let record = &row.record;
+            let orders = row.orders.map(|(orders, fails)| format!("{fails} of {orders} orders"));
+            table.push(vec![
+                Shown::text(&row.name),
+                Shown::text(&record.planner),
+                Shown::Bytes(record.load),
+                Shown::or_missing(record.height.map(Shown::Bytes)),
+                Shown::text(record.status.name()),
+                Shown::text(orders.unwrap_or_default()),
+            ]);
+        }
+        let (operations, tensors) = (self.graph.operations().len(), self.graph.tensors().len());
+        format!("{}: {operations} operations, {tensors} tensors\n\n{}", self.key, table.render())
+    }
+
+    fn object(&self) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            let record = &row.record;
+            json!({
+                "plan": row.name,
+                "workload": record.workload,
+                "planner": record.planner,
+                "buffers": record.buffers,
+                "load": record.load,
+                "height": record.height,
+                "bound": record.bound,
+                "status": record.status.name(),
+                "orders": row.orders.map(|(orders, _)| orders),
+                "orders_failed": row.orders.map(|(_, fails)| fails),
+            })
+        });
+        json!({
+            "version": JSON_VERSION,
+            "workload": self.key,
+            "operations": self.graph.operations().len(),
+            "tensors": self.graph.tensors().len(),
+            "plans": rows.collect::<Vec<_>>(),
+        })
+    }
+}

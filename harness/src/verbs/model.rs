@@ -1,0 +1,93 @@
+//! `model`: the trace or the graph of a net, or its figures.
+
+use planlab_graph::{write_dot, write_jsonl};
+use planlab_workloads::formats::write_trace;
+use planlab_workloads::models::Spec;
+use serde_json::{Value, json};
+
+use crate::cli::{Emit, ModelArgs};
+use crate::inputs::network::spec;
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::Output;
+use crate::shell::target::{Target, tell_written};
+
+pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
+    let spec = spec(&args.net.net, &args.net.shape, args.batch)?;
+    let Some(path) = &args.output else { return figures(&spec, output) };
+    output.refuse_stdout("model", path)?;
+    let target = Target::open(path)?;
+    let (bytes, text, mut value) = made(&spec, args.emit)?;
+    let written = target.write(&bytes);
+    if path == "-" {
+        return written.map(|()| Exit::Complete);
+    }
+    value["version"] = json!(JSON_VERSION);
+    value["workload"] = json!(spec.to_string());
+    tell_written(written, path, value, &text, output)
+}
+
+/// What is written, and what there is to say of it.
+fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
+    if emit == Emit::Trace {
+        let trace = spec.trace()?;
+        let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
+        let value = json!({ "buffers": buffers, "load": load, "digest": trace.instance.digest() });
+        return Ok((write_trace(&trace), format!("{buffers} buffers, load {load}"), value));
+    }
+    let graph = spec.graph()?;
+    let (operations, tensors) = (graph.operations().len(), graph.tensors().len());
+    let text = match emit {
+        Emit::Dot => write_dot(&graph, &graph.order())?,
+        Emit::Graph | Emit::Trace => write_jsonl(&graph),
+    };
+    let value = json!({ "operations": operations, "tensors": tensors });
+    Ok((text.into_bytes(), format!("{operations} operations, {tensors} tensors"), value))
+}
+
+fn figures(spec: &Spec, output: Output) -> Verdict {
+    let (parameters, flops) = (spec.parameters()?, spec.flops()?);
+    let (graph, trace) = (spec.graph()?, spec.trace()?);
+    let published = &spec.net.published;
+    let instance = &trace.instance;
+    let value = json!({
+        "version": JSON_VERSION,
+        "workload": spec.to_string(),
+        "description": spec.describe(),
+        "input": spec.net.input.to_string(),
+        "parameters": parameters,
+        "parameters_published": published.parameters,
+        "flops": flops,
+        "flops_published": published.flops,
+        "source": published.source,
+        "operations": graph.operations().len(),
+        "tensors": graph.tensors().len(),
+        "buffers": instance.len(),
+        "bytes": instance.total(),
+        "load": instance.load().bytes,
+        "relaxed_load": instance.relaxed_load().bytes,
+        "digest": instance.digest(),
+    });
+    let beside = |ours: u64, theirs: Option<u64>| match theirs {
+        Some(theirs) => format!("{ours} (published for one forward propagation: {theirs})"),
+        None => ours.to_string(),
+    };
+    let lines = [
+        ("workload", spec.to_string()),
+        ("net", spec.describe()),
+        ("input", spec.net.input.to_string()),
+        ("parameters", match published.parameters {
+            Some(theirs) => format!("{parameters} (published: {theirs})"),
+            None => parameters.to_string(),
+        }),
+        ("flops", beside(flops, published.flops)),
+        ("operations", graph.operations().len().to_string()),
+        ("buffers", instance.len().to_string()),
+        ("bytes", instance.total().to_string()),
+        ("load", instance.load().bytes.to_string()),
+        ("in place", instance.relaxed_load().bytes.to_string()),
+    ];
+    let text: String = lines.iter().map(|(name, text)| format!("{name:<10}  {text}\n")).collect();
+    output.put(&value, &text)?;
+    Ok(Exit::Complete)
+}

@@ -1,0 +1,289 @@
+//! `sweep`: memory by batch, and the largest batch that fits.
+
+use std::collections::BTreeMap;
+
+use planlab_files::TemporaryFolder;
+use planlab_results::table::{Table, Value as Shown};
+use planlab_solvers::online::Entry;
+use serde_json::{Map, Value, json};
+
+use crate::bench::run::{Order, Task, open_store, run as run_cells};
+use crate::cli::SweepArgs;
+use crate::inputs::network::Network;
+use crate::inputs::{self, Source};
+use crate::planning::{Cell, Runner, Samples, planners};
+use crate::playing::simulated::{self, SETTLING, Stream, play, rounds_to_settle};
+use crate::playing::{Keeper, exit_of};
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::signals::cancel_token;
+use crate::shell::target::scratch;
+use planlab_results::Store;
+
+/// What rows of a sweep are kept under.
+const SUITE: &str = "sweep";
+
+pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
+    let network = Network::resolve(&args.graph, &args.shape, args.graph_batch)?;
+    let columns = columns(args)?;
+    let kept = network.kept(args.optimizer.states())?;
+    let scratch = scratch()?;
+    let folder = args.out.clone().unwrap_or_else(|| scratch.path().join("store"));
+    let mut sweep = Sweep {
+        network: &network,
+        args,
+        store: open_store(&folder, &|text| note(text))?,
+        keeper: Keeper::open(args.out.as_deref())?,
+        runner: Runner::new(cancel_token(), Samples::ONCE)?,
+        files: &scratch,
+        known: BTreeMap::new(),
+        exit: Exit::Complete,
+    };
+    for batch in args.batch.points() {
+        for column in &columns {
+            sweep.bytes(column, batch)?;
+        }
+    }
+    let fits = args.capacity.map(|capacity| sweep.all_fits(&columns, kept, capacity)).transpose()?;
+    #[cfg(feature = "reports")]
+    if args.out.is_some() {
+        sweep.store.compact()?;
+    }
+    let answer = Answer { columns: &columns, kept, fits, known: &sweep.known, args };
+    output.put(&answer.object(&network), &answer.text(&network))?;
+    let exit = if sweep.runner.cancel().is_cancelled() { Exit::Interrupted } else { sweep.exit };
+    sweep.keeper.end()?;
+    Ok(exit)
+}
+
+/// Something of which the memory is asked for.
+#[derive(Clone)]
+enum Column {
+    /// The load: no plan without in-place takes less.
+    Load,
+    Planner(String),
+    Allocator(Entry),
+}
+
+impl Column {
+    fn name(&self) -> &str {
+        match self {
+            Self::Load => "load",
+            Self::Planner(key) => key,
+            Self::Allocator(entry) => entry.key,
+        }
+    }
+}
+
+fn columns(args: &SweepArgs) -> Result<Vec<Column>, Failure> {
+    let globs = if args.planners.is_empty() { vec!["portfolio".to_owned()] } else { args.planners.clone() };
+    let planners = planners::matching(&globs)?.into_iter().map(Column::Planner);
+    let allocators = simulated::matching(&args.allocators)?.into_iter().map(Column::Allocator);
+    Ok(std::iter::once(Column::Load).chain(planners).chain(allocators).collect())
+}
+
+/// Bytes by column and batch; `None` where there is no answer.
+type Known = BTreeMap<(String, u64), Option<u64>>;
+
+/// The largest batch of a column that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// Not even the first does.
+    None,
+    /// This one does, and the next does not.
+    Most(u64),
+    /// The last one of the range does.
+    All(u64),
+    /// Some batch has no answer.
+    Unknown,
+}
+
+struct Sweep<'a> {
+    network: &'a Network,
+    args: &'a SweepArgs,
+    store: Store,
+    keeper: Keeper,
+    runner: Runner,
+    /// Traces that children open.
+    files: &'a TemporaryFolder,
+    known: Known,
+    exit: Exit,
+}
+
+impl Sweep<'_> {
+    /// The memory of a column at a batch.
+    fn bytes(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
+        let at = (column.name().to_owned(), batch);
+        if let Some(&bytes) = self.known.get(&at) {
+            return Ok(bytes);
+        }
+        if self.runner.cancel().is_cancelled() {
+            return Ok(None);
+        }
+        let source = self.network.source(batch, self.files.path())?;
+        let bytes = match column {
+            Column::Load => Some(inputs::open(&source)?.instance.load().bytes.get()),
+            Column::Planner(planner) => self.planned(planner, source)?,
+            Column::Allocator(entry) => self.reserved(entry, &source)?,
+        };
+        self.known.insert(at, bytes);
+        Ok(bytes)
+    }
+
+    fn planned(&mut self, planner: &str, source: Source) -> Result<Option<u64>, Failure> {
+        let cells = vec![Cell::of(&source, planner, &self.args.limits)];
+        let order = Order {
+            suite: SUITE,
+            tasks: vec![Task { source, cells }],
+            jobs: 1,
+            shard: None,
+            retry: None,
+            seed: 0,
+            alone: true,
+        };
+        let tally = run_cells(&order, &mut self.store, &self.runner, &|_| {});
+        if let Some(failure) = tally.failure {
+            return Err(failure);
+        }
+        if let Some((_, reason)) = tally.unreadable.first() {
+            return Err(Failure::usage(reason));
+        }
+        let answer = tally.rows.first().filter(|row| row.status.is_answer());
+        if answer.is_none() && !tally.interrupted {
+            let lie = tally.rows.first().is_some_and(|row| row.status.is_lie());
+            self.exit = if lie { Exit::Invalid } else { Exit::Incomplete };
+            let row = tally.rows.first();
+            let reason = row.map_or("", |row| row.reason.as_str());
+            note(&format!("{planner} on {}: no answer: {reason}", order.tasks[0].source.name));
+        }
+        Ok(answer.and_then(|row| row.height))
+    }
+
+    /// What an allocator holds at most once it has settled.
+    fn reserved(&mut self, entry: &Entry, source: &Source) -> Result<Option<u64>, Failure> {
+        let trace = inputs::open(source)?;
+        let stream = Stream::new(&[(source.name.clone(), trace)], None);
+        let rounds = rounds_to_settle(entry, &stream, None).unwrap_or(SETTLING);
+        let order = simulated::Order { rounds, timed: 0, capacity: None };
+        let row = play(entry, &stream, order).row(entry, &stream, order, SUITE);
+        let exit = exit_of(std::slice::from_ref(&row));
+        if exit != Exit::Complete {
+            self.exit = exit;
+            note(&format!("{} on {}: {}", entry.key, source.name, row.reason));
+            return Ok(None);
+        }
+        let last = row.samples.last().and_then(|sample| sample.reserved_peak);
+        if !self.keeper.keep(std::slice::from_ref(&row)) {
+            self.exit = Exit::Incomplete;
+        }
+        Ok(last)
+    }
+
+    fn all_fits(&mut self, columns: &[Column], kept: u64, capacity: u64) -> Result<Vec<Fit>, Failure> {
+        columns.iter().map(|column| self.fit(column, capacity.checked_sub(kept))).collect()
+    }
+
+    /// The largest batch of the range that fits, by halving: memory is taken to grow with the batch.
+    fn fit(&mut self, column: &Column, room: Option<u64>) -> Result<Fit, Failure> {
+        let Some(room) = room else { return Ok(Fit::None) };
+        let (mut low, mut high) = (None, None);
+        for batch in self.args.batch.points() {
+            match self.bytes(column, batch)? {
+                None => return Ok(Fit::Unknown),
+                Some(bytes) if bytes <= room => low = Some(batch),
+                Some(_) => {
+                    high = Some(batch);
+                    break;
+                }
+            }
+        }
+        let (Some(mut low), Some(mut high)) = (low, high) else {
+            return Ok(low.map_or(Fit::None, Fit::All));
+        };
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match self.bytes(column, middle)? {
+                None => return Ok(Fit::Unknown),
+                Some(bytes) if bytes <= room => low = middle,
+                Some(_) => high = middle,
+            }
+        }
+        Ok(Fit::Most(low))
+    }
+}
+
+/// What a sweep came to.
+struct Answer<'a> {
+    columns: &'a [Column],
+    kept: u64,
+    fits: Option<Vec<Fit>>,
+    known: &'a Known,
+    args: &'a SweepArgs,
+}
+
+impl Answer<'_> {
+    fn bytes(&self, column: &Column, batch: u64) -> Option<u64> {
+        *self.known.get(&(column.name().to_owned(), batch))?
+    }
+
+    fn text(&self, network: &Network) -> String {
+        let titles: Vec<&str> = std::iter::once("batch").chain(self.columns.iter().map(Column::name)).collect();
+        let mut table = Table::new(&titles);
+        for batch in self.args.batch.points() {
+            let bytes = |column| self.bytes(column, batch).map(Shown::Bytes);
+            let cells = self.columns.iter().map(|column| Shown::or_missing(bytes(column)));
+            table.push(std::iter::once(Shown::Count(batch)).chain(cells).collect());
+        }
+        let first = self.args.batch.from;
+        let kept = Shown::Bytes(self.kept).shown();
+        let mut text = format!("{}: {kept} kept beside the plan\n\n{}", network.key(first), table.render());
+        if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
+            text.push_str(&format!("\nlargest batch in {}:\n", Shown::Bytes(capacity).shown()));
+            for (column, fit) in self.columns.iter().zip(fits) {
+                text.push_str(&format!("  {}  {}\n", fit.words(), column.name()));
+            }
+        }
+        text
+    }
+
+    fn object(&self, network: &Network) -> Value {
+        let points: Vec<Value> = self.args.batch.points().into_iter().map(|batch| self.point(network, batch)).collect();
+        let fits = self.fits.as_ref().map(|fits| {
+            let named = self.columns.iter().zip(fits);
+            named.map(|(column, fit)| (column.name().to_owned(), fit.object())).collect::<Map<_, _>>()
+        });
+        json!({
+            "version": JSON_VERSION,
+            "kept": self.kept,
+            "capacity": self.args.capacity,
+            "points": points,
+            "largest": fits,
+        })
+    }
+
+    fn point(&self, network: &Network, batch: u64) -> Value {
+        let bytes = self.columns.iter().map(|column| (column.name().to_owned(), json!(self.bytes(column, batch))));
+        json!({ "workload": network.key(batch), "batch": batch, "bytes": bytes.collect::<Map<_, _>>() })
+    }
+}
+
+impl Fit {
+    fn words(self) -> String {
+        match self {
+            Self::None => "   none".to_owned(),
+            Self::Most(batch) => format!("{batch:>7}"),
+            Self::All(batch) => format!(">={batch:>5}"),
+            Self::Unknown => "unknown".to_owned(),
+        }
+    }
+
+    fn object(self) -> Value {
+        match self {
+            Self::None => json!({ "batch": 0, "is_end_of_range": false }),
+            Self::Most(batch) => json!({ "batch": batch, "is_end_of_range": false }),
+            Self::All(batch) => json!({ "batch": batch, "is_end_of_range": true }),
+            Self::Unknown => Value::Null,
+        }
+    }
+}

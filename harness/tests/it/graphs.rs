@@ -1,0 +1,179 @@
+//! Nets and graph files on the command line: `model`, `graph`, `sweep`, and graphs where a trace is asked for.
+
+use planlab_workloads::Catalog;
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::common::{json, run, write};
+
+/// Two branches from `x`, joined at the end.
+const BRANCHES: &str = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64}]}
+{"op":"f","reads":["x"],"writes":[{"tensor":"a","bytes":256}]}
+{"op":"g","reads":["x"],"writes":[{"tensor":"b","bytes":256}]}
+{"op":"h","reads":["a"],"writes":[{"tensor":"c","bytes":32}]}
+{"op":"h","reads":["b"],"writes":[{"tensor":"d","bytes":32}]}
+{"op":"j","reads":["c","d"],"writes":[{"tensor":"y","bytes":64,"output":true}]}
+"#;
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn models_under_chainers_rules_are_the_recorded_propagations() {
+    let folder = tempdir().expect("a folder");
+    let catalog = Catalog::new(None);
+    for (net, recorded) in [
+        ("alexnet", "alexnet"),
+        ("googlenet", "googlenet"),
+        ("resnet50", "resnet50"),
+        ("inception-resnet-v2", "inception-resnet-v2"),
+    ] {
+        for (mode, batch) in [("infer", "1"), ("train", "32"), ("train", "64"), ("train", "128")] {
+            let shape = ["--mode", mode, "--batch", batch, "--allocator-model", "chainer"];
+            let made = json(folder.path(), &[["model", net, "-o", "t.csv"].as_slice(), &shape].concat(), 0);
+            let trace = catalog.load(&format!("chainer/{recorded}/{mode}/b{batch}")).expect("recorded");
+            assert_eq!(made["digest"], trace.instance.digest().to_string(), "{net} {mode} b{batch}");
+        }
+    }
+}
+
+#[test]
+fn a_model_is_written_as_trace_graph_and_drawing() {
+    let folder = tempdir().expect("a folder");
+    let at = |emit: &str, file: &str| {
+        run(folder.path(), &["model", "alexnet", "--batch", "2", "--emit", emit, "-o", file], 0)
+    };
+    at("trace", "a.csv");
+    at("graph", "a.jsonl");
+    at("dot", "a.dot");
+    let load = |file: &str| number(&json(folder.path(), &["bound", file], 0)["load"]);
+    assert_eq!(load("a.csv"), load("a.jsonl"));
+    assert_eq!(load("a.csv"), load("model/alexnet/train/b2"));
+    let dot = std::fs::read_to_string(folder.path().join("a.dot")).expect("written");
+    assert!(dot.starts_with("digraph") && dot.contains("fillcolor"), "{}", &dot[..200]);
+    let card = json(folder.path(), &["model", "alexnet"], 0);
+    assert_eq!(number(&card["parameters"]), 60_965_224);
+}
+
+#[test]
+fn a_graph_is_planned_as_its_live_ranges() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "g.jsonl", BRANCHES);
+    let planned = json(folder.path(), &["plan", "g.jsonl", "-o", "p.csv"], 0);
+    // Step 2: a, b and c.
+    assert_eq!((number(&planned["load"]), number(&planned["height"])), (576, 576));
+    assert_eq!(json(folder.path(), &["verify", "g.jsonl", "p.csv"], 0)["valid"], true);
+    let aligned = json(folder.path(), &["plan", "g.jsonl", "--align", "512"], 0);
+    assert_eq!(number(&aligned["load"]), 1536);
+}
+
+#[test]
+fn a_better_order_and_safety_in_all_orders() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "g.jsonl", BRANCHES);
+    let found = json(
+        folder.path(),
+        &["graph", "g.jsonl", "--orders", "200", "-o", "best.jsonl", "--out", "store"],
+        0,
+    );
+    let plan = |name: &str| {
+        let plans = found["plans"].as_array().expect("plans").iter();
+        plans.filter(|plan| plan["plan"].as_str().is_some_and(|plan| plan.starts_with(name))).collect::<Vec<_>>()
+    };
+    assert_eq!(number(&plan("offsets")[0]["height"]), 576);
+    assert!(number(&plan("offsets")[0]["orders_failed"]) > 0, "{found}");
+    for safe in plan("safe") {
+        assert_eq!((number(&safe["orders"]), number(&safe["orders_failed"])), (200, 0));
+        assert!(number(&safe["height"]) >= 576);
+    }
+    // One branch after the other: x, a, then c with x and b.
+    let least = plan("order").iter().map(|order| number(&order["load"])).min();
+    assert_eq!(least, Some(352), "{found}");
+    assert_eq!(number(&json(folder.path(), &["bound", "best.jsonl"], 0)["load"]), 352);
+    if cfg!(feature = "reports") {
+        let rows = json(folder.path(), &["query", "store", "SELECT count(*) AS n FROM rows"], 0);
+        assert_eq!(number(&rows["rows"][0]["n"]), found["plans"].as_array().expect("plans").len() as u64);
+    }
+}
+
+#[test]
+fn a_sweep_finds_the_largest_batch_that_fits() {
+    let folder = tempdir().expect("a folder");
+    let sweep = |capacity: u64| {
+        let capacity = capacity.to_string();
+        let arguments = ["sweep", "alexnet", "--batch", "1..64", "--planner", "best-fit", "--capacity", &capacity];
+        json(folder.path(), &arguments, 0)
+    };
+    let all = sweep(1 << 40);
+    assert_eq!(all["largest"]["best-fit"]["batch"], 64);
+    assert_eq!(all["largest"]["best-fit"]["is_end_of_range"], true);
+    let kept = number(&all["kept"]);
+    let at = |batch: u64| {
+        let key = format!("model/alexnet/train/b{batch}");
+        number(&json(folder.path(), &["plan", &key, "--planner", "best-fit"], 0)["height"])
+    };
+    let (of, next) = (at(23), at(24));
+    assert!(of < next);
+    let found = sweep(kept + next - 1);
+    assert_eq!(found["largest"]["best-fit"]["batch"], 23);
+    assert_eq!(sweep(1000)["largest"]["load"]["batch"], 0);
+    write(folder.path(), "g.jsonl", BRANCHES);
+    let graph = json(folder.path(), &["sweep", "g.jsonl", "--batch", "1..3", "--capacity", "1200"], 0);
+    assert_eq!(graph["largest"]["load"]["batch"], 2);
+}
+
+#[test]
+fn what_is_wrong_with_a_net_or_a_graph_is_named() {
+    let folder = tempdir().expect("a folder");
+    let header = r#"{"planlab":"graph","version":1}"#;
+    let any = r#"{"planlab":"graph","version":1,"order":"any"}"#;
+    let files = [
+        (
+            "cycle",
+            format!("{any}\n{{\"op\":\"f\",\"reads\":[\"b\"],\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
+                     {{\"op\":\"g\",\"reads\":[\"a\"],\"writes\":[{{\"tensor\":\"b\",\"bytes\":1}}]}}\n"),
+            "cycle",
+        ),
+        ("unknown", format!("{header}\n{{\"op\":\"f\",\"reads\":[\"nobody\"]}}\n"), "nobody"),
+        (
+            "early",
+            format!("{header}\n{{\"op\":\"f\",\"reads\":[\"a\"]}}\n\
+                     {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n"),
+            "`a`",
+        ),
+        (
+            "twice",
+            format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
+                     {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\"}}]}}\n"),
+            "a",
+        ),
+        (
+            "huge",
+            format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":{0}}},\
+                     {{\"tensor\":\"b\",\"bytes\":{0}}}]}}\n", u64::MAX),
+            "64 bits",
+        ),
+    ];
+    for (name, text, reason) in files {
+        let file = format!("{name}.jsonl");
+        write(folder.path(), &file, &text);
+        for verb in ["plan", "graph", "sweep"] {
+            let (_, told) = run(folder.path(), &[verb, &file], 2);
+            assert!(told.contains(&file) && told.contains(reason), "{verb} {name}: {told}");
+        }
+    }
+    for (arguments, reason) in [
+        (["model", "alexnt"].as_slice(), "did you mean `alexnet`"),
+        (&["model", "alexnet", "--batch", "0"], "0"),
+        (&["model", "alexnet", "--size", "8"], "alexnet"),
+        (&["model", "alexnet", "--sequence", "8"], "sequence"),
+        (&["model", "alexnet", "--batch", "18446744073709551615"], "64 bits"),
+        (&["model", "alexnet", "--workspace", "much"], "`much`"),
+        (&["sweep", "alexnet", "--batch", "4..2"], "`4..2`"),
+        (&["graph", "alexnet", "--allocator-model", "chainer"], "requests"),
+    ] {
+        let (_, told) = run(folder.path(), arguments, 2);
+        assert!(told.contains(reason), "{arguments:?}: {told}");
+    }
+}
