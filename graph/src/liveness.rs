@@ -205,8 +205,8 @@ impl Lowering {
         steps: &[u32],
     ) -> Vec<InPlace> {
         let mut permissions = Vec::new();
-        for (operation, &step) in graph.operations().iter().zip(steps) {
-            for (input, output) in in_place_storages(graph, operation, buffer_of) {
+        for (op, &step) in graph.order().into_iter().zip(steps) {
+            for (input, output) in in_place_buffers(graph, op, buffer_of) {
                 let live = |id: BufferId| self.buffers[id.index()].live;
                 let is_last = live(input).end().get() == step + 1 && !storages[input.index()].to_end;
                 if is_last && live(output).start().get() == step {
@@ -218,20 +218,15 @@ impl Lowering {
     }
 }
 
-/// The in-place pairs of an operation whose parts are each all of a storage. A part of one is never handed over:
-/// others may lie beside it.
-pub(crate) fn in_place_storages<'g>(
-    graph: &'g Graph,
-    operation: &'g Operation,
-    buffer_of: &'g [Option<BufferId>],
-) -> impl Iterator<Item = (BufferId, BufferId)> + 'g {
-    let is_whole = |id: TensorId| {
-        graph.tensors()[id.index()].bytes == graph.tensors()[graph.place(id).root.index()].bytes
-    };
-    operation.in_place.iter().filter_map(move |&(input, output)| {
-        let pair = (buffer_of[input.index()]?, buffer_of[output.index()]?);
-        (pair.0 != pair.1 && is_whole(input) && is_whole(output)).then_some(pair)
-    })
+/// The hand-overs of an operation that there are buffers for.
+pub(crate) fn in_place_buffers(
+    graph: &Graph,
+    op: OpId,
+    buffer_of: &[Option<BufferId>],
+) -> impl Iterator<Item = (BufferId, BufferId)> {
+    graph
+        .hand_overs(op)
+        .filter_map(|(input, output)| Some((buffer_of[input.index()]?, buffer_of[output.index()]?)))
 }
 
 #[cfg(test)]

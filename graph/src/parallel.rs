@@ -21,7 +21,7 @@
 
 use planlab_dsa::{Buffer, BufferId, InPlace, KeepApart, LiveRange, Step};
 
-use crate::liveness::{Parts, in_place_storages};
+use crate::liveness::{Parts, in_place_buffers};
 use crate::{Ancestors, Dependencies, Graph, Lowered, OpId, OrderError, Storage, lower};
 
 /// How buffers that only the order separates are kept from sharing.
@@ -148,8 +148,8 @@ impl<'l> Relation<'l> {
     /// The permissions of the graph that hold in every order.
     fn permissions(&self, graph: &Graph, lowered: &Lowered) -> Vec<InPlace> {
         let mut permissions = Vec::new();
-        for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
-            for (input, output) in in_place_storages(graph, operation, &lowered.buffer_of) {
+        for op in graph.order() {
+            for (input, output) in in_place_buffers(graph, op, &lowered.buffer_of) {
                 let pair = InPlace { input, output };
                 let is_alone = |storage: &Storage| {
                     storage.users.iter().all(|&other| other == op || self.ancestors.precedes(other, op))

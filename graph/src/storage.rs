@@ -35,6 +35,27 @@ impl Graph {
     }
 }
 
+impl Graph {
+    /// The in-place pairs of an operation, by the roots of the storages, that could be hand-overs: both parts are all
+    /// of a storage, each of its own. A part of one is never handed over: others may lie beside it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such operation.
+    pub fn hand_overs(&self, op: OpId) -> impl Iterator<Item = (TensorId, TensorId)> + '_ {
+        let whole = |id: TensorId| {
+            let root = self.place(id).root;
+            let bytes = |id: TensorId| self.tensors()[id.index()].bytes;
+            (bytes(id) == bytes(root)).then_some(root)
+        };
+        let pairs = self.operations()[op.index()].in_place.iter();
+        pairs.filter_map(move |&(input, output)| {
+            let pair = (whole(input)?, whole(output)?);
+            (pair.0 != pair.1).then_some(pair)
+        })
+    }
+}
+
 fn storage(graph: &Graph, root: TensorId, uses: &[Vec<OpId>]) -> Option<Storage> {
     let mut users: Vec<OpId> =
         graph.in_storage(root).flat_map(|id| uses[id.index()].iter().copied()).collect();

@@ -31,6 +31,7 @@ pub mod online;
 mod pairs;
 pub mod placement;
 mod registry;
+pub mod reorder;
 mod team;
 
 pub use registry::{SOURCE_DIGEST, absent, family, keys, planner, registry};

@@ -1,0 +1,58 @@
+//! Random graphs for tests.
+
+use planlab_dsa::Bytes;
+use planlab_graph::{Graph, Operation, Tensor, TensorId};
+use rand::{Rng, RngExt};
+
+/// A graph of `count` operations with inputs, outputs, workspaces, permissions, views, joined pieces and changes in
+/// place.
+pub(super) fn random_graph(rng: &mut impl Rng, count: usize) -> Graph {
+    let mut graph = Graph::builder();
+    let mut there: Vec<TensorId> = Vec::new();
+    let size = |rng: &mut _| Bytes::new(RngExt::random_range(rng, 1..40));
+    for number in 0..rng.random_range(0..3) {
+        let input = Tensor::new(format!("input {number}"), size(rng));
+        let is_external = rng.random_bool(0.4);
+        there.push(graph.tensor(if is_external { input.as_external() } else { input }));
+    }
+    for _ in 0..count {
+        let mut operation = Operation::new("f");
+        for _ in 0..rng.random_range(0..3).min(there.len()) {
+            let recent = there.len().saturating_sub(6);
+            operation = operation.reads([there[rng.random_range(recent..there.len())]]);
+        }
+        if rng.random_bool(0.2) {
+            operation = operation.with_workspace(size(rng));
+        }
+        operation = match (operation.reads.first().copied(), rng.random_range(0..10)) {
+            (Some(read), 0) => operation.writes([read]),
+            (Some(read), 1) => {
+                let view = Tensor::new("view", graph.bytes(read)).within(read, Bytes::ZERO);
+                let view = graph.tensor(view);
+                there.push(view);
+                operation.writes([view])
+            }
+            (_, 2) => {
+                let joined = graph.tensor(Tensor::new("joined", Bytes::new(20)));
+                let piece = |at| Tensor::new("piece", Bytes::new(10)).within(joined, Bytes::new(at));
+                let [left, right] = [0, 10].map(|at| graph.tensor(piece(at)));
+                graph.operation(Operation::new("left").writes([left]));
+                graph.operation(Operation::new("right").writes([right]));
+                there.push(joined);
+                operation.reads([joined])
+            }
+            (read, _) => {
+                let output = Tensor::new("output", size(rng));
+                let output = graph.tensor(if rng.random_bool(0.15) { output.as_output() } else { output });
+                there.push(output);
+                let fits = |read: &TensorId| graph.bytes(*read) >= graph.bytes(output);
+                match read.filter(fits) {
+                    Some(read) => operation.writes([output]).overwrites(read, output),
+                    None => operation.writes([output]),
+                }
+            }
+        };
+        graph.operation(operation);
+    }
+    graph.build().expect("valid")
+}
