@@ -103,8 +103,8 @@ pub(crate) struct GraphArgs {
     pub(crate) planner: String,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Work of the search for an order, in moves
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    /// Work of the local search for an order, in operations looked at
+    #[arg(long, value_name = "N", default_value_t = 1 << 22)]
     pub(crate) order_work: u64,
     /// Run the plans in this many random legal orders
     #[arg(long, value_name = "N", default_value_t = 100)]

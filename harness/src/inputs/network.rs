@@ -100,7 +100,10 @@ pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
 }
 
 fn is_graph_file(argument: &str) -> bool {
-    argument == "-" || Path::new(argument).exists() || argument.ends_with(".jsonl") || argument.ends_with(".zst")
+    argument == "-"
+        || Path::new(argument).exists()
+        || argument.ends_with(".jsonl")
+        || argument.ends_with(".zst")
 }
 
 /// The net of a name with its shape; of a whole key (`model/...`), which says its shape itself.
@@ -108,7 +111,9 @@ pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: NonZeroU64) -> Resu
     if argument.starts_with("model/") {
         let spec: Spec = argument.parse()?;
         if shape.is_said() {
-            return Err(Failure::usage(format!("`{argument}` says its shape itself; name the net alone to choose one")));
+            return Err(Failure::usage(format!(
+                "`{argument}` says its shape itself; name the net alone to choose one"
+            )));
         }
         return Ok(spec);
     }
@@ -153,7 +158,8 @@ impl GraphFile {
             let product = u128::from(bytes.get()) * u128::from(batch);
             let of = u128::from(self.batch);
             let whole = u64::try_from(product / of).ok().filter(|_| product.is_multiple_of(of));
-            let bad = || Failure::usage(format!("{}: {} has no whole size at batch {batch}", self.name, what()));
+            let bad =
+                || Failure::usage(format!("{}: {} has no whole size at batch {batch}", self.name, what()));
             whole.map(Bytes::new).ok_or_else(bad)
         };
         let mut builder = GraphBuilder::default();
@@ -163,14 +169,18 @@ impl GraphFile {
                 false => scale(tensor.bytes, &|| format!("tensor `{}`", tensor.name))?,
             };
             let alias = match tensor.alias {
-                Some(alias) => Some(Alias { offset: scale(alias.offset, &|| format!("the place of tensor `{}`", tensor.name))?, ..alias }),
+                Some(alias) => Some(Alias {
+                    offset: scale(alias.offset, &|| format!("the place of tensor `{}`", tensor.name))?,
+                    ..alias
+                }),
                 None => None,
             };
             builder.tensor(Tensor { bytes, alias, ..tensor.clone() });
         }
         for (number, operation) in self.graph.operations().iter().enumerate() {
             let mut operation = operation.clone();
-            operation.workspace = scale(operation.workspace, &|| format!("the workspace of operation {number}"))?;
+            operation.workspace =
+                scale(operation.workspace, &|| format!("the workspace of operation {number}"))?;
             builder.operation(operation);
         }
         Ok(builder.build()?)

@@ -3,14 +3,14 @@
 use std::fs;
 use std::num::NonZeroU64;
 
-use planlab_dsa::{Instance, Plan};
+use planlab_dsa::{Bytes, Instance, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
     Dependencies, Graph, Lowered, OpId, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
 };
 use planlab_results::table::{Table, Value as Shown};
 use planlab_results::{Record, Status, Store};
-use planlab_solvers::reorder::{HandOvers, Reordered, reorder};
+use planlab_solvers::reorder::{BestOrder, Reordered};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 use rand::SeedableRng;
@@ -39,7 +39,9 @@ const MEANS: [(&str, &str); 4] = [
 
 pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
     if args.shape.allocator_model == Some(AllocatorArg::Chainer) {
-        return Err(Failure::usage("Chainer's requests are no graph: `graph` takes the ideal allocator alone"));
+        return Err(Failure::usage(
+            "Chainer's requests are no graph: `graph` takes the ideal allocator alone",
+        ));
     }
     if let Some(path) = &args.output {
         output.refuse_stdout("graph", path)?;
@@ -98,6 +100,37 @@ struct Study<'a> {
     rows: Vec<Row>,
 }
 
+/// How an order is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    /// The best of the greedy rules.
+    Greedy,
+    /// Local search from there.
+    LocalSearch,
+    /// The exact search from there.
+    Best,
+}
+
+impl Method {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::LocalSearch => "local-search",
+            Self::Best => "best",
+        }
+    }
+
+    fn order(self, graph: &Graph, dependencies: &Dependencies, args: &GraphArgs) -> Reordered {
+        let mut rng = ChaCha8Rng::seed_from_u64(args.limits.seed);
+        let search = BestOrder::default().with_work(args.order_work);
+        match self {
+            Self::Greedy => search.with_work(0).with_sets(0).order(graph, dependencies, &mut rng),
+            Self::LocalSearch => search.with_sets(0).order(graph, dependencies, &mut rng),
+            Self::Best => search.order(graph, dependencies, &mut rng),
+        }
+    }
+}
+
 /// A trace of the net under one order and rule.
 struct Variant {
     name: String,
@@ -115,31 +148,36 @@ impl Study<'_> {
         }
         let planner = self.args.planner.clone();
         self.plan(&plain, "offsets", &planner, true)?;
-        for (name, suffix, safety) in
-            [("safe, by pairs", "safe-pairs", Safety::KeepApart), ("safe, by ranges", "safe-ranges", Safety::Widened)]
-        {
+        for (name, suffix, safety) in [
+            ("safe, by pairs", "safe-pairs", Safety::KeepApart),
+            ("safe, by ranges", "safe-ranges", Safety::Widened),
+        ] {
             let lowered = lower_for_all_orders(self.graph, &own, &self.dependencies, safety)?;
             let variant = self.variant(name, suffix, lowered);
             self.plan(&variant, name, &planner, true)?;
         }
-        let mut best = own;
-        let mut load = plain.lowered.instance.load().bytes;
-        for found in reorder(self.graph, &self.dependencies, HandOvers::default(), self.args.limits.seed, self.args.order_work) {
+        self.orders(own, plain.lowered.instance.load().bytes)
+    }
+
+    /// Plans in other orders; gives the one with the lowest load.
+    fn orders(&mut self, own: Vec<OpId>, load: Bytes) -> Result<Vec<OpId>, Failure> {
+        let mut best = (load, own);
+        for method in [Method::Greedy, Method::LocalSearch, Method::Best] {
             if self.runner.cancel().is_cancelled() {
                 break;
             }
-            let Reordered { order, method, .. } = &found;
-            let lowered = lower(self.graph, order)?;
+            let found = method.order(self.graph, &self.dependencies, self.args);
             let proof = if found.is_optimal() { ", least load" } else { "" };
-            let name = format!("order: {method}{proof}");
-            let variant = self.variant(&name, &format!("order-{method}"), lowered);
+            let name = format!("order: {}{proof}", method.name());
+            let suffix = format!("order-{}", method.name());
+            let variant = self.variant(&name, &suffix, lower(self.graph, &found.order)?);
+            let planner = self.args.planner.clone();
             self.plan(&variant, &name, &planner, false)?;
-            if variant.lowered.instance.load().bytes < load {
-                load = variant.lowered.instance.load().bytes;
-                best.clone_from(order);
+            if found.load < best.0 {
+                best = (found.load, found.order);
             }
         }
-        Ok(best)
+        Ok(best.1)
     }
 
     #[expect(clippy::unused_self, reason = "a variant is one of a study")]
@@ -147,7 +185,13 @@ impl Study<'_> {
         Variant { name: name.to_owned(), suffix: suffix.to_owned(), lowered }
     }
 
-    fn plan(&mut self, variant: &Variant, name: &str, planner: &str, is_rehearsed: bool) -> Result<(), Failure> {
+    fn plan(
+        &mut self,
+        variant: &Variant,
+        name: &str,
+        planner: &str,
+        is_rehearsed: bool,
+    ) -> Result<(), Failure> {
         if self.runner.cancel().is_cancelled() {
             return Ok(());
         }
@@ -160,37 +204,42 @@ impl Study<'_> {
         let file = self.scratch.path().join(format!("{}.csv", variant.name.replace([' ', ',', ':'], "-")));
         fs::write(&file, write_trace(&trace))?;
         let source = source_file(&key, file);
-        let (record, plan) = self.cell(&source, instance, planner)?;
-        self.keep(&trace, &record, plan.as_ref())?;
+        let (mut record, plan) = self.cell(&source, instance, planner)?;
+        self.keep(&trace, &mut record, plan.as_ref())?;
         let orders = plan.filter(|_| is_rehearsed).map(|plan| self.rehearse(variant, &plan));
         self.rows.push(Row { name: name.to_owned(), suffix: variant.suffix.clone(), record, orders });
         Ok(())
     }
 
-    fn cell(&self, source: &Source, instance: &Instance, planner: &str) -> Result<(Record, Option<Plan>), Failure> {
+    fn cell(
+        &self,
+        source: &Source,
+        instance: &Instance,
+        planner: &str,
+    ) -> Result<(Record, Option<Plan>), Failure> {
         let digest = instance.digest();
         let subject = Subject { source, instance, digest, hints: None };
         let cell = Cell::of(source, planner, &self.args.limits);
         let started = now_ns();
         let judged = self.runner.run(&subject, std::slice::from_ref(&cell), None)?;
-        let judgement = judged.first().ok_or_else(|| Failure::usage("the child has no answer to its cell"))?;
+        let judgement =
+            judged.first().ok_or_else(|| Failure::usage("the child has no answer to its cell"))?;
         let plan = judgement.plan.as_ref().map(|plan| plan.as_plan().clone());
-        let kept = plan.as_ref().filter(|_| self.store.is_some()).map(Plan::digest);
-        Ok((record(&cell, &subject, judgement, kept, RowContext::of(&self.runner, started)), plan))
+        Ok((record(&cell, &subject, judgement, None, RowContext::of(&self.runner, started)), plan))
     }
 
     #[cfg(feature = "reports")]
-    fn keep(&mut self, trace: &Trace, row: &Record, plan: Option<&Plan>) -> Result<(), Failure> {
+    fn keep(&mut self, trace: &Trace, row: &mut Record, plan: Option<&Plan>) -> Result<(), Failure> {
         let Some(store) = &mut self.store else { return Ok(()) };
         store.put_instance(&trace.instance, &trace.labels)?;
-        plan.map(|plan| store.put_plan(plan)).transpose()?;
+        row.plan = plan.map(|plan| store.put_plan(plan)).transpose()?.map(|digest| digest.to_string());
         Ok(store.append(row)?)
     }
 
     #[cfg(not(feature = "reports"))]
-    fn keep(&mut self, _: &Trace, row: &Record, _: Option<&Plan>) -> Result<(), Failure> {
+    fn keep(&mut self, _: &Trace, row: &mut Record, _: Option<&Plan>) -> Result<(), Failure> {
         let Some(store) = &mut self.store else { return Ok(()) };
-        Ok(store.append(&Record { plan: None, ..row.clone() })?)
+        Ok(store.append(row)?)
     }
 
     /// In how many of the random legal orders the plan fails.
@@ -210,7 +259,8 @@ impl Study<'_> {
 
     fn exit(&self) -> Exit {
         let any = |test: &dyn Fn(Status) -> bool| self.rows.iter().any(|row| test(row.record.status));
-        let is_unsafe = |row: &Row| row.suffix.starts_with("safe-") && row.orders.is_some_and(|(_, fails)| fails > 0);
+        let is_unsafe =
+            |row: &Row| row.suffix.starts_with("safe-") && row.orders.is_some_and(|(_, fails)| fails > 0);
         if self.runner.cancel().is_cancelled() || any(&|status| status == Status::Interrupted) {
             Exit::Interrupted
         } else if any(&Status::is_lie) || self.rows.iter().any(is_unsafe) {

@@ -76,10 +76,13 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         ("workload", spec.to_string()),
         ("net", spec.describe()),
         ("input", spec.net.input.to_string()),
-        ("parameters", match published.parameters {
-            Some(theirs) => format!("{parameters} (published: {theirs})"),
-            None => parameters.to_string(),
-        }),
+        (
+            "parameters",
+            match published.parameters {
+                Some(theirs) => format!("{parameters} (published: {theirs})"),
+                None => parameters.to_string(),
+            },
+        ),
         ("flops", beside(flops, published.flops)),
         ("operations", graph.operations().len().to_string()),
         ("buffers", instance.len().to_string()),

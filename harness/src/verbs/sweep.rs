@@ -170,10 +170,10 @@ impl Sweep<'_> {
         let exit = exit_of(std::slice::from_ref(&row));
         if exit != Exit::Complete {
             self.exit = exit;
-            note(&format!("{} on {}: {}", entry.key, source.name, row.reason));
+            note(&format!("{} on {}: {}", entry.key, source.name, row.performance.reason));
             return Ok(None);
         }
-        let last = row.samples.last().and_then(|sample| sample.reserved_peak);
+        let last = row.performance.samples.last().and_then(|sample| sample.reserved_peak);
         if !self.keeper.keep(std::slice::from_ref(&row)) {
             self.exit = Exit::Incomplete;
         }
@@ -228,7 +228,8 @@ impl Answer<'_> {
     }
 
     fn text(&self, network: &Network) -> String {
-        let titles: Vec<&str> = std::iter::once("batch").chain(self.columns.iter().map(Column::name)).collect();
+        let titles: Vec<&str> =
+            std::iter::once("batch").chain(self.columns.iter().map(Column::name)).collect();
         let mut table = Table::new(&titles);
         for batch in self.args.batch.points() {
             let bytes = |column| self.bytes(column, batch).map(Shown::Bytes);
@@ -248,7 +249,8 @@ impl Answer<'_> {
     }
 
     fn object(&self, network: &Network) -> Value {
-        let points: Vec<Value> = self.args.batch.points().into_iter().map(|batch| self.point(network, batch)).collect();
+        let points: Vec<Value> =
+            self.args.batch.points().into_iter().map(|batch| self.point(network, batch)).collect();
         let fits = self.fits.as_ref().map(|fits| {
             let named = self.columns.iter().zip(fits);
             named.map(|(column, fit)| (column.name().to_owned(), fit.object())).collect::<Map<_, _>>()
@@ -263,7 +265,8 @@ impl Answer<'_> {
     }
 
     fn point(&self, network: &Network, batch: u64) -> Value {
-        let bytes = self.columns.iter().map(|column| (column.name().to_owned(), json!(self.bytes(column, batch))));
+        let bytes =
+            self.columns.iter().map(|column| (column.name().to_owned(), json!(self.bytes(column, batch))));
         json!({ "workload": network.key(batch), "batch": batch, "bytes": bytes.collect::<Map<_, _>>() })
     }
 }

@@ -79,7 +79,9 @@ fn a_better_order_and_safety_in_all_orders() {
     );
     let plan = |name: &str| {
         let plans = found["plans"].as_array().expect("plans").iter();
-        plans.filter(|plan| plan["plan"].as_str().is_some_and(|plan| plan.starts_with(name))).collect::<Vec<_>>()
+        plans
+            .filter(|plan| plan["plan"].as_str().is_some_and(|plan| plan.starts_with(name)))
+            .collect::<Vec<_>>()
     };
     assert_eq!(number(&plan("offsets")[0]["height"]), 576);
     assert!(number(&plan("offsets")[0]["orders_failed"]) > 0, "{found}");
@@ -102,7 +104,8 @@ fn a_sweep_finds_the_largest_batch_that_fits() {
     let folder = tempdir().expect("a folder");
     let sweep = |capacity: u64| {
         let capacity = capacity.to_string();
-        let arguments = ["sweep", "alexnet", "--batch", "1..64", "--planner", "best-fit", "--capacity", &capacity];
+        let arguments =
+            ["sweep", "alexnet", "--batch", "1..64", "--planner", "best-fit", "--capacity", &capacity];
         json(folder.path(), &arguments, 0)
     };
     let all = sweep(1 << 40);
@@ -131,27 +134,36 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
     let files = [
         (
             "cycle",
-            format!("{any}\n{{\"op\":\"f\",\"reads\":[\"b\"],\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
-                     {{\"op\":\"g\",\"reads\":[\"a\"],\"writes\":[{{\"tensor\":\"b\",\"bytes\":1}}]}}\n"),
+            format!(
+                "{any}\n{{\"op\":\"f\",\"reads\":[\"b\"],\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
+                     {{\"op\":\"g\",\"reads\":[\"a\"],\"writes\":[{{\"tensor\":\"b\",\"bytes\":1}}]}}\n"
+            ),
             "cycle",
         ),
         ("unknown", format!("{header}\n{{\"op\":\"f\",\"reads\":[\"nobody\"]}}\n"), "nobody"),
         (
             "early",
-            format!("{header}\n{{\"op\":\"f\",\"reads\":[\"a\"]}}\n\
-                     {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n"),
+            format!(
+                "{header}\n{{\"op\":\"f\",\"reads\":[\"a\"]}}\n\
+                     {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n"
+            ),
             "`a`",
         ),
         (
             "twice",
-            format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
-                     {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\"}}]}}\n"),
+            format!(
+                "{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
+                     {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\"}}]}}\n"
+            ),
             "a",
         ),
         (
             "huge",
-            format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":{0}}},\
-                     {{\"tensor\":\"b\",\"bytes\":{0}}}]}}\n", u64::MAX),
+            format!(
+                "{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":{0}}},\
+                     {{\"tensor\":\"b\",\"bytes\":{0}}}]}}\n",
+                u64::MAX
+            ),
             "64 bits",
         ),
     ];

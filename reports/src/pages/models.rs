@@ -56,7 +56,8 @@ fn bytes_of(number: Option<u64>) -> Value {
 
 /// How much larger a number is than another; missing where there is no other.
 fn excess(number: Option<u64>, base: Option<u64>) -> Value {
-    let share = |(number, base): (u64, u64)| (base > 0).then(|| Value::Share(real(number) / real(base) - 1.0));
+    let share =
+        |(number, base): (u64, u64)| (base > 0).then(|| Value::Share(real(number) / real(base) - 1.0));
     Value::or_missing(number.zip(base).and_then(share))
 }
 
