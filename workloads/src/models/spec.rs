@@ -356,3 +356,46 @@ impl FromStr for Spec {
         spec.sizes().map(|_| spec)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::nets::models;
+    use super::*;
+
+    fn workspace() -> impl Strategy<Value = Workspace> {
+        let bytes = prop_oneof![any::<u64>(), (0..1_u64 << 20).prop_map(|mebibytes| mebibytes << 20)];
+        prop_oneof![
+            bytes.prop_map(|bytes| Workspace::Fixed(planlab_dsa::Bytes::new(bytes))),
+            any::<u64>().prop_map(|thousandths| Workspace::OutputMaps { thousandths }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(
+            (net, batch, size) in (0..models().count(), 1..=u64::MAX, proptest::option::of(1..=512_u64)),
+            (is_training, is_chainer) in any::<(bool, bool)>(),
+            workspace in proptest::option::of(workspace()),
+        ) {
+            let net = models().nth(net).expect("below the count");
+            let mode = if is_training { Mode::Train } else { Mode::Infer };
+            let allocator = if is_chainer { Allocator::Chainer } else { Allocator::Ideal };
+            let mut spec = Spec { allocator, workspace, ..Spec::new(net, mode, batch) };
+            match net.input {
+                Input::Image { .. } => spec.input = size,
+                Input::Tokens { .. } => spec.sequence = size,
+                Input::Noise => {}
+            }
+            prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec));
+        }
+
+        #[test]
+        fn other_texts_are_refused(text in "model/(alexnet|bert-base)/(infer|train)/[bsiw0-9x./m+-]{0,20}") {
+            if let Ok(spec) = text.parse::<Spec>() {
+                prop_assert_eq!(spec.to_string(), text);
+            }
+        }
+    }
+}

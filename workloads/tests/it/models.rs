@@ -339,7 +339,7 @@ type Habit = (&'static str, i64);
 fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
     const KEPT_LABELS: Habit = ("labels of 8 bytes, which the caller keeps", 8);
     const SEED: Habit = ("the gradient of the loss", 4);
-    let nets: [(&str, &str, &[Habit]); 6] = [
+    let nets: [(&str, &str, &[Habit]); 7] = [
         (
             "torch/resnet50/train/b64",
             "model/resnet50-v1-5/train/b64",
@@ -408,6 +408,22 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
                 ("the image, which the caller keeps", 602_112),
                 ("the joined maps, which a variable holds beside the next convolution's output", 2_408_448),
                 KEPT_LABELS,
+            ],
+        ),
+        (
+            "torch/gpt2-small/train/b8/s1024",
+            "model/gpt2-small/train/b8",
+            &[
+                ("parameters and both moments of Adam", 497_759_232 + 995_518_464),
+                ("fused attention: no scores, no dropped scores, no mask of them", -12 * 905_969_664),
+                ("but a number for each row of them", 12 * 393_216),
+                (
+                    "GELU as a polynomial and a tanh, in 8 operations that leave 3 tensors more",
+                    12 * 301_989_888,
+                ),
+                ("a causal mask for each layer", 12 * 33_554_432),
+                ("the loss in two operations: the gradient between them", 1_646_821_376),
+                ("indices of 8 bytes, positions for one sequence, labels not yet there", 73_728 - 98_304),
             ],
         ),
     ];
