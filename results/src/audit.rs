@@ -199,7 +199,7 @@ impl fmt::Display for Finding {
     }
 }
 
-fn or_none(value: Option<u64>) -> String {
+pub(crate) fn or_none(value: Option<u64>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
@@ -292,96 +292,7 @@ fn torn<R: Row>(dir: &std::path::Path) -> Result<Option<Finding>, StoreError> {
     Ok(torn.map(|(line, bytes)| Finding::TornLine { path, line, bytes }))
 }
 
-/// Verifies every stored plan again and compares its height with its row's. Instances and plans that rows
-/// name and that cannot be read are findings, each once.
-///
-/// # Errors
-///
-/// [`StoreError`] where the folder itself cannot be read.
-#[cfg(feature = "parquet")]
-pub fn audit_plans(
-    dir: impl AsRef<std::path::Path>,
-    records: &[Record],
-) -> Result<Vec<Finding>, crate::StoreError> {
-    audit_kept_plans(dir.as_ref(), &records.iter().filter_map(KeptPlan::of).collect::<Vec<_>>())
-}
-
-/// A row with a plan that the store keeps.
-#[cfg(feature = "parquet")]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptPlan<'r> {
-    pub(crate) instance: &'r str,
-    pub(crate) plan: &'r str,
-    pub(crate) workload: &'r str,
-    pub(crate) planner: &'r str,
-    pub(crate) height: Option<u64>,
-}
-
-#[cfg(feature = "parquet")]
-impl<'r> KeptPlan<'r> {
-    fn of(row: &'r Record) -> Option<Self> {
-        let Record { instance, workload, planner, height, .. } = row;
-        Some(Self { instance, plan: row.plan.as_deref()?, workload, planner, height: *height })
-    }
-}
-
-#[cfg(feature = "parquet")]
-pub(crate) fn audit_kept_plans(
-    dir: &std::path::Path,
-    rows: &[KeptPlan<'_>],
-) -> Result<Vec<Finding>, StoreError> {
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
-    let mut findings = Vec::new();
-    for (digest, rows) in by(rows, |row| row.instance) {
-        match digest_of(dir, digest).and_then(|digest| crate::load_instance(dir, digest)) {
-            Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
-            Err(error) => findings.push(missing("instance", digest, &rows, &error)),
-        }
-    }
-    Ok(findings)
-}
-
-#[cfg(feature = "parquet")]
-fn plans_of(
-    dir: &std::path::Path,
-    instance: &planlab_dsa::Instance,
-    rows: &[&KeptPlan<'_>],
-    findings: &mut Vec<Finding>,
-) {
-    for (plan, rows) in by(rows.iter().copied(), |row| row.plan) {
-        let loaded = match digest_of(dir, plan).and_then(|digest| crate::load_plan(dir, digest)) {
-            Ok(loaded) => loaded,
-            Err(error) => {
-                findings.push(missing("plan", plan, &rows, &error));
-                continue;
-            }
-        };
-        let verified = instance.verify(loaded).map(|verified| verified.height());
-        for row in rows {
-            let reason = match &verified {
-                Err(violation) => violation.to_string(),
-                Ok(height) if Some(height.get()) == row.height => continue,
-                Ok(height) => format!("its height is {height}, the row says {}", or_none(row.height)),
-            };
-            let (workload, planner) = (row.workload.to_owned(), row.planner.to_owned());
-            findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
-        }
-    }
-}
-
-#[cfg(feature = "parquet")]
-fn missing(kind: &'static str, digest: &str, rows: &[&KeptPlan<'_>], error: &StoreError) -> Finding {
-    let workload = rows.first().map(|row| row.workload.to_owned()).unwrap_or_default();
-    let (digest, reason) = (digest.to_owned(), error.to_string());
-    Finding::MissingFile { kind, digest, workload, rows: rows.len(), reason }
-}
-
-#[cfg(feature = "parquet")]
-fn digest_of(dir: &std::path::Path, text: &str) -> Result<planlab_dsa::Digest, crate::StoreError> {
-    text.parse().map_err(|error| crate::StoreError::bad_file(dir, &error))
-}
-
-fn by<'r, R: 'r, K: Ord>(
+pub(crate) fn by<'r, R: 'r, K: Ord>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
 ) -> BTreeMap<K, Vec<&'r R>> {

@@ -98,6 +98,20 @@ pub(crate) struct Table {
     metadata: Vec<(String, Option<String>)>,
 }
 
+/// Getters of columns without missing values, and with them.
+macro_rules! getters {
+    ($($kind:ident, $opt:ident);*) => {
+        $(pub(crate) fn $kind(&self, name: &str) -> Result<Vec<$kind>, StoreError> {
+            self.all(name, self.$opt(name)?)
+        }
+
+        pub(crate) fn $opt(&self, name: &str) -> Result<Vec<Option<$kind>>, StoreError> {
+            let column = self.column(name)?.$kind().map_err(|error| self.bad(&error))?;
+            Ok(column.iter().collect())
+        })*
+    };
+}
+
 impl Table {
     /// Reads a file of `kind` from its bytes.
     pub(crate) fn decode(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
@@ -143,41 +157,11 @@ impl Table {
         whole.ok_or_else(|| self.bad(&format!("column `{name}` lacks a value")))
     }
 
-    pub(crate) fn opt_u64(&self, name: &str) -> Result<Vec<Option<u64>>, StoreError> {
-        let column = self.column(name)?.u64().map_err(|error| self.bad(&error))?;
-        Ok(column.iter().collect())
-    }
-
-    pub(crate) fn u64(&self, name: &str) -> Result<Vec<u64>, StoreError> {
-        self.all(name, self.opt_u64(name)?)
-    }
-
-    pub(crate) fn opt_u32(&self, name: &str) -> Result<Vec<Option<u32>>, StoreError> {
-        let column = self.column(name)?.u32().map_err(|error| self.bad(&error))?;
-        Ok(column.iter().collect())
-    }
-
-    pub(crate) fn u32(&self, name: &str) -> Result<Vec<u32>, StoreError> {
-        self.all(name, self.opt_u32(name)?)
-    }
+    getters! { u64, opt_u64; u32, opt_u32; f64, opt_f64; bool, opt_bool }
 
     pub(crate) fn opt_i32(&self, name: &str) -> Result<Vec<Option<i32>>, StoreError> {
         let column = self.column(name)?.i32().map_err(|error| self.bad(&error))?;
         Ok(column.iter().collect())
-    }
-
-    pub(crate) fn opt_f64(&self, name: &str) -> Result<Vec<Option<f64>>, StoreError> {
-        let column = self.column(name)?.f64().map_err(|error| self.bad(&error))?;
-        Ok(column.iter().collect())
-    }
-
-    pub(crate) fn f64(&self, name: &str) -> Result<Vec<f64>, StoreError> {
-        self.all(name, self.opt_f64(name)?)
-    }
-
-    pub(crate) fn bool(&self, name: &str) -> Result<Vec<bool>, StoreError> {
-        let column = self.column(name)?.bool().map_err(|error| self.bad(&error))?;
-        self.all(name, column.iter().collect())
     }
 
     pub(crate) fn opt_text(&self, name: &str) -> Result<Vec<Option<String>>, StoreError> {

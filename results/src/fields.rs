@@ -7,14 +7,14 @@
 /// Declares a struct each of whose fields is a column, or several; `as` gives what the names of its columns begin with.
 /// A field with a value behind it came later: older rows lack it, and read as that value, which must be its default.
 macro_rules! table {
-    ($(#[$meta:meta])* pub struct $name:ident as $prefix:literal {
-        $($(#[$field_meta:meta])* pub $field:ident: $kind:ty $(= $default:expr)?,)*
+    ($(#[$meta:meta])* $vis:vis struct $name:ident as $prefix:literal {
+        $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $kind:ty $(= $default:expr)?,)*
     }) => {
         $(#[$meta])*
-        pub struct $name {
+        $vis struct $name {
             $($(#[$field_meta])*
             $(#[doc = concat!("\n\nOlder rows read as `", stringify!($default), "`.")] #[serde(default)])?
-            pub $field: $kind,)*
+            $field_vis $field: $kind,)*
         }
         $crate::fields::columns!($name as $prefix { $($field $(= $default)?,)* });
     };

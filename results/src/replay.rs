@@ -1,8 +1,8 @@
 //! One row of what serving the requests of a workload cost: by an online allocator, or from a plan, on simulated,
 //! host or device memory.
 //!
-//! Rows are appended to the folder's file `replays.jsonl`, a journal of their own: several writers take turns, and none
-//! needs the store. [`Store::compact_replays`](crate::Store) moves them into shards, `replays/<n>-<digest>.parquet`.
+//! Rows are appended to the folder's file `replays.jsonl`, a journal of their own. Processes may write to it at the same
+//! time: each locks the file while it appends, and none needs the store. [`Store::compact_replays`](crate::Store) moves them into shards, `replays/<n>-<digest>.parquet`.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -105,8 +105,8 @@ impl Row for ReplayRow {
 }
 
 /// Appends rows to the replays of a folder, which is made where there is none; when it returns, they are
-/// on the disk. A row of the same cell and repetition is replaced. Several writers take turns. Gives what
-/// was noticed of the rows before.
+/// on the disk. A row of the same cell and repetition is replaced. Several processes may do so at the
+/// same time. Gives what was noticed of the rows before.
 ///
 /// # Errors
 ///
@@ -179,7 +179,7 @@ impl ReplayWriter {
     }
 }
 
-/// Opens the file, which is made where there is none, and waits for the turn to write to it.
+/// Opens the file, which is made where there is none, and waits until no other process holds its lock.
 pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
     loop {
         let file = OpenOptions::new().append(true).create(true).open(path);

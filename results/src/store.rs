@@ -148,7 +148,7 @@ impl Store {
         self.rows.compact(&self.dir)
     }
 
-    /// The same for the rows of replays, of whose writers it takes a turn. A journal whose last line is torn is left as
+    /// The same for the rows of replays, whose file it locks meanwhile. A journal whose last line is torn is left as
     /// it is: the next writer tells of the lost row.
     ///
     /// # Errors

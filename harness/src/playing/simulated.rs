@@ -380,22 +380,15 @@ mod tests {
     fn a_row_has_each_propagation_and_what_the_net_keeps() {
         let alexnet = stream(&["chainer/alexnet/train/b32"]);
         let row = row("cupy2rc1-pool", &alexnet, Order { rounds: 5, timed: 0, capacity: None });
-        assert_eq!(
-            (row.performance.status, row.performance.samples.len(), row.performance.is_steady),
-            (End::Complete, 5, true)
-        );
-        assert!(
-            row.performance.used_peak >= Some(row.requested_peak)
-                && row.performance.used_peak <= Some(row.performance.reserved_peak)
-        );
-        assert!(row.performance.samples.iter().all(|sample| sample.cpu_ns.is_some()));
-        assert_eq!((row.performance.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
+        let came = &row.performance;
+        assert_eq!((came.status, came.samples.len(), came.is_steady), (End::Complete, 5, true));
+        assert!(came.used_peak >= Some(row.requested_peak) && came.used_peak <= Some(came.reserved_peak));
+        assert!(came.samples.iter().all(|sample| sample.cpu_ns.is_some()));
+        assert_eq!((came.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
         // It gives nothing back.
-        assert!(row.performance.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
-        assert!(
-            row.sequence.is_empty() && row.performance.samples.iter().all(|sample| sample.plans.is_none())
-        );
+        assert!(came.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
+        assert!(row.sequence.is_empty() && came.samples.iter().all(|sample| sample.plans.is_none()));
     }
 
     #[test]
@@ -403,14 +396,15 @@ mod tests {
         let keys = [0, 1, 2, 9].map(|n| format!("chainer/seq2seq/train/b32/iteration{n}"));
         let stream = stream(&keys.each_ref().map(String::as_str));
         let row = row("profile-guided", &stream, Order { rounds: 2, timed: 0, capacity: None });
+        let came = &row.performance;
         assert_eq!((row.workload.as_str(), row.sequence.len()), ("chainer/seq2seq/train/b32", 4));
-        assert_eq!((row.requests, row.performance.samples.len()), (stream.count(), 8));
-        let plans: Vec<u64> = row.performance.samples.iter().filter_map(|sample| sample.plans).collect();
+        assert_eq!((row.requests, came.samples.len()), (stream.count(), 8));
+        let plans: Vec<u64> = came.samples.iter().filter_map(|sample| sample.plans).collect();
         assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
-        assert!(row.performance.samples[7].planning_ns > row.performance.samples[0].planning_ns);
+        assert!(came.samples[7].planning_ns > came.samples[0].planning_ns);
         let is_honest =
             |sample: &Sample| sample.reserved > Some(0) && sample.reserved_peak >= sample.reserved;
-        assert!(row.performance.samples.iter().all(is_honest), "{:?}", row.performance.samples);
+        assert!(came.samples.iter().all(is_honest), "{:?}", came.samples);
     }
 
     #[test]
@@ -421,8 +415,9 @@ mod tests {
         let rounds = settled("profile-guided").expect("it settles");
         assert!((3..SETTLING).contains(&rounds), "{rounds}");
         let row = row("profile-guided", &googlenet, Order { rounds, timed: 0, capacity: None });
-        let held = row.performance.samples.last().and_then(|sample| sample.reserved_peak);
-        assert!(held < row.performance.samples[0].reserved_peak, "{:?}", row.performance.samples);
+        let came = &row.performance;
+        let held = came.samples.last().and_then(|sample| sample.reserved_peak);
+        assert!(held < came.samples[0].reserved_peak, "{:?}", came.samples);
         let none = Some(1 << 20);
         assert_eq!(
             rounds_to_settle(&allocator("profile-guided").expect("registered"), &googlenet, none),
@@ -475,12 +470,9 @@ mod tests {
             assert_ne!(another, key);
         }
         let row = row("cupy1-pool", &one, less);
-        assert_eq!((row.performance.status, row.capacity), (End::OutOfMemory, less.capacity));
+        let came = &row.performance;
+        assert_eq!((came.status, row.capacity), (End::OutOfMemory, less.capacity));
         assert_eq!(row.cell, cell("cupy1-pool", &one, less));
-        assert!(
-            row.performance.reason.contains("out of memory") && !row.performance.is_steady,
-            "{}",
-            row.performance.reason
-        );
+        assert!(came.reason.contains("out of memory") && !came.is_steady, "{}", came.reason);
     }
 }

@@ -214,13 +214,8 @@ fn summarize_played(played: &Played) {
         note(&format!("{workload} could not be read: {reason}"));
     }
     for row in played.rows.iter().filter(|row| row.performance.status != End::Complete) {
-        note(&format!(
-            "{} on {}: {}: {}",
-            row.contender,
-            row.workload,
-            row.performance.status.name(),
-            row.performance.reason
-        ));
+        let came = &row.performance;
+        note(&format!("{} on {}: {}: {}", row.contender, row.workload, came.status.name(), came.reason));
     }
 }
 

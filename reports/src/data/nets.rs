@@ -127,10 +127,12 @@ pub(crate) fn memory_figures(
             .map(|(key, workload)| net_memory(model, key, workload, planner, totals, sums))
             .collect();
         let name = planner.map_or("best plan", |planner| &model.all.planners[planner].label);
+        let no_reuse = nets.iter().any(|net| net.network_wise.is_some());
         let caption = format!(
-            "Memory without any reuse, with the framework's own pool where it is known, and with {name}. \
+            "Memory {}with the framework's own pool where it is known, and with {name}. \
              The tick is the load. A light part below is kept over all iterations and is not planned. \
-             Bars that leave the frame are cut off and have their value above them."
+             Bars that leave the frame are cut off and have their value above them.",
+            if no_reuse { "without any reuse, " } else { "" }
         );
         let title = format!("Memory by net and batch: {title}");
         let names = Names { title: &title, pool: "framework's pool", planner: name };

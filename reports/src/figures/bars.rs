@@ -69,7 +69,7 @@ const BAR: f64 = 9.0;
 const MOST: f64 = 110.0;
 const BETWEEN: f64 = 16.0;
 
-/// So many bars are as wide as so many dots.
+/// How many bars take the width of this many dots: a dot is two thirds as wide.
 pub(crate) const fn narrow(dots: usize) -> usize {
     (dots * 2).div_ceil(3)
 }

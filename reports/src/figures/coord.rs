@@ -23,6 +23,9 @@ enum Scale {
 /// More ticks than this would fill a decade of plotters' logarithmic scale with nine of them.
 const POWERS: usize = 9;
 
+/// So many ticks of a linear scale at most, however large the picture: maps have as many as charts.
+const STEPS: usize = 6;
+
 /// A range of values with its scale, its ticks and its name.
 #[derive(Clone)]
 pub(crate) struct Axis {
@@ -227,7 +230,7 @@ impl Ranged for Axis {
             }
             (None, _) => {
                 let range = self.range.start / self.unit..self.range.end / self.unit;
-                let points = RangedCoordf64::from(range).key_points(hint);
+                let points = RangedCoordf64::from(range).key_points(hint.max_num_points().min(STEPS));
                 let ticks = points.into_iter().map(|point| point * self.unit);
                 ticks.filter(|tick| !self.format_ext(tick).is_empty()).collect()
             }
@@ -298,6 +301,7 @@ mod tests {
             "0 MiB | 2 MiB | 4 MiB | 6 MiB | 8 MiB | 10 MiB"
         );
         assert_eq!(labels(&Axis::counts("", 3.0), 9), "0 | 1 | 2 | 3");
+        assert_eq!(labels(&Axis::counts("", 8.0), 9), "0 | 2 | 4 | 6 | 8", "no more on a large picture");
         assert_eq!(
             labels(&Axis::times("", 2e3, 3e6), 9),
             "1 \u{b5}s | 10 \u{b5}s | 100 \u{b5}s | 1 ms | 10 ms"

@@ -45,11 +45,9 @@ pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
     let most = all.min(reused.saturating_add(reused / 2));
     let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
-    let mut entries = vec![entry(GRAY, "no reuse")];
-    if nets.iter().any(|net| net.pool.is_some()) {
-        entries.push(entry(ORANGE, names.pool));
-    }
-    entries.push(entry(BLUE, names.planner));
+    let drawn = |at: usize| nets.iter().map(|net| bars(net, names)[at]).find(|bar| bar.0.is_some());
+    let drawn = (0..3).filter_map(drawn);
+    let mut entries: Vec<Entry> = drawn.map(|(_, color, text)| entry(color, text)).collect();
     entries.push(Entry { key: Key::Line { dashed: false }, color: TEXT, text: "load".to_owned() });
     if nets.iter().any(|net| net.parameters.is_some()) {
         entries.push(entry(PARAMETERS, "kept (parameters)"));
@@ -65,9 +63,14 @@ pub(crate) fn plot(names: Names<'_>, nets: &[NetMemory]) -> Option<Drawing> {
     Some(figure.plot())
 }
 
+/// The values of a net that have bars, each with its color and its name.
+const fn bars<'n>(net: &NetMemory, names: Names<'n>) -> [(Option<u64>, RGBColor, &'n str); 3] {
+    [(net.network_wise, GRAY, "no reuse"), (net.pool, ORANGE, names.pool), (net.height, BLUE, names.planner)]
+}
+
 fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
     let kept = net.parameters.unwrap_or(0);
-    let bar = |value: Option<u64>, color, what: &str| {
+    let bar = |(value, color, what): (Option<u64>, RGBColor, &str)| {
         value.map(|value| {
             let name = format!("{} {}", net.net, net.batch);
             let mut parts = vec![Part {
@@ -85,15 +88,10 @@ fn slot(net: &NetMemory, names: Names<'_>) -> Slot {
             parts
         })
     };
-    let bars = [
-        bar(net.network_wise, GRAY, "no reuse"),
-        bar(net.pool, ORANGE, names.pool),
-        bar(net.height, BLUE, names.planner),
-    ];
     Slot {
         group: net.net.clone(),
         name: net.batch.clone(),
-        bars: bars.into_iter().flatten().collect(),
+        bars: bars(net, names).into_iter().filter_map(bar).collect(),
         dots: Vec::new(),
         mark: Some(real(kept + net.load)),
     }
@@ -140,5 +138,25 @@ mod tests {
         let svg = plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
         assert!(svg.contains("alexnet b32: best-fit: 50 B") && !svg.contains("pool"), "{svg}");
         assert!(plot(NAMES, &[]).is_none());
+    }
+
+    #[test]
+    fn the_legend_names_the_bars_that_are_drawn() {
+        let net = NetMemory {
+            net: "alexnet".to_owned(),
+            batch: "b32".to_owned(),
+            parameters: None,
+            network_wise: None,
+            pool: Some(60),
+            height: Some(50),
+            load: 50,
+        };
+        let of = |net| plot(NAMES, &[net]).expect("drawn").to_inline_svg().expect("writes");
+        let svg = of(net.clone());
+        assert!(
+            svg.contains("framework's pool<") && svg.contains("best-fit<") && !svg.contains("no reuse"),
+            "{svg}"
+        );
+        assert!(of(NetMemory { network_wise: Some(90), ..net }).contains("no reuse<"));
     }
 }

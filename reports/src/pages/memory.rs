@@ -189,11 +189,13 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
         let title = format!("Reserved memory by net and batch: {title}");
         let pool = own_pool(route);
         let names = Names { title: &title, pool, planner: "planned" };
+        let no_reuse = bars.iter().any(|bar| bar.network_wise.is_some());
         let caption = format!(
-            "Gray: every request with memory of its own. Orange: {pool}, after a whole process where one was recorded, \
+            "{}Orange: {pool}, after a whole process where one was recorded, \
              else after the propagations that the table names. Blue: planned by best fit. The tick is the most \
              that is requested at once, which no allocator can do without. The light part below is kept over all iterations. Bars that \
-             leave the frame are cut off and have their value above them."
+             leave the frame are cut off and have their value above them.",
+            if no_reuse { "Gray: every request with memory of its own. " } else { "" }
         );
         pieces.extend(memory::plot(names, &bars).map(|drawing| Piece::figure(drawing, caption)));
     }
@@ -244,7 +246,7 @@ fn by_net(site: &Site<'_>, nets: &[Net<'_>]) -> Table {
             site.link(net.workload),
             total(net.kept),
             total(net.network_wise_total()),
-            Value::text(own_pool(&net.key.route)),
+            Value::text(own_pool(net.key.route)),
             Value::text(net.pool_from()),
             total(net.pool_total()),
             total(real_pool),

@@ -2,14 +2,29 @@
 //! is then said by [`audit`](crate::audit::audit), from these rows alone.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use planlab_dsa::Scope;
+use planlab_dsa::{Digest, Instance, Scope};
 use polars::prelude::*;
 
-use super::{Tables, collect, refused, rows};
+use super::{Tables, collect, read, refused, rows};
 use crate::StoreError;
-use crate::audit::{Finding, KeptPlan, audit, audit_kept_plans};
+use crate::audit::{Finding, audit, by, or_none};
+use crate::fields::table;
+use crate::frame::names;
 use crate::record::{Record, Status};
+
+table! {
+    /// A row with a plan that the store keeps.
+    #[derive(Clone, Debug)]
+    struct KeptPlan as "" {
+        instance: Arc<str>,
+        plan: Arc<str>,
+        workload: Arc<str>,
+        planner: Arc<str>,
+        height: Option<u64>,
+    }
+}
 
 impl Tables {
     /// Everything wrong with the rows, refutations first, as [`audit`] finds it.
@@ -33,30 +48,26 @@ impl Tables {
         Ok(audit(&self.records_of(&cells)?))
     }
 
-    /// Verifies every stored plan again, as [`audit_plans`](crate::audit::audit_plans) does, in the store's folder.
+    /// Verifies every stored plan again, in the store's folder, and compares its height with its row's. Instances and plans
+    /// that rows name and that cannot be read are findings, each once.
     ///
     /// # Errors
     ///
     /// [`StoreError`] where the folder itself cannot be read.
     pub fn audit_plans(&self, dir: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
-        let names = ["instance", "plan", "workload", "planner", "height"];
-        let kept = self.rows.clone().filter(col("plan").is_not_null()).select(names.map(col));
-        let kept = collect(kept)?;
-        let text = |name: &str| kept.column(name).and_then(|column| column.str()).map_err(refused);
-        let heights = kept.column("height").and_then(|column| column.u64()).map_err(refused)?;
-        let (instances, plans) = (text("instance")?.iter(), text("plan")?.iter());
-        let texts = instances.zip(plans).zip(text("workload")?.iter()).zip(text("planner")?.iter());
-        let row = |((((instance, plan), workload), planner), height)| {
-            Some(KeptPlan {
-                instance: instance?,
-                plan: plan?,
-                workload: workload?,
-                planner: planner?,
-                height,
-            })
-        };
-        let rows: Vec<KeptPlan<'_>> = texts.zip(heights.iter()).filter_map(row).collect();
-        audit_kept_plans(dir.as_ref(), &rows)
+        let dir = dir.as_ref();
+        std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+        let kept = self.rows.clone().filter(col("plan").is_not_null());
+        let rows: Vec<KeptPlan> =
+            read(kept.select(names::<KeptPlan>().into_iter().map(col).collect::<Vec<_>>()))?;
+        let mut findings = Vec::new();
+        for (digest, rows) in by(&rows, |row| &*row.instance) {
+            match digest_of(dir, digest).and_then(|digest| crate::load_instance(dir, digest)) {
+                Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
+                Err(error) => findings.push(missing("instance", digest, &rows, &error)),
+            }
+        }
+        Ok(findings)
     }
 
     /// The rows of the cells that a frame has.
@@ -115,4 +126,36 @@ impl Tables {
         let counts = self.rows.clone().group_by([col("cell")]).agg(counts);
         counts.filter((col("last") + lit(1_u32)).gt(col("rows"))).select([col("cell")])
     }
+}
+
+fn plans_of(dir: &Path, instance: &Instance, rows: &[&KeptPlan], findings: &mut Vec<Finding>) {
+    for (plan, rows) in by(rows.iter().copied(), |row| &*row.plan) {
+        let loaded = match digest_of(dir, plan).and_then(|digest| crate::load_plan(dir, digest)) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                findings.push(missing("plan", plan, &rows, &error));
+                continue;
+            }
+        };
+        let verified = instance.verify(loaded).map(|verified| verified.height());
+        for row in rows {
+            let reason = match &verified {
+                Err(violation) => violation.to_string(),
+                Ok(height) if Some(height.get()) == row.height => continue,
+                Ok(height) => format!("its height is {height}, the row says {}", or_none(row.height)),
+            };
+            let (workload, planner) = (row.workload.to_string(), row.planner.to_string());
+            findings.push(Finding::FalsePlan { workload, planner, plan: plan.to_owned(), reason });
+        }
+    }
+}
+
+fn missing(kind: &'static str, digest: &str, rows: &[&KeptPlan], error: &StoreError) -> Finding {
+    let workload = rows.first().map(|row| row.workload.to_string()).unwrap_or_default();
+    let (digest, reason) = (digest.to_owned(), error.to_string());
+    Finding::MissingFile { kind, digest, workload, rows: rows.len(), reason }
+}
+
+fn digest_of(dir: &Path, text: &str) -> Result<Digest, StoreError> {
+    text.parse().map_err(|error| StoreError::bad_file(dir, &error))
 }

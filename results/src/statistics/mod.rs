@@ -13,8 +13,7 @@ pub use fit::{PowerFit, fit_power};
 pub use paired::{Wilcoxon, holm, wilcoxon};
 pub use student::student_quantile;
 pub use summary::{
-    GapInterval, Interval, ShiftedMean, bootstrap, bootstrap_ratio, gap_interval, median, median_interval,
-    par, shifted_geometric_mean,
+    Interval, ShiftedMean, bootstrap, bootstrap_ratio, median, median_interval, shifted_geometric_mean,
 };
 
 #[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]

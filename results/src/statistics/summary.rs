@@ -62,30 +62,6 @@ fn median_of(values: &mut [f64]) -> Option<f64> {
     Some(lower.unwrap_or(upper).midpoint(upper))
 }
 
-/// The penalised average: a missing value counts `factor` times `limit` (PAR-2, PAR-10).
-#[must_use]
-pub fn par(values: &[Option<f64>], limit: f64, factor: f64) -> Option<f64> {
-    let sum: f64 = values.iter().map(|value| value.unwrap_or(limit * factor)).sum();
-    (!values.is_empty()).then(|| sum / count(values.len()))
-}
-
-/// Between what the excess over the unknown optimum lies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GapInterval {
-    /// `(height - best) / best`: the optimum is not above the best verified height.
-    pub least: f64,
-    /// `(height - bound) / bound`: the optimum is not below the proven bound.
-    pub most: f64,
-}
-
-/// The gap of a height where the optimum is not known, from the best height that anybody had and a bound,
-/// all in bytes.
-#[must_use]
-pub fn gap_interval(height: u64, best: u64, bound: u64) -> GapInterval {
-    let gap = |base| planlab_dsa::gap(planlab_dsa::Bytes::new(height), planlab_dsa::Bytes::new(base));
-    GapInterval { least: gap(best), most: gap(bound) }
-}
-
 /// An interval with a level of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
@@ -245,19 +221,6 @@ mod tests {
         for (values, expected) in cases {
             assert_eq!(median(values), expected, "{values:?}");
         }
-    }
-
-    #[test]
-    fn penalised_averages_by_hand() {
-        let values = [Some(1.0), Some(3.0), None];
-        assert_eq!(par(&values, 10.0, 2.0), Some(8.0));
-        assert_eq!(par(&values, 10.0, 10.0), Some(104.0 / 3.0));
-        assert_eq!(par(&[], 10.0, 2.0), None);
-    }
-
-    #[test]
-    fn a_gap_lies_between_the_best_height_and_the_bound() {
-        assert_eq!(gap_interval(120, 100, 80), GapInterval { least: 0.2, most: 0.5 });
     }
 
     #[test]

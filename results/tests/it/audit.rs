@@ -1,9 +1,17 @@
 //! The audit finds what no single row can show.
 
+use std::path::Path;
+
 use crate::common;
 use planlab_dsa::{Scope, Stop};
 use planlab_results::audit::{Finding, audit};
-use planlab_results::{Record, Status};
+use planlab_results::queries::Tables;
+use planlab_results::{Record, Status, StoreError};
+
+/// What is wrong with the plans that a folder keeps for these rows.
+fn audit_plans(dir: &Path, rows: &[Record]) -> Result<Vec<Finding>, StoreError> {
+    Tables::of_records(rows)?.audit_plans(dir)
+}
 
 /// A row of one instance that says nothing false.
 fn row(planner: &str, height: u64, bound: u64) -> Record {
@@ -135,7 +143,7 @@ fn a_stored_plan_that_does_not_fit_its_row_is_false() {
         row.plan = Some(store.put_plan(&plan(offset)).expect("kept").to_string());
         row
     };
-    let check = |row| planlab_results::audit::audit_plans(dir.path(), &[row]).expect("reads");
+    let check = |row| audit_plans(dir.path(), &[row]).expect("reads");
     assert_eq!(check(with(8, 16)), []);
     let findings = check(with(10, 16));
     assert!(findings[0].to_string().contains("its height is 18"), "{findings:?}");
@@ -167,13 +175,13 @@ fn files_that_are_missing_or_damaged_are_findings_and_the_others_are_checked() {
             rows.push(row);
         }
     }
-    assert_eq!(planlab_results::audit::audit_plans(dir.path(), &rows).expect("reads"), []);
+    assert_eq!(audit_plans(dir.path(), &rows).expect("reads"), []);
     let plan = dir.path().join("plans").join(format!("{}.parquet", rows[0].plan.as_deref().expect("kept")));
     std::fs::write(plan, "damaged").expect("writes");
     let instance = dir.path().join("instances").join(format!("{}.parquet", rows[2].instance));
     std::fs::remove_file(instance).expect("removes");
     rows[5].height = Some(47);
-    let check = planlab_results::audit::audit_plans(dir.path(), &rows).expect("reads");
+    let check = audit_plans(dir.path(), &rows).expect("reads");
     let missing: Vec<_> = check
         .iter()
         .filter_map(|finding| match finding {
@@ -185,5 +193,5 @@ fn files_that_are_missing_or_damaged_are_findings_and_the_others_are_checked() {
     assert!(missing.contains(&("plan", "w8", 2)) && missing.contains(&("instance", "w16", 2)), "{check:?}");
     let wrong = check.iter().filter(|finding| finding.is_refutation());
     assert_eq!(wrong.count(), 1, "the plan of the third workload is checked: {check:?}");
-    assert!(planlab_results::audit::audit_plans(dir.path().join("absent"), &rows).is_err());
+    assert!(audit_plans(&dir.path().join("absent"), &rows).is_err());
 }
