@@ -384,7 +384,7 @@ impl InstanceBuilder {
         self
     }
 
-    /// Adds pairs that must not share an address.
+    /// Adds pairs that must not share an address. The instance has each pair once, the lower id first, by ids.
     #[must_use]
     pub fn apart(mut self, pairs: impl IntoIterator<Item = KeepApart>) -> Self {
         self.apart.extend(pairs);
@@ -397,7 +397,7 @@ impl InstanceBuilder {
     ///
     /// The first rule that is broken, with the buffers that break it.
     pub fn build(self) -> Result<Instance, InstanceError> {
-        let Self { buffers, mut in_place, mut arenas, apart } = self;
+        let Self { buffers, mut in_place, mut arenas, mut apart } = self;
         if u32::try_from(buffers.len()).is_err() {
             return Err(InstanceError::TooMany { count: buffers.len() });
         }
@@ -409,6 +409,12 @@ impl InstanceBuilder {
         }
         in_place.sort_unstable();
         in_place.dedup();
+        // In one form, so that problems that are the same have the same digest.
+        for pair in &mut apart {
+            *pair = KeepApart { first: pair.first.min(pair.second), second: pair.first.max(pair.second) };
+        }
+        apart.sort_unstable();
+        apart.dedup();
         let instance = Instance {
             buffers,
             in_place,

@@ -195,3 +195,17 @@ fn counts_that_ids_cannot_number() {
     let words = InstanceError::TooMany { count: 1 << 32 }.to_string();
     assert_eq!(words, "4294967296 buffers are more than an instance can hold (4294967295)");
 }
+
+#[test]
+fn pairs_that_are_the_same_are_one() {
+    let digest = |pairs: &[(u32, u32)]| {
+        let builder = of([buffer(1, 0, 1), buffer(1, 1, 2), buffer(1, 2, 3)]);
+        builder
+            .apart(pairs.iter().map(|&(first, second)| apart(first, second)))
+            .build()
+            .expect("valid")
+            .digest()
+    };
+    assert_eq!(digest(&[(2, 1), (0, 2), (1, 2)]), digest(&[(0, 2), (1, 2)]));
+    assert_ne!(digest(&[(0, 2)]), digest(&[(0, 1)]));
+}

@@ -108,6 +108,9 @@ fn by_batch(cases: &[Case<'_>]) -> Vec<Piece> {
     let mut families: BTreeMap<String, Row<'_, '_>> = BTreeMap::new();
     for case in cases.iter().filter(|case| case.question == Question::Plan) {
         let Some((net, family)) = case.key.net().zip(case.family()) else { continue };
+        if workspace(&case.key).is_some() {
+            continue;
+        }
         families.entry(family).or_default().push((net.batch, case));
     }
     let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "batch", row));
@@ -116,18 +119,46 @@ fn by_batch(cases: &[Case<'_>]) -> Vec<Piece> {
 
 fn by_workspace(cases: &[Case<'_>]) -> Vec<Piece> {
     let mut families: BTreeMap<String, Row<'_, '_>> = BTreeMap::new();
+    let mut table = Table::named(
+        "model_workspaces",
+        "Load, and the lowest height of all planners that ran, by the workspace of each convolution: bytes (8m is 8 MiB), \
+         or multiples of its output (x20).",
+        &[
+            ("workload", "Workload"),
+            ("workspace", "Workspace"),
+            ("load_bytes", "Load"),
+            ("height_bytes", "Height"),
+        ],
+    );
     for case in cases.iter().filter(|case| case.question == Question::Plan) {
         let Some((rest, limit)) = workspace(&case.key) else { continue };
-        families.entry(rest).or_default().push((limit, case));
+        table.push(vec![
+            Value::text(rest),
+            Value::text(limit),
+            Value::Bytes(case.load),
+            bytes_of(case.lowest()),
+        ]);
+        if let Some(bytes) = fixed_bytes(limit) {
+            families.entry(rest.to_owned()).or_default().push((bytes, case));
+        }
     }
-    let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "workspace limit", row));
-    drawn.collect()
+    let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "workspace in bytes", row));
+    drawn.chain(table_piece(table)).collect()
 }
 
-/// The limit that a key names (`.../ws8388608`), and the key without it.
-fn workspace(key: &WorkloadKey) -> Option<(String, u64)> {
+/// The key without its workspace, and that (`.../ws8m`).
+fn workspace(key: &WorkloadKey) -> Option<(&str, &str)> {
     let (rest, last) = key.rsplit_once('/')?;
-    Some((rest.to_owned(), last.strip_prefix("ws")?.parse().ok()?))
+    Some((rest, last.strip_prefix("ws")?))
+}
+
+/// Bytes of a workspace that is no multiple of something: `8m` is 8 MiB. None has no place on a logarithmic axis.
+fn fixed_bytes(limit: &str) -> Option<u64> {
+    let bytes = match limit.strip_suffix('m') {
+        Some(mebibytes) => mebibytes.parse::<u64>().ok()?.checked_mul(1 << 20)?,
+        None => limit.parse().ok()?,
+    };
+    Some(bytes).filter(|&bytes| bytes > 0)
 }
 
 /// Load and heights over a number; `None` for fewer than three numbers.
