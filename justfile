@@ -47,6 +47,14 @@ bench-scale *ARGS: build
     if [ "$code" -eq 2 ] || [ "$code" -eq 130 ]; then exit "$code"; fi; \
     {{planlab}} scale {{store}}-scale -o {{pages}}-scale; exit "$code"
 
+# Sharing, other orders, plans that hold in all orders (run in ORDERS of them), memory by batch and by workspace limit.
+
+# every net of `list models` from its operations to its memory; then the report
+bench-models ORDERS="10000": build
+    code=0; scripts/bench-models "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab" \
+        {{store}}-models {{ORDERS}} || code=$?; \
+    if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; just report {{store}}-models {{pages}}-models; exit "$code"
+
 # footprint over ten training iterations of seq2seq with other sentences each, by pool and planned; for the report
 iterations OUT=store: build
     for batch in 32 64 128 256; do \

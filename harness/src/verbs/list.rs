@@ -302,6 +302,7 @@ fn format_entries() -> Vec<Entry> {
     let rows = [
         ("lab", "the lab's trace CSV, buffers or events (import, export, with a plan too)"),
         ("minimalloc", "MiniMalloc's CSV (import, export)"),
+        ("graph", "operations as JSON Lines, read as their live ranges (`model --emit graph` writes them)"),
         ("idealloc", "idealloc's CSV; --dialect says which ends it excludes (import, export)"),
     ];
     rows.into_iter().map(|(key, description)| Entry::new(key, description, &json!({}))).collect()

@@ -372,6 +372,47 @@ fn growth_has_its_page_with_exponents_and_time_outs() {
 }
 
 #[test]
+fn models_have_their_costs_orders_and_curves() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut store = Store::open(dir.path().join("store")).expect("opens");
+    let mut put = |workload: &str, planner: &str, load: u64, height: u64| {
+        let mut row = failure(workload, planner, Status::Feasible, "");
+        (row.load, row.bound, row.height) = (load, load, Some(height));
+        store.append(&row).expect("appends");
+    };
+    for (batch, load) in [(1, 100), (2, 200), (4, 400)] {
+        put(&format!("model/vgg16/train/b{batch}"), "portfolio", load, load + 10);
+    }
+    for (planner, height) in [
+        ("bump", 900),
+        ("mxnet-sharing/in-place-only", 700),
+        ("mxnet-sharing/sharing-only", 600),
+        ("mxnet-sharing", 451),
+    ] {
+        put("model/vgg16/train/b4", planner, 400, height);
+    }
+    put("model/vgg16/infer/b4", "mxnet-sharing", 50, 60);
+    put("model/vgg16/train/b4/order-best", "portfolio", 300, 320);
+    put("model/vgg16/train/b4/safe-pairs", "portfolio", 400, 500);
+    for limit in ["1m", "8m", "16m", "x20"] {
+        put(&format!("model/vgg16/train/b4/ws{limit}"), "portfolio", 410, 420);
+    }
+    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    report.write(dir.path().join("out")).expect("writes");
+    let files = read(&dir.path().join("out"));
+    let cost = text(&files, "tables/memory_cost.csv");
+    assert!(cost.contains("model/vgg16/train/b4,900,700,600,451,60,410,400,0.1\n"), "{cost}");
+    let orders = text(&files, "tables/model_orders.csv");
+    assert!(orders.contains("model/vgg16/train/b4,best,400,300,-0.25,410,320,-0.219512195\n"), "{orders}");
+    let safety = text(&files, "tables/model_safety.csv");
+    assert!(safety.contains("model/vgg16/train/b4,pairs,400,400,0,410,500,0.219512195\n"), "{safety}");
+    let workspaces = text(&files, "tables/model_workspaces.csv");
+    assert!(workspaces.contains("model/vgg16/train/b4,x20,410,420\n"), "{workspaces}");
+    let plots: Vec<&String> = files.keys().filter(|name| name.contains("memory-by")).collect();
+    assert_eq!(plots.iter().filter(|name| name.ends_with(".svg")).count(), 2, "{plots:?}");
+}
+
+#[test]
 fn claims_stand_beside_the_figures_of_the_records() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let mut store = Store::open(dir.path().join("store")).expect("opens");
