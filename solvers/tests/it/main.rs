@@ -4,6 +4,7 @@ mod arenas;
 mod clocks;
 mod conformance;
 mod cp;
+mod graphs;
 mod hints;
 mod independent;
 mod milp;
