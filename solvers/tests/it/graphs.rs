@@ -62,7 +62,7 @@ fn branching(operations: usize) -> Graph {
     let mut input = tensor(&mut graph, 4096);
     graph.operation(Operation::new("load").writes([input]));
     let mut saved = Vec::new();
-    while graph.operations() * 7 / 2 < operations {
+    while graph.operations() * 25 / 9 < operations {
         let mut ends = Vec::new();
         for branch in 1..5 {
             let middle = tensor(&mut graph, 512 * branch);
