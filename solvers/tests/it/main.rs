@@ -3,6 +3,7 @@
 mod arenas;
 mod clocks;
 mod cp;
+mod graphs;
 mod hints;
 mod independent;
 mod milp;

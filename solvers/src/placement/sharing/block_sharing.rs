@@ -9,7 +9,9 @@
 //! 3. its inputs count one reader less; a block without readers is free, and so is what nobody will read.
 //!
 //! The memory is the sum of all blocks. With colours, a block goes only from a node to a node of its colour,
-//! so that sharing does not make chains of operations wait for each other that may run side by side.
+//! so that sharing does not make chains of operations wait for each other that may run side by side. With the
+//! ancestor relation, which is stricter in what it forbids and looser in what it allows, a block goes to a node only if
+//! all that used what lay there come before that node in every order.
 //!
 //! # References
 //!
@@ -21,16 +23,18 @@
 //!
 //! # Complexity
 //!
-//! O((entries + reads) log entries), and O(colours (nodes + reads)) for the colours.
+//! O((entries + reads) log entries), and O(colours (nodes + reads)) for the colours. With the ancestor relation
+//! O(nodes * reads / 64) and its memory, and at worst all free blocks for each entry.
 //!
 //! # Deviations from the public code
 //!
 //! None with the rules as they are by default. One size stands for one shape of one element type.
 
 use planlab_dsa::Bytes;
+use planlab_graph::{Ancestors, OpId};
 
 use super::blocks::Blocks;
-use super::colours::colours;
+use super::colours::{colours, makers};
 use super::graph::{Node, SharingGraph};
 
 /// How blocks are shared; by default as MXNet does: match range 16, in place, one colour.
@@ -55,11 +59,19 @@ pub struct BlockSharing {
     colours: u32,
     largest_first: bool,
     exact_range: bool,
+    ancestors: bool,
 }
 
 impl Default for BlockSharing {
     fn default() -> Self {
-        Self { match_range: 16, in_place: true, colours: 1, largest_first: true, exact_range: false }
+        Self {
+            match_range: 16,
+            in_place: true,
+            colours: 1,
+            largest_first: true,
+            exact_range: false,
+            ancestors: false,
+        }
     }
 }
 
@@ -121,6 +133,14 @@ impl BlockSharing {
         self
     }
 
+    /// Whether a block, or the place of an input, is taken only at nodes that come after all that used it in every
+    /// order: then the blocks are right whatever runs side by side. Default: no.
+    #[must_use]
+    pub const fn with_ancestors(mut self, yes: bool) -> Self {
+        self.ancestors = yes;
+        self
+    }
+
     /// Plans a graph.
     #[must_use]
     pub fn plan(&self, graph: &SharingGraph) -> SharedBlocks {
@@ -136,9 +156,9 @@ impl BlockSharing {
     ) -> Result<SharedBlocks, E> {
         let count = self.colours_of(graph);
         let mut planning = Planning::new(self, graph, count);
-        for (node, &colour) in graph.nodes().iter().zip(&colours(graph, count)) {
+        for ((number, node), &colour) in graph.nodes().iter().enumerate().zip(&colours(graph, count)) {
             tick(1 + (node.reads.len() + node.writes.len()) as u64)?;
-            planning.run(node, colour);
+            planning.run(number, node, colour);
         }
         let Planning { block_of, blocks, in_place, .. } = planning;
         Ok(SharedBlocks { block_of, blocks: blocks.sizes.into_iter().map(Bytes::new).collect(), in_place })
@@ -165,6 +185,10 @@ struct Planning<'g> {
     references: Vec<u64>,
     /// Readers to come of what lies in each block.
     readers: Vec<u64>,
+    /// Which node comes before which, where that counts.
+    ancestors: Option<Ancestors>,
+    /// The nodes that have used what lies in each block.
+    users: Vec<Vec<usize>>,
     block_of: Vec<Option<u32>>,
     blocks: Blocks,
     in_place: Vec<(u32, u32)>,
@@ -177,21 +201,24 @@ impl<'g> Planning<'g> {
             graph,
             references: graph.references(),
             readers: Vec::new(),
+            ancestors: rules.ancestors.then(|| ancestors(graph)),
+            users: Vec::new(),
             block_of: vec![None; graph.entries().len()],
             blocks: Blocks::new(colours as usize),
             in_place: Vec::new(),
         }
     }
 
-    fn run(&mut self, node: &Node, colour: u32) {
+    fn run(&mut self, number: usize, node: &Node, colour: u32) {
         if self.rules.in_place {
-            self.hand_over(node);
+            self.hand_over(number, node);
         }
         for entry in self.unplaced(node) {
-            self.place(entry, colour);
+            self.place(number, entry, colour);
         }
         for &entry in &node.reads {
             if let Some(block) = self.block_of[entry as usize] {
+                self.users[block as usize].push(number);
                 self.readers[block as usize] -= 1;
                 self.release_unread(block, colour);
             }
@@ -203,12 +230,13 @@ impl<'g> Planning<'g> {
         }
     }
 
-    fn hand_over(&mut self, node: &Node) {
+    fn hand_over(&mut self, number: usize, node: &Node) {
         let mut taken = vec![false; node.reads.len()];
         for pair in &node.in_place {
             let (input, output) = (node.reads[pair.read], node.writes[pair.write]);
             let Some(block) = self.block_of[input as usize] else { continue };
-            let is_alone = self.readers[block as usize] == 1 || pair.identity;
+            let is_last = self.readers[block as usize] == 1 && self.is_over(block, number);
+            let is_alone = is_last || pair.identity;
             if is_alone && !taken[pair.read] && self.may_replace(input, output) {
                 taken[pair.read] = true;
                 self.block_of[output as usize] = Some(block);
@@ -237,16 +265,25 @@ impl<'g> Planning<'g> {
         entries
     }
 
-    fn place(&mut self, entry: u32, colour: u32) {
+    fn place(&mut self, number: usize, entry: u32, colour: u32) {
         let bytes = self.graph.entries()[entry as usize].bytes.get();
         let block = if self.rules.match_range == 0 {
             self.blocks.open(bytes)
         } else {
-            self.blocks.request(colour, bytes, self.rules.window(bytes))
+            let (users, ancestors) = (&self.users, self.ancestors.as_ref());
+            let is_over = |block: u32| all_precede(ancestors, &users[block as usize], number);
+            self.blocks.request(colour, bytes, self.rules.window(bytes), is_over)
         };
         self.readers.resize(self.blocks.sizes.len(), 0);
+        self.users.resize(self.blocks.sizes.len(), Vec::new());
+        self.users[block as usize] = vec![number];
         self.readers[block as usize] = self.references[entry as usize];
         self.block_of[entry as usize] = Some(block);
+    }
+
+    /// Whether all that has used what lies in a block comes before a node in every order.
+    fn is_over(&self, block: u32, number: usize) -> bool {
+        all_precede(self.ancestors.as_ref(), &self.users[block as usize], number)
     }
 
     fn release_unread(&mut self, block: u32, colour: u32) {
@@ -254,6 +291,23 @@ impl<'g> Planning<'g> {
             self.blocks.release(colour, block);
         }
     }
+}
+
+fn all_precede(ancestors: Option<&Ancestors>, users: &[usize], number: usize) -> bool {
+    let is_before = |ancestors: &Ancestors, user: usize| {
+        ancestors.precedes(OpId::from_index(user), OpId::from_index(number))
+    };
+    ancestors.is_none_or(|ancestors| users.iter().all(|&user| is_before(ancestors, user)))
+}
+
+/// Which node comes before which, whatever the order.
+fn ancestors(graph: &SharingGraph) -> Ancestors {
+    let maker = makers(graph);
+    let before = |node: usize| {
+        let makers = graph.nodes()[node].reads.iter().filter_map(|&entry| maker[entry as usize]);
+        makers.collect::<Vec<_>>().into_iter()
+    };
+    Ancestors::of_rows(graph.nodes().len(), before)
 }
 
 #[cfg(test)]
@@ -286,6 +340,54 @@ mod tests {
         };
         assert_eq!(chain(&[1]), [Some(0), Some(0), Some(1)]);
         assert_eq!(chain(&[0, 1]), [Some(0), Some(1), Some(2)]);
+    }
+
+    /// The trap of the note: B is read by a sigmoid that could be made in its place, and by F, which runs later.
+    #[test]
+    fn a_sigmoid_does_not_overwrite_what_another_operation_still_reads() {
+        // A -> B -> C = sigmoid(B) -> E, and F reads B and E.
+        let sigmoid = (0, 0, false);
+        let nodes = vec![
+            node(&[], &[0], &[]),
+            node(&[0], &[1], &[sigmoid]),
+            node(&[1], &[2], &[sigmoid]),
+            node(&[2], &[3], &[sigmoid]),
+            node(&[1, 3], &[4], &[]),
+        ];
+        let mut entries = vec![entry(8); 5];
+        entries[3].held = 1;
+        let (blocks, _) = plan(entries.clone(), nodes.clone());
+        assert_eq!(blocks[1], blocks[0], "nothing else reads A");
+        assert_ne!(blocks[2], blocks[1], "F needs B after C is made");
+        assert_eq!(blocks[3], blocks[2]);
+        // Without F the chain needs one block.
+        assert_eq!(plan(entries, nodes[..4].to_vec()).1, [8]);
+    }
+
+    #[test]
+    fn with_the_ancestor_relation_branches_do_not_share() {
+        // 0 -> 1 -> 4 and 0 -> 2 -> 3 -> 4: entry 3 could lie in the block of entry 1 in this order alone.
+        let nodes = vec![
+            node(&[], &[0], &[]),
+            node(&[0], &[1], &[]),
+            node(&[1], &[2], &[]),
+            node(&[0], &[3], &[]),
+            node(&[2, 3], &[4], &[]),
+            node(&[4], &[5], &[]),
+        ];
+        let graph = SharingGraph::new(vec![entry(8); 6], nodes).expect("valid");
+        let blocks = |ancestors| BlockSharing::default().with_ancestors(ancestors).plan(&graph).block_of;
+        assert_eq!(blocks(false), [0, 1, 2, 1, 0, 2].map(Some));
+        assert_eq!(blocks(true), [0, 1, 2, 3, 1, 0].map(Some));
+    }
+
+    #[test]
+    fn with_the_ancestor_relation_an_input_is_overwritten_only_if_no_order_reads_it_later() {
+        let nodes = vec![node(&[], &[0], &[]), node(&[0], &[1], &[]), node(&[0], &[2], &[(0, 0, false)])];
+        let held = Entry { held: 1, ..entry(8) };
+        let graph = SharingGraph::new(vec![entry(8), held, held], nodes).expect("valid");
+        let pairs = |ancestors| BlockSharing::default().with_ancestors(ancestors).plan(&graph).in_place;
+        assert_eq!((pairs(false), pairs(true)), (vec![(0, 2)], vec![]));
     }
 
     #[test]

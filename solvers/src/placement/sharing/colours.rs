@@ -32,7 +32,7 @@ pub(super) fn colours(graph: &SharingGraph, count: u32) -> Vec<u32> {
 }
 
 /// The node that makes each entry.
-fn makers(graph: &SharingGraph) -> Vec<Option<usize>> {
+pub(super) fn makers(graph: &SharingGraph) -> Vec<Option<usize>> {
     let mut makers = vec![None; graph.entries().len()];
     for (number, node) in graph.nodes().iter().enumerate() {
         for &entry in &node.writes {

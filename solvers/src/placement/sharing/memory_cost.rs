@@ -1,0 +1,169 @@
+//! What each way of sharing costs: the table of the framework note, and beside it what offsets make of the same
+//! lifetimes.
+//!
+//! The strategies share whole blocks, within a match range. Beside each stand the load and the height of a plan that
+//! gives offsets to the same entries, live at the same nodes: an entry from the node that makes it to the last that
+//! reads it, both included, or to the end if the caller holds it; entries that are made in place are one.
+//!
+//! # References
+//!
+//! 1. The note *Optimizing memory consumption in deep learning* and `example/memcost` of MXNet's documentation.
+//!
+//! # Complexity
+//!
+//! That of [`BlockSharing`] and of the planner, for each strategy.
+
+use std::fmt;
+
+use planlab_dsa::{Budget, Buffer, Bytes, Instance, InstanceError, LiveRange, Planner, execute};
+
+use super::block_sharing::BlockSharing;
+use super::graph::SharingGraph;
+
+/// A column of the note's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// A block for each entry.
+    NoOptimisation,
+    /// Entries are made in place of inputs that nothing needs afterwards.
+    InPlace,
+    /// Blocks are taken again.
+    Sharing,
+    /// Both.
+    Both,
+    /// Both, for the forward pass alone.
+    ForwardOnly,
+}
+
+impl Strategy {
+    /// All, in the order of the table.
+    pub const ALL: [Self; 5] =
+        [Self::NoOptimisation, Self::InPlace, Self::Sharing, Self::Both, Self::ForwardOnly];
+
+    const fn is_in_place(self) -> bool {
+        matches!(self, Self::InPlace | Self::Both | Self::ForwardOnly)
+    }
+
+    fn rules(self) -> BlockSharing {
+        let range = if matches!(self, Self::NoOptimisation | Self::InPlace) { 0 } else { 16 };
+        BlockSharing::default().with_in_place(self.is_in_place()).with_match_range(range)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoOptimisation => "no optimisation",
+            Self::InPlace => "in-place",
+            Self::Sharing => "sharing",
+            Self::Both => "both",
+            Self::ForwardOnly => "forward only",
+        })
+    }
+}
+
+/// What a strategy costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryCost {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// The bytes of all blocks.
+    pub bytes: Bytes,
+    /// The number of blocks.
+    pub blocks: usize,
+    /// The load of the same lifetimes: no offsets need less.
+    pub load: Bytes,
+    /// The height of a plan with offsets for them; `None` where the planner had no plan.
+    pub height: Option<Bytes>,
+}
+
+/// The note's table for a graph: a row for each strategy; the last one only if there is a graph of the forward pass.
+/// `planner` gives the offsets.
+///
+/// # Errors
+///
+/// As [`lifetimes`].
+pub fn memory_cost(
+    train: &SharingGraph,
+    forward: Option<&SharingGraph>,
+    planner: &dyn Planner,
+) -> Result<Vec<MemoryCost>, InstanceError> {
+    let graph_of = |strategy| if strategy == Strategy::ForwardOnly { forward } else { Some(train) };
+    let graphs = Strategy::ALL.into_iter().filter_map(|strategy| Some((strategy, graph_of(strategy)?)));
+    let row = |(strategy, graph): (Strategy, &SharingGraph)| {
+        let shared = strategy.rules().plan(graph);
+        let instance = lifetimes(graph, strategy.is_in_place())?;
+        let height = execute(planner, &instance, Budget::default(), 0).height();
+        let (bytes, blocks) = (shared.total(), shared.blocks.len());
+        Ok(MemoryCost { strategy, bytes, blocks, load: instance.load().bytes, height })
+    };
+    graphs.map(row).collect()
+}
+
+/// The entries of a graph as buffers, live at nodes; what is made in place of an input is one buffer with it, where
+/// `in_place` is said. External entries are left out, and so are those without bytes.
+///
+/// # Errors
+///
+/// [`InstanceError`] where there are more than 2^32 - 1 buffers.
+pub fn lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance, InstanceError> {
+    // Without a match range, a block is what is made in one place.
+    let shared = BlockSharing::default().with_in_place(in_place).with_match_range(0).plan(graph);
+    let horizon = u32::try_from(graph.nodes().len()).expect("a graph has fewer than 2^32 nodes");
+    let mut lives: Vec<Option<(u32, u32)>> = vec![None; shared.blocks.len()];
+    let mut extend = |entry: u32, end: u32, at: u32| {
+        if let Some(block) = shared.block_of[entry as usize] {
+            let life = lives[block as usize].get_or_insert((at, end));
+            *life = (life.0.min(at), life.1.max(end));
+        }
+    };
+    for (at, node) in (0..).zip(graph.nodes()) {
+        node.reads.iter().for_each(|&entry| extend(entry, at + 1, at));
+        for &entry in &node.writes {
+            let is_held = graph.entries()[entry as usize].held > 0;
+            extend(entry, if is_held { horizon } else { at + 1 }, at);
+        }
+    }
+    let buffer = |(&bytes, life): (&Bytes, Option<(u32, u32)>)| {
+        let (start, end) = life?;
+        (bytes > Bytes::ZERO).then(|| Buffer::new(bytes, LiveRange::new(start, end).expect("at a node")))
+    };
+    Instance::from_buffers(shared.blocks.iter().zip(lives).filter_map(buffer).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::{Entry, InPlaceEntries, Node};
+    use super::*;
+    use crate::placement::greedy::GreedyBySize;
+
+    #[test]
+    fn a_chain_in_place_is_one_buffer() {
+        let entry = |bytes, held| Entry { bytes: Bytes::new(bytes), external: false, held };
+        let in_place = vec![InPlaceEntries { read: 0, write: 0, identity: false }];
+        let node = |reads: &[u32], write, in_place: &Vec<InPlaceEntries>| Node {
+            reads: reads.to_vec(),
+            writes: vec![write],
+            in_place: in_place.clone(),
+        };
+        let nodes = vec![
+            node(&[], 0, &vec![]),
+            node(&[0], 1, &in_place),
+            node(&[1], 2, &vec![]),
+            node(&[2], 3, &vec![]),
+        ];
+        let graph = SharingGraph::new(vec![entry(8, 0), entry(8, 0), entry(4, 1), entry(6, 0)], nodes);
+        let graph = graph.expect("valid");
+        let lives = |in_place| -> Vec<(u32, u32)> {
+            lifetimes(&graph, in_place).expect("few").buffers().iter().map(|b| b.live.into()).collect()
+        };
+        assert_eq!(lives(false), [(0, 2), (1, 3), (2, 4), (3, 4)]);
+        assert_eq!(lives(true), [(0, 3), (2, 4), (3, 4)]);
+        let rows = memory_cost(&graph, None, &GreedyBySize).expect("few");
+        let costs: Vec<[u64; 3]> = rows
+            .iter()
+            .map(|row| [row.bytes.get(), row.load.get(), row.height.expect("a plan").get()])
+            .collect();
+        assert_eq!(costs, [[26, 16, 20], [18, 12, 12], [16, 16, 20], [12, 12, 12]]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Whole nets as graphs: plans that are safe in every order, what that costs, and orders with a lower load.
+
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use planlab_dsa::{Budget, Bytes, Plan, execute};
+use planlab_graph::{
+    Ancestors, Dependencies, Graph, Lowered, Operation, Rehearsal, Safety, Tensor, TensorId, lower,
+    lower_for_all_orders,
+};
+use planlab_solvers::reorder::{
+    BestOrder, ExactOrder, Greedy, HandOvers, LocalSearch, bound_of_orders, load_of_order,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+
+use crate::mxnet_totals::{GRAPHS, list, number, read};
+
+/// A file's nodes as operations; variables, and the gradients that the caller has storage for, are external.
+fn net(file: &Value) -> Graph {
+    let mut graph = Graph::builder();
+    let nodes = list(&file["nodes"]);
+    let place = |reference: &Value| (number(&reference[0]), number(&reference[1]));
+    let outputs: Vec<(usize, usize)> = list(&file["outputs"]).iter().map(place).collect();
+    let forward = number(&file["num_forward_outputs"]);
+    let mut ids: Vec<Vec<TensorId>> = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let tensor = |(output, bytes): (usize, &Value)| {
+            let tensor = Tensor::new("", Bytes::new(bytes.as_u64().expect("a number")));
+            match outputs.iter().position(|&other| other == (index, output)) {
+                _ if node["op"].is_null() => tensor.as_external(),
+                Some(turn) if turn < forward => tensor.as_output(),
+                Some(_) => tensor.as_external(),
+                None => tensor,
+            }
+        };
+        let tensors = list(&node["out_bytes"]).iter().enumerate().map(tensor);
+        ids.push(tensors.map(|tensor| graph.tensor(tensor)).collect());
+        let Some(kind) = node["op"].as_str() else { continue };
+        let reads: Vec<TensorId> =
+            list(&node["inputs"]).iter().map(place).map(|(node, output)| ids[node][output]).collect();
+        let mut operation = Operation::new(kind.to_owned()).writes(ids[index].iter().copied());
+        for pair in list(&node["inplace"]) {
+            let (input, output) = (reads[number(&pair[0])], ids[index][number(&pair[1])]);
+            if graph.bytes(output) <= graph.bytes(input) {
+                operation = operation.overwrites(input, output);
+            }
+        }
+        graph.operation(operation.reads(reads));
+    }
+    graph.build().expect("a valid graph")
+}
+
+/// A net for training, of about `operations`: blocks of four branches of two operations, joined; the backward pass
+/// mirrors them. Gradients of weights are operations that nothing waits for.
+fn branching(operations: usize) -> Graph {
+    let mut graph = Graph::builder();
+    let tensor = |graph: &mut planlab_graph::GraphBuilder, bytes: u64| {
+        graph.tensor(Tensor::new("", Bytes::new(bytes)))
+    };
+    let mut input = tensor(&mut graph, 4096);
+    graph.operation(Operation::new("load").writes([input]));
+    let mut saved = Vec::new();
+    while graph.operations() * 25 / 9 < operations {
+        let mut ends = Vec::new();
+        for branch in 1..5 {
+            let middle = tensor(&mut graph, 512 * branch);
+            let end = tensor(&mut graph, 1024);
+            graph.operation(
+                Operation::new("conv").reads([input]).writes([middle]).with_workspace(Bytes::new(300)),
+            );
+            graph.operation(Operation::new("conv").reads([middle]).writes([end]));
+            saved.push((input, middle));
+            saved.push((middle, end));
+            ends.push(end);
+        }
+        let joined = tensor(&mut graph, 4096);
+        graph.operation(Operation::new("concat").reads(ends).writes([joined]));
+        input = joined;
+    }
+    let mut gradient = tensor(&mut graph, 4096);
+    graph.operation(Operation::new("loss").reads([input]).writes([gradient]));
+    for &(from, to) in saved.iter().rev() {
+        let bytes = graph.bytes(from).get();
+        let next = tensor(&mut graph, bytes);
+        let weights = graph.tensor(Tensor::new("", Bytes::new(64)).as_external());
+        graph.operation(Operation::new("weights").reads([gradient, from]).writes([weights]));
+        graph.operation(Operation::new("data").reads([gradient, to]).writes([next]));
+        gradient = next;
+    }
+    graph.build().expect("a valid graph")
+}
+
+fn plan(lowered: &Lowered) -> Plan {
+    let planner = planlab_solvers::planner("first-fit/area").expect("it is there");
+    let outcome = execute(&planner, &lowered.instance, Budget::default(), 0);
+    let best = outcome.best.expect("a plan");
+    Plan { offsets: best.offsets().to_vec(), in_place: best.in_place().to_vec() }
+}
+
+fn plans(graph: &Graph, dependencies: &Dependencies) -> [(Lowered, Plan); 3] {
+    let safe = |safety| lower_for_all_orders(graph, &graph.order(), dependencies, safety).expect("legal");
+    let plain = lower(graph, &graph.order()).expect("legal");
+    [plain, safe(Safety::KeepApart), safe(Safety::Widened)].map(|lowered| {
+        let plan = plan(&lowered);
+        (lowered, plan)
+    })
+}
+
+/// How many runs of so many fail.
+fn failures(
+    graph: &Graph,
+    dependencies: &Dependencies,
+    (lowered, plan): &(Lowered, Plan),
+    runs: usize,
+    side_by_side: usize,
+) -> usize {
+    let rehearsal = Rehearsal::new(graph, dependencies, lowered, plan);
+    let mut rng = ChaCha8Rng::seed_from_u64(17);
+    let side_by_side = NonZeroUsize::new(side_by_side).expect("more than 0");
+    (0..runs).filter(|_| rehearsal.run(&mut rng, side_by_side).is_err()).count()
+}
+
+#[test]
+fn safe_plans_survive_every_order_and_plain_ones_do_not() {
+    let nets = GRAPHS.map(|name| net(&read(name)));
+    let mut failed = 0;
+    for graph in nets.iter().chain([&branching(200)]) {
+        let dependencies = Dependencies::of(graph);
+        let [plain, apart, widened] = plans(graph, &dependencies);
+        for side_by_side in [1, 4] {
+            assert_eq!(failures(graph, &dependencies, &apart, 100, side_by_side), 0);
+            assert_eq!(failures(graph, &dependencies, &widened, 100, side_by_side), 0);
+            failed += failures(graph, &dependencies, &plain, 100, side_by_side);
+        }
+        let height = |plan: &(Lowered, Plan)| plan.1.height(&plan.0.instance).expect("small");
+        assert!(height(&plain) <= height(&apart), "safety is not free");
+    }
+    assert!(failed > 0);
+}
+
+/// Streams leave fewer orders, and so less to keep apart; one stream leaves none.
+#[test]
+fn with_one_stream_a_plain_plan_is_safe() {
+    let graph = net(&read("inception_bn_train_b32"));
+    let dependencies = Dependencies::with_streams(&graph);
+    let safe = lower_for_all_orders(&graph, &graph.order(), &dependencies, Safety::KeepApart).expect("legal");
+    let plain = lower(&graph, &graph.order()).expect("legal");
+    assert_eq!(safe.instance, plain.instance);
+    assert_eq!(failures(&graph, &dependencies, &(plain.clone(), plan(&plain)), 3, 4), 0);
+}
+
+#[test]
+fn better_orders_of_whole_nets_are_legal_and_no_worse() {
+    for name in GRAPHS {
+        let graph = net(&read(name));
+        let dependencies = Dependencies::of(&graph);
+        let before = load_of_order(&graph, &graph.order(), HandOvers::Counted);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let search = BestOrder::default().with_work(1 << 16).with_sets(64);
+        let found = search.order(&graph, &dependencies, &mut rng);
+        let after = lower(&graph, &found.order).expect("a legal order").instance.load().bytes;
+        assert_eq!(after, found.load);
+        assert!(found.bound <= after && after <= before, "{name}: {before} {after}");
+    }
+}
+
+/// Figures: `cargo test -p planlab-solvers --test it -- --ignored --nocapture figures_of_graphs`.
+#[test]
+#[ignore = "takes minutes, and prints"]
+fn figures_of_graphs() {
+    let mut nets: Vec<(String, Graph)> = GRAPHS.map(|name| (name.to_owned(), net(&read(name)))).into();
+    nets.push(("branching, 5,000 operations".to_owned(), branching(5_000)));
+    for (name, graph) in &nets {
+        let dependencies = Dependencies::of(graph);
+        let mebibytes = |bytes: Bytes| bytes.get() as f64 / f64::from(1 << 20);
+        println!("{name}: {} operations, {} tensors", graph.operations().len(), graph.tensors().len());
+        let timed = |what: &str, since: Instant| println!("  {what}: {:.3} s", since.elapsed().as_secs_f64());
+        let since = Instant::now();
+        let lowered = lower(graph, &graph.order()).expect("legal");
+        timed("lower", since);
+        let since = Instant::now();
+        std::hint::black_box(Ancestors::of(&dependencies));
+        timed("ancestors", since);
+        let since = Instant::now();
+        let apart =
+            lower_for_all_orders(graph, &graph.order(), &dependencies, Safety::KeepApart).expect("legal");
+        timed("lower with pairs", since);
+        println!("  buffers {}, pairs {}", apart.instance.len(), apart.instance.apart().len());
+        let since = Instant::now();
+        let widened =
+            lower_for_all_orders(graph, &graph.order(), &dependencies, Safety::Widened).expect("legal");
+        timed("lower widened", since);
+        for (what, lowered) in [("plain", lowered), ("pairs", apart), ("widened", widened)] {
+            let since = Instant::now();
+            let plan = plan(&lowered);
+            timed("plan", since);
+            let height = plan.height(&lowered.instance).expect("small");
+            let load = lowered.instance.load().bytes;
+            println!("  {what}: load {:.2}, height {:.2} MiB", mebibytes(load), mebibytes(height));
+            let both = (lowered, plan);
+            let runs = if graph.operations().len() < 4_000 { 10_000 } else { 1_000 };
+            let since = Instant::now();
+            let failed = [1, 4].map(|count| failures(graph, &dependencies, &both, runs, count));
+            println!("  {what}: of {runs} runs {failed:?} fail, one and four at a time");
+            timed("rehearse", since);
+        }
+        let since = Instant::now();
+        let bound = bound_of_orders(graph, &dependencies, HandOvers::Counted);
+        timed("bound", since);
+        let mut best = graph.order();
+        for greedy in Greedy::all(HandOvers::Counted) {
+            let since = Instant::now();
+            let found = greedy.order(graph, &dependencies);
+            println!("  {greedy:?}: {:.2}", mebibytes(found.load));
+            timed("greedy with bound", since);
+            if found.load < load_of_order(graph, &best, HandOvers::Counted) {
+                best = found.order;
+            }
+        }
+        let since = Instant::now();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let local = LocalSearch::default().with_work(1 << 24).improve(graph, &dependencies, &best, &mut rng);
+        println!("  local search: {:.2}, bound {:.2}", mebibytes(local.load), mebibytes(bound));
+        timed("local search", since);
+        let since = Instant::now();
+        let exact = ExactOrder::default().with_sets(1 << 12).order(graph, &dependencies);
+        println!("  exact: {:.2}, bound {:.2}", mebibytes(exact.load), mebibytes(exact.bound));
+        timed("exact", since);
+        let lowered = lower(graph, &local.order).expect("legal");
+        let height = plan(&lowered).height(&lowered.instance).expect("small");
+        println!("  local search: height {:.2}", mebibytes(height));
+    }
+}
