@@ -157,9 +157,11 @@ pub struct Performance {
     pub status: End,
     /// What went wrong, in one line; empty where nothing did.
     pub reason: String,
-    /// Propagations before the timed ones.
+    /// Propagations before the timed ones: on the host with those whose bytes were checked, on a device those of the
+    /// longest round.
     pub warm_up: u32,
-    /// Whether the reserved bytes had stopped changing by then; without a warm-up, by the last propagation.
+    /// Whether the reserved bytes had stopped changing when the warm-up ended, on a device in every round; without a
+    /// warm-up, whether they had by the last sample.
     pub is_steady: bool,
     /// Timed propagations in their order.
     pub samples: Vec<Sample>,

@@ -67,14 +67,6 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-/// A list column of `u64`, one slice for each row.
-pub(crate) fn lists_u64<'a>(name: &str, rows: impl ExactSizeIterator<Item = &'a [u64]>) -> Column {
-    let mut lists =
-        ListPrimitiveChunkedBuilder::<UInt64Type>::new(name.into(), rows.len(), rows.len(), DataType::UInt64);
-    rows.for_each(|row| lists.append_slice(row));
-    lists.finish().into_column()
-}
-
 /// A list column of `u64` that may be missing.
 pub(crate) fn lists_opt_u64(name: &str, rows: impl ExactSizeIterator<Item = Vec<Option<u64>>>) -> Column {
     let mut lists =
@@ -83,10 +75,21 @@ pub(crate) fn lists_opt_u64(name: &str, rows: impl ExactSizeIterator<Item = Vec<
     lists.finish().into_column()
 }
 
+/// A list column of numbers, one slice for each row.
+pub(crate) fn lists_of<'a, T: PolarsNumericType>(
+    name: &str,
+    rows: impl ExactSizeIterator<Item = &'a [T::Native]>,
+) -> Column {
+    let dtype = T::get_static_dtype();
+    let mut lists = ListPrimitiveChunkedBuilder::<T>::new(name.into(), rows.len(), rows.len(), dtype);
+    rows.for_each(|row| lists.append_slice(row));
+    lists.finish().into_column()
+}
+
 /// A list column of texts.
-pub(crate) fn lists_text(name: &str, rows: &[&Vec<String>]) -> Column {
+pub(crate) fn lists_text<'a>(name: &str, rows: impl ExactSizeIterator<Item = &'a [String]>) -> Column {
     let mut lists = ListStringChunkedBuilder::new(name.into(), rows.len(), rows.len());
-    rows.iter().for_each(|row| lists.append_values_iter(row.iter().map(String::as_str)));
+    rows.for_each(|row| lists.append_values_iter(row.iter().map(String::as_str)));
     lists.finish().into_column()
 }
 

@@ -80,7 +80,7 @@ mod parquet {
     use serde::de::value::{Error, StrDeserializer};
 
     use crate::StoreError;
-    use crate::columns::{Table, lists_opt_u64, lists_text, lists_u64};
+    use crate::columns::{Table, lists_of, lists_opt_u64, lists_text};
     use crate::key::WorkloadKey;
     use crate::record::{Lane, Point, Status};
 
@@ -179,25 +179,25 @@ mod parquet {
         }
     }
 
-    impl Field for Vec<u64> {
-        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
-            columns.push(lists_u64(name, values.iter().map(|list| list.as_slice())));
-        }
+    /// Lists of values: what makes a column of them, and what reads it.
+    macro_rules! lists {
+        ($($kind:ty: $column:expr, $getter:ident;)*) => {
+            $(impl Field for Vec<$kind> {
+                fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
+                    columns.push($column(name, values.iter().map(|list| list.as_slice())));
+                }
 
-        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-            table.lists_u64(name)
-        }
+                fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
+                    table.$getter(name)
+                }
+            })*
+        };
     }
 
-    impl Field for Vec<f64> {
-        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
-            let lists = values.iter().map(|list| Series::new("".into(), list.as_slice()));
-            columns.push(lists.collect::<ListChunked>().with_name(name.into()).into_column());
-        }
-
-        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-            table.lists_f64(name)
-        }
+    lists! {
+        u64: lists_of::<UInt64Type>, lists_u64;
+        f64: lists_of::<Float64Type>, lists_f64;
+        String: lists_text, lists_text;
     }
 
     impl Field for usize {
@@ -209,16 +209,6 @@ mod parquet {
         fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
             let number = |number| Self::try_from(number).map_err(|error| table.bad(&error));
             table.u64(name)?.into_iter().map(number).collect()
-        }
-    }
-
-    impl Field for Vec<String> {
-        fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
-            columns.push(lists_text(name, values));
-        }
-
-        fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-            table.lists_text(name)
         }
     }
 

@@ -12,7 +12,7 @@ use planlab_dsa::{
 };
 use polars::prelude::*;
 
-use crate::columns::{self, Kind, Table, lists_opt_u64, lists_u64};
+use crate::columns::{self, Kind, Table, lists_of, lists_opt_u64};
 use crate::{StoreError, files};
 
 const INSTANCE: Kind = Kind { name: "instance", version: 1 };
@@ -143,7 +143,7 @@ fn pair_columns(instance: &Instance) -> Vec<Column> {
         for pair in instance.in_place() {
             inputs[pair.output.index()].push(u64::from(pair.input.get()));
         }
-        columns.push(lists_u64("may_overwrite", inputs.iter().map(Vec::as_slice)));
+        columns.push(lists_of::<UInt64Type>("may_overwrite", inputs.iter().map(Vec::as_slice)));
     }
     if !instance.apart().is_empty() {
         let (mut seconds, mut ranks) = (vec![Vec::new(); instance.len()], vec![Vec::new(); instance.len()]);
@@ -151,8 +151,8 @@ fn pair_columns(instance: &Instance) -> Vec<Column> {
             seconds[pair.first.index()].push(u64::from(pair.second.get()));
             ranks[pair.first.index()].push(rank);
         }
-        columns.push(lists_u64("apart_from", seconds.iter().map(Vec::as_slice)));
-        columns.push(lists_u64("apart_rank", ranks.iter().map(Vec::as_slice)));
+        columns.push(lists_of::<UInt64Type>("apart_from", seconds.iter().map(Vec::as_slice)));
+        columns.push(lists_of::<UInt64Type>("apart_rank", ranks.iter().map(Vec::as_slice)));
     }
     columns
 }

@@ -41,16 +41,12 @@ impl Cells {
     ///
     /// # Errors
     ///
-    /// As [`Cells::rows`].
+    /// As [`Cells::rows`]; so of all that follow.
     pub fn heights(&self) -> Result<Vec<Height>, StoreError> {
         read(heights(self.free()))
     }
 
     /// Every planner that hands no memory over against the one of this number, by planner.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cells::rows`].
     pub fn against(&self, reference: usize) -> Result<Vec<HeightPairs>, StoreError> {
         let is_reference = || col("planner_number").eq(lit(reference as u64));
         let own = heights(self.free().filter(col("is_in_place").not())).filter(col("height").gt(lit(0_u64)));

@@ -87,17 +87,13 @@ impl Cells {
     ///
     /// # Errors
     ///
-    /// As [`Cells::rows`].
+    /// As [`Cells::rows`]; so of all that follow.
     pub fn leaders(&self) -> Result<Vec<Leader>, StoreError> {
         read(leaders(self.free()))
     }
 
     /// The boards that there are cells for, by suite: one of the suite, and where it has workloads of several routes one
     /// of each.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cells::rows`].
     pub fn boards(&self) -> Result<Vec<(Board, Leaders)>, StoreError> {
         let by = ["suite", "route"];
         let known = self.free().with_columns([route()]).group_by(by.map(col)).agg([]);

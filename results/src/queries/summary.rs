@@ -49,10 +49,6 @@ impl Tables {
     }
 
     /// The limits that rows had.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tables::suites`].
     pub fn limits(&self) -> Result<BTreeSet<Limits>, StoreError> {
         let by = [col("wall_limit_ns"), col("memory_limit_bytes")];
         let limits = small(self.rows.clone().group_by(by).agg([]))?;
@@ -61,10 +57,6 @@ impl Tables {
 
     /// The machines and builds that rows were made on (with their highest load average), what enforced their limits, and how
     /// many rows there are of each.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tables::suites`].
     pub fn machines(&self) -> Result<Vec<(Provenance, String, u64)>, StoreError> {
         let load = "machine_load_average_milli";
         let fields = names::<Provenance>().into_iter().filter(|name| name != load);
@@ -78,10 +70,6 @@ impl Tables {
 
     /// Rows of planners that crashed, were killed, ran out of memory or gave a false answer, those of one planner,
     /// status, reason and workload together.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tables::suites`].
     pub fn failures(&self) -> Result<Vec<Failure>, StoreError> {
         let order = ["parameters", "seed", "wall_limit_ns", "cell", "repetition"];
         let failed = self.rows.clone().filter(rows::is(Status::is_failure));
@@ -94,10 +82,6 @@ impl Tables {
     }
 
     /// A digest of all rows, the same in whatever order and files they are.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tables::suites`].
     pub fn digest(&self) -> Result<String, StoreError> {
         let keys = collect(self.rows.clone().select([col("cell"), col("repetition")]))?;
         let order = order_of(&keys).map_err(refused)?;
