@@ -87,7 +87,7 @@ fn traces_in_turn_are_a_stream_with_a_row_for_the_report() {
     assert!(propagations[7]["plans"].as_u64() > propagations[0]["plans"].as_u64(), "{object}");
     assert!(propagations[7]["planning_seconds"].as_f64() > Some(0.0));
     let rows = read_rows(folder.path().join("store")).expect("rows");
-    assert_eq!((rows.len(), rows[0].samples.len(), rows[0].sequence.len()), (1, 8, 4));
+    assert_eq!((rows.len(), rows[0].performance.samples.len(), rows[0].sequence.len()), (1, 8, 4));
     assert_eq!(rows[0].retained, Some(2_774_190_592));
     words.push("--samples");
     let (text, _) = run(folder.path(), &words, 0);
