@@ -432,7 +432,9 @@ mod tests {
         let (few, many) = (few, Order { timed: 21, ..few });
         let (few, many) = (row("profile-guided", &alexnet, few), row("profile-guided", &alexnet, many));
         let is_not_looked_at = |sample: &Sample| sample.reserved.is_none() && sample.reserved_peak.is_none();
-        assert!(many.performance.samples.len() > 5 && many.performance.samples[5..].iter().all(is_not_looked_at));
+        assert!(
+            many.performance.samples.len() > 5 && many.performance.samples[5..].iter().all(is_not_looked_at)
+        );
         let memory = |row: &ReplayRow| {
             (
                 row.performance.reserved_peak,
