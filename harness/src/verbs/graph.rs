@@ -1,9 +1,10 @@
 //! `graph`: what sharing, other orders and safety in all orders do to the memory of a net.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU64;
 
-use planlab_dsa::{Bytes, Instance, Plan};
+use planlab_dsa::{Bytes, Digest, Instance, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
     Dependencies, Graph, Lowered, OpId, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         scratch: &scratch,
         store,
+        known: BTreeMap::new(),
         rows: Vec::new(),
     };
     let best = study.all()?;
@@ -97,6 +99,8 @@ struct Study<'a> {
     runner: Runner,
     scratch: &'a TemporaryFolder,
     store: Option<Store>,
+    /// Rows and plans by problem and planner: other orders can be the same problem, and a store has one row of it.
+    known: BTreeMap<(Digest, String), (Record, Option<Plan>)>,
     rows: Vec<Row>,
 }
 
@@ -133,7 +137,7 @@ impl Method {
 
 /// A trace of the net under one order and rule.
 struct Variant {
-    name: String,
+    /// What the key of the workload ends in; empty for the net itself.
     suffix: String,
     lowered: Lowered,
 }
@@ -142,7 +146,7 @@ impl Study<'_> {
     /// Every plan; gives the order with the lowest load.
     fn all(&mut self) -> Result<Vec<OpId>, Failure> {
         let own = self.graph.order();
-        let plain = self.variant("as written", "", lower(self.graph, &own)?);
+        let plain = Variant { suffix: String::new(), lowered: lower(self.graph, &own)? };
         for (name, planner) in MEANS {
             self.plan(&plain, name, planner, false)?;
         }
@@ -153,7 +157,7 @@ impl Study<'_> {
             ("safe, by ranges", "safe-ranges", Safety::Widened),
         ] {
             let lowered = lower_for_all_orders(self.graph, &own, &self.dependencies, safety)?;
-            let variant = self.variant(name, suffix, lowered);
+            let variant = Variant { suffix: suffix.to_owned(), lowered };
             self.plan(&variant, name, &planner, true)?;
         }
         self.orders(own, plain.lowered.instance.load().bytes)
@@ -170,7 +174,7 @@ impl Study<'_> {
             let proof = if found.is_optimal() { ", least load" } else { "" };
             let name = format!("order: {}{proof}", method.name());
             let suffix = format!("order-{}", method.name());
-            let variant = self.variant(&name, &suffix, lower(self.graph, &found.order)?);
+            let variant = Variant { suffix, lowered: lower(self.graph, &found.order)? };
             let planner = self.args.planner.clone();
             self.plan(&variant, &name, &planner, false)?;
             if found.load < best.0 {
@@ -178,11 +182,6 @@ impl Study<'_> {
             }
         }
         Ok(best.1)
-    }
-
-    #[expect(clippy::unused_self, reason = "a variant is one of a study")]
-    fn variant(&self, name: &str, suffix: &str, lowered: Lowered) -> Variant {
-        Variant { name: name.to_owned(), suffix: suffix.to_owned(), lowered }
     }
 
     fn plan(
@@ -200,12 +199,20 @@ impl Study<'_> {
             suffix => format!("{}/{suffix}", self.key),
         };
         let Lowered { instance, labels, .. } = &variant.lowered;
-        let trace = Trace::new(instance.clone(), labels.clone());
-        let file = self.scratch.path().join(format!("{}.csv", variant.name.replace([' ', ',', ':'], "-")));
-        fs::write(&file, write_trace(&trace))?;
-        let source = source_file(&key, file);
-        let (mut record, plan) = self.cell(&source, instance, planner)?;
-        self.keep(&trace, &mut record, plan.as_ref())?;
+        let known = (instance.digest(), planner.to_owned());
+        if !self.known.contains_key(&known) {
+            let trace = Trace::new(instance.clone(), labels.clone());
+            let file = self.scratch.path().join(format!("plan{}.csv", variant.suffix));
+            fs::write(&file, write_trace(&trace))?;
+            let (mut record, plan) = self.cell(&source_file(&key, file), instance, planner)?;
+            self.keep(&trace, &mut record, plan.as_ref())?;
+            self.known.insert(known.clone(), (record, plan));
+        }
+        let Some((record, plan)) = self.known.get(&known).cloned() else { return Ok(()) };
+        let record = Record { workload: key.as_str().into(), ..record };
+        if !record.status.is_answer() {
+            note(&format!("{name}: {planner}: {}: {}", record.status.name(), record.reason));
+        }
         let orders = plan.filter(|_| is_rehearsed).map(|plan| self.rehearse(variant, &plan));
         self.rows.push(Row { name: name.to_owned(), suffix: variant.suffix.clone(), record, orders });
         Ok(())

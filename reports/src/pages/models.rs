@@ -196,7 +196,8 @@ fn orders(cases: &[Case<'_>]) -> Table {
     let table = Table::named(
         "model_orders",
         "The net's own order of its operations beside others that the dependencies allow: load, the lowest height of all \
-         planners that ran, and what the other order saves of each (below 0: it takes less).",
+         planners that ran, and what the other order saves of each (below 0: it takes less). A search that found a problem that \
+         is there already (the net's own order, or that of an earlier search) has no row.",
         &[
             ("workload", "Workload"),
             ("order", "Order"),
