@@ -206,7 +206,7 @@ mod tests {
             .map(|pair| (pair.first.get(), pair.second.get()))
             .collect();
         // a ends at g; c, h's workspace and d begin beside it. The workspace ends before i begins in every order.
-        assert_eq!(pairs, [(0, 2), (0, 4), (0, 3)]);
+        assert_eq!(pairs, [(0, 2), (0, 3), (0, 4)]);
         let widened = lowered(&graph, Safety::Widened).instance;
         assert!(widened.apart().is_empty());
         let lives: Vec<(u32, u32)> = widened.buffers().iter().map(|buffer| buffer.live.into()).collect();

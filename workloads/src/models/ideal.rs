@@ -440,6 +440,7 @@ impl<'p> Lowering<'p> {
         reads.extend(self.sources(costed, sources));
         let targets: Vec<Target> = self.learners(inputs).into_iter().map(|input| self.begin(input)).collect();
         let weights = self.parameter_gradients(costed, &mut reads);
+        reads.extend(completed(&targets));
         let mut operation = self.step(costed, "backward", reads).with_flops(2 * costed.flops);
         let saved = self.saved[costed.call.output.0];
         let old = match place {
@@ -484,8 +485,9 @@ impl<'p> Lowering<'p> {
     }
 
     /// One operation that makes the gradient of one input.
-    fn product(&mut self, costed: &Costed<'_>, input: ValueId, reads: Vec<TensorId>) {
+    fn product(&mut self, costed: &Costed<'_>, input: ValueId, mut reads: Vec<TensorId>) {
         let target = self.begin(input);
+        reads.extend(completed(std::slice::from_ref(&target)));
         let operation = self.step(costed, "data", reads).writes([target.tensor]).with_flops(costed.flops);
         self.graph.operation(operation);
         self.finish(vec![target]);
@@ -577,17 +579,17 @@ impl<'p> Lowering<'p> {
             }
             None => {
                 let target = self.begin(value);
-                self.copy(held.tensor, target.tensor);
+                self.copy(vec![held.tensor], target.tensor);
             }
             Some(_) => match self.vacant(root, &part) {
-                Some(tensor) => self.copy(held.tensor, tensor),
+                Some(tensor) => self.copy(vec![held.tensor, tensor], tensor),
                 None => self.add(value, held),
             },
         }
     }
 
-    fn copy(&mut self, from: TensorId, to: TensorId) {
-        self.graph.operation(Operation::new("copy-gradient").reads([from]).writes([to]));
+    fn copy(&mut self, reads: Vec<TensorId>, to: TensorId) {
+        self.graph.operation(Operation::new("copy-gradient").reads(reads).writes([to]));
     }
 
     /// Adds a term to the gradient of a value.
@@ -606,6 +608,13 @@ impl<'p> Lowering<'p> {
         gradient.written.push(part);
         self.gradients[root.0] = Some(Gradient { held: sum, written: gradient.written });
     }
+}
+
+/// The gradients of which another operation wrote a part before: what is there stays, so they are read, too.
+fn completed(targets: &[Target]) -> Vec<TensorId> {
+    let is_made = |tensor| targets.iter().any(|target| target.is_made && target.tensor == tensor);
+    let parts = targets.iter().filter(|target| !target.is_made && !is_made(target.tensor));
+    parts.map(|target| target.tensor).collect()
 }
 
 /// The value whose storage a value lies in.
@@ -737,7 +746,7 @@ mod tests {
             backward(&graph)[1..],
             [
                 "scale-backward: add7.gradient -> linear1.gradient",
-                "multiply-backward: add7.gradient linear1 -> linear1.gradient-term2 linear1.gradient",
+                "multiply-backward: add7.gradient linear1 linear1.gradient -> linear1.gradient-term2 linear1.gradient",
                 "add-gradient: linear1.gradient linear1.gradient-term2 -> linear1.gradient",
                 "linear-weights: linear1.gradient input0 -> linear1.weight.gradient",
             ]

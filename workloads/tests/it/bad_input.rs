@@ -165,7 +165,7 @@ fn events_name_the_buffer_that_has_the_id() {
     let [pair] = trace.instance.in_place() else { panic!("{:?}", trace.instance.in_place()) };
     assert_eq!((names(pair.input), names(pair.output)), ("x#2", "y"));
     let [pair] = trace.instance.apart() else { panic!("{:?}", trace.instance.apart()) };
-    assert_eq!((names(pair.first), names(pair.second)), ("x#3", "x#2"));
+    assert_eq!((names(pair.first), names(pair.second)), ("x#2", "x#3"));
     let error =
         of("0,alloc,x,8,,\n1,free,x,,,\n1,alloc,x,8,,\n2,free,x,,,\n3,alloc,y,8,,x\n").expect_err("which?");
     assert_eq!(error.to_string(), "t.csv:6: `x` is not live at step 3, and several buffers have the id");

@@ -13,7 +13,9 @@ pub(crate) fn planlab(folder: &Path) -> Command {
         .env_remove("PLANLAB_CORPUS")
         .env_remove("PLANLAB_PLANNERS")
         .env_remove("PLANLAB_INPUT_LIMIT")
-        .env_remove("PLANLAB_SABOTEURS");
+        .env_remove("PLANLAB_SABOTEURS")
+        // To look names up for a backtrace takes seconds where other tests run.
+        .env_remove("RUST_BACKTRACE");
     command
 }
 
