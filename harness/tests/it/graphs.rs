@@ -95,11 +95,13 @@ fn a_better_order_and_safety_in_all_orders() {
     if cfg!(feature = "reports") {
         let sql = "SELECT workload, count(*) AS n FROM rows GROUP BY workload ORDER BY workload";
         let rows = json(folder.path(), &["query", "store", sql], 0);
-        let row = |at: usize| (rows["rows"][at]["workload"].as_str(), number(&rows["rows"][at]["n"]));
-        // Four means and the offsets; the searches for an order found one problem together.
-        assert_eq!(row(0), (Some("g.jsonl/b1"), 5), "{rows}");
-        assert_eq!(row(1), (Some("g.jsonl/b1/order-greedy"), 1), "{rows}");
-        assert_eq!(row(2), (Some("g.jsonl/b1/safe-pairs"), 1), "{rows}");
+        let count = |workload: &str| {
+            let mut all = rows["rows"].as_array().expect("rows").iter();
+            all.find(|row| row["workload"] == workload).map_or(0, |row| number(&row["n"]))
+        };
+        // Four means and the offsets; a search that found the same problem as another has no row.
+        assert_eq!(count("g.jsonl/b1"), 5, "{rows}");
+        assert_eq!((count("g.jsonl/b1/order-greedy"), count("g.jsonl/b1/safe-pairs")), (1, 1), "{rows}");
     }
 }
 
@@ -184,7 +186,7 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
         (&["model", "alexnet", "--batch", "0"], "0"),
         (&["model", "alexnet", "--size", "8"], "alexnet"),
         (&["model", "alexnet", "--sequence", "8"], "sequence"),
-        (&["model", "alexnet", "--batch", "18446744073709551615"], "64 bits"),
+        (&["model", "alexnet", "--batch", "18446744073709551615"], "2^56"),
         (&["model", "alexnet", "--workspace", "much"], "`much`"),
         (&["sweep", "alexnet", "--batch", "4..2"], "`4..2`"),
         (&["graph", "alexnet", "--allocator-model", "chainer"], "requests"),
