@@ -82,7 +82,7 @@ fn memory_cost(cases: &[Case<'_>]) -> Table {
     );
     let plans: Vec<&Case<'_>> = cases.iter().filter(|case| case.question == Question::Plan).collect();
     let by_key: BTreeMap<&WorkloadKey, &Case<'_>> = plans.iter().map(|case| (&case.key, *case)).collect();
-    for case in plans.iter().filter(|case| case.heights.contains_key(BOTH)) {
+    for case in plans.iter().filter(|case| case.heights.contains_key(NOTHING)) {
         let height = |planner| case.heights.get(planner).copied();
         let forward = WorkloadKey::from(case.key.replacen("/train/", "/infer/", 1));
         let forward = by_key.get(&forward).and_then(|case| case.heights.get(BOTH).copied());

@@ -68,7 +68,9 @@ impl BestOrder {
         let greedy = Greedy::all(self.hand_overs).into_iter().map(|greedy| greedy.run(&problem));
         let orders = std::iter::once(numbers(&graph.order())).chain(greedy);
         let known = orders.min_by_key(|order| problem.load(order)).unwrap_or_default();
-        let known = self.local.run(&problem, known, bound, rng);
+        let searched = self.local.run(&problem, known.clone(), bound, rng);
+        // Of orders that are as good, the earlier one: a search that gains nothing changes nothing.
+        let known = if problem.load(&searched) < problem.load(&known) { searched } else { known };
         self.exact.run(&problem, known, bound)
     }
 }
