@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(ids, [vec![id(1)], vec![id(0), id(2), id(3)], vec![]]);
         assert!(parts.iter().all(|part| !has_arenas(&part.instance)));
         assert_eq!(parts[1].instance.in_place(), [InPlace { input: id(0), output: id(1) }]);
-        assert_eq!(parts[1].instance.apart(), [KeepApart { first: id(2), second: id(0) }]);
+        assert_eq!(parts[1].instance.apart(), [KeepApart { first: id(0), second: id(2) }]);
         assert!(parts[0].instance.in_place().is_empty() && parts[2].instance.is_empty());
     }
 

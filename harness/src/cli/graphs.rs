@@ -12,7 +12,7 @@ use crate::shell::quantity;
 /// A net and its shape, but for the batch.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NetArgs {
-    /// A net (`planlab list models`)
+    /// A net (`planlab list models`), or a whole key (model/alexnet/train/b32)
     pub(crate) net: String,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
@@ -78,9 +78,9 @@ pub(crate) enum Emit {
 pub(crate) struct ModelArgs {
     #[command(flatten)]
     pub(crate) net: NetArgs,
-    /// Images, or sequences, at a time
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) batch: NonZeroU64,
+    /// Images, or sequences, at a time [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<NonZeroU64>,
     /// What to write
     #[arg(long, value_enum, default_value_t = Emit::Trace)]
     pub(crate) emit: Emit,

@@ -27,8 +27,12 @@ pub(crate) struct GraphFile {
 }
 
 impl Network {
-    /// A net with its shape at a batch, or a graph file of that batch.
-    pub(crate) fn resolve(argument: &str, shape: &ShapeArgs, batch: NonZeroU64) -> Result<Self, Failure> {
+    /// A net with its shape at a batch, or a graph file of that batch; where none is said, 1 or what a key says.
+    pub(crate) fn resolve(
+        argument: &str,
+        shape: &ShapeArgs,
+        batch: Option<NonZeroU64>,
+    ) -> Result<Self, Failure> {
         if !is_graph_file(argument) {
             return Ok(Self::Net(spec(argument, shape, batch)?));
         }
@@ -40,7 +44,19 @@ impl Network {
             )));
         }
         let graph = read_graph_from(name(argument), reader(argument)?, limits())?;
-        Ok(Self::File(GraphFile { name: name(argument).to_owned(), graph, batch: batch.get() }))
+        Ok(Self::File(GraphFile {
+            name: name(argument).to_owned(),
+            graph,
+            batch: batch.map_or(1, NonZeroU64::get),
+        }))
+    }
+
+    /// The batch that was said.
+    pub(crate) const fn batch(&self) -> u64 {
+        match self {
+            Self::Net(spec) => spec.batch,
+            Self::File(file) => file.batch,
+        }
     }
 
     /// What its workload is called at a batch.
@@ -63,7 +79,11 @@ impl Network {
     pub(crate) fn source(&self, batch: u64, scratch: &Path) -> Result<Source, Failure> {
         match self {
             Self::Net(_) => Ok(Source::workload(&self.key(batch), None)),
-            Self::File(file) => source_of(&self.key(batch), &file.scaled(batch)?, scratch),
+            Self::File(file) => {
+                let path = scratch.join(format!("batch-{batch}.jsonl"));
+                fs::write(&path, write_jsonl(&file.scaled(batch)?))?;
+                Ok(source_file(&self.key(batch), path))
+            }
         }
     }
 
@@ -76,7 +96,8 @@ impl Network {
                 spec.parameters()?.checked_mul(FLOAT).and_then(|bytes| bytes.checked_mul(copies))
             }
             Self::File(file) => {
-                let external = file.graph.tensors().iter().filter(|tensor| tensor.external);
+                let tensors = file.graph.tensors().iter();
+                let external = tensors.filter(|tensor| tensor.external && tensor.alias.is_none());
                 external.map(|tensor| tensor.bytes.get()).try_fold(0_u64, u64::checked_add)
             }
         };
@@ -87,32 +108,24 @@ impl Network {
 /// Bytes of a parameter.
 const FLOAT: u64 = 4;
 
-/// The trace of a graph in the order of its operations.
-fn source_of(key: &str, graph: &Graph, scratch: &Path) -> Result<Source, Failure> {
-    let path = scratch.join(format!("{}.jsonl", key.replace(['/', '\\'], "-")));
-    fs::write(&path, write_jsonl(graph))?;
-    Ok(source_file(key, path))
-}
-
 /// A trace, or a graph, in a file of ours.
 pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
     Source { origin: Origin::File(path), ..Source::workload(key, None) }
 }
 
 fn is_graph_file(argument: &str) -> bool {
-    argument == "-"
-        || Path::new(argument).exists()
-        || argument.ends_with(".jsonl")
-        || argument.ends_with(".zst")
+    // A folder, or a file, with the name of a net hides no net.
+    let is_there = || find(argument).is_err() && Path::new(argument).exists();
+    argument == "-" || argument.ends_with(".jsonl") || argument.ends_with(".zst") || is_there()
 }
 
 /// The net of a name with its shape; of a whole key (`model/...`), which says its shape itself.
-pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: NonZeroU64) -> Result<Spec, Failure> {
+pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: Option<NonZeroU64>) -> Result<Spec, Failure> {
     if argument.starts_with("model/") {
         let spec: Spec = argument.parse()?;
-        if shape.is_said() {
+        if shape.is_said() || batch.is_some() {
             return Err(Failure::usage(format!(
-                "`{argument}` says its shape itself; name the net alone to choose one"
+                "`{argument}` says its shape and batch itself; name the net alone to choose them"
             )));
         }
         return Ok(spec);
@@ -130,7 +143,7 @@ pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: NonZeroU64) -> Resu
         sequence: shape.sequence.map(NonZeroU64::get),
         allocator,
         workspace: shape.workspace,
-        ..Spec::new(find(argument)?, mode, batch.get())
+        ..Spec::new(find(argument)?, mode, batch.map_or(1, NonZeroU64::get))
     };
     // Reading the key back finds a size that the net cannot have.
     Ok(spec.to_string().parse()?)
@@ -149,6 +162,12 @@ pub(crate) fn in_order(graph: &Graph, order: &[OpId]) -> Result<Graph, Failure> 
 }
 
 impl GraphFile {
+    /// Whether the caller keeps a tensor, or that in which it lies.
+    fn is_external(&self, tensor: &Tensor) -> bool {
+        let base = tensor.alias.map(|alias| &self.graph.tensors()[alias.base.index()]);
+        tensor.external || base.is_some_and(|base| self.is_external(base))
+    }
+
     /// The graph at another batch: tensors and workspaces grow with it, external tensors stay.
     fn scaled(&self, batch: u64) -> Result<Graph, Failure> {
         if batch == self.batch {
@@ -164,10 +183,11 @@ impl GraphFile {
         };
         let mut builder = GraphBuilder::default();
         for tensor in self.graph.tensors() {
-            let bytes = match tensor.external {
-                true => tensor.bytes,
-                false => scale(tensor.bytes, &|| format!("tensor `{}`", tensor.name))?,
-            };
+            if self.is_external(tensor) {
+                builder.tensor(tensor.clone());
+                continue;
+            }
+            let bytes = scale(tensor.bytes, &|| format!("tensor `{}`", tensor.name))?;
             let alias = match tensor.alias {
                 Some(alias) => Some(Alias {
                     offset: scale(alias.offset, &|| format!("the place of tensor `{}`", tensor.name))?,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::num::NonZeroU64;
 
 use planlab_dsa::{Bytes, Digest, Instance, Plan};
 use planlab_files::TemporaryFolder;
@@ -48,16 +47,15 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         output.refuse_stdout("graph", path)?;
     }
     planners::find(&args.planner)?;
-    let batch = args.batch.unwrap_or(NonZeroU64::MIN);
-    let network = Network::resolve(&args.graph, &args.shape, batch)?;
-    let (key, graph) = (network.key(batch.get()), network.graph(batch.get())?);
+    let network = Network::resolve(&args.graph, &args.shape, args.batch)?;
+    let (key, graph) = (network.key(network.batch()), network.graph(network.batch())?);
     let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
     let scratch = scratch()?;
     let store = args.out.as_ref().map(|folder| open_store(folder, &|text| note(text))).transpose()?;
     let mut study = Study {
         args,
         key,
-        dependencies: Dependencies::of(&graph),
+        dependencies: dependencies(&graph),
         graph: &graph,
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         scratch: &scratch,
@@ -71,13 +69,28 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         store.compact()?;
     }
     let exit = study.exit();
-    if args.output.as_deref() != Some("-") {
-        output.put(&study.object(), &study.text())?;
+    let written = match target {
+        Some(target) if exit != Exit::Interrupted => {
+            target.write(write_jsonl(&in_order(&graph, &best)?).as_bytes())
+        }
+        _ => Ok(()),
+    };
+    match args.output.as_deref() {
+        // The graph is what stdout has.
+        Some("-") => note(study.text().trim_end()),
+        _ => output.put(&study.object(), &study.text())?,
     }
-    if let Some(target) = target {
-        target.write(write_jsonl(&in_order(&graph, &best)?).as_bytes())?;
+    written.map(|()| exit)
+}
+
+/// What must come before what; operations of one stream follow each other if there are several streams.
+fn dependencies(graph: &Graph) -> Dependencies {
+    let mut streams = graph.operations().iter().map(|operation| operation.stream);
+    let first = streams.next();
+    match streams.all(|stream| Some(stream) == first) {
+        true => Dependencies::of(graph),
+        false => Dependencies::with_streams(graph),
     }
-    Ok(exit)
 }
 
 /// One plan of the net, and what it came to.
@@ -156,6 +169,10 @@ impl Study<'_> {
             ("safe, by pairs", "safe-pairs", Safety::KeepApart),
             ("safe, by ranges", "safe-ranges", Safety::Widened),
         ] {
+            if safety == Safety::KeepApart && !planners::honours(&planner).apart {
+                note(&format!("{name}: {planner} keeps no pairs apart; left out"));
+                continue;
+            }
             let lowered = lower_for_all_orders(self.graph, &own, &self.dependencies, safety)?;
             let variant = Variant { suffix: suffix.to_owned(), lowered };
             self.plan(&variant, name, &planner, true)?;

@@ -2,7 +2,7 @@
 
 use planlab_graph::{write_dot, write_jsonl};
 use planlab_workloads::formats::write_trace;
-use planlab_workloads::models::Spec;
+use planlab_workloads::models::{Mode, Spec};
 use serde_json::{Value, json};
 
 use crate::cli::{Emit, ModelArgs};
@@ -47,6 +47,7 @@ fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
 
 fn figures(spec: &Spec, output: Output) -> Verdict {
     let (parameters, flops) = (spec.parameters()?, spec.flops()?);
+    let one = Spec::new(spec.net, Mode::Infer, 1).flops()?;
     let (graph, trace) = (spec.graph()?, spec.trace()?);
     let published = &spec.net.published;
     let instance = &trace.instance;
@@ -58,6 +59,7 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         "parameters": parameters,
         "parameters_published": published.parameters,
         "flops": flops,
+        "flops_of_one_input": one,
         "flops_published": published.flops,
         "source": published.source,
         "operations": graph.operations().len(),
@@ -69,26 +71,21 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         "digest": instance.digest(),
     });
     let beside = |ours: u64, theirs: Option<u64>| match theirs {
-        Some(theirs) => format!("{ours} (published for one forward propagation: {theirs})"),
+        Some(theirs) => format!("{ours} (published: {theirs})"),
         None => ours.to_string(),
     };
     let lines = [
         ("workload", spec.to_string()),
         ("net", spec.describe()),
         ("input", spec.net.input.to_string()),
-        (
-            "parameters",
-            match published.parameters {
-                Some(theirs) => format!("{parameters} (published: {theirs})"),
-                None => parameters.to_string(),
-            },
-        ),
-        ("flops", beside(flops, published.flops)),
+        ("parameters", beside(parameters, published.parameters)),
+        ("flops", flops.to_string()),
+        ("one input", format!("{} flops forward", beside(one, published.flops))),
         ("operations", graph.operations().len().to_string()),
         ("buffers", instance.len().to_string()),
         ("bytes", instance.total().to_string()),
         ("load", instance.load().bytes.to_string()),
-        ("in place", instance.relaxed_load().bytes.to_string()),
+        ("relaxed", instance.relaxed_load().bytes.to_string()),
     ];
     let text: String = lines.iter().map(|(name, text)| format!("{name:<10}  {text}\n")).collect();
     output.put(&value, &text)?;

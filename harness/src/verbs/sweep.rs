@@ -25,7 +25,10 @@ use planlab_results::Store;
 const SUITE: &str = "sweep";
 
 pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
-    let network = Network::resolve(&args.graph, &args.shape, args.graph_batch)?;
+    if args.graph.starts_with("model/") {
+        return Err(Failure::usage(format!("`{}` names one batch; name the net alone", args.graph)));
+    }
+    let network = Network::resolve(&args.graph, &args.shape, Some(args.graph_batch))?;
     let columns = columns(args)?;
     let kept = network.kept(args.optimizer.states())?;
     let scratch = scratch()?;
@@ -152,7 +155,7 @@ impl Sweep<'_> {
         let answer = tally.rows.first().filter(|row| row.status.is_answer());
         if answer.is_none() && !tally.interrupted {
             let lie = tally.rows.first().is_some_and(|row| row.status.is_lie());
-            self.exit = if lie { Exit::Invalid } else { Exit::Incomplete };
+            self.worsen(if lie { Exit::Invalid } else { Exit::Incomplete });
             let row = tally.rows.first();
             let reason = row.map_or("", |row| row.reason.as_str());
             note(&format!("{planner} on {}: no answer: {reason}", order.tasks[0].source.name));
@@ -169,15 +172,22 @@ impl Sweep<'_> {
         let row = play(entry, &stream, order).row(entry, &stream, order, SUITE);
         let exit = exit_of(std::slice::from_ref(&row));
         if exit != Exit::Complete {
-            self.exit = exit;
+            self.worsen(exit);
             note(&format!("{} on {}: {}", entry.key, source.name, row.performance.reason));
             return Ok(None);
         }
         let last = row.performance.samples.last().and_then(|sample| sample.reserved_peak);
         if !self.keeper.keep(std::slice::from_ref(&row)) {
-            self.exit = Exit::Incomplete;
+            self.worsen(Exit::Incomplete);
         }
         Ok(last)
+    }
+
+    /// A lie is worse than no answer.
+    fn worsen(&mut self, exit: Exit) {
+        if exit.code() > self.exit.code() {
+            self.exit = exit;
+        }
     }
 
     fn all_fits(&mut self, columns: &[Column], kept: u64, capacity: u64) -> Result<Vec<Fit>, Failure> {

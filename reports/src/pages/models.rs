@@ -85,7 +85,9 @@ fn memory_cost(cases: &[Case<'_>]) -> Table {
     for case in plans.iter().filter(|case| case.heights.contains_key(NOTHING)) {
         let height = |planner| case.heights.get(planner).copied();
         let forward = WorkloadKey::from(case.key.replacen("/train/", "/infer/", 1));
-        let forward = by_key.get(&forward).and_then(|case| case.heights.get(BOTH).copied());
+        let is_trained = forward != case.key;
+        let forward =
+            by_key.get(&forward).filter(|_| is_trained).and_then(|case| case.heights.get(BOTH).copied());
         table.push(vec![
             Value::text(case.key.as_str()),
             bytes_of(height(NOTHING)),
@@ -220,7 +222,7 @@ fn safety(cases: &[Case<'_>]) -> Table {
         "model_safety",
         "What it costs that a plan holds in every order that the dependencies allow, as operations need that run side by \
          side. Pairs: two buffers are kept apart if some order has both live; ranges: live ranges are made longer, so \
-         that every planner can plan it.",
+         that every planner can plan it. A net whose own plan is safe has no row.",
         &[
             ("workload", "Workload"),
             ("kept_apart_by", "Kept apart by"),
