@@ -1,6 +1,13 @@
 //! Nets and graph files on the command line: `model`, `graph`, `sweep`, and graphs where a trace is asked for.
 
+use std::num::NonZeroUsize;
+
+use planlab_dsa::{Budget, execute};
+use planlab_graph::{Dependencies, Lowered, Rehearsal, Safety, lower, lower_for_all_orders};
 use planlab_workloads::Catalog;
+use planlab_workloads::models::{Mode, Spec, models};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -84,6 +91,7 @@ fn a_better_order_and_safety_in_all_orders() {
     };
     assert_eq!(number(&plan("offsets")[0]["height"]), 576);
     assert!(number(&plan("offsets")[0]["orders_failed"]) > 0, "{found}");
+    assert_eq!((plan("safe").len(), plan("order").len()), (2, 3), "{found}");
     for safe in plan("safe") {
         assert_eq!((number(&safe["orders"]), number(&safe["orders_failed"])), (200, 0));
         assert!(number(&safe["height"]) >= 576);
@@ -103,6 +111,44 @@ fn a_better_order_and_safety_in_all_orders() {
         assert_eq!(count("g.jsonl/b1"), 5, "{rows}");
         assert_eq!((count("g.jsonl/b1/order-greedy"), count("g.jsonl/b1/safe-pairs")), (1, 1), "{rows}");
     }
+}
+
+#[test]
+fn streams_and_keys_are_taken_as_they_are() {
+    let folder = tempdir().expect("a folder");
+    // Both branches on one stream, the join on another: one legal order, in which every plan holds.
+    let streams = BRANCHES.replace("{\"op\":\"j\",", "{\"op\":\"j\",\"stream\":1,");
+    write(folder.path(), "g.jsonl", streams);
+    let found = json(folder.path(), &["graph", "g.jsonl", "--planner", "best-fit-gap/size"], 0);
+    let offsets = found["plans"].as_array().expect("plans").iter().find(|plan| plan["plan"] == "offsets");
+    assert_eq!(number(&offsets.expect("a row")["orders_failed"]), 0, "{found}");
+    let key = "model/alexnet/infer/b3";
+    let found = json(folder.path(), &["graph", key, "--planner", "best-fit", "--orders", "1"], 0);
+    assert_eq!(found["workload"], key);
+    std::fs::create_dir(folder.path().join("alexnet")).expect("a folder with the name of a net");
+    json(folder.path(), &["sweep", "alexnet", "--batch", "1..2", "--planner", "bump"], 0);
+}
+
+#[test]
+fn safe_plans_of_every_net_hold_in_random_legal_orders() {
+    let planner = planlab_solvers::planner("first-fit/size").expect("registered");
+    let mut rng = ChaCha8Rng::seed_from_u64(15);
+    let mut failing = 0;
+    for net in models() {
+        let graph =
+            Spec::new(net, Mode::Infer, 1).graph().unwrap_or_else(|error| panic!("{}: {error}", net.name));
+        let (order, dependencies) = (graph.order(), Dependencies::of(&graph));
+        let mut fails = |lowered: &Lowered, runs: usize| {
+            let outcome = execute(&*planner, &lowered.instance, Budget::default(), 0);
+            let plan = outcome.best.expect("a plan").as_plan().clone();
+            let rehearsal = Rehearsal::new(&graph, &dependencies, lowered, &plan);
+            (0..runs).filter(|_| rehearsal.run(&mut rng, NonZeroUsize::MIN).is_err()).count()
+        };
+        let safe = lower_for_all_orders(&graph, &order, &dependencies, Safety::KeepApart).expect("lowers");
+        assert_eq!(fails(&safe, 100), 0, "{}", net.name);
+        failing += usize::from(fails(&lower(&graph, &order).expect("lowers"), 10) > 0);
+    }
+    assert!(failing > 5, "plans for one order fail on {failing} nets alone");
 }
 
 #[test]
@@ -139,32 +185,36 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
     let any = r#"{"planlab":"graph","version":1,"order":"any"}"#;
     let files = [
         (
-            "cycle",
+            "g1",
             format!(
                 "{any}\n{{\"op\":\"f\",\"reads\":[\"b\"],\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
                      {{\"op\":\"g\",\"reads\":[\"a\"],\"writes\":[{{\"tensor\":\"b\",\"bytes\":1}}]}}\n"
             ),
-            "cycle",
+            "g1.jsonl:2: operations wait for each other in a cycle",
         ),
-        ("unknown", format!("{header}\n{{\"op\":\"f\",\"reads\":[\"nobody\"]}}\n"), "nobody"),
         (
-            "early",
+            "g2",
+            format!("{header}\n{{\"op\":\"f\",\"reads\":[\"nobody\"]}}\n"),
+            "g2.jsonl:2: tensor `nobody` is unknown",
+        ),
+        (
+            "g3",
             format!(
                 "{header}\n{{\"op\":\"f\",\"reads\":[\"a\"]}}\n\
                      {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n"
             ),
-            "`a`",
+            "makes only later",
         ),
         (
-            "twice",
+            "g4",
             format!(
                 "{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
                      {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\"}}]}}\n"
             ),
-            "a",
+            "g4.jsonl:3: tensor `a` is written by `f` (line 2) and `g` (line 3)",
         ),
         (
-            "huge",
+            "g5",
             format!(
                 "{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":{0}}},\
                      {{\"tensor\":\"b\",\"bytes\":{0}}}]}}\n",
@@ -183,8 +233,10 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
     }
     for (arguments, reason) in [
         (["model", "alexnt"].as_slice(), "did you mean `alexnet`"),
-        (&["model", "alexnet", "--batch", "0"], "0"),
-        (&["model", "alexnet", "--size", "8"], "alexnet"),
+        (&["model", "alexnet", "--batch", "0"], "'0' for '--batch"),
+        (&["model", "alexnet", "--size", "8"], "call "),
+        (&["model", "model/alexnet/infer/b2", "--batch", "4"], "says its shape and batch itself"),
+        (&["sweep", "model/alexnet/infer/b2"], "name the net alone"),
         (&["model", "alexnet", "--sequence", "8"], "sequence"),
         (&["model", "alexnet", "--batch", "18446744073709551615"], "2^56"),
         (&["model", "alexnet", "--workspace", "much"], "`much`"),
