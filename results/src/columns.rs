@@ -35,7 +35,7 @@ pub fn is_decoding() -> bool {
     IS_DECODING.get() || (DECODING.load(Ordering::SeqCst) > 0 && is_of_polars())
 }
 
-/// Runs what may panic inside polars; the panic hook is told to be silent.
+/// Runs code that may panic inside polars, and keeps the panic hook silent meanwhile.
 pub(crate) fn caught<T>(decode: impl FnOnce() -> T + panic::UnwindSafe) -> thread::Result<T> {
     DECODING.fetch_add(1, Ordering::SeqCst);
     IS_DECODING.set(true);

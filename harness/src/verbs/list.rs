@@ -68,7 +68,6 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         Listing::Families => family_entries(),
         Listing::Formats => format_entries(),
         Listing::Allocators => allocator_entries(),
-        // There are none in this version.
         Listing::Schedulers => Vec::new(),
     };
     if let Some(key) = &args.key {
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         }
         entries.retain(|entry| entry.is_named(key));
     } else if entries.is_empty() {
-        note("there are none in this version");
+        note("planlab has no schedulers yet");
     }
     let text = if args.what == Listing::Planners { planner_table(&entries) } else { table(&entries) };
     output.put(&entries.into_iter().map(|entry| entry.value).collect(), &text)?;

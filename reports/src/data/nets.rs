@@ -47,7 +47,7 @@ pub(crate) type Numbered<'k> = (NetParts<'k>, usize);
 /// Bars for each batch.
 const BARS: usize = 3;
 
-/// What a key says of a net in training or inference; the process that one was cut from is none.
+/// What a key says of a net in training or inference; `None` for the whole process that a propagation was cut from.
 pub(crate) fn net_of(key: &WorkloadKey) -> Option<NetParts<'_>> {
     key.net().filter(|net| matches!(net.mode, "train" | "infer") && !key.ends_with("/process"))
 }

@@ -71,7 +71,7 @@ fn table(model: &Model, leaders: &Leaders, name: &str) -> Table {
 /// A planner's line behind its common gap and its gap, endless where it has none.
 fn row(model: &Model, leader: &Leader, common: &[Leader]) -> (f64, f64, Vec<Value>) {
     let common = common.iter().find(|common| common.planner_number == leader.planner_number);
-    // A mean that lacks some of the cells is none of the common ones.
+    // Means are comparable only if they are over the same cells.
     let whole = |mean: ShiftedMean| mean.mean.filter(|_| mean.failures == 0);
     let common_gap = common.and_then(|common| whole(common.mean_gap()));
     let common_time = common.and_then(|common| whole(common.mean_time()));
