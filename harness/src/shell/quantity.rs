@@ -23,7 +23,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads `4GiB`, `500MB`, `1048576`; a bare number is bytes.
+/// Reads `4GiB`, `1.5GB`, `500MB`, `1048576`; a bare number is bytes.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let scale: u64 = match unit.to_ascii_lowercase().as_str() {
@@ -37,8 +37,19 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         "t" | "tib" => 1 << 40,
         _ => return Err(format!("`{text}`: `{unit}` is no unit of memory (B, KiB, MiB, GiB, kB, MB, GB)")),
     };
-    let whole: u64 = number.parse().map_err(|_| format!("`{text}`: `{number}` is no whole number"))?;
-    whole.checked_mul(scale).filter(|&bytes| bytes > 0).ok_or_else(|| format!("`{text}`: out of range"))
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{decimals}");
+    let all: u128 = digits.parse().map_err(|_| format!("`{text}`: `{number}` is no number"))?;
+    let places = u32::try_from(decimals.len()).ok().and_then(|places| 10_u128.checked_pow(places));
+    let product = all.checked_mul(u128::from(scale)).zip(places);
+    let bytes = match product {
+        Some((product, places)) if product % places > 0 => {
+            return Err(format!("`{text}`: this is no whole number of bytes"));
+        }
+        Some((product, places)) => u64::try_from(product / places).ok(),
+        None => None,
+    };
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| format!("`{text}`: out of range"))
 }
 
 /// Reads `5%` or `0.05`.
@@ -83,6 +94,7 @@ mod tests {
         assert_eq!(bytes("4GiB"), Ok(4 << 30));
         assert_eq!(bytes("1048576"), Ok(1 << 20));
         assert_eq!(bytes("500 MB"), Ok(500_000_000));
+        assert_eq!((bytes("1.5GiB"), bytes("14.95GB")), (Ok(3 << 29), Ok(14_950_000_000)));
         assert_eq!((share("5%"), share("0.25"), share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
     }
 
@@ -91,7 +103,7 @@ mod tests {
         for text in ["", "0s", "-1s", "NaN", "infs", "3 weeks", "1e999"] {
             assert!(duration(text).is_err(), "{text}");
         }
-        for text in ["", "0", "-1", "1.5GiB", "99999999999GiB", "4 elephants"] {
+        for text in ["", "0", "-1", "1.5", "1.2.3MB", "0.1KiB", "99999999999GiB", "4 elephants"] {
             assert!(bytes(text).is_err(), "{text}");
         }
         for text in ["", "%", "-5%", "NaN", "inf", "5 ms"] {
