@@ -55,7 +55,7 @@ pub(crate) fn frame_of<R: Field>(rows: &[&R]) -> PolarsResult<DataFrame> {
 }
 
 /// Columns of rows that the first stores do not have.
-const LATER: [&str; 1] = ["reported_ns"];
+const LATER: [&str; 4] = ["reported_ns", "orders_run", "orders_failed", "order_bound"];
 
 const fn kind<R: Row>() -> Kind {
     Kind { name: R::KIND, version: R::KNOWN }

@@ -252,6 +252,13 @@ table! {
         pub samples_ns: Vec<u64>,
         /// The time that an external planner itself says it took, nanoseconds.
         pub reported_ns: Option<u64> = None,
+        /// Random legal orders of the graph in which the plan was run; none where there is no graph.
+        pub orders_run: Option<u64> = None,
+        /// In how many of them two live buffers overlapped.
+        pub orders_failed: Option<u64> = None,
+        /// The least memory that any legal order of the graph needs, as proved, bytes: what `relaxed_load`, or for a
+        /// planner without hand-overs `load`, is at least.
+        pub order_bound: Option<u64> = None,
         /// CPU time of the child, nanoseconds.
         pub cpu_ns: Option<u64>,
         /// Units of work done.

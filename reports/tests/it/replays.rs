@@ -13,7 +13,7 @@ const RESNET: &str = "torch/resnet50/train/b64";
 const PAGES: [&str; 6] =
     ["memory.html", "time.html", "requests.html", "threads.html", "iterations.html", "pytorch.html"];
 
-fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
+pub(crate) fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
     let sample = |&reserved: &u64| Sample {
         propagations: 1,
         wall_ns: 1000 + reserved % 7,

@@ -9,6 +9,7 @@ use planlab_dsa::{
 };
 use planlab_files::FolderError;
 use planlab_reports::{PoolTotal, Report, ReportError, ReportOptions, show_page};
+use planlab_results::replay::append_rows;
 use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
 
 const NASTY: &str = "synthetic/</script><img src=x onerror=alert(1)>/n3";
@@ -91,6 +92,9 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         work: 3,
         peak_rss_bytes: Some(1 << 20),
         reported_ns: None,
+        orders_run: None,
+        orders_failed: None,
+        order_bound: None,
         trajectory: Vec::new(),
         plan: None,
         started_ns: 0,
@@ -378,6 +382,11 @@ fn models_have_their_costs_orders_and_curves() {
     let mut put = |workload: &str, planner: &str, load: u64, height: u64| {
         let mut row = failure(workload, planner, Status::Feasible, "");
         (row.load, row.bound, row.height) = (load, load, Some(height));
+        if planner == "portfolio" && workload.contains("train/b4") {
+            let is_safe = workload.contains("safe-");
+            (row.orders_run, row.orders_failed) = (Some(100), Some(if is_safe { 0 } else { 7 }));
+            row.order_bound = workload.contains("order-").then_some(290);
+        }
         store.append(&row).expect("appends");
     };
     for (batch, load) in [(1, 100), (2, 200), (4, 400)] {
@@ -397,15 +406,34 @@ fn models_have_their_costs_orders_and_curves() {
     for limit in ["1m", "8m", "16m", "x20"] {
         put(&format!("model/vgg16/train/b4/ws{limit}"), "portfolio", 410, 420);
     }
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
+    let pool = |(batch, held): (u64, u64)| {
+        crate::replays::row(&format!("model/vgg16/train/b{batch}"), "pytorch-caching", &[held; 2])
+    };
+    let rows = [(1, 150), (2, 300), (4, 9_000_000_000)].map(pool);
+    append_rows(dir.path().join("store"), &rows).expect("appends");
+    let mut options = ReportOptions::default();
+    options.nets.kept_bytes = |_| Some(1_000);
+    options.nets.draw = |key| Some(format!("<svg width=\"40pt\" height=\"80pt\">{key}</svg>"));
+    let report = Report::from_store(dir.path().join("store"), options).expect("reads");
     report.write(dir.path().join("out")).expect("writes");
     let files = read(&dir.path().join("out"));
+    let largest = text(&files, "tables/model_largest_batch.csv");
+    assert!(largest.contains("vgg16/train,portfolio,1000,>= 4,>= 4,"), "{largest}");
+    assert!(largest.contains("vgg16/train,pytorch-caching (allocator),1000,2 to 3,>= 4,"), "{largest}");
+    assert!(text(&files, "nets/model.vgg16.train.b4.svg").contains("model/vgg16/train/b4"));
+    assert!(text(&files, "models.html").contains("nets/model.vgg16.train.b4.svg"));
     let cost = text(&files, "tables/memory_cost.csv");
     assert!(cost.contains("model/vgg16/train/b4,900,700,600,451,60,410,400,0.1\n"), "{cost}");
     let orders = text(&files, "tables/model_orders.csv");
-    assert!(orders.contains("model/vgg16/train/b4,best,400,300,-0.25,410,320,-0.219512195\n"), "{orders}");
+    assert!(
+        orders.contains("model/vgg16/train/b4,best,290,400,300,-0.25,410,320,-0.219512195\n"),
+        "{orders}"
+    );
     let safety = text(&files, "tables/model_safety.csv");
-    assert!(safety.contains("model/vgg16/train/b4,pairs,400,400,0,410,500,0.219512195\n"), "{safety}");
+    assert!(
+        safety.contains("model/vgg16/train/b4,pairs,100,7,0,400,400,0,410,500,0.219512195\n"),
+        "{safety}"
+    );
     let workspaces = text(&files, "tables/model_workspaces.csv");
     assert!(workspaces.contains("model/vgg16/train/b4,x20,410,420\n"), "{workspaces}");
     for plot in ["vgg16.train-memory-by-batch", "model.vgg16.train.b4-memory-by-workspace-in-bytes"] {

@@ -74,6 +74,12 @@ table! {
         pub gap: Option<f64>,
         /// Hand-overs that the plan uses.
         pub hand_overs: u64,
+        /// Random legal orders of the graph in which the plan was run.
+        pub orders_run: Option<u64>,
+        /// In how many of them two live buffers overlapped.
+        pub orders_failed: Option<u64>,
+        /// The least memory that any legal order of the graph needs, as proved, bytes.
+        pub order_bound: Option<u64>,
         /// Median of the first repetition's samples (the lower of two middles), nanoseconds.
         pub median_ns: Option<u64>,
         /// Median of all samples that were taken alone, nanoseconds.
@@ -184,8 +190,8 @@ impl Cells {
         read(self.frame.clone().lazy())
     }
 
-    /// The cells that were asked for the lowest height, with `answer_gap`, the gap where there is an answer: a plan that
-    /// a run left behind before it failed is none.
+    /// The cells that were asked for the lowest height. `answer_gap` is the gap, or null if the run failed, even if it left a
+    /// plan behind before that.
     pub(super) fn free(&self) -> LazyFrame {
         let gap = when(rows::is(Status::is_answer)).then(col("gap")).otherwise(lit(NULL));
         self.frame

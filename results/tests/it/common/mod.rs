@@ -41,6 +41,9 @@ pub(crate) fn row(cell: &str, repetition: u32) -> Record {
         work: 7,
         peak_rss_bytes: Some(1 << 20),
         reported_ns: None,
+        orders_run: None,
+        orders_failed: None,
+        order_bound: None,
         trajectory: vec![
             Point { elapsed_ns: 1, height: None, bound: 90 },
             Point { elapsed_ns: 2, height: Some(120), bound: 100 },
