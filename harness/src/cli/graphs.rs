@@ -81,10 +81,10 @@ pub(crate) struct ModelArgs {
     /// Images, or sequences, at a time [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
-    /// What to write
-    #[arg(long, value_enum, default_value_t = Emit::Trace)]
-    pub(crate) emit: Emit,
-    /// Where to write it (- for stdout); without it, figures of the net are printed
+    /// What to write [default: trace]
+    #[arg(long, value_enum, requires = "output")]
+    pub(crate) emit: Option<Emit>,
+    /// Where to write it (- for stdout); without it, the net's figures are printed
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) output: Option<String>,
 }
@@ -103,16 +103,16 @@ pub(crate) struct GraphArgs {
     pub(crate) planner: String,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Work of the local search for an order, in operations looked at
+    /// Work of the local search for a better order, in operations visited
     #[arg(long, value_name = "N", default_value_t = 1 << 22)]
     pub(crate) order_work: u64,
     /// Run the plans in this many random legal orders
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) orders: u64,
-    /// Write the graph in the best order that was found to this file (- for stdout)
+    /// Write the graph, in the order whose plan is lowest, to this file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "GRAPH")]
     pub(crate) output: Option<String>,
-    /// Keep a row of each plan in this folder of results, for the report
+    /// Keep the results in this folder, for the report
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -126,15 +126,17 @@ pub(crate) struct SweepArgs {
     /// Batches from A to B: A, then each power of two, then B
     #[arg(long, value_name = "A..B", value_parser = batches, default_value = "1..512")]
     pub(crate) batch: Batches,
-    /// The batch that a graph file is of: tensors grow from it, external ones stay
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) graph_batch: NonZeroU64,
-    /// Find the largest batch that fits this many bytes, with what is kept beside the plan
+    /// The batch that a graph file was made for: all sizes but those of external tensors are scaled from it
+    /// [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) graph_batch: Option<NonZeroU64>,
+    /// Find the largest batch that fits into this much memory, together with what is kept beside the plan
+    /// (parameters, gradients, the optimizer's state; of a graph file the external tensors)
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,
-    /// What training keeps of each parameter beside itself and its gradient
-    #[arg(long, value_enum, default_value_t = Optimizer::Momentum)]
-    pub(crate) optimizer: Optimizer,
+    /// What training keeps for each parameter of a net, beside the parameter and its gradient [default: momentum]
+    #[arg(long, value_enum)]
+    pub(crate) optimizer: Option<Optimizer>,
     /// Planners (globs) [default: portfolio]
     #[arg(long = "planner", value_name = "GLOB")]
     pub(crate) planners: Vec<String>,
@@ -143,7 +145,7 @@ pub(crate) struct SweepArgs {
     pub(crate) allocators: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Keep a row of each plan in this folder of results, for the report
+    /// Keep the results in this folder, for the report
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, Retry};
 pub(crate) use common::{LimitArgs, Reading};
-pub(crate) use graphs::{AllocatorArg, Emit, GraphArgs, ModeArg, ModelArgs, ShapeArgs, SweepArgs};
+pub(crate) use graphs::{AllocatorArg, Emit, GraphArgs, ModeArg, ModelArgs, Optimizer, ShapeArgs, SweepArgs};
 pub(crate) use list::{ListArgs, Listing};
 pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
 pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};

@@ -1,10 +1,16 @@
 //! Nets and graph files, at any batch: their graphs, and the sources of their traces.
 
 use std::fs;
+#[cfg(feature = "reports")]
+use std::io::{self, Write as _};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "reports")]
+use std::process::{Command, Stdio};
 
 use planlab_dsa::Bytes;
+#[cfg(feature = "reports")]
+use planlab_graph::write_dot;
 use planlab_graph::{Alias, Graph, GraphBuilder, OpId, Tensor, write_jsonl};
 use planlab_workloads::formats::read_graph_from;
 use planlab_workloads::models::{Allocator, Mode, Spec, find};
@@ -38,8 +44,8 @@ impl Network {
         }
         if shape.is_said() {
             return Err(Failure::usage(format!(
-                "{}: a graph file has its own shape; --mode, --size, --sequence, --allocator-model and --workspace are \
-                 for nets",
+                "{}: --mode, --size, --sequence, --allocator-model and --workspace are for nets; a graph file has its \
+                 own shape",
                 name(argument)
             )));
         }
@@ -59,11 +65,19 @@ impl Network {
         }
     }
 
-    /// What its workload is called at a batch.
+    /// The key of its workload at a batch: `model/alexnet/train/b32`; of a file `graph/<name>/b32`.
     pub(crate) fn key(&self, batch: u64) -> String {
         match self {
             Self::Net(spec) => Spec { batch, ..*spec }.to_string(),
-            Self::File(file) => format!("{}/b{batch}", file.name),
+            Self::File(file) => format!("graph/{}/b{batch}", file.stem()),
+        }
+    }
+
+    /// Refuses a batch at which it has no trace.
+    pub(crate) fn check(&self, batch: u64) -> Result<(), Failure> {
+        match self {
+            Self::Net(spec) => Spec { batch, ..*spec }.program().map(drop).map_err(Failure::from),
+            Self::File(file) => file.scaled(batch).map(drop),
         }
     }
 
@@ -103,6 +117,39 @@ impl Network {
         };
         bytes.ok_or_else(|| Failure::usage("what is kept beside the plan does not fit 64 bits"))
     }
+}
+
+/// The net of a key, drawn as SVG by Graphviz; `None` where that is not installed, or the net has more operations than
+/// a reader could follow.
+#[cfg(feature = "reports")]
+pub(crate) fn drawn(key: &str) -> Option<String> {
+    let graph = key.parse::<Spec>().ok()?.graph().ok()?;
+    if graph.operations().len() > DRAWN {
+        return None;
+    }
+    svg(&write_dot(&graph, &graph.order()).ok()?).ok()
+}
+
+/// Operations of the largest net that is drawn.
+#[cfg(feature = "reports")]
+const DRAWN: usize = 300;
+
+/// What Graphviz makes of a text.
+#[cfg(feature = "reports")]
+fn svg(dot: &str) -> io::Result<String> {
+    let mut child = Command::new("dot")
+        .arg("-Tsvg")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    // Graphviz reads all of its input before it writes.
+    child.stdin.take().map_or(Ok(()), |mut input| input.write_all(dot.as_bytes()))?;
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        return Err(io::Error::other("dot failed"));
+    }
+    String::from_utf8(output.stdout).map_err(io::Error::other)
 }
 
 /// Bytes of a parameter.
@@ -162,6 +209,14 @@ pub(crate) fn in_order(graph: &Graph, order: &[OpId]) -> Result<Graph, Failure> 
 }
 
 impl GraphFile {
+    /// The file's name without folders and endings.
+    fn stem(&self) -> &str {
+        let file = Path::new(&self.name).file_name().and_then(|name| name.to_str()).unwrap_or(&self.name);
+        let stem = file.strip_suffix(".zst").unwrap_or(file);
+        let stem = stem.strip_suffix(".jsonl").unwrap_or(stem).trim_matches(['<', '>']);
+        if stem.is_empty() { file } else { stem }
+    }
+
     /// Whether the caller keeps a tensor, or that in which it lies.
     fn is_external(&self, tensor: &Tensor) -> bool {
         let base = tensor.alias.map(|alias| &self.graph.tensors()[alias.base.index()]);

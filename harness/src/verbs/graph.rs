@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use planlab_dsa::{Bytes, Digest, Instance, Plan};
+use planlab_dsa::{Bytes, Digest, Instance, Labels, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
     Dependencies, Graph, Lowered, OpId, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
 };
 use planlab_results::table::{Table, Value as Shown};
 use planlab_results::{Record, Status, Store};
-use planlab_solvers::reorder::{BestOrder, Reordered};
+use planlab_solvers::reorder::{BestOrder, HandOvers, Reordered};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 use rand::SeedableRng;
@@ -26,6 +26,7 @@ use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::progress::Progress;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::{Target, scratch};
 
@@ -36,6 +37,9 @@ const MEANS: [(&str, &str); 4] = [
     ("sharing", "mxnet-sharing/sharing-only"),
     ("both", "mxnet-sharing"),
 ];
+
+/// The plans of a study: four means, one by offsets, two that are safe, three orders.
+const PLANS: u64 = 10;
 
 pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
     if args.shape.allocator_model == Some(AllocatorArg::Chainer) {
@@ -60,10 +64,16 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         scratch: &scratch,
         store,
+        hand_overs: match planners::honours(&args.planner).in_place {
+            true => HandOvers::Relaxed,
+            false => HandOvers::Counted,
+        },
         known: BTreeMap::new(),
         rows: Vec::new(),
+        bar: Progress::new(PLANS, "plans"),
     };
     let best = study.all()?;
+    study.bar.finish_and_clear();
     #[cfg(feature = "reports")]
     if let Some(store) = &mut study.store {
         store.compact()?;
@@ -100,8 +110,6 @@ struct Row {
     /// What the key of the workload ends in; empty for the net itself.
     suffix: String,
     record: Record,
-    /// Random legal orders in which the plan was run, and in how many two buffers came to lie in one place.
-    orders: Option<(u64, u64)>,
 }
 
 struct Study<'a> {
@@ -112,9 +120,12 @@ struct Study<'a> {
     runner: Runner,
     scratch: &'a TemporaryFolder,
     store: Option<Store>,
-    /// Rows and plans by problem and planner: other orders can be the same problem, and a store has one row of it.
+    /// How the planner uses memory, and so what a good order is.
+    hand_overs: HandOvers,
+    /// Rows and plans by problem and planner: another order can be the same problem.
     known: BTreeMap<(Digest, String), (Record, Option<Plan>)>,
     rows: Vec<Row>,
+    bar: Progress,
 }
 
 /// How an order is found.
@@ -137,9 +148,14 @@ impl Method {
         }
     }
 
-    fn order(self, graph: &Graph, dependencies: &Dependencies, args: &GraphArgs) -> Reordered {
+    fn order(
+        self,
+        graph: &Graph,
+        dependencies: &Dependencies,
+        (args, hand_overs): (&GraphArgs, HandOvers),
+    ) -> Reordered {
         let mut rng = ChaCha8Rng::seed_from_u64(args.limits.seed);
-        let search = BestOrder::default().with_work(args.order_work);
+        let search = BestOrder::default().with_work(args.order_work).with_hand_overs(hand_overs);
         match self {
             Self::Greedy => search.with_work(0).with_sets(0).order(graph, dependencies, &mut rng),
             Self::LocalSearch => search.with_sets(0).order(graph, dependencies, &mut rng),
@@ -153,86 +169,106 @@ struct Variant {
     /// What the key of the workload ends in; empty for the net itself.
     suffix: String,
     lowered: Lowered,
+    /// The least memory that any legal order needs, as a search for an order proved.
+    order_bound: Option<Bytes>,
+}
+
+impl Variant {
+    const fn of(suffix: String, lowered: Lowered) -> Self {
+        Self { suffix, lowered, order_bound: None }
+    }
 }
 
 impl Study<'_> {
-    /// Every plan; gives the order with the lowest load.
+    /// Makes every plan, and returns the order of the lowest one.
     fn all(&mut self) -> Result<Vec<OpId>, Failure> {
         let own = self.graph.order();
-        let plain = Variant { suffix: String::new(), lowered: lower(self.graph, &own)? };
+        let plain = Variant::of(String::new(), lower(self.graph, &own)?);
         for (name, planner) in MEANS {
             self.plan(&plain, name, planner, false)?;
         }
         let planner = self.args.planner.clone();
-        self.plan(&plain, "offsets", &planner, true)?;
+        let height = self.plan(&plain, "offsets", &planner, true)?;
         for (name, suffix, safety) in [
             ("safe, by pairs", "safe-pairs", Safety::KeepApart),
             ("safe, by ranges", "safe-ranges", Safety::Widened),
         ] {
             if safety == Safety::KeepApart && !planners::honours(&planner).apart {
-                note(&format!("{name}: {planner} keeps no pairs apart; left out"));
+                note(&format!("{name}: left out, because {planner} cannot keep pairs of buffers apart"));
                 continue;
             }
             let lowered = lower_for_all_orders(self.graph, &own, &self.dependencies, safety)?;
-            let variant = Variant { suffix: suffix.to_owned(), lowered };
-            self.plan(&variant, name, &planner, true)?;
+            self.plan(&Variant::of(suffix.to_owned(), lowered), name, &planner, true)?;
         }
-        self.orders(own, plain.lowered.instance.load().bytes)
+        self.orders(own, height)
     }
 
-    /// Plans in other orders; gives the one with the lowest load.
-    fn orders(&mut self, own: Vec<OpId>, load: Bytes) -> Result<Vec<OpId>, Failure> {
-        let mut best = (load, own);
+    /// Plans in other orders, and returns the order of the lowest plan: the graph's own unless another is lower.
+    fn orders(&mut self, own: Vec<OpId>, height: Option<u64>) -> Result<Vec<OpId>, Failure> {
+        let mut best = (height.unwrap_or(u64::MAX), own);
         for method in [Method::Greedy, Method::LocalSearch, Method::Best] {
             if self.runner.cancel().is_cancelled() {
                 break;
             }
-            let found = method.order(self.graph, &self.dependencies, self.args);
-            let proof = if found.is_optimal() { ", least load" } else { "" };
-            let name = format!("order: {}{proof}", method.name());
+            let found = method.order(self.graph, &self.dependencies, (self.args, self.hand_overs));
             let suffix = format!("order-{}", method.name());
-            let variant = Variant { suffix, lowered: lower(self.graph, &found.order)? };
-            let planner = self.args.planner.clone();
-            self.plan(&variant, &name, &planner, false)?;
-            if found.load < best.0 {
-                best = (found.load, found.order);
+            let lowered = lower(self.graph, &found.order)?;
+            let variant = Variant { suffix, lowered, order_bound: Some(found.bound) };
+            let (planner, name) = (self.args.planner.clone(), format!("order: {}", method.name()));
+            let height = self.plan(&variant, &name, &planner, false)?;
+            if let Some(height) = height.filter(|&height| height < best.0) {
+                best = (height, found.order);
             }
         }
         Ok(best.1)
     }
 
+    /// Plans one variant, and returns the height.
     fn plan(
         &mut self,
         variant: &Variant,
         name: &str,
         planner: &str,
         is_rehearsed: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<u64>, Failure> {
         if self.runner.cancel().is_cancelled() {
-            return Ok(());
+            return Ok(None);
         }
+        self.bar.set_message(name.to_owned());
         let key = match variant.suffix.as_str() {
             "" => self.key.clone(),
             suffix => format!("{}/{suffix}", self.key),
         };
         let Lowered { instance, labels, .. } = &variant.lowered;
         let known = (instance.digest(), planner.to_owned());
-        if !self.known.contains_key(&known) {
-            let trace = Trace::new(instance.clone(), labels.clone());
-            let file = self.scratch.path().join(format!("plan{}.csv", variant.suffix));
-            fs::write(&file, write_trace(&trace))?;
-            let (mut record, plan) = self.cell(&source_file(&key, file), instance, planner)?;
-            self.keep(&trace, &mut record, plan.as_ref())?;
-            self.known.insert(known.clone(), (record, plan));
+        let (mut record, plan) = match self.known.get(&known).cloned() {
+            Some(found) => found,
+            None => {
+                let trace = Trace::new(instance.clone(), labels.clone());
+                let file = self.scratch.path().join(format!("plan{}.csv", variant.suffix));
+                fs::write(&file, write_trace(&trace))?;
+                let made = self.cell(&source_file(&key, file), instance, planner)?;
+                self.known.insert(known, made.clone());
+                made
+            }
+        };
+        record.workload = key.as_str().into();
+        // Other orders can be the same problem; each question has a row all the same.
+        if !variant.suffix.is_empty() {
+            let question = format!("{}/{}", record.cell, variant.suffix);
+            record.cell = Digest::of_bytes(question.as_bytes()).to_string();
         }
-        let Some((record, plan)) = self.known.get(&known).cloned() else { return Ok(()) };
-        let record = Record { workload: key.as_str().into(), ..record };
+        record.order_bound = variant.order_bound.map(Bytes::get);
+        (record.orders_run, record.orders_failed) =
+            plan.as_ref().filter(|_| is_rehearsed).map(|plan| self.rehearse(variant, plan)).unzip();
+        self.keep(instance, labels, &mut record, plan.as_ref())?;
         if !record.status.is_answer() {
             note(&format!("{name}: {planner}: {}: {}", record.status.name(), record.reason));
         }
-        let orders = plan.filter(|_| is_rehearsed).map(|plan| self.rehearse(variant, &plan));
-        self.rows.push(Row { name: name.to_owned(), suffix: variant.suffix.clone(), record, orders });
-        Ok(())
+        let height = record.height.filter(|_| record.status.is_answer());
+        self.rows.push(Row { name: name.to_owned(), suffix: variant.suffix.clone(), record });
+        self.bar.inc(1);
+        Ok(height)
     }
 
     fn cell(
@@ -253,20 +289,26 @@ impl Study<'_> {
     }
 
     #[cfg(feature = "reports")]
-    fn keep(&mut self, trace: &Trace, row: &mut Record, plan: Option<&Plan>) -> Result<(), Failure> {
+    fn keep(
+        &mut self,
+        instance: &Instance,
+        labels: &Labels,
+        row: &mut Record,
+        plan: Option<&Plan>,
+    ) -> Result<(), Failure> {
         let Some(store) = &mut self.store else { return Ok(()) };
-        store.put_instance(&trace.instance, &trace.labels)?;
+        store.put_instance(instance, labels)?;
         row.plan = plan.map(|plan| store.put_plan(plan)).transpose()?.map(|digest| digest.to_string());
         Ok(store.append(row)?)
     }
 
     #[cfg(not(feature = "reports"))]
-    fn keep(&mut self, _: &Trace, row: &mut Record, _: Option<&Plan>) -> Result<(), Failure> {
+    fn keep(&mut self, _: &Instance, _: &Labels, row: &mut Record, _: Option<&Plan>) -> Result<(), Failure> {
         let Some(store) = &mut self.store else { return Ok(()) };
         Ok(store.append(row)?)
     }
 
-    /// In how many of the random legal orders the plan fails.
+    /// In how many random legal orders the plan was run, and in how many of them two live buffers overlapped.
     fn rehearse(&self, variant: &Variant, plan: &Plan) -> (u64, u64) {
         let rehearsal = Rehearsal::new(self.graph, &self.dependencies, &variant.lowered, plan);
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.limits.seed);
@@ -283,8 +325,9 @@ impl Study<'_> {
 
     fn exit(&self) -> Exit {
         let any = |test: &dyn Fn(Status) -> bool| self.rows.iter().any(|row| test(row.record.status));
-        let is_unsafe =
-            |row: &Row| row.suffix.starts_with("safe-") && row.orders.is_some_and(|(_, fails)| fails > 0);
+        let is_unsafe = |row: &Row| {
+            row.suffix.starts_with("safe-") && row.record.orders_failed.is_some_and(|fails| fails > 0)
+        };
         if self.runner.cancel().is_cancelled() || any(&|status| status == Status::Interrupted) {
             Exit::Interrupted
         } else if any(&Status::is_lie) || self.rows.iter().any(is_unsafe) {
@@ -297,21 +340,36 @@ impl Study<'_> {
     }
 
     fn text(&self) -> String {
-        let mut table = Table::new(&["plan", "planner", "load", "height", "status", "fails in"]);
+        let mut table =
+            Table::new(&["plan", "planner", "load", "relaxed", "height", "status", "orders that fail"]);
         for row in &self.rows {
             let record = &row.record;
-            let orders = row.orders.map(|(orders, fails)| format!("{fails} of {orders} orders"));
+            let orders = record.orders_run.zip(record.orders_failed);
+            let orders = orders.map(|(run, failed)| format!("{failed} of {run}"));
             table.push(vec![
                 Shown::text(&row.name),
                 Shown::text(&record.planner),
                 Shown::Bytes(record.load),
+                Shown::Bytes(record.relaxed_load),
                 Shown::or_missing(record.height.map(Shown::Bytes)),
                 Shown::text(record.status.name()),
                 Shown::text(orders.unwrap_or_default()),
             ]);
         }
         let (operations, tensors) = (self.graph.operations().len(), self.graph.tensors().len());
-        format!("{}: {operations} operations, {tensors} tensors\n\n{}", self.key, table.render())
+        let mut text =
+            format!("{}: {operations} operations, {tensors} tensors\n\n{}", self.key, table.render());
+        if let Some(bound) = self.order_bound() {
+            let measure = if self.hand_overs == HandOvers::Relaxed { "relaxed load" } else { "load" };
+            let bound = Shown::Bytes(bound).shown();
+            text.push_str(&format!("\nNo legal order has a {measure} below {bound}.\n"));
+        }
+        text
+    }
+
+    /// The least memory that any legal order needs, as far as the searches proved.
+    fn order_bound(&self) -> Option<u64> {
+        self.rows.iter().filter_map(|row| row.record.order_bound).max()
     }
 
     fn object(&self) -> Value {
@@ -323,11 +381,12 @@ impl Study<'_> {
                 "planner": record.planner,
                 "buffers": record.buffers,
                 "load": record.load,
+                "relaxed_load": record.relaxed_load,
                 "height": record.height,
                 "bound": record.bound,
                 "status": record.status.name(),
-                "orders": row.orders.map(|(orders, _)| orders),
-                "orders_failed": row.orders.map(|(_, fails)| fails),
+                "orders_run": record.orders_run,
+                "orders_failed": record.orders_failed,
             })
         });
         json!({
@@ -335,6 +394,8 @@ impl Study<'_> {
             "workload": self.key,
             "operations": self.graph.operations().len(),
             "tensors": self.graph.tensors().len(),
+            "hand_overs": self.hand_overs == HandOvers::Relaxed,
+            "order_bound": self.order_bound(),
             "plans": rows.collect::<Vec<_>>(),
         })
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use planlab_dsa::VerifiedPlan;
 use planlab_files::NewFile;
 use planlab_reports::{
-    Drawing, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot, placement_map,
-    show_page,
+    Drawing, KnownNets, MapOptions, PoolTotal, PoolTotals, Report, ReportOptions, load_curve_plot,
+    placement_map, show_page,
 };
 use planlab_results::audit::Finding;
 use planlab_results::replay::{ReplayRow, read_rows};
@@ -15,7 +15,8 @@ use planlab_workloads::process::{self, Process};
 use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
-use crate::cli::{ReportArgs, ShowArgs};
+use crate::cli::{Optimizer, ReportArgs, ShowArgs};
+use crate::inputs::network::{self, Network};
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -92,6 +93,7 @@ pub(crate) fn report(args: &ReportArgs, output: Output) -> Verdict {
     options.command = format!("planlab report {results} -o {pages}");
     options.maps = args.maps;
     options.totals = totals(&read_rows(&args.results)?);
+    options.nets = KnownNets { kept_bytes, draw: network::drawn };
     let report = Report::from_store(&args.results, options)?;
     let written = report.write_into(folder)?;
     let shard = |finding: &Finding| match finding {
@@ -125,6 +127,11 @@ fn tell_lost(findings: &[Finding], keeps_plans: bool) -> bool {
         ));
     }
     of_rows.is_empty() && (files == 0 || !keeps_plans)
+}
+
+/// What a net keeps beside a plan, with a momentum in training.
+fn kept_bytes(key: &str) -> Option<u64> {
+    Network::Net(key.parse().ok()?).kept(Optimizer::Momentum.states()).ok()
 }
 
 /// What is known of the recorded nets beside the records: of the paper's the retained part, the sum of all requests,

@@ -8,7 +8,7 @@ use planlab_solvers::online::Entry;
 use serde_json::{Map, Value, json};
 
 use crate::bench::run::{Order, Task, open_store, run as run_cells};
-use crate::cli::SweepArgs;
+use crate::cli::{Optimizer, SweepArgs};
 use crate::inputs::network::Network;
 use crate::inputs::{self, Source};
 use crate::planning::{Cell, Runner, Samples, planners};
@@ -17,6 +17,7 @@ use crate::playing::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
+use crate::shell::progress::Progress;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::scratch;
 use planlab_results::Store;
@@ -28,9 +29,11 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     if args.graph.starts_with("model/") {
         return Err(Failure::usage(format!("`{}` names one batch; name the net alone", args.graph)));
     }
-    let network = Network::resolve(&args.graph, &args.shape, Some(args.graph_batch))?;
-    let columns = columns(args)?;
-    let kept = network.kept(args.optimizer.states())?;
+    let network = Network::resolve(&args.graph, &args.shape, args.graph_batch)?;
+    refuse_idle_options(args, &network)?;
+    let (columns, batches) = (columns(args)?, args.batch.points());
+    batches.iter().try_for_each(|&batch| network.check(batch))?;
+    let kept = network.kept(args.optimizer.unwrap_or(Optimizer::Momentum).states())?;
     let scratch = scratch()?;
     let folder = args.out.clone().unwrap_or_else(|| scratch.path().join("store"));
     let mut sweep = Sweep {
@@ -42,13 +45,14 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
         files: &scratch,
         known: BTreeMap::new(),
         exit: Exit::Complete,
+        bar: Progress::new((batches.len() * columns.len()) as u64, "figures"),
     };
-    for batch in args.batch.points() {
-        for column in &columns {
-            sweep.bytes(column, batch)?;
-        }
+    for (&batch, column) in batches.iter().flat_map(|batch| columns.iter().map(move |column| (batch, column)))
+    {
+        sweep.bytes(column, batch)?;
     }
     let fits = args.capacity.map(|capacity| sweep.all_fits(&columns, kept, capacity)).transpose()?;
+    sweep.bar.finish_and_clear();
     #[cfg(feature = "reports")]
     if args.out.is_some() {
         sweep.store.compact()?;
@@ -60,7 +64,20 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     Ok(exit)
 }
 
-/// Something of which the memory is asked for.
+/// Refuses an option that the input has no use for.
+fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failure> {
+    match network {
+        Network::Net(_) if args.graph_batch.is_some() => {
+            Err(Failure::usage("--graph-batch is for graph files; a net can be made for any batch"))
+        }
+        Network::File(_) if args.optimizer.is_some() => Err(Failure::usage(
+            "--optimizer is for nets; a graph file lists what is kept beside the plan as external tensors",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Something whose memory is measured.
 #[derive(Clone)]
 enum Column {
     /// The load: no plan without in-place takes less.
@@ -112,6 +129,7 @@ struct Sweep<'a> {
     files: &'a TemporaryFolder,
     known: Known,
     exit: Exit,
+    bar: Progress,
 }
 
 impl Sweep<'_> {
@@ -124,14 +142,31 @@ impl Sweep<'_> {
         if self.runner.cancel().is_cancelled() {
             return Ok(None);
         }
-        let source = self.network.source(batch, self.files.path())?;
-        let bytes = match column {
-            Column::Load => Some(inputs::open(&source)?.instance.load().bytes.get()),
-            Column::Planner(planner) => self.planned(planner, source)?,
-            Column::Allocator(entry) => self.reserved(entry, &source)?,
-        };
+        self.bar.set_message(format!("{} at batch {batch}", column.name()));
+        let bytes = self.measured(column, batch)?;
+        self.bar.inc(1);
         self.known.insert(at, bytes);
         Ok(bytes)
+    }
+
+    /// A batch without a trace (sizes that are too large together) is one figure less, not the end of the others.
+    fn measured(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
+        let source = self.network.source(batch, self.files.path())?;
+        let load = match inputs::open(&source) {
+            Ok(trace) => trace.instance.load().bytes.get(),
+            Err(failure) => {
+                self.worsen(Exit::Incomplete);
+                if matches!(column, Column::Load) {
+                    note(&format!("{}: {}", source.name, failure.message()));
+                }
+                return Ok(None);
+            }
+        };
+        match column {
+            Column::Load => Ok(Some(load)),
+            Column::Planner(planner) => self.planned(planner, source),
+            Column::Allocator(entry) => self.reserved(entry, &source),
+        }
     }
 
     fn planned(&mut self, planner: &str, source: Source) -> Result<Option<u64>, Failure> {
@@ -163,11 +198,15 @@ impl Sweep<'_> {
         Ok(answer.and_then(|row| row.height))
     }
 
-    /// What an allocator holds at most once it has settled.
+    /// The most that an allocator holds in a propagation once it has settled.
     fn reserved(&mut self, entry: &Entry, source: &Source) -> Result<Option<u64>, Failure> {
         let trace = inputs::open(source)?;
         let stream = Stream::new(&[(source.name.clone(), trace)], None);
-        let rounds = rounds_to_settle(entry, &stream, None).unwrap_or(SETTLING);
+        let rounds = rounds_to_settle(entry, &stream, None).unwrap_or_else(|| {
+            note(&format!("{} on {}: did not settle within {SETTLING} propagations", entry.key, source.name));
+            self.worsen(Exit::Incomplete);
+            SETTLING
+        });
         let order = simulated::Order { rounds, timed: 0, capacity: None };
         let row = play(entry, &stream, order).row(entry, &stream, order, SUITE);
         let exit = exit_of(std::slice::from_ref(&row));

@@ -93,7 +93,7 @@ fn a_better_order_and_safety_in_all_orders() {
     assert!(number(&plan("offsets")[0]["orders_failed"]) > 0, "{found}");
     assert_eq!((plan("safe").len(), plan("order").len()), (2, 3), "{found}");
     for safe in plan("safe") {
-        assert_eq!((number(&safe["orders"]), number(&safe["orders_failed"])), (200, 0));
+        assert_eq!((number(&safe["orders_run"]), number(&safe["orders_failed"])), (200, 0));
         assert!(number(&safe["height"]) >= 576);
     }
     // One branch after the other: x, a, then c with x and b.
@@ -107,9 +107,11 @@ fn a_better_order_and_safety_in_all_orders() {
             let mut all = rows["rows"].as_array().expect("rows").iter();
             all.find(|row| row["workload"] == workload).map_or(0, |row| number(&row["n"]))
         };
-        // Four means and the offsets; a search that found the same problem as another has no row.
-        assert_eq!(count("g.jsonl/b1"), 5, "{rows}");
-        assert_eq!((count("g.jsonl/b1/order-greedy"), count("g.jsonl/b1/safe-pairs")), (1, 1), "{rows}");
+        // Four means and the offsets; a search that found the same problem as another has a row all the same.
+        assert_eq!(count("graph/g/b1"), 5, "{rows}");
+        for question in ["order-greedy", "order-local-search", "order-best", "safe-pairs", "safe-ranges"] {
+            assert_eq!(count(&format!("graph/g/b1/{question}")), 1, "{question}: {rows}");
+        }
     }
 }
 
@@ -179,6 +181,63 @@ fn a_sweep_finds_the_largest_batch_that_fits() {
 }
 
 #[test]
+fn a_sweep_has_allocators_parameters_and_a_store() {
+    let folder = tempdir().expect("a folder");
+    let sweep = |more: &[&str]| {
+        let arguments =
+            ["sweep", "squeezenet1-1", "--mode", "train", "--batch", "1..4", "--planner", "best-fit"];
+        json(folder.path(), &[arguments.as_slice(), more].concat(), 0)
+    };
+    let found = sweep(&["--allocator", "pytorch-caching", "--allocator", "profile-guided", "--out", "store"]);
+    for point in found["points"].as_array().expect("points") {
+        let bytes = |column: &str| number(&point["bytes"][column]);
+        assert!(bytes("load") <= bytes("best-fit"), "{point}");
+        assert!(
+            bytes("load") <= bytes("profile-guided") && bytes("load") < bytes("pytorch-caching"),
+            "{point}"
+        );
+    }
+    // A momentum is one more number for each parameter than plain descent keeps, Adam's moments are two.
+    let kept = |optimizer: &str| number(&sweep(&["--optimizer", optimizer])["kept"]);
+    let parameters = number(&json(folder.path(), &["model", "squeezenet1-1"], 0)["parameters"]);
+    let kept = ["sgd", "momentum", "adam"].map(kept);
+    assert_eq!(kept, [2, 3, 4].map(|numbers| 4 * numbers * parameters));
+    assert_eq!(number(&found["kept"]), kept[1]);
+    if cfg!(feature = "reports") {
+        run(folder.path(), &["report", "store", "-o", "pages"], 0);
+        let table = std::fs::read_to_string(folder.path().join("pages/tables/model_largest_batch.csv"));
+        let table = table.expect("the largest batches");
+        let line = format!("squeezenet1-1/train,pytorch-caching (allocator),{},>= 4,", kept[1]);
+        assert!(table.contains(&line), "{table}");
+    }
+}
+
+#[test]
+fn a_graph_file_grows_from_the_batch_that_it_was_made_for() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "g.jsonl", BRANCHES);
+    let load = |batch: &str, of: &str| {
+        let arguments = ["sweep", "g.jsonl", "--planner", "bump", "--batch", batch, "--graph-batch", of];
+        let found = json(folder.path(), &arguments, 0);
+        number(&found["points"][0]["bytes"]["load"])
+    };
+    assert_eq!([load("1", "1"), load("6", "2"), load("1", "2"), load("1", "32")], [576, 1728, 288, 18]);
+    // External tensors stay, and are kept beside the plan.
+    let external = BRANCHES.replace("\"x\",\"bytes\":64", "\"x\",\"external\":true,\"bytes\":64");
+    write(folder.path(), "e.jsonl", external);
+    let found = json(folder.path(), &["sweep", "e.jsonl", "--batch", "3", "--planner", "bump"], 0);
+    assert_eq!((number(&found["kept"]), number(&found["points"][0]["bytes"]["load"])), (64, 3 * 544));
+    assert_eq!(found["points"][0]["workload"], "graph/e/b3");
+    for (arguments, reason) in [
+        (["--graph-batch", "128", "--batch", "1..64"], "has no whole size at batch 1"),
+        (["--optimizer", "adam", "--batch", "1..2"], "--optimizer is for nets"),
+    ] {
+        let (_, told) = run(folder.path(), &[["sweep", "g.jsonl"].as_slice(), &arguments].concat(), 2);
+        assert!(told.contains(reason), "{told}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_net_or_a_graph_is_named() {
     let folder = tempdir().expect("a folder");
     let header = r#"{"planlab":"graph","version":1}"#;
@@ -241,6 +300,9 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
         (&["model", "alexnet", "--batch", "18446744073709551615"], "2^56"),
         (&["model", "alexnet", "--workspace", "much"], "`much`"),
         (&["sweep", "alexnet", "--batch", "4..2"], "`4..2`"),
+        (&["sweep", "alexnet", "--graph-batch", "2"], "--graph-batch is for graph files"),
+        (&["sweep", "alexnet", "--capacity", "0.3"], "no whole number of bytes"),
+        (&["model", "alexnet", "--emit", "dot"], "--output"),
         (&["graph", "alexnet", "--allocator-model", "chainer"], "requests"),
     ] {
         let (_, told) = run(folder.path(), arguments, 2);
