@@ -12,7 +12,7 @@ use crate::data::model::Model;
 use crate::data::replays::Replays;
 use crate::format::count;
 use crate::site::page::Page;
-use crate::site::{Frame, ReportOptions, Site, Writer, draw, slug, unique};
+use crate::site::{Frame, ReportOptions, Site, Writer, draw, draw_nets, slug, unique};
 use crate::{ReportError, pages};
 
 /// What was written.
@@ -67,7 +67,8 @@ impl Report {
     }
 
     /// Writes the report into a folder, which is replaced as a whole: it must be empty, absent, or an
-    /// earlier report with nothing beside. The same records and options give the same bytes.
+    /// earlier report with nothing beside. The same records and options give the same bytes (drawings
+    /// of nets are as their source makes them).
     ///
     /// # Errors
     ///
@@ -100,8 +101,10 @@ impl Report {
             findings: &self.findings,
             slugs: &self.slugs,
             instances: Vec::new(),
+            drawn: Vec::new(),
         };
         site.instances = draw(&site, &mut folder)?;
+        site.drawn = draw_nets(&site, &mut folder)?;
         let pages = pages::of_report(&site)?;
         let mut writer = Writer::new(folder, self.frame(&pages));
         for page in pages {

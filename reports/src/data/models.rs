@@ -2,22 +2,38 @@
 
 use std::collections::BTreeMap;
 
+use planlab_dsa::performance::End;
 use planlab_results::WorkloadKey;
 
 use super::model::{Model, Workload};
+use super::replays::{self, Replays};
 
-/// The route of workloads that are made from nets.
-const ROUTE: &str = "model";
+/// The route of nets, and that of graph files.
+const ROUTES: [&str; 2] = ["model", "graph"];
+/// Planners that stand for no sharing, in-place alone, sharing alone, and both.
+pub(crate) const NOTHING: &str = "bump";
+pub(crate) const IN_PLACE: &str = "mxnet-sharing/in-place-only";
+pub(crate) const SHARING: &str = "mxnet-sharing/sharing-only";
+pub(crate) const BOTH: &str = "mxnet-sharing";
 
-/// The lowest heights that planners reached on one workload of a net.
+/// One workload of a net or graph file: the memory that planners and allocators reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Case<'m> {
     /// The workload's key without the question.
     pub(crate) key: WorkloadKey,
+    /// The key without its batch: what a curve over batches belongs to.
+    pub(crate) family: String,
+    pub(crate) batch: u64,
     pub(crate) question: Question<'m>,
     pub(crate) load: u64,
-    /// Bytes by planner.
+    /// The lowest height of each planner, bytes.
     pub(crate) heights: BTreeMap<&'m str, u64>,
+    /// What each online allocator held once it had settled, bytes.
+    pub(crate) reserved: BTreeMap<&'m str, u64>,
+    /// In how many random legal orders a plan was run, and in how many of them it failed.
+    pub(crate) orders: Option<(u64, u64)>,
+    /// The least memory that any legal order needs, as proved, bytes.
+    pub(crate) order_bound: Option<u64>,
 }
 
 /// What `planlab graph` asks of a net beside its plan; the last segment of the key.
@@ -42,40 +58,85 @@ impl<'k> Question<'k> {
     }
 }
 
-impl Case<'_> {
-    /// The lowest height of all planners.
+impl<'m> Case<'m> {
+    /// The lowest height of all planners that give offsets.
     pub(crate) fn lowest(&self) -> Option<u64> {
-        self.heights.values().min().copied()
+        let is_means = |planner: &str| [NOTHING, IN_PLACE, SHARING, BOTH].contains(&planner);
+        self.heights.iter().filter(|(planner, _)| !is_means(planner)).map(|(_, &height)| height).min()
     }
 
-    /// The net with its mode and variant, without the batch: what a curve over batches is of.
-    pub(crate) fn family(&self) -> Option<String> {
-        let net = self.key.net()?;
-        let variant = net.variant.map_or_else(String::new, |variant| format!("/{variant}"));
-        Some(format!("{}/{}{variant}", net.net, net.mode))
+    /// The net or the file.
+    pub(crate) fn group(&self) -> &str {
+        self.key.group()
+    }
+
+    pub(crate) fn is_trained(&self) -> bool {
+        self.key.net().is_some_and(|net| net.mode == "train")
+    }
+
+    /// What planners and allocators need, bytes; an allocator is marked.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (String, u64)> + use<'_, 'm> {
+        let planned = self.heights.iter().map(|(&planner, &height)| (planner.to_owned(), height));
+        let reserved = self.reserved.iter().map(|(name, &held)| (format!("{name} (allocator)"), held));
+        planned.chain(reserved)
     }
 }
 
-/// Every workload of a model that has an answer.
-pub(crate) fn cases(model: &Model) -> Vec<Case<'_>> {
+/// Every workload of a net or graph file that has an answer.
+pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>> {
     let numbered = model.workloads.iter().enumerate();
-    numbered.filter_map(|(number, workload)| case(model, number, workload)).collect()
+    numbered.filter_map(|(number, workload)| case((model, replays), number, workload)).collect()
 }
 
-fn case<'m>(model: &'m Model, number: usize, workload: &'m Workload) -> Option<Case<'m>> {
+fn case<'m>(
+    (model, replays): (&'m Model, &'m Replays),
+    number: usize,
+    workload: &'m Workload,
+) -> Option<Case<'m>> {
     let (key, question) = Question::of(&workload.key);
-    let key = WorkloadKey::from(key);
-    // Iterations of Chainer's seq2seq example have other sentences each: they are no curve.
-    let is_iteration = |variant: &str| variant.starts_with("iteration");
-    key.net().filter(|net| net.route == ROUTE && !net.variant.is_some_and(is_iteration))?;
+    let (family, batch) = family(key)?;
     let mut heights = BTreeMap::new();
-    let free = model.cells_of(number).filter(|cell| cell.target_bytes.is_none());
-    for cell in free {
+    let (mut orders, mut order_bound) = (None, None);
+    for cell in model.cells_of(number).filter(|cell| cell.target_bytes.is_none()) {
         let Some(height) = cell.height.filter(|_| cell.status.is_answer()) else { continue };
         let lowest = heights.entry(&*cell.planner).or_insert(height);
         *lowest = height.min(*lowest);
+        orders = orders.max(cell.orders_run.zip(cell.orders_failed));
+        order_bound = order_bound.max(cell.order_bound);
     }
-    (!heights.is_empty()).then_some(Case { key, question, load: workload.load, heights })
+    let key = WorkloadKey::from(key);
+    let reserved = replays.simulated().filter(|case| *case.workload() == *key);
+    let reserved = reserved.filter(|case| case.row().performance.status == End::Complete);
+    let held = |case: &'m replays::Case| {
+        let row = case.row();
+        (row.contender.as_str(), case.settled().unwrap_or(row.performance.reserved_peak))
+    };
+    let reserved = reserved.map(held).collect();
+    let load = workload.load;
+    (!heights.is_empty()).then_some(Case {
+        key,
+        family,
+        batch,
+        question,
+        load,
+        heights,
+        reserved,
+        orders,
+        order_bound,
+    })
+}
+
+/// A key without its batch, and the batch; `None` where it is neither of a net nor of a graph file.
+fn family(key: &str) -> Option<(String, u64)> {
+    let (route, rest) = key.split_once('/')?;
+    // Iterations of Chainer's seq2seq example have other sentences each: they are no curve.
+    if !ROUTES.contains(&route) || rest.split('/').any(|segment| segment.starts_with("iteration")) {
+        return None;
+    }
+    let batch = |segment: &str| segment.strip_prefix('b')?.parse().ok();
+    let number = rest.split('/').find_map(batch)?;
+    let others: Vec<&str> = rest.split('/').filter(|segment| batch(segment).is_none()).collect();
+    Some((others.join("/"), number))
 }
 
 #[cfg(test)]
@@ -89,5 +150,12 @@ mod tests {
         let safe = ("model/vgg16/infer/b1/ws8m", Question::Safe("pairs"));
         assert_eq!(Question::of("model/vgg16/infer/b1/ws8m/safe-pairs"), safe);
         assert_eq!(Question::of("model/vgg16/infer/b1"), ("model/vgg16/infer/b1", Question::Plan));
+    }
+
+    #[test]
+    fn a_family_has_all_batches() {
+        assert_eq!(family("model/vgg16/infer/b8/ws8m"), Some(("vgg16/infer/ws8m".to_owned(), 8)));
+        assert_eq!(family("graph/mine/b3"), Some(("mine".to_owned(), 3)));
+        assert_eq!((family("chainer/vgg16/infer/b8"), family("model/s/train/b32/iteration-1")), (None, None));
     }
 }

@@ -1,41 +1,37 @@
 //! What do nets take by batch, what do in-place and sharing save, and what do other orders and safety in all orders cost?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::WorkloadKey;
 use planlab_results::table::{Table, Value};
 
-use crate::data::models::{Case, Question, cases};
+use crate::data::models::{BOTH, Case, IN_PLACE, NOTHING, Question, SHARING, cases};
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::lines::{self, Curve, Join, Point};
 use crate::format::{bytes, real};
 use crate::site::Site;
-use crate::site::page::{Page, Piece, Text};
-
-/// No buffer shares memory.
-const NOTHING: &str = "bump";
-const IN_PLACE: &str = "mxnet-sharing/in-place-only";
-const SHARING: &str = "mxnet-sharing/sharing-only";
-const BOTH: &str = "mxnet-sharing";
+use crate::site::page::{Page, Picture, Piece, Text};
 
 /// `None` without a cell of a model.
 pub(super) fn page(site: &Site<'_>) -> Option<Page> {
-    let cases = cases(site.model);
+    let cases = cases(site.model, site.replays);
     cases.first()?;
     let mut page = Page::new("models.html", "Models").named("Models");
     page.heading = "Models: from a net to its memory".into();
     page.pieces.push(Piece::text(Text::marked(
-        "Nets from their operations (`planlab list models`), each tensor live from the operation that makes it to the \
-         last one that reads it. Parameters and their gradients are kept apart and are no part of these figures, unless \
-         one says so.",
+        "Nets as graphs of operations (`planlab list models`, or a graph file). A tensor is live from the operation \
+         that makes it to the last one that reads it. Parameters and their gradients are kept beside the plan and are \
+         not counted, except under *Largest batch*.",
     )));
-    let sections: [(&str, Vec<Piece>); 5] = [
+    let sections: [(&str, Vec<Piece>); 7] = [
         ("Memory cost", table_piece(memory_cost(&cases))),
+        ("Largest batch", table_piece(largest_batch(site, &cases))),
         ("Memory by batch", by_batch(&cases)),
         ("Memory by workspace limit", by_workspace(&cases)),
         ("Other orders of the operations", table_piece(orders(&cases))),
         ("Plans that hold in every legal order", table_piece(safety(&cases))),
+        ("Nets drawn", drawings(site, &cases)),
     ];
     for (heading, pieces) in sections {
         if !pieces.is_empty() {
@@ -64,17 +60,17 @@ fn excess(number: Option<u64>, base: Option<u64>) -> Value {
 fn memory_cost(cases: &[Case<'_>]) -> Table {
     let mut table = Table::named(
         "memory_cost",
-        "Bytes with neither, with in-place alone, with sharing of blocks alone, with both (MXNet's rules, the best match \
-         range), with both and forward only; then what offsets make of the same lifetimes: the lowest plan of all \
-         planners that ran, and the load below which no plan without in-place can come. Over: how much more both take \
-         than the offsets.",
+        "Memory without optimisation, with in-place alone, with sharing of blocks alone, and with both (MXNet's rules \
+         and its best match range); with both for inference, which is the forward pass alone; then the same lifetimes \
+         with offsets: the lowest plan of all planners that ran, and the load, below which no plan without in-place \
+         can be. Over: how much more memory both take than offsets.",
         &[
             ("workload", "Workload"),
             ("no_optimisation_bytes", "No optimisation"),
             ("in_place_bytes", "In-place"),
             ("sharing_bytes", "Sharing"),
             ("both_bytes", "Both"),
-            ("forward_only_bytes", "Forward only"),
+            ("forward_only_bytes", "Inference"),
             ("offsets_bytes", "Offsets"),
             ("load_bytes", "Load"),
             ("over", "Over"),
@@ -109,11 +105,9 @@ type Row<'c, 'm> = Vec<(u64, &'c Case<'m>)>;
 fn by_batch(cases: &[Case<'_>]) -> Vec<Piece> {
     let mut families: BTreeMap<String, Row<'_, '_>> = BTreeMap::new();
     for case in cases.iter().filter(|case| case.question == Question::Plan) {
-        let Some((net, family)) = case.key.net().zip(case.family()) else { continue };
-        if workspace(&case.key).is_some() {
-            continue;
+        if workspace(&case.key).is_none() {
+            families.entry(case.family.clone()).or_default().push((case.batch, case));
         }
-        families.entry(family).or_default().push((net.batch, case));
     }
     let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "batch", row));
     drawn.collect()
@@ -175,34 +169,86 @@ fn figure(family: &str, title: &str, mut row: Row<'_, '_>) -> Option<Piece> {
         y: real(value),
         tip: format!("{title} {number}: {}", bytes(value)),
     };
-    let mut planners: Vec<&str> = row.iter().flat_map(|(_, case)| case.heights.keys().copied()).collect();
-    planners.sort_unstable();
-    planners.dedup();
+    let memory: Vec<BTreeMap<String, u64>> = row.iter().map(|(_, case)| case.memory().collect()).collect();
+    let names: BTreeSet<&String> = memory.iter().flat_map(BTreeMap::keys).collect();
     let series = |label: &str, number| Series { label: label.to_owned(), number };
     let load = row.iter().map(|&(number, case)| point(number, case.load)).collect();
     let mut curves = vec![Curve { series: series("load", 0), points: load }];
-    for (at, planner) in planners.iter().enumerate() {
-        let height = |(number, case): &(u64, &Case<'_>)| Some(point(*number, *case.heights.get(planner)?));
-        let points = row.iter().filter_map(height).collect();
-        curves.push(Curve { series: series(planner, at + 1), points });
+    for (at, name) in names.into_iter().enumerate() {
+        let points = row.iter().zip(&memory);
+        let points = points.filter_map(|((number, _), memory)| Some(point(*number, *memory.get(name)?)));
+        curves.push(Curve { series: series(name, at + 1), points: points.collect() });
     }
     let (low, high) = lines::range(&curves, |point| point.x)?;
     let most = lines::range(&curves, |point| point.y)?.1;
     let axes = (Axis::log_counts(title, low, high), Axis::bytes("memory", most));
     let drawing = lines::plot(&format!("{family}: memory by {title}"), axes, Join::Lines, &curves)?;
-    let caption = format!("Load and heights by {title}, which is on a logarithmic axis.");
+    let caption = format!("Load, heights of plans, and what allocators hold, by {title} (logarithmic axis).");
     Some(Piece::figure(drawing, caption))
+}
+
+/// Memory of devices, in units of 10^9 bytes.
+const CAPACITIES: [u64; 5] = [8, 16, 24, 40, 80];
+
+fn largest_batch(site: &Site<'_>, cases: &[Case<'_>]) -> Table {
+    let names = CAPACITIES.map(|capacity| (format!("batch_in_{capacity}_gb"), format!("{capacity} GB")));
+    let mut columns = vec![("net", "Net"), ("memory_by", "Memory by"), ("kept_bytes", "Kept beside")];
+    columns.extend(names.iter().map(|(name, title)| (name.as_str(), title.as_str())));
+    let mut table = Table::named(
+        "model_largest_batch",
+        "The largest batch that was seen to fit into a memory, together with what is kept beside the plan: parameters, and in \
+         training their gradients and a momentum. GB: 10^9 bytes. A range, where not every batch was measured: the first \
+         fits, the one after the last does not; >= where the largest that was measured still fits. \
+         `planlab sweep NET --capacity 16GB` finds the exact one.",
+        &columns,
+    );
+    let mut families: BTreeMap<&str, Vec<&Case<'_>>> = BTreeMap::new();
+    for case in cases.iter().filter(|case| case.question == Question::Plan && case.is_trained()) {
+        families.entry(&case.family).or_default().push(case);
+    }
+    for (family, cases) in families.into_iter().filter(|(_, cases)| cases.len() >= 3) {
+        let Some(kept) = (site.options.nets.kept_bytes)(&cases[0].key) else { continue };
+        let mut points: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
+        for case in cases {
+            points.entry("load".to_owned()).or_default().insert(case.batch, case.load);
+            for (name, bytes) in case.memory() {
+                points.entry(name).or_default().insert(case.batch, bytes);
+            }
+        }
+        for (name, points) in points.into_iter().filter(|(_, points)| points.len() >= 3) {
+            let mut row = vec![Value::text(family), Value::text(name), Value::Bytes(kept)];
+            let room = CAPACITIES.map(|capacity| (capacity * 1_000_000_000).checked_sub(kept));
+            row.extend(room.map(|room| Value::text(largest(&points, room))));
+            table.push(row);
+        }
+    }
+    table
+}
+
+/// The largest batch whose bytes fit, in words.
+fn largest(points: &BTreeMap<u64, u64>, room: Option<u64>) -> String {
+    let fits = |&(_, &bytes): &(&u64, &u64)| room.is_some_and(|room| bytes <= room);
+    let last = points.iter().take_while(fits).last().map(|(&batch, _)| batch);
+    let next = points.iter().find(|point| !fits(point)).map(|(&batch, _)| batch);
+    match (last, next) {
+        (Some(last), None) => format!(">= {last}"),
+        (Some(last), Some(next)) if next == last + 1 => last.to_string(),
+        (Some(last), Some(next)) => format!("{last} to {}", next - 1),
+        (None, Some(1)) => "none".to_owned(),
+        (None, next) => format!("< {}", next.unwrap_or(1)),
+    }
 }
 
 fn orders(cases: &[Case<'_>]) -> Table {
     let table = Table::named(
         "model_orders",
-        "The net's own order of its operations beside others that the dependencies allow: load, the lowest height of all \
-         planners that ran, and what the other order saves of each (below 0: it takes less). A search that found a problem that \
-         is there already (the net's own order, or that of an earlier search) has no row.",
+        "The net's own order of its operations beside the orders that searches found: load, lowest height of all planners \
+         that ran, and the change of each (below 0: less memory). Least: what no legal order can be below, as proved; where \
+         planners use in-place, an output that takes its input's place does not count in it.",
         &[
             ("workload", "Workload"),
-            ("order", "Order"),
+            ("order", "Found by"),
+            ("least_bytes", "Least"),
             ("load_bytes", "Load"),
             ("load_of_other_order_bytes", "Load in that order"),
             ("load_change", "Change"),
@@ -211,8 +257,8 @@ fn orders(cases: &[Case<'_>]) -> Table {
             ("height_change", "Change"),
         ],
     );
-    beside_the_plan(table, cases, |question| match question {
-        Question::Order(method) => Some(method),
+    beside_the_plan(table, cases, |case, _| match case.question {
+        Question::Order(method) => Some(vec![Value::text(method), bytes_of(case.order_bound)]),
         _ => None,
     })
 }
@@ -220,12 +266,16 @@ fn orders(cases: &[Case<'_>]) -> Table {
 fn safety(cases: &[Case<'_>]) -> Table {
     let table = Table::named(
         "model_safety",
-        "What it costs that a plan holds in every order that the dependencies allow, as operations need that run side by \
-         side. Pairs: two buffers are kept apart if some order has both live; ranges: live ranges are made longer, so \
-         that every planner can plan it. A net whose own plan is safe has no row.",
+        "What it costs that a plan holds in every order that the dependencies allow, which operations that run in parallel \
+         need. Pairs: two buffers are kept apart if some order has both live. Ranges: live ranges are widened, so that any \
+         planner can plan them. Fails: in how many random legal orders two live buffers of the plain plan, and of the safe \
+         one, overlapped.",
         &[
             ("workload", "Workload"),
             ("kept_apart_by", "Kept apart by"),
+            ("orders", "Orders run"),
+            ("plain_fails", "Plain plan fails"),
+            ("safe_fails", "Safe plan fails"),
             ("load_bytes", "Load"),
             ("safe_load_bytes", "Load of the safe one"),
             ("load_change", "Change"),
@@ -234,25 +284,32 @@ fn safety(cases: &[Case<'_>]) -> Table {
             ("height_change", "Price"),
         ],
     );
-    beside_the_plan(table, cases, |question| match question {
-        Question::Safe(means) => Some(means),
+    let count = |number: Option<u64>| Value::or_missing(number.map(Value::Count));
+    beside_the_plan(table, cases, |case, plan| match case.question {
+        Question::Safe(means) => Some(vec![
+            Value::text(means),
+            count(case.orders.map(|(run, _)| run)),
+            count(plan.orders.map(|(_, failed)| failed)),
+            count(case.orders.map(|(_, failed)| failed)),
+        ]),
         _ => None,
     })
 }
 
-/// Cases that answer a question, each beside the plan of the same net.
+/// Cases that answer a question, each beside the plan of the same net in its own order.
 fn beside_the_plan<'m>(
     mut table: Table,
     cases: &[Case<'m>],
-    answer: impl Fn(Question<'m>) -> Option<&'m str>,
+    answer: impl Fn(&Case<'m>, &Case<'m>) -> Option<Vec<Value>>,
 ) -> Table {
     let plans = cases.iter().filter(|case| case.question == Question::Plan);
     let plans: BTreeMap<&WorkloadKey, &Case<'_>> = plans.map(|case| (&case.key, case)).collect();
     for case in cases {
-        let Some((how, plan)) = answer(case.question).zip(plans.get(&case.key)) else { continue };
-        table.push(vec![
-            Value::text(case.key.as_str()),
-            Value::text(how),
+        let Some(plan) = plans.get(&case.key) else { continue };
+        let Some(answer) = answer(case, plan) else { continue };
+        let mut row = vec![Value::text(case.key.as_str())];
+        row.extend(answer);
+        row.extend([
             Value::Bytes(plan.load),
             Value::Bytes(case.load),
             excess(Some(case.load), Some(plan.load)),
@@ -260,6 +317,43 @@ fn beside_the_plan<'m>(
             bytes_of(case.lowest()),
             excess(case.lowest(), plan.lowest()),
         ]);
+        table.push(row);
     }
     table
+}
+
+/// A table that leads to every drawing, and the smallest drawing itself.
+fn drawings(site: &Site<'_>, cases: &[Case<'_>]) -> Vec<Piece> {
+    let Some(smallest) = site.drawn.iter().min_by_key(|net| net.size.1) else {
+        let is_studied = cases.iter().any(|case| case.orders.is_some());
+        let none =
+            "None of the nets could be drawn: Graphviz (`dot`) is not installed, or they are too large.";
+        return if is_studied { vec![Piece::note(Text::marked(none))] } else { Vec::new() };
+    };
+    let mut table = Table::new(&["Net", "Drawing"]);
+    for net in &site.drawn {
+        let (width, height) = net.size;
+        let shown = format!("{width} x {height} pixels");
+        table.push(vec![site.link(&net.key), Value::Link(shown, net.file.clone())]);
+    }
+    let caption = format!(
+        "{}: operations with their step and the bytes live while they run; those at the peak are filled. Edges are tensors; \
+         what the caller keeps (parameters, their gradients) is dashed.",
+        smallest.key
+    );
+    vec![Piece::Picture(Picture::tall(&smallest.file, smallest.size, caption)), Piece::Table(table)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_batch_is_exact_where_its_neighbour_was_measured() {
+        let points = BTreeMap::from([(1, 10), (2, 20), (4, 40), (5, 50), (8, 80)]);
+        let shown = [5, 10, 25, 40, 60, 80].map(|room| largest(&points, Some(room)));
+        assert_eq!(shown, ["none", "1", "2 to 3", "4", "5 to 7", ">= 8"]);
+        assert_eq!(largest(&points, None), "none");
+        assert_eq!(largest(&BTreeMap::from([(4, 40)]), Some(1)), "< 4");
+    }
 }

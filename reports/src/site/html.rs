@@ -151,6 +151,17 @@ fn picture(picture: &Picture, root: &str) -> Result<Markup, ReportError> {
                 }
             }
         }
+        Source::Tall(name, (width, height)) => {
+            let target = format!("{root}{name}");
+            html! {
+                figure.map {
+                    div.tall tabindex="0" {
+                        img src=(target) width=(width) height=(height) alt=(caption) loading="lazy";
+                    }
+                    figcaption { (caption) }
+                }
+            }
+        }
         Source::Inside(drawing) => {
             let data = BASE64_STANDARD.encode(drawing.to_png()?);
             let (width, height) = drawing.size();

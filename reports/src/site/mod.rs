@@ -1,5 +1,6 @@
 //! Pages as data, and the one writer that turns them into HTML, CSV, LaTeX and Markdown.
 
+mod drawn;
 pub(crate) mod grid;
 mod html;
 mod instances;
@@ -17,10 +18,11 @@ use planlab_results::table::Value;
 use crate::data::model::Model;
 use crate::data::replays::Replays;
 
+pub(crate) use drawn::{Drawn, draw_nets};
 pub(crate) use html::{Frame, page_alone};
 pub(crate) use instances::{Mapped, Stored, draw};
 pub(crate) use names::{slug, unique};
-pub use options::ReportOptions;
+pub use options::{KnownNets, ReportOptions};
 pub(crate) use writer::Writer;
 
 /// What pages are made of.
@@ -36,6 +38,8 @@ pub(crate) struct Site<'r> {
     pub(crate) slugs: &'r [String],
     /// The instances of the model's workloads, where the store holds them, once they are drawn.
     pub(crate) instances: Vec<Option<Stored>>,
+    /// Nets that are drawn.
+    pub(crate) drawn: Vec<Drawn>,
 }
 
 impl Site<'_> {

@@ -12,6 +12,8 @@ pub struct ReportOptions {
     pub command: String,
     /// What is known of workloads beside the records.
     pub totals: PoolTotals,
+    /// What is known of nets by their key.
+    pub nets: KnownNets,
     /// The planner whose plans get maps beside the best ones, and whose times are shown by net.
     pub baseline: String,
     /// How many plans at most get maps and a page of their own: the best and the baseline's of each workload
@@ -25,8 +27,25 @@ impl Default for ReportOptions {
             title: "Memory planning benchmark".to_owned(),
             command: "planlab report".to_owned(),
             totals: PoolTotals::new(),
+            nets: KnownNets::default(),
             baseline: "best-fit".to_owned(),
             maps: 800,
         }
+    }
+}
+
+/// What is known of a net by the key of its workload, for example `model/alexnet/train/b32`.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownNets {
+    /// Bytes that are kept beside every plan: parameters and, in training, their gradients and the optimizer's state.
+    pub kept_bytes: fn(&str) -> Option<u64>,
+    /// The net drawn as SVG, with the operations at its peak marked.
+    pub draw: fn(&str) -> Option<String>,
+}
+
+/// Nothing is known.
+impl Default for KnownNets {
+    fn default() -> Self {
+        Self { kept_bytes: |_| None, draw: |_| None }
     }
 }

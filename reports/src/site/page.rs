@@ -92,6 +92,8 @@ pub(crate) struct Picture {
 pub(crate) enum Source {
     /// In a file, with this size in pixels.
     File(String, (u32, u32)),
+    /// The same, in a frame that scrolls: for what is much higher than a screen.
+    Tall(String, (u32, u32)),
     /// In the page itself.
     Inside(Drawing),
 }
@@ -242,6 +244,10 @@ impl<T: Into<String>> From<T> for Text {
 impl Picture {
     pub(crate) fn file(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
         Self { source: Source::File(name.to_owned(), size), caption: caption.into() }
+    }
+
+    pub(crate) fn tall(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
+        Self { source: Source::Tall(name.to_owned(), size), caption: caption.into() }
     }
 
     pub(crate) fn inside(drawing: Drawing, caption: impl Into<String>) -> Self {

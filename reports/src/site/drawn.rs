@@ -1,0 +1,56 @@
+//! Nets that are drawn, a file each.
+
+use planlab_files::NewFolder;
+use planlab_results::WorkloadKey;
+
+use super::Site;
+use super::names::slug;
+use crate::ReportError;
+use crate::data::models::{Question, cases};
+
+/// A net in a picture.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) key: WorkloadKey,
+    /// The file, from the report's folder.
+    pub(crate) file: String,
+    /// Width and height in pixels.
+    pub(crate) size: (u32, u32),
+}
+
+/// Draws each net whose graph was studied, at its smallest batch, inference before training.
+pub(crate) fn draw_nets(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Drawn>, ReportError> {
+    let mut cases = cases(site.model, site.replays);
+    cases.retain(|case| case.question == Question::Plan && case.orders.is_some());
+    cases.sort_by_key(|case| (case.group().to_owned(), case.is_trained(), case.batch, case.key.len()));
+    cases.dedup_by(|a, b| a.group() == b.group());
+    let mut drawn = Vec::new();
+    for case in cases {
+        let Some(svg) = (site.options.nets.draw)(&case.key) else { continue };
+        let file = format!("nets/{}.svg", slug(&case.key));
+        folder.put(&file, svg.as_bytes())?;
+        drawn.push(Drawn { size: size(&svg), file, key: case.key });
+    }
+    Ok(drawn)
+}
+
+/// Width and height of a picture, in points as Graphviz gives them; 4 of them are about 5 pixels.
+fn size(svg: &str) -> (u32, u32) {
+    let number = |name: &str| {
+        let (_, rest) = svg.split_once(name)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()
+    };
+    let of = |name| number(name).unwrap_or(800).saturating_mul(5) / 4;
+    (of(" width=\""), of(" height=\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_says_its_size() {
+        assert_eq!(size("<svg width=\"400pt\" height=\"88.5pt\">"), (500, 110));
+        assert_eq!(size("<svg>"), (1000, 1000));
+    }
+}
