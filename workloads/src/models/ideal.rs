@@ -272,7 +272,7 @@ impl<'p> Lowering<'p> {
         if let Some(known) = self.parameters[index] {
             return known;
         }
-        let role = ["weight", "bias"].get(at).map_or_else(|| at.to_string(), |role| (*role).to_owned());
+        let role = rules::role(&costed.call.function, at).map_or_else(|| at.to_string(), str::to_owned);
         let bytes = Bytes::new(FLOAT * elements(&self.program.parameters[index]));
         let name = format!("{}.{role}", costed.name);
         let tensor = Tensor::new(name.clone(), bytes).with_category("parameter");
@@ -309,6 +309,9 @@ impl<'p> Lowering<'p> {
         let category = if call.output == self.result { "output" } else { "activation" };
         let output = self.own(call.output, costed.name.clone(), category);
         let mut reads: Vec<TensorId> = call.inputs.iter().filter_map(|&input| self.tensor(input)).collect();
+        if rules::reads_state(&call.function) {
+            reads.extend(call.inputs.iter().filter_map(|input| self.saved[input.0]));
+        }
         reads.extend((0..call.parameters.len()).map(|at| self.parameter(costed, at)));
         let saved = self.save(costed);
         let mut operation = Operation::new(call.function.name())
@@ -338,18 +341,19 @@ impl<'p> Lowering<'p> {
         self.graph.operation(operation);
     }
 
-    /// What the backward pass needs beside inputs and output.
+    /// What a call leaves beside its output: for its backward pass, or a state for later calls.
     fn save(&mut self, costed: &Costed<'_>) -> Option<TensorId> {
         let (call, program) = (costed.call, self.program);
-        if !self.needs_gradient[call.output.0] {
-            return None;
-        }
-        let input = program.shape(call.inputs[0]);
-        let bytes = rules::saved_bytes(&call.function, input, program.shape(call.output));
+        let [input, output] = [call.inputs[0], call.output].map(|value| program.shape(value));
+        let (what, bytes) = if self.needs_gradient[call.output.0] {
+            ("saved", rules::saved_bytes(&call.function, input, output))
+        } else {
+            ("state", rules::state_bytes(&call.function, output))
+        };
         if bytes == 0 {
             return None;
         }
-        let tensor = Tensor::new(format!("{}.saved", costed.name), Bytes::new(bytes)).with_category("saved");
+        let tensor = Tensor::new(format!("{}.{what}", costed.name), Bytes::new(bytes)).with_category(what);
         let tensor = self.graph.tensor(tensor);
         self.saved[call.output.0] = Some(tensor);
         Some(tensor)
@@ -413,6 +417,7 @@ impl<'p> Lowering<'p> {
                 }
                 Source::Output => tensors.extend(self.tensor(call.output)),
                 Source::Weights => tensors.push(self.parameter(costed, 0)),
+                Source::BothWeights => tensors.extend([0, 1].map(|at| self.parameter(costed, at))),
                 Source::Saved => tensors.extend(self.saved[call.output.0]),
             }
         }
@@ -654,12 +659,9 @@ mod tests {
 
     /// `kind: reads -> writes` of each operation of the backward pass.
     fn backward(graph: &Graph) -> Vec<String> {
-        let names = |tensors: &[TensorId]| {
-            let name = |tensor: &TensorId| graph.tensors()[tensor.index()].name.as_str();
-            tensors.iter().map(name).collect::<Vec<_>>().join(" ")
-        };
         let lines = graph.operations().iter().map(|operation| {
-            format!("{}: {} -> {}", operation.op, names(&operation.reads), names(&operation.writes))
+            let (reads, writes) = (names(graph, &operation.reads), names(graph, &operation.writes));
+            format!("{}: {reads} -> {writes}", operation.op)
         });
         lines.skip_while(|line| !line.starts_with("seed")).skip(1).collect()
     }
@@ -766,6 +768,56 @@ mod tests {
             lines[3],
             "linear-weights: linear1.gradient input0 linear1.weight.gradient -> linear1.weight.gradient"
         );
+    }
+
+    fn names(graph: &Graph, tensors: &[TensorId]) -> String {
+        let name = |tensor: &TensorId| graph.tensors()[tensor.index()].name.as_str();
+        tensors.iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_backward_pass_of_an_lstm_reads_both_weight_matrices() {
+        let graph = graph(|n| {
+            let h = n.lstm(n.input(vec![6, 3]), None, 2, 4);
+            let state = n.lstm_state(h, 2);
+            loss(n, state)
+        });
+        assert_eq!(
+            backward(&graph)[2..],
+            ["lstm-backward: lstm1.gradient input0 lstm1 lstm1.weight lstm1.recurrent-weight lstm1.saved -> \
+              lstm1.weight.gradient lstm1.recurrent-weight.gradient lstm1.bias.gradient \
+              lstm1.recurrent-bias.gradient"]
+        );
+        let state = graph.operations().iter().find(|operation| operation.op == "lstm-state").expect("called");
+        assert_eq!(names(&graph, &state.reads), "lstm1 lstm1.saved");
+    }
+
+    #[test]
+    fn the_cell_state_of_an_lstm_takes_memory_in_inference() {
+        let program = Net::record(Mode::Infer, End::Output, |n| {
+            let h = n.lstm(n.input(vec![6, 3]), None, 2, 4);
+            let state = n.lstm_state(h, 2);
+            n.lstm(n.input(vec![8, 3]), Some(state), 2, 4)
+        });
+        let graph = lower(&program.expect("shapes fit"), Settings::default()).expect("small");
+        let lines: Vec<_> = graph
+            .operations()
+            .iter()
+            .map(|operation| {
+                format!("{} -> {}", names(&graph, &operation.reads[..2]), names(&graph, &operation.writes))
+            })
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "input0 lstm1.weight -> lstm1 lstm1.state",
+                "lstm1 lstm1.state -> lstm-state2",
+                "input1 lstm-state2 -> lstm3 lstm3.state",
+            ]
+        );
+        let is_state = |tensor: &&Tensor| tensor.category.as_deref() == Some("state");
+        let states: Vec<_> = graph.tensors().iter().filter(is_state).map(|tensor| tensor.bytes).collect();
+        assert_eq!(states, [Bytes::new(2 * 4 * 4); 2]);
     }
 
     #[test]

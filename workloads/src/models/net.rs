@@ -309,8 +309,11 @@ pub enum Function {
     /// The weighted sum of what the experts made of each row.
     Combine,
     /// A recurrent layer with gates over packed sequences, `[tokens, width]`.
-    Lstm,
-    /// Hidden and cell state behind each sequence, `[N, 2 width]`.
+    Lstm {
+        /// The number of sequences: each has a cell state.
+        sequences: u64,
+    },
+    /// The hidden and cell states after the last token of each sequence, `[N, 2 width]`.
     LstmState,
     /// The loss of a classification.
     SoftmaxCrossEntropy,
@@ -354,7 +357,7 @@ impl Function {
             Self::TopK => "top-k",
             Self::Dispatch => "dispatch",
             Self::Combine => "combine",
-            Self::Lstm => "lstm",
+            Self::Lstm { .. } => "lstm",
             Self::LstmState => "lstm-state",
             Self::SoftmaxCrossEntropy => "softmax-cross-entropy",
             Self::BinaryCrossEntropy => "binary-cross-entropy",
@@ -884,17 +887,17 @@ impl Net {
         self.call(Function::Combine, &[&made, &routes], [], shape)
     }
 
-    /// A recurrent layer of `units` over packed sequences `[tokens, width]`, from zeros or from a state.
+    /// A recurrent layer of `units` over packed sequences `[tokens, width]`, which starts from zeros or from a state.
     #[expect(clippy::needless_pass_by_value, reason = "the call lets go of its inputs when it has ended")]
-    pub fn lstm(&self, x: Value, state: Option<Value>, units: u64) -> Value {
+    pub fn lstm(&self, x: Value, state: Option<Value>, sequences: u64, units: u64) -> Value {
         let gates = 4 * units;
         let parameters = [vec![gates, x.width()], vec![gates, units], vec![gates], vec![gates]];
         let parameters = parameters.map(|shape| self.parameter(shape));
         let inputs: Vec<&Value> = [&x].into_iter().chain(&state).collect();
-        self.call(Function::Lstm, &inputs, parameters, vec![x.0.shape[0], units])
+        self.call(Function::Lstm { sequences }, &inputs, parameters, vec![x.0.shape[0], units])
     }
 
-    /// The states behind the sequences of an [`Net::lstm`].
+    /// The states of an [`Net::lstm`] after the last token of each sequence.
     #[expect(clippy::needless_pass_by_value, reason = "the call lets go of its input when it has ended")]
     pub fn lstm_state(&self, y: Value, sequences: u64) -> Value {
         self.call(Function::LstmState, &[&y], [], vec![sequences, 2 * y.width()])
