@@ -17,7 +17,7 @@
 //! # References
 //!
 //! 1. S. Tokui et al., *Chainer: a Next-Generation Open Source Framework for Deep Learning*, 2015; version 3.0.0rc1.
-//! 2. Recorded propagations of the real Chainer: `workloads/data/chainer`, to which the tests below hold it.
+//! 2. Propagations of the real Chainer, recorded: `workloads/data/chainer`. The tests below compare with them.
 //!
 //! # Complexity
 //!
@@ -28,16 +28,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::{Rc, Weak};
 
-use planlab_dsa::{Alignment, Buffer, Bytes, Instance, InstanceError, Label, Labels, LiveRange};
+use planlab_dsa::InstanceError;
 
 use super::net::{Call, Convolution, Event, Function, Mode, Program, Shape, ValueId, Window, elements};
+use super::tape::{Block, FLOAT, Tape, UNIT};
 use super::workspace::Workspace;
 use crate::formats::Trace;
 
-/// `CuPy` rounds requests up to it.
-const UNIT: u64 = 512;
-/// Bytes of a number.
-const FLOAT: u64 = 4;
 /// Bytes of a label.
 const LABEL: u64 = 4;
 
@@ -54,40 +51,22 @@ impl Default for Settings {
     }
 }
 
-/// A block of the pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Block {
-    bytes: u64,
-    /// When it was made and freed, in events.
-    life: (u32, Option<u32>),
-    op: String,
-}
-
-#[derive(Debug, Default)]
+/// What has been requested, and the function that requests now.
+#[derive(Default)]
 struct Log {
-    blocks: Vec<Block>,
-    events: u32,
+    tape: Tape,
     op: String,
 }
 
-impl Log {
-    fn tick(&mut self) -> u32 {
-        self.events += 1;
-        self.events - 1
-    }
-}
-
-/// A block as long as somebody holds it.
+/// A block that is freed when its last holder drops it.
 struct Memory {
     log: Rc<RefCell<Log>>,
-    block: usize,
+    block: Block,
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let mut log = self.log.borrow_mut();
-        let now = log.tick();
-        log.blocks[self.block].life.1 = Some(now);
+        self.log.borrow_mut().tape.free(self.block);
     }
 }
 
@@ -228,31 +207,10 @@ pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, Chain
     check(program, settings)?;
     let player = Player::new(program, settings);
     let kept = player.play();
-    // As it is now: what is kept has no end yet.
-    let blocks = player.log.borrow().blocks.clone();
+    // What outlives the propagation is not freed yet, and so is left out.
+    let trace = player.log.borrow().tape.trace();
     drop(kept);
-    Ok(trace(&blocks)?)
-}
-
-/// The blocks that are freed, on a clock that only their events move.
-fn trace(blocks: &[Block]) -> Result<Trace, InstanceError> {
-    let freed = || blocks.iter().filter_map(|block| Some((block, block.life.0, block.life.1?)));
-    let mut steps: Vec<u32> = freed().flat_map(|(_, start, end)| [start, end]).collect();
-    steps.sort_unstable();
-    let step = |event: u32| u32::try_from(steps.partition_point(|&other| other < event)).unwrap_or(u32::MAX);
-    let align = Alignment::new(UNIT).expect("a power of two");
-    let buffer = |(block, start, end): (&Block, u32, u32)| {
-        let live = LiveRange::new(step(start), step(end)).expect("a block is freed after it is made");
-        let buffer = Buffer::new(Bytes::new(block.bytes), live).with_align(align);
-        let label = Label { op: Some(block.op.clone()), ..Label::default() };
-        (buffer, label)
-    };
-    let (buffers, mut labels): (Vec<Buffer>, Vec<Label>) = freed().map(buffer).unzip();
-    for (number, label) in labels.iter_mut().enumerate() {
-        label.name = number.to_string();
-    }
-    let instance = Instance::builder().buffers(buffers).build()?;
-    Ok(Trace::new(instance, Labels { buffers: labels, metadata: Vec::new() }))
+    Ok(trace?)
 }
 
 struct Player<'p> {
@@ -284,12 +242,9 @@ impl<'p> Player<'p> {
     }
 
     fn array(&self, shape: &[u64], item: u64) -> Array {
-        let bytes = (elements(shape) * item).div_ceil(UNIT) * UNIT;
         let mut log = self.log.borrow_mut();
-        let now = log.tick();
-        let op = log.op.clone();
-        log.blocks.push(Block { bytes, life: (now, None), op });
-        let block = log.blocks.len() - 1;
+        let Log { tape, op } = &mut *log;
+        let block = tape.alloc(elements(shape) * item, op);
         drop(log);
         let memory = Memory { log: Rc::clone(&self.log), block };
         Array { shape: shape.to_vec(), item, _memory: Some(Rc::new(memory)), is_contiguous: true }
@@ -606,6 +561,8 @@ const fn retains_output(function: &Function) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::Buffer;
+
     use super::*;
     use crate::Catalog;
 

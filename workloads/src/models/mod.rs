@@ -20,6 +20,7 @@ pub mod nets;
 mod rules;
 pub mod seq2seq;
 mod spec;
+mod tape;
 mod workspace;
 
 use planlab_graph::Graph;

@@ -13,7 +13,7 @@
 //! | batch, layer and RMS norm | the input and its statistics |
 //! | embedding | the indices |
 //! | top-k, dispatch, combine | where the rows went, the rows that were weighted |
-//! | LSTM | input, output, and five numbers a unit and token (four gates and the cell) |
+//! | LSTM | input, output, both weight matrices, and for each unit and token four gates and the cell |
 //! | softmax cross entropy | the probabilities, which may lie where the scores were, and the labels |
 //! | add, concat | nothing: the gradient passes on, or its parts do |
 
@@ -33,6 +33,8 @@ pub(super) enum Source {
     Output,
     /// The first parameter.
     Weights,
+    /// The first two parameters: the matrices of the input and of the hidden state.
+    BothWeights,
     /// What the forward pass left.
     Saved,
 }
@@ -87,7 +89,7 @@ pub(super) struct Rule {
 pub(super) const fn rule(function: &Function) -> Rule {
     use Backward::{Factors, First, Parts, Passes, Splits, Stops, Whole};
     use Place::{Gradient, Nowhere};
-    use Source::{Inputs, LaterInputs, Output, Saved, Weights};
+    use Source::{BothWeights, Inputs, LaterInputs, Output, Saved, Weights};
 
     let (backward, overwrites) = match function {
         Function::Convolution(_) | Function::Linear => (Parts(&[Inputs], &[Weights]), Overwrites::Nothing),
@@ -113,7 +115,7 @@ pub(super) const fn rule(function: &Function) -> Rule {
         Function::TopK => (Whole(&[Output], Nowhere), Overwrites::Nothing),
         Function::Dispatch => (First(&[LaterInputs], Nowhere), Overwrites::Nothing),
         Function::Combine => (Whole(&[Inputs], Nowhere), Overwrites::Nothing),
-        Function::Lstm => (Whole(&[Inputs, Output, Weights, Saved], Nowhere), Overwrites::Nothing),
+        Function::Lstm { .. } => (Whole(&[Inputs, Output, BothWeights, Saved], Nowhere), Overwrites::Nothing),
         Function::LstmState => (First(&[], Nowhere), Overwrites::Nothing),
         Function::SoftmaxCrossEntropy => {
             (First(&[LaterInputs, Saved], Place::Saved), Overwrites::InputBySaved)
@@ -138,9 +140,35 @@ pub(super) fn saved_bytes(function: &Function, input: &Shape, output: &Shape) ->
         Function::LayerNorm => 2 * FLOAT * rows(),
         Function::RmsNorm => FLOAT * rows(),
         Function::SoftmaxCrossEntropy => FLOAT * elements(input),
-        Function::Lstm => 5 * FLOAT * elements(output),
+        Function::Lstm { .. } => 5 * FLOAT * elements(output),
         _ => 0,
     }
+}
+
+/// Bytes of the state that a call leaves for later calls where no backward pass follows; 0 for none. In training the
+/// state is part of what [`saved_bytes`] counts.
+pub(super) fn state_bytes(function: &Function, output: &Shape) -> u64 {
+    match function {
+        Function::Lstm { sequences } => {
+            let units = output.last().copied().unwrap_or(1);
+            FLOAT.saturating_mul(sequences.saturating_mul(units))
+        }
+        _ => 0,
+    }
+}
+
+/// Whether a call also reads what the call that made its input left behind.
+pub(super) const fn reads_state(function: &Function) -> bool {
+    matches!(function, Function::LstmState)
+}
+
+/// What a call's parameter is for, by its place among the call's parameters.
+pub(super) fn role(function: &Function, at: usize) -> Option<&'static str> {
+    let roles: &[&str] = match function {
+        Function::Lstm { .. } => &["weight", "recurrent-weight", "bias", "recurrent-bias"],
+        _ => &["weight", "bias"],
+    };
+    roles.get(at).copied()
 }
 
 /// Floating-point operations of a call's forward pass, two for each product with its sum: those of convolutions and
@@ -159,7 +187,7 @@ pub(super) fn flops(program: &Program, call: &Call) -> Option<u64> {
             let inner = program.shape(call.inputs[0]).last().copied().unwrap_or(1);
             u128::from(elements(output)) * u128::from(inner)
         }
-        Function::Lstm => {
+        Function::Lstm { .. } => {
             let matrices = u128::from(elements(weights(0)?)) + u128::from(elements(weights(1)?));
             u128::from(output[0]) * matrices
         }

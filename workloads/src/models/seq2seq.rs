@@ -28,24 +28,19 @@
 
 use std::fmt;
 
-use planlab_dsa::{Alignment, Buffer, Bytes, Instance, Label, Labels, LiveRange};
-
+use super::tape::{Block, FLOAT, Tape};
 use crate::formats::Trace;
 use crate::synthetic::dice::Dice;
 
 pub(super) const UNITS: u64 = 1024;
 pub(super) const LAYERS: u64 = 3;
 pub(super) const VOCABULARY: u64 = 40_000;
-/// Bytes of a number.
-const FLOAT: u64 = 4;
 /// Bytes of one token's vector.
 const TOKEN: u64 = FLOAT * UNITS;
 /// Bytes of a packed set of weights: two matrices and two biases for each of four gates and each layer.
 const WEIGHTS: u64 = FLOAT * LAYERS * 4 * (2 * UNITS * UNITS + 2 * UNITS);
 /// Assumed bytes of workspace that do not depend on the tokens.
 const WORKSPACE: u64 = 256 << 10;
-/// `CuPy` rounds requests up to it.
-const ROUNDED: u64 = 512;
 /// The largest batch of a key.
 const MOST: u64 = 1024;
 /// No sentence is longer.
@@ -151,65 +146,15 @@ pub fn iteration(sentences: &Sentences) -> Trace {
     net.forget(&embedded, &encoded, &decoded);
     let start = net.backward();
     net.release(&embedded, &encoded, &decoded, &loss, start);
-    net.tape.trace()
-}
-
-/// A request and its free.
-struct Life {
-    start: u32,
-    /// Not yet freed, if not there.
-    end: Option<u32>,
-    bytes: u64,
-    op: String,
-}
-
-/// What happens, in its order: each request and each free is a step.
-#[derive(Default)]
-struct Tape {
-    now: u32,
-    lives: Vec<Life>,
-}
-
-/// A request, by its place on the tape.
-type Block = usize;
-
-impl Tape {
-    fn alloc(&mut self, bytes: u64, op: &str) -> Block {
-        let bytes = bytes.next_multiple_of(ROUNDED);
-        self.lives.push(Life { start: self.now, end: None, bytes, op: op.to_owned() });
-        self.now += 1;
-        self.lives.len() - 1
+    let mut trace = net.tape.trace().expect("sizes fit 64 bits");
+    for (key, value) in [
+        ("framework", "Chainer 3.0.0rc1 with CuPy 2.0.0rc1, by rule"),
+        ("scope", "buffers allocated and freed within one propagation"),
+        ("assumption", "cuDNN workspace and reserve sizes assumed; sentence lengths sampled"),
+    ] {
+        trace.labels.metadata.push((key.to_owned(), value.to_owned()));
     }
-
-    fn free(&mut self, blocks: impl IntoIterator<Item = Block>) {
-        for block in blocks {
-            self.lives[block].end = Some(self.now);
-            self.now += 1;
-        }
-    }
-
-    fn trace(self) -> Trace {
-        let align = Alignment::new(ROUNDED).expect("not 0");
-        let buffer = |life: &Life| {
-            let live = LiveRange::new(life.start, life.end.unwrap_or(self.now))
-                .expect("freed after it was asked for");
-            Buffer::new(Bytes::new(life.bytes), live).with_align(align)
-        };
-        let instance =
-            Instance::from_buffers(self.lives.iter().map(buffer).collect()).expect("sizes fit 64 bits");
-        let mut labels = Labels::numbered(self.lives.len());
-        for (label, life) in labels.buffers.iter_mut().zip(self.lives) {
-            *label = Label { op: Some(life.op), ..std::mem::take(label) };
-        }
-        for (key, value) in [
-            ("framework", "Chainer 3.0.0rc1 with CuPy 2.0.0rc1, by rule"),
-            ("scope", "buffers allocated and freed within one propagation"),
-            ("assumption", "cuDNN workspace and reserve sizes assumed; sentence lengths sampled"),
-        ] {
-            labels.metadata.push((key.to_owned(), value.to_owned()));
-        }
-        Trace::new(instance, labels)
-    }
+    trace
 }
 
 /// Lists that arrays are joined from or split into: by sentence, or by position in the sentences.
@@ -309,10 +254,16 @@ impl<'s> Net<'s> {
         LAYERS * self.batch * TOKEN
     }
 
+    fn free(&mut self, blocks: impl IntoIterator<Item = Block>) {
+        for block in blocks {
+            self.tape.free(block);
+        }
+    }
+
     /// Requests that are freed at once, the last first.
     fn temporaries(&mut self, sizes: &[u64], op: &str) {
         let blocks: Vec<Block> = sizes.iter().map(|&bytes| self.tape.alloc(bytes, op)).collect();
-        self.tape.free(blocks.into_iter().rev());
+        self.free(blocks.into_iter().rev());
     }
 
     /// The joined array; of more than three, a kernel is told where they lie.
@@ -330,7 +281,7 @@ impl<'s> Net<'s> {
         let joined = self.concat(tokens * TOKEN, from, 2, op);
         let turned = self.tape.alloc(tokens * TOKEN, op);
         self.temporaries(&[4 * (self.count(from) + 1), 4 * (self.count(to) + 1)], op);
-        self.tape.free([joined]);
+        self.free([joined]);
         turned
     }
 
@@ -338,7 +289,7 @@ impl<'s> Net<'s> {
     fn permutate(&mut self, op: &str) -> Block {
         let indices = self.tape.alloc(8 * self.batch, op);
         let state = self.tape.alloc(self.state(), op);
-        self.tape.free([indices]);
+        self.free([indices]);
         state
     }
 
@@ -356,7 +307,7 @@ impl<'s> Net<'s> {
         let cell = self.tape.alloc(self.state(), &op);
         let workspace = self.tape.alloc(Self::workspace(tokens), &op);
         let reserve = self.tape.alloc(24 * UNITS * LAYERS * tokens, &op);
-        self.tape.free([joined]);
+        self.free([joined]);
         (Lstm { by_step, output, weights, workspace, reserve }, [hidden, cell])
     }
 
@@ -365,7 +316,7 @@ impl<'s> Net<'s> {
         [cell, hidden].map(|old| {
             let op = self.function("Permutate");
             let new = self.permutate(&op);
-            self.tape.free([old]);
+            self.free([old]);
             new
         })
     }
@@ -430,7 +381,7 @@ impl<'s> Net<'s> {
         let states = self.reorder(states);
         let op = self.function("TransposeSequence");
         let by_sentence = self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, &op);
-        self.tape.free([encoded.by_sentence, states[0]]);
+        self.free([encoded.by_sentence, states[0]]);
         Decoded { lstm, states, by_sentence }
     }
 
@@ -445,9 +396,9 @@ impl<'s> Net<'s> {
         let (softmax, coefficient, losses) = self.cross_entropy();
         let op = self.function("Sum");
         let sum = self.tape.alloc(FLOAT, &op);
-        self.tape.free([losses, sum]);
+        self.free([losses, sum]);
         let perplexity = [(); 2].map(|()| self.tape.alloc(FLOAT, "fwd"));
-        self.tape.free(perplexity);
+        self.free(perplexity);
         Loss { outputs, targets, scores, softmax, coefficient }
     }
 
@@ -459,23 +410,23 @@ impl<'s> Net<'s> {
         let softmax = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
         let is_counted = self.tape.alloc(tokens, &op);
         let count = self.tape.alloc(8, &op);
-        self.tape.free([is_counted]);
+        self.free([is_counted]);
         let most = self.tape.alloc(8, &op);
-        self.tape.free([count]);
+        self.free([count]);
         let coefficient = self.tape.alloc(FLOAT, &op);
         let losses = self.tape.alloc(FLOAT * tokens, &op);
-        self.tape.free([logarithms, most]);
+        self.free([logarithms, most]);
         (softmax, coefficient, losses)
     }
 
     /// What goes when the forward pass is over.
     fn forget(&mut self, embedded: &Embedded, encoded: &Encoded, decoded: &Decoded) {
         let (before, behind) = embedded.ended.split_at(embedded.ended.len() / 2);
-        self.tape.free(before.iter().rev().copied());
-        self.tape.free(behind.iter().rev().copied());
-        self.tape.free([embedded.source_vectors, embedded.target_vectors]);
-        self.tape.free(encoded.own_states);
-        self.tape.free([decoded.states[1], decoded.by_sentence, embedded.end]);
+        self.free(before.iter().rev().copied());
+        self.free(behind.iter().rev().copied());
+        self.free([embedded.source_vectors, embedded.target_vectors]);
+        self.free(encoded.own_states);
+        self.free([decoded.states[1], decoded.by_sentence, embedded.end]);
     }
 
     /// Gives the gradient that it starts from.
@@ -485,15 +436,15 @@ impl<'s> Net<'s> {
         let start = self.tape.alloc(FLOAT, "fwd");
         let scaled = self.tape.alloc(FLOAT, "bwd:MulConstant/MulConstant");
         let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, "bwd:SoftmaxCrossEntropy");
-        self.tape.free([scaled]);
+        self.free([scaled]);
         let outputs = self.tape.alloc(tokens * TOKEN, "bwd:LinearFunction/LinearFunction");
-        self.tape.free([scores]);
+        self.free([scores]);
         let by_step = self.transpose(tokens, Lists::Sentences, Lists::TargetSteps, "bwd:TransposeSequence");
-        self.tape.free([outputs]);
+        self.free([outputs]);
         let (inputs, states) = self.decoder_backward(by_step);
         let by_sentence =
             self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
-        self.tape.free([inputs]);
+        self.free([inputs]);
         self.encoder_backward(states, by_sentence);
         start
     }
@@ -507,10 +458,10 @@ impl<'s> Net<'s> {
         let joined = self.concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
         let workspace = self.tape.alloc(Self::workspace(tokens), op);
         let inputs = self.tape.alloc(tokens * TOKEN, op);
-        self.tape.free([cell, hidden, gradients, joined, workspace, by_step]);
+        self.free([cell, hidden, gradients, joined, workspace, by_step]);
         let mut reordered = |old: Block| {
             let new = self.permutate("bwd:Permutate");
-            self.tape.free([old]);
+            self.free([old]);
             new
         };
         let middle = [reordered(new_cell), reordered(new_hidden)];
@@ -528,14 +479,14 @@ impl<'s> Net<'s> {
         let joined = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
         let workspace = self.tape.alloc(Self::workspace(tokens), op);
         let inputs = self.tape.alloc(tokens * TOKEN, op);
-        self.tape.free(zeros.into_iter().rev());
-        self.tape.free([gradients, joined, workspace, states[1], states[0]]);
+        self.free(zeros.into_iter().rev());
+        self.free([gradients, joined, workspace, states[1], states[0]]);
         let joined = self.concat(self.target_tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
-        self.tape.free([target_vectors]);
+        self.free([target_vectors]);
         let turned = self.transpose(tokens, Lists::SourceSteps, Lists::Sentences, "bwd:TransposeSequence");
-        self.tape.free([inputs, joined]);
+        self.free([inputs, joined]);
         let joined = self.concat(tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
-        self.tape.free([turned, joined, cell, hidden]);
+        self.free([turned, joined, cell, hidden]);
     }
 
     /// The graph goes when its loss does.
@@ -548,13 +499,13 @@ impl<'s> Net<'s> {
         start: Block,
     ) {
         let of = |lstm: &Lstm| [lstm.weights, lstm.workspace, lstm.reserve, lstm.output];
-        self.tape.free([loss.softmax, loss.coefficient, loss.targets]);
-        self.tape.free(of(&decoded.lstm));
-        self.tape.free([decoded.lstm.by_step, encoded.states[1], encoded.states[0]]);
-        self.tape.free([loss.outputs, loss.scores, start]);
-        self.tape.free(of(&encoded.lstm));
-        self.tape.free([embedded.joined_source, encoded.lstm.by_step, embedded.cell, embedded.hidden]);
-        self.tape.free([embedded.joined_target, embedded.source, embedded.target]);
+        self.free([loss.softmax, loss.coefficient, loss.targets]);
+        self.free(of(&decoded.lstm));
+        self.free([decoded.lstm.by_step, encoded.states[1], encoded.states[0]]);
+        self.free([loss.outputs, loss.scores, start]);
+        self.free(of(&encoded.lstm));
+        self.free([embedded.joined_source, encoded.lstm.by_step, embedded.cell, embedded.hidden]);
+        self.free([embedded.joined_target, embedded.source, embedded.target]);
     }
 }
 

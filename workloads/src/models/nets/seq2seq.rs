@@ -40,12 +40,12 @@ fn seq2seq(n: &Net, sizes: Sizes) -> Value {
     let mut states = Vec::new();
     let mut h = embed(n, source);
     for _ in 0..LAYERS {
-        h = n.lstm(h, None, UNITS);
+        h = n.lstm(h, None, sizes.batch, UNITS);
         states.push(n.lstm_state(h.clone(), sizes.batch));
     }
     let mut h = embed(n, target);
     for state in states {
-        h = n.lstm(h, Some(state), UNITS);
+        h = n.lstm(h, Some(state), sizes.batch, UNITS);
     }
     let shape = vec![h.shape()[0]];
     let scores = n.dense_bias(h, VOCABULARY);
