@@ -30,6 +30,7 @@ mod problem;
 mod rehearsal;
 mod schedule;
 mod schedule_jsonl;
+mod scheduler;
 mod storage;
 mod timeline;
 mod validate;
@@ -46,6 +47,10 @@ pub use parallel::{Safety, lower_for_all_orders};
 pub use problem::SchedulingProblem;
 pub use rehearsal::{Clash, Rehearsal};
 pub use schedule::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
+pub use scheduler::{
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    ScheduleOutcome, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, Verified, execute_scheduler,
+};
 pub use storage::Storage;
 pub use timeline::{Span, Stuck, Timeline, simulate};
 pub use validate::{Audited, EventId, Violation, validate};

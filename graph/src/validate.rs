@@ -638,12 +638,9 @@ impl<'a> Audit<'a> {
     }
 
     fn check_claim(&self) -> Result<f64, Violation> {
-        let starts = Engine::ALL.into_iter().flat_map(|engine| {
-            self.starts[engine.index()]
-                .iter()
-                .zip(self.schedule.of(engine))
-                .map(|(start, event)| (start, event))
-        });
+        let starts = Engine::ALL
+            .into_iter()
+            .flat_map(|engine| self.starts[engine.index()].iter().zip(self.schedule.of(engine)));
         let seconds = starts.map(|(start, event)| start.seconds + event.seconds).fold(0.0, f64::max);
         match self.schedule.seconds {
             Some(claimed) if (claimed - seconds).abs() > TOLERANCE * seconds => {
