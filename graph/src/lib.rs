@@ -18,20 +18,39 @@
 
 mod ancestors;
 mod dot;
+mod feature_maps;
 mod graph;
 mod jsonl;
 mod liveness;
+mod machine;
 mod order;
 mod parallel;
+mod placing;
+mod problem;
 mod rehearsal;
+mod schedule;
+mod schedule_jsonl;
+mod scheduler;
 mod storage;
+mod timeline;
+mod validate;
 
 pub use ancestors::Ancestors;
 pub use dot::write_dot;
+pub use feature_maps::{FeatureMap, Function, FunctionId, FunctionKind, MapId, Net, NetError, Work};
 pub use graph::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Place, Tensor, TensorId};
 pub use jsonl::{read_jsonl, write_jsonl};
 pub use liveness::{Lowered, OrderError, liveness, lower};
+pub use machine::{Machine, Times, TimesError};
 pub use order::Dependencies;
 pub use parallel::{Safety, lower_for_all_orders};
+pub use problem::SchedulingProblem;
 pub use rehearsal::{Clash, Rehearsal};
+pub use schedule::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
+pub use scheduler::{
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    ScheduleOutcome, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, Verified, execute_scheduler,
+};
 pub use storage::Storage;
+pub use timeline::{Span, Stuck, Timeline, simulate};
+pub use validate::{Audited, EventId, Violation, validate};

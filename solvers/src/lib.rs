@@ -32,6 +32,7 @@ mod pairs;
 pub mod placement;
 mod registry;
 pub mod reorder;
+pub mod schedule;
 mod team;
 
 pub use registry::{SOURCE_DIGEST, absent, family, keys, planner, registry};

@@ -10,3 +10,4 @@ mod milp;
 mod mxnet_totals;
 mod online;
 mod plans;
+mod schedules;

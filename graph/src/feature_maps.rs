@@ -1,0 +1,463 @@
+//! A net as a scheduler sees it: feature maps, the functions between them, and what their backward passes read.
+//!
+//! A *feature map* is a tensor that a function makes, or the input image. A map is *retained* if the backward pass of
+//! some function reads it: it has to be kept, swapped to the host or recomputed. Every other map is *transient*: it is
+//! freed after its last use in the forward pass.
+
+use std::fmt;
+
+use planlab_dsa::Bytes;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The id of an index.
+            ///
+            /// # Panics
+            ///
+            /// If the index does not fit 32 bits.
+            #[must_use]
+            pub fn from_index(index: usize) -> Self {
+                Self(u32::try_from(index).expect("a net has fewer than 2^32 parts"))
+            }
+
+            /// The id as an index.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id! {
+    /// A feature map: its place in [`Net::maps`].
+    MapId
+}
+id! {
+    /// A function: its place in [`Net::functions`], which is its turn in the forward pass.
+    FunctionId
+}
+
+/// A tensor of the forward pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureMap {
+    /// What it is called.
+    pub name: String,
+    /// Its size, above 0.
+    pub bytes: Bytes,
+}
+
+/// What schedulers and the validator have to know of a function's kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// A convolution.
+    Convolution,
+    /// A matrix product with weights.
+    FullyConnected,
+    /// A sum: the gradient of each input *is* the gradient of the output, so the backward pass does nothing.
+    Add,
+    /// Anything else.
+    Other,
+}
+
+/// What one pass of a function costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Floating-point operations; a multiplication and an addition are two.
+    pub flops: f64,
+    /// Bytes read and written.
+    pub bytes: f64,
+    /// Kernels launched.
+    pub launches: u32,
+}
+
+/// A function of the forward pass, with its backward pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// What it is called.
+    pub name: String,
+    /// Its kind.
+    pub kind: FunctionKind,
+    /// What it reads, in the order of its arguments.
+    pub inputs: Vec<MapId>,
+    /// What it makes.
+    pub output: MapId,
+    /// The maps that its backward pass reads beside the gradient of its output.
+    pub needs: Vec<MapId>,
+    /// The cost of the forward pass.
+    pub forward: Work,
+    /// The cost of the backward pass.
+    pub backward: Work,
+}
+
+/// A rule of [`Net`] that is broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// There is nothing to run.
+    #[error("a net without functions")]
+    Empty,
+    /// A map of no bytes.
+    #[error("map `{0}` has 0 bytes")]
+    EmptyMap(String),
+    /// A map that does not exist.
+    #[error("function `{function}` names map {map}, but there are {maps} maps")]
+    UnknownMap {
+        /// The function.
+        function: String,
+        /// The map that it names.
+        map: MapId,
+        /// How many there are.
+        maps: usize,
+    },
+    /// A map that is read before it is made.
+    #[error("function `{function}` reads map `{map}`, which a later function makes")]
+    ReadBeforeMade {
+        /// The reader.
+        function: String,
+        /// The map.
+        map: String,
+    },
+    /// A map that two functions make.
+    #[error("function `{function}` makes map `{map}`, which another function makes too")]
+    MadeTwice {
+        /// The second function.
+        function: String,
+        /// The map.
+        map: String,
+    },
+    /// A backward pass that reads what is neither an input nor the output of its function.
+    #[error("the backward pass of `{function}` needs map `{map}`, which is neither its input nor its output")]
+    StrangeNeed {
+        /// The function.
+        function: String,
+        /// The map.
+        map: String,
+    },
+    /// An input of a sum that differs in size from the output, so that they cannot share a gradient.
+    #[error("sum `{function}` has {output} bytes, but its input `{map}` has {input}")]
+    UnequalSum {
+        /// The sum.
+        function: String,
+        /// The input.
+        map: String,
+        /// The size of the input.
+        input: Bytes,
+        /// The size of the output.
+        output: Bytes,
+    },
+    /// A cost that is negative, infinite or not a number.
+    #[error("function `{function}` has an impossible cost: {value}")]
+    BadWork {
+        /// The function.
+        function: String,
+        /// The cost, as text.
+        value: String,
+    },
+}
+
+/// A net: feature maps and functions in the order of the forward pass.
+///
+/// ```
+/// use planlab_dsa::Bytes;
+/// use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, Net, Work};
+///
+/// let [image, conv] = [0, 1].map(MapId::from_index);
+/// let map = |name: &str, bytes| FeatureMap { name: name.to_owned(), bytes: Bytes::new(bytes) };
+/// let work = Work { flops: 1e9, bytes: 4e6, launches: 1 };
+/// let function = Function {
+///     name: "conv".to_owned(), kind: FunctionKind::Convolution, inputs: vec![image], output: conv,
+///     needs: vec![image], forward: work, backward: work,
+/// };
+/// let net = Net::new("one", 1, 1000, vec![map("image", 64), map("conv", 128)], vec![function])?;
+/// assert!(net.is_retained(image) && !net.is_retained(conv));
+/// # Ok::<(), planlab_graph::NetError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Net {
+    name: String,
+    batch: u64,
+    parameters: u64,
+    maps: Vec<FeatureMap>,
+    functions: Vec<Function>,
+    /// By map: the function that makes it; `None` for an input of the net.
+    producers: Vec<Option<FunctionId>>,
+    /// By map: the function that reads it last in the forward pass.
+    last_uses: Vec<Option<FunctionId>>,
+    retained: Vec<bool>,
+}
+
+impl Net {
+    /// A net of `parameters` parameters that processes `batch` images at once.
+    ///
+    /// # Errors
+    ///
+    /// [`NetError`] for the first rule that is broken.
+    pub fn new(
+        name: impl Into<String>,
+        batch: u64,
+        parameters: u64,
+        maps: Vec<FeatureMap>,
+        functions: Vec<Function>,
+    ) -> Result<Self, NetError> {
+        let count = maps.len();
+        let mut net = Self {
+            name: name.into(),
+            batch,
+            parameters,
+            maps,
+            functions,
+            producers: vec![None; count],
+            last_uses: vec![None; count],
+            retained: vec![false; count],
+        };
+        if net.functions.is_empty() {
+            return Err(NetError::Empty);
+        }
+        if let Some(empty) = net.maps.iter().find(|map| map.bytes == Bytes::ZERO) {
+            return Err(NetError::EmptyMap(empty.name.clone()));
+        }
+        net.find_producers()?;
+        for index in 0..net.functions.len() {
+            net.check_function(FunctionId::from_index(index))?;
+        }
+        net.find_uses();
+        Ok(net)
+    }
+
+    fn find_producers(&mut self) -> Result<(), NetError> {
+        for (index, function) in self.functions.iter().enumerate() {
+            let named = function.inputs.iter().chain(&function.needs).chain([&function.output]);
+            if let Some(&map) = named.into_iter().find(|map| map.index() >= self.maps.len()) {
+                let function = function.name.clone();
+                return Err(NetError::UnknownMap { function, map, maps: self.maps.len() });
+            }
+            let producer = &mut self.producers[function.output.index()];
+            if producer.replace(FunctionId::from_index(index)).is_some() {
+                let map = self.maps[function.output.index()].name.clone();
+                return Err(NetError::MadeTwice { function: function.name.clone(), map });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_function(&self, id: FunctionId) -> Result<(), NetError> {
+        let function = self.function(id);
+        let name = || function.name.clone();
+        let called = |map: MapId| self.map(map).name.clone();
+        for &map in &function.inputs {
+            if self.producer(map).is_some_and(|producer| producer >= id) {
+                return Err(NetError::ReadBeforeMade { function: name(), map: called(map) });
+            }
+            let (input, output) = (self.map(map).bytes, self.map(function.output).bytes);
+            if function.kind == FunctionKind::Add && input != output {
+                return Err(NetError::UnequalSum { function: name(), map: called(map), input, output });
+            }
+        }
+        let is_strange = |map: &&MapId| **map != function.output && !function.inputs.contains(map);
+        if let Some(&map) = function.needs.iter().find(is_strange) {
+            return Err(NetError::StrangeNeed { function: name(), map: called(map) });
+        }
+        let costs = [function.forward, function.backward].map(|work| [work.flops, work.bytes]);
+        match costs.as_flattened().iter().find(|cost| !cost.is_finite() || **cost < 0.0) {
+            Some(cost) => Err(NetError::BadWork { function: name(), value: cost.to_string() }),
+            None => Ok(()),
+        }
+    }
+
+    fn find_uses(&mut self) {
+        for (index, function) in self.functions.iter().enumerate() {
+            for map in &function.inputs {
+                self.last_uses[map.index()] = Some(FunctionId::from_index(index));
+            }
+            for map in &function.needs {
+                self.retained[map.index()] = true;
+            }
+        }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Images processed at once.
+    #[must_use]
+    pub const fn batch(&self) -> u64 {
+        self.batch
+    }
+
+    /// How many parameters it has.
+    #[must_use]
+    pub const fn parameters(&self) -> u64 {
+        self.parameters
+    }
+
+    /// All feature maps, by id.
+    #[must_use]
+    pub fn maps(&self) -> &[FeatureMap] {
+        &self.maps
+    }
+
+    /// All functions, in the order of the forward pass.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// A feature map.
+    ///
+    /// # Panics
+    ///
+    /// If there is none of that id.
+    #[must_use]
+    pub fn map(&self, id: MapId) -> &FeatureMap {
+        &self.maps[id.index()]
+    }
+
+    /// A function.
+    ///
+    /// # Panics
+    ///
+    /// If there is none of that id.
+    #[must_use]
+    pub fn function(&self, id: FunctionId) -> &Function {
+        &self.functions[id.index()]
+    }
+
+    /// The ids of all maps, ascending.
+    pub fn map_ids(&self) -> impl DoubleEndedIterator<Item = MapId> + use<> {
+        (0..self.maps.len()).map(MapId::from_index)
+    }
+
+    /// The ids of all functions, ascending.
+    pub fn function_ids(&self) -> impl DoubleEndedIterator<Item = FunctionId> + use<> {
+        (0..self.functions.len()).map(FunctionId::from_index)
+    }
+
+    /// The function that makes a map; `None` for an input of the net.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn producer(&self, map: MapId) -> Option<FunctionId> {
+        self.producers[map.index()]
+    }
+
+    /// The function that reads a map last in the forward pass; `None` if nothing does.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn last_use(&self, map: MapId) -> Option<FunctionId> {
+        self.last_uses[map.index()]
+    }
+
+    /// Whether the backward pass of some function reads the map.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn is_retained(&self, map: MapId) -> bool {
+        self.retained[map.index()]
+    }
+
+    /// The retained maps, ascending.
+    pub fn retained(&self) -> impl DoubleEndedIterator<Item = MapId> {
+        self.map_ids().filter(|&map| self.is_retained(map))
+    }
+
+    /// Whether a gradient of the map is computed: of all but the inputs of the net.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn has_gradient(&self, map: MapId) -> bool {
+        self.producer(map).is_some()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn map(name: &str, bytes: u64) -> FeatureMap {
+        FeatureMap { name: name.to_owned(), bytes: Bytes::new(bytes) }
+    }
+
+    /// image -> conv -> relu -> conv2 -> add(relu, conv2) -> loss, the second convolution in parallel to a shortcut.
+    pub(crate) fn shortcut_net() -> Net {
+        let maps = ["image", "conv", "relu", "conv2", "sum", "loss"];
+        let maps = maps.iter().zip([64, 256, 256, 256, 256, 4]).map(|(name, bytes)| map(name, bytes));
+        let make = |name: &str, kind, inputs: &[usize], output, needs: &[usize]| Function {
+            name: name.to_owned(),
+            kind,
+            inputs: inputs.iter().map(|&id| MapId::from_index(id)).collect(),
+            output: MapId::from_index(output),
+            needs: needs.iter().map(|&id| MapId::from_index(id)).collect(),
+            forward: Work { flops: 1e9, bytes: 1e6, launches: 1 },
+            backward: Work {
+                flops: 2e9,
+                bytes: 2e6,
+                launches: if kind == FunctionKind::Add { 0 } else { 1 },
+            },
+        };
+        let functions = vec![
+            make("conv", FunctionKind::Convolution, &[0], 1, &[0]),
+            make("relu", FunctionKind::Other, &[1], 2, &[2]),
+            make("conv2", FunctionKind::Convolution, &[2], 3, &[2]),
+            make("add", FunctionKind::Add, &[2, 3], 4, &[]),
+            make("loss", FunctionKind::Other, &[4], 5, &[4]),
+        ];
+        Net::new("shortcut", 1, 100, maps.collect(), functions).expect("a net")
+    }
+
+    #[test]
+    fn uses_and_retained_maps_are_derived() {
+        let net = shortcut_net();
+        let retained: Vec<_> = net.retained().map(MapId::index).collect();
+        assert_eq!(retained, [0, 2, 4]);
+        assert_eq!(net.last_use(MapId::from_index(2)), Some(FunctionId::from_index(3)));
+        assert_eq!(net.last_use(MapId::from_index(5)), None);
+        assert!(!net.has_gradient(MapId::from_index(0)) && net.has_gradient(MapId::from_index(1)));
+    }
+
+    #[test]
+    fn a_broken_rule_is_named() {
+        let net = shortcut_net();
+        let broken = |change: &dyn Fn(&mut Vec<Function>)| {
+            let mut functions = net.functions().to_vec();
+            change(&mut functions);
+            Net::new("x", 1, 0, net.maps().to_vec(), functions).expect_err("broken").to_string()
+        };
+        assert_eq!(broken(&Vec::clear), "a net without functions");
+        let text = broken(&|functions| functions[0].inputs = vec![MapId::from_index(9)]);
+        assert_eq!(text, "function `conv` names map 9, but there are 6 maps");
+        let text = broken(&|functions| functions.swap(0, 1));
+        assert_eq!(text, "function `relu` reads map `conv`, which a later function makes");
+        let text = broken(&|functions| functions[1].output = MapId::from_index(1));
+        assert_eq!(text, "function `relu` makes map `conv`, which another function makes too");
+        let text = broken(&|functions| functions[4].needs = vec![MapId::from_index(0)]);
+        assert!(text.contains("needs map `image`, which is neither"), "{text}");
+        let text = broken(&|functions| functions[3].inputs[1] = MapId::from_index(0));
+        assert_eq!(text, "sum `add` has 256 bytes, but its input `image` has 64");
+        let text = broken(&|functions| functions[2].forward.flops = f64::NAN);
+        assert_eq!(text, "function `conv2` has an impossible cost: NaN");
+    }
+}

@@ -1,0 +1,409 @@
+//! A machine as data: two copy engines, a roofline and a capacity.
+//!
+//! ```
+//! use planlab_graph::Machine;
+//!
+//! let v100 = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
+//! assert_eq!(v100.copy_in, 12e9);
+//! let text = "
+//!     name = 'mine'
+//!     copy_out = 24e9
+//!     copy_in = 24e9
+//!     flops = 2e13
+//!     memory = 1.5e12
+//!     launch = 5e-6
+//!     capacity = 40e9
+//! ";
+//! let mine = Machine::from_toml("mine.toml", text)?;
+//! assert_eq!(mine.capacity.get(), 40_000_000_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # References
+//!
+//! 1. S. Williams, A. Waterman, D. Patterson: Roofline. CACM 52(4), 2009. doi:10.1145/1498765.1498785.
+//! 2. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019.
+//!    doi:10.1145/3293883.3298790. The two V100 machines.
+
+use planlab_dsa::Bytes;
+use planlab_files::FormatError;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::feature_maps::{Net, Work};
+
+/// A machine that trains: an accelerator with memory of its own, and a link to the host with an engine in each
+/// direction.
+///
+/// The rates are what a program gets, not what the data sheet says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// The key: `x86-pcie3`.
+    pub name: String,
+    /// Bytes per second from the device to the host.
+    pub copy_out: f64,
+    /// Bytes per second from the host to the device.
+    pub copy_in: f64,
+    /// Floating-point operations per second.
+    pub flops: f64,
+    /// Bytes of device memory read or written per second.
+    pub memory: f64,
+    /// Seconds to launch a kernel.
+    pub launch: f64,
+    /// Device memory that a program may use, the base included.
+    pub capacity: Bytes,
+    /// Bytes that each parameter takes for the whole iteration: its value, its gradient, the optimiser's state.
+    pub bytes_per_parameter: u64,
+    /// Bytes reserved beside the parameters: the workspace of convolutions.
+    pub workspace: Bytes,
+}
+
+/// Of the peak rates of arithmetic and of memory, what the functions of a net reach on a V100: fitted once, to no net
+/// and no function in particular.
+const ARITHMETIC_EFFICIENCY: f64 = 0.66;
+const MEMORY_EFFICIENCY: f64 = 0.80;
+/// Of the rate of a PCIe 5 link with 16 lanes (64e9 bytes/s), what a copy of pinned memory gets. The fraction is that
+/// of `x86-pcie3`, 12 of 16.
+const PCIE5: f64 = 64e9 * 0.75;
+
+/// Value, gradient and momentum in 4 bytes each.
+const BYTES_PER_PARAMETER: u64 = 12;
+/// Chainer's default limit.
+const WORKSPACE: Bytes = Bytes::new(8_000_000);
+
+/// Peak rates and memory of an accelerator.
+struct Accelerator {
+    flops: f64,
+    memory: f64,
+    capacity: u64,
+}
+
+/// 16160 MiB less what the context, the libraries and fragmentation take.
+const V100: Accelerator = Accelerator { flops: 15.7e12, memory: 900e9, capacity: 14_950_000_000 };
+/// The PCIe card, data sheet: FP32 without tensor cores; 80 GB less 2.5 GB for context and libraries.
+const H100: Accelerator = Accelerator { flops: 51.2e12, memory: 2.04e12, capacity: 77_500_000_000 };
+/// The SXM module, data sheet: FP32 without tensor cores; 141 GB less 3 GB for context and libraries.
+const H200: Accelerator = Accelerator { flops: 67e12, memory: 4.8e12, capacity: 138_000_000_000 };
+
+impl Machine {
+    /// The keys of the machines that are built in.
+    pub const BUILT_IN: [&'static str; 4] = ["x86-pcie3", "power9-nvlink2", "h100-pcie5", "h200-pcie5"];
+
+    /// A machine that is built in. The V100 ones are calibrated; the efficiencies of the others are those of the V100,
+    /// for want of a measurement.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<Self> {
+        let (accelerator, link) = match name {
+            "x86-pcie3" => (V100, 12e9),
+            "power9-nvlink2" => (V100, 54e9),
+            "h100-pcie5" => (H100, PCIE5),
+            "h200-pcie5" => (H200, PCIE5),
+            _ => return None,
+        };
+        Some(Self {
+            name: name.to_owned(),
+            copy_out: link,
+            copy_in: link,
+            flops: accelerator.flops * ARITHMETIC_EFFICIENCY,
+            memory: accelerator.memory * MEMORY_EFFICIENCY,
+            launch: 6e-6,
+            capacity: Bytes::new(accelerator.capacity),
+            bytes_per_parameter: BYTES_PER_PARAMETER,
+            workspace: WORKSPACE,
+        })
+    }
+
+    /// The machine with another link, in bytes per second in each direction.
+    ///
+    /// # Panics
+    ///
+    /// If the rate is not a positive number.
+    #[must_use]
+    pub fn with_link(mut self, bytes_per_second: f64) -> Self {
+        assert!(
+            bytes_per_second.is_finite() && bytes_per_second > 0.0,
+            "a link of {bytes_per_second} bytes/s"
+        );
+        (self.copy_out, self.copy_in) = (bytes_per_second, bytes_per_second);
+        self
+    }
+
+    /// Reads a machine. `file` is what errors call it. All fields but `bytes_per_parameter` (12) and `workspace`
+    /// (8e6 bytes) have to be there.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] with the line: not TOML, a field that is missing, not known, or has a value that no machine has.
+    pub fn from_toml(file: &str, text: &str) -> Result<Self, FormatError> {
+        let raw: RawMachine = toml::from_str(text).map_err(|error| {
+            let line = line_of(text, error.span().map_or(0, |span| span.start));
+            FormatError::new(file, line, format!("not a machine: {}", error.message()))
+        })?;
+        let reader = Reader { file, text };
+        let positive = |field, value| reader.number(field, value, |number| number > 0.0, "above 0");
+        Ok(Self {
+            name: reader.name(raw.name)?,
+            copy_out: positive("copy_out", raw.copy_out)?,
+            copy_in: positive("copy_in", raw.copy_in)?,
+            flops: positive("flops", raw.flops)?,
+            memory: positive("memory", raw.memory)?,
+            launch: reader.number("launch", raw.launch, |number| number >= 0.0, "0 or above")?,
+            capacity: match reader.whole("capacity", raw.capacity)? {
+                Some(0) | None => return Err(reader.missing("capacity")),
+                Some(bytes) => Bytes::new(bytes),
+            },
+            bytes_per_parameter: reader
+                .whole("bytes_per_parameter", raw.bytes_per_parameter)?
+                .unwrap_or(BYTES_PER_PARAMETER),
+            workspace: reader.whole("workspace", raw.workspace)?.map_or(WORKSPACE, Bytes::new),
+        })
+    }
+
+    /// Bytes that are taken for the whole iteration: parameters with what belongs to them, and the workspace.
+    #[must_use]
+    pub fn base(&self, net: &Net) -> Bytes {
+        let parameters = net.parameters().saturating_mul(self.bytes_per_parameter);
+        Bytes::new(parameters.saturating_add(self.workspace.get()))
+    }
+
+    /// The seconds that some work takes: arithmetic or memory, whichever takes longer, and the launches.
+    #[must_use]
+    pub fn seconds(&self, work: Work) -> f64 {
+        (work.flops / self.flops).max(work.bytes / self.memory) + f64::from(work.launches) * self.launch
+    }
+
+    /// The seconds that a copy to the host takes.
+    #[must_use]
+    pub fn out_seconds(&self, bytes: Bytes) -> f64 {
+        bytes.get() as f64 / self.copy_out
+    }
+
+    /// The seconds that a copy from the host takes.
+    #[must_use]
+    pub fn in_seconds(&self, bytes: Bytes) -> f64 {
+        bytes.get() as f64 / self.copy_in
+    }
+
+    /// The roofline times of a net.
+    #[must_use]
+    pub fn times(&self, net: &Net) -> Times {
+        let add = |bytes: Bytes| Work { flops: 0.0, bytes: 3.0 * bytes.get() as f64, launches: 1 };
+        Times {
+            forward: net.functions().iter().map(|function| self.seconds(function.forward)).collect(),
+            backward: net.functions().iter().map(|function| self.seconds(function.backward)).collect(),
+            accumulate: net.maps().iter().map(|map| self.seconds(add(map.bytes))).collect(),
+        }
+    }
+}
+
+/// How long each pass of each function takes, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    accumulate: Vec<f64>,
+}
+
+/// Times that do not belong to the net.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimesError {
+    /// Too few, or too many.
+    #[error("{given} {what} times for {wanted}")]
+    Count {
+        /// Of which pass.
+        what: &'static str,
+        /// How many were given.
+        given: usize,
+        /// How many the net has.
+        wanted: usize,
+    },
+    /// Negative, infinite or not a number.
+    #[error("{what} time {index} is {value}")]
+    Bad {
+        /// Of which pass.
+        what: &'static str,
+        /// Of which function or map.
+        index: usize,
+        /// The value, as text.
+        value: String,
+    },
+}
+
+impl Times {
+    /// Measured times: of the forward and the backward pass by function, of adding two gradients by map.
+    ///
+    /// # Errors
+    ///
+    /// [`TimesError`] where a number is missing or is no time.
+    pub fn new(
+        net: &Net,
+        forward: Vec<f64>,
+        backward: Vec<f64>,
+        accumulate: Vec<f64>,
+    ) -> Result<Self, TimesError> {
+        let (functions, maps) = (net.functions().len(), net.maps().len());
+        let lists = [
+            ("forward", &forward, functions),
+            ("backward", &backward, functions),
+            ("sum", &accumulate, maps),
+        ];
+        for (what, list, wanted) in lists {
+            if list.len() != wanted {
+                return Err(TimesError::Count { what, given: list.len(), wanted });
+            }
+            if let Some(index) = list.iter().position(|time| !time.is_finite() || *time < 0.0) {
+                return Err(TimesError::Bad { what, index, value: list[index].to_string() });
+            }
+        }
+        Ok(Self { forward, backward, accumulate })
+    }
+
+    /// The forward passes, by function.
+    #[must_use]
+    pub fn forward(&self) -> &[f64] {
+        &self.forward
+    }
+
+    /// The backward passes, by function.
+    #[must_use]
+    pub fn backward(&self) -> &[f64] {
+        &self.backward
+    }
+
+    /// The sums of two gradients, by map.
+    #[must_use]
+    pub fn accumulate(&self) -> &[f64] {
+        &self.accumulate
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMachine {
+    name: Option<Spanned<String>>,
+    copy_out: Option<Spanned<f64>>,
+    copy_in: Option<Spanned<f64>>,
+    flops: Option<Spanned<f64>>,
+    memory: Option<Spanned<f64>>,
+    launch: Option<Spanned<f64>>,
+    capacity: Option<Spanned<f64>>,
+    bytes_per_parameter: Option<Spanned<f64>>,
+    workspace: Option<Spanned<f64>>,
+}
+
+/// The line, from 1, of a byte of the text.
+fn line_of(text: &str, byte: usize) -> u64 {
+    let before = &text.as_bytes()[..byte.min(text.len())];
+    1 + before.iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>()
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn missing(&self, field: &str) -> FormatError {
+        FormatError::new(
+            self.file,
+            line_of(self.text, self.text.trim_end().len()),
+            format!("field `{field}` is missing"),
+        )
+    }
+
+    fn name(&self, name: Option<Spanned<String>>) -> Result<String, FormatError> {
+        let name = name.ok_or_else(|| self.missing("name"))?;
+        if name.get_ref().trim().is_empty() {
+            let line = line_of(self.text, name.span().start);
+            return Err(FormatError::new(self.file, line, "field `name` is empty"));
+        }
+        Ok(name.into_inner())
+    }
+
+    fn number(
+        &self,
+        field: &str,
+        value: Option<Spanned<f64>>,
+        is_good: impl Fn(f64) -> bool,
+        wanted: &str,
+    ) -> Result<f64, FormatError> {
+        let value = value.ok_or_else(|| self.missing(field))?;
+        let number = *value.get_ref();
+        if number.is_finite() && is_good(number) {
+            return Ok(number);
+        }
+        let line = line_of(self.text, value.span().start);
+        Err(FormatError::new(self.file, line, format!("field `{field}` is {number}, not a number {wanted}")))
+    }
+
+    /// A number of bytes.
+    fn whole(&self, field: &str, value: Option<Spanned<f64>>) -> Result<Option<u64>, FormatError> {
+        /// Up to here every whole number is a floating-point number.
+        const MOST: f64 = 9_007_199_254_740_992.0;
+        let Some(value) = value else { return Ok(None) };
+        let is_capacity = field == "capacity";
+        let is_good = |number: f64| {
+            number.fract() == 0.0 && number <= MOST && number >= if is_capacity { 1.0 } else { 0.0 }
+        };
+        let number = self.number(field, Some(value), is_good, "of whole bytes that a machine could have")?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
+        Ok(Some(number as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "name = 'm'\ncopy_out = 1e9\ncopy_in = 2e9\nflops = 1e12\nmemory = 1e11\nlaunch = 0\ncapacity = 100\n";
+
+    fn refusal(text: &str) -> String {
+        Machine::from_toml("m.toml", text).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_file_is_read_with_its_defaults() {
+        let machine = Machine::from_toml("m.toml", GOOD).expect("good");
+        assert_eq!((machine.copy_out, machine.copy_in, machine.launch), (1e9, 2e9, 0.0));
+        assert_eq!((machine.bytes_per_parameter, machine.workspace.get()), (12, 8_000_000));
+    }
+
+    #[test]
+    fn a_bad_file_is_refused_with_line_and_field() {
+        let with = |from: &str, to: &str| refusal(&GOOD.replace(from, to));
+        assert_eq!(with("copy_in = 2e9\n", ""), "m.toml:6: field `copy_in` is missing");
+        assert_eq!(with("2e9", "0"), "m.toml:3: field `copy_in` is 0, not a number above 0");
+        assert_eq!(with("1e12", "nan"), "m.toml:4: field `flops` is NaN, not a number above 0");
+        assert_eq!(with("1e11", "inf"), "m.toml:5: field `memory` is inf, not a number above 0");
+        assert_eq!(
+            with("launch = 0", "launch = -1"),
+            "m.toml:6: field `launch` is -1, not a number 0 or above"
+        );
+        assert!(with("100", "0").starts_with("m.toml:7: field `capacity` is 0, not"), "{}", with("100", "0"));
+        assert!(with("100", "1.5").starts_with("m.toml:7: field `capacity` is 1.5, not"));
+        assert!(with("'m'", "''").starts_with("m.toml:1: field `name` is empty"));
+        let unknown = refusal(&format!("{GOOD}speed = 1\n"));
+        assert!(unknown.starts_with("m.toml:8: not a machine: unknown field `speed`"), "{unknown}");
+        let text = with("1e12", "'fast'");
+        assert!(text.starts_with("m.toml:4: not a machine: invalid type"), "{text}");
+    }
+
+    #[test]
+    fn the_longer_of_arithmetic_and_memory_counts() {
+        let machine = Machine::from_toml("m.toml", &GOOD.replace("launch = 0", "launch = 1")).expect("good");
+        let work = |flops, bytes, launches| Work { flops, bytes, launches };
+        assert_eq!(machine.seconds(work(3e12, 1e11, 0)), 3.0);
+        assert_eq!(machine.seconds(work(1e12, 4e11, 2)), 6.0);
+    }
+
+    #[test]
+    fn every_key_names_a_machine() {
+        for key in Machine::BUILT_IN {
+            let machine = Machine::built_in(key).expect("built in");
+            assert_eq!(machine.name, key);
+            assert!(machine.copy_in > 1e9 && machine.capacity > Bytes::new(10_000_000_000));
+        }
+        assert_eq!(Machine::built_in("abacus"), None);
+    }
+}

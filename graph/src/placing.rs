@@ -1,0 +1,179 @@
+//! From a draft to a placed schedule: live ranges, offsets, and what each event then has to wait for.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Buffer, Bytes, Instance, InstanceError, LiveRange, Offset};
+
+use crate::schedule::{Engine, Schedule};
+use crate::timeline::Timeline;
+
+impl Schedule {
+    /// By buffer, the moments of a timeline between which it is taken: half-open, and never empty.
+    ///
+    /// # Panics
+    ///
+    /// If the timeline is that of another schedule.
+    #[must_use]
+    pub fn lifetimes(&self, timeline: &Timeline) -> Vec<(u32, u32)> {
+        let mut lives = vec![(0, timeline.moments); self.buffers.len()];
+        for engine in Engine::ALL {
+            for (event, span) in self.of(engine).iter().zip(timeline.of(engine)) {
+                event.writes.iter().for_each(|id| lives[id.index()].0 = span.began);
+                event.frees.iter().for_each(|id| lives[id.index()].1 = span.ended);
+            }
+        }
+        lives
+    }
+
+    /// The placement problem of a timeline: the buffers, by id, live from moment to moment. Offsets in a plan of it count
+    /// from the [base](Schedule::base).
+    ///
+    /// # Errors
+    ///
+    /// [`InstanceError`] where the sizes do not add up in 64 bits.
+    ///
+    /// # Panics
+    ///
+    /// If the timeline is that of another schedule.
+    pub fn instance(&self, timeline: &Timeline) -> Result<Instance, InstanceError> {
+        let lives = self.lifetimes(timeline);
+        let buffer = |(buffer, (start, end)): (&crate::ScheduledBuffer, (u32, u32))| {
+            let live = LiveRange::new(start, end).expect("an event ends after it starts");
+            Buffer::new(buffer.bytes, live)
+        };
+        Instance::from_buffers(self.buffers.iter().zip(lives).map(buffer).collect())
+    }
+
+    /// The schedule with offsets (one for each buffer, counted from the base) and with everything written down that an
+    /// event waits for in the timeline: it runs just so, and with other times keeps every order that matters.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many offsets as buffers, or the timeline is that of another schedule.
+    #[must_use]
+    pub fn place(mut self, timeline: &Timeline, offsets: &[Offset]) -> Self {
+        assert_eq!(offsets.len(), self.buffers.len(), "one offset for each buffer");
+        let base = self.base.get();
+        for (buffer, offset) in self.buffers.iter_mut().zip(offsets) {
+            buffer.offset = Some(Offset::new(base + offset.get()));
+        }
+        for engine in Engine::ALL {
+            for (event, span) in self.events[engine.index()].iter_mut().zip(timeline.of(engine)) {
+                event.after = timeline.complete_at(span.began);
+                event.with = None;
+            }
+        }
+        self.seconds = Some(timeline.seconds);
+        self
+    }
+
+    /// The offsets, from the base, that an allocator gives that serves the requests of a timeline as they come: the
+    /// smallest gap that fits, and of equal ones the lowest; else on top. O(n * gaps).
+    ///
+    /// # Panics
+    ///
+    /// If the timeline is that of another schedule.
+    #[must_use]
+    pub fn best_fit(&self, timeline: &Timeline) -> Vec<Offset> {
+        let lives = self.lifetimes(timeline);
+        let mut heap = Heap::default();
+        let mut offsets = vec![0; self.buffers.len()];
+        let mut requests: Vec<_> = self.requests(timeline);
+        let mut frees: Vec<_> = lives.iter().enumerate().map(|(id, life)| (life.1, id)).collect();
+        frees.sort_unstable();
+        let mut frees = frees.into_iter().peekable();
+        requests.sort_by_key(|&(moment, _)| moment);
+        for (moment, id) in requests {
+            while let Some((_, freed)) = frees.next_if(|&(end, _)| end <= moment) {
+                heap.free(offsets[freed], self.buffers[freed].bytes);
+            }
+            offsets[id] = heap.allocate(self.buffers[id].bytes);
+        }
+        offsets.into_iter().map(Offset::new).collect()
+    }
+
+    /// Moment and buffer of every allocation; at one moment in the order of the engines.
+    fn requests(&self, timeline: &Timeline) -> Vec<(u32, usize)> {
+        let mut requests: Vec<_> = self.resident.iter().map(|id| (0, id.index())).collect();
+        for engine in Engine::ALL {
+            for (event, span) in self.of(engine).iter().zip(timeline.of(engine)) {
+                requests.extend(event.writes.iter().map(|id| (span.began, id.index())));
+            }
+        }
+        requests
+    }
+}
+
+/// Addresses with gaps.
+#[derive(Default)]
+struct Heap {
+    /// Gaps below the top: from, and size. No two touch, and none touches the top.
+    gaps: BTreeMap<u64, u64>,
+    top: u64,
+}
+
+impl Heap {
+    fn allocate(&mut self, bytes: Bytes) -> u64 {
+        let size = bytes.get();
+        let fits = self.gaps.iter().filter(|&(_, &gap)| gap >= size);
+        match fits.min_by_key(|&(&from, &gap)| (gap, from)).map(|(&from, &gap)| (from, gap)) {
+            Some((from, gap)) => {
+                self.gaps.remove(&from);
+                if gap > size {
+                    self.gaps.insert(from + size, gap - size);
+                }
+                from
+            }
+            None => self.extend(size),
+        }
+    }
+
+    fn extend(&mut self, size: u64) -> u64 {
+        let from = self.top;
+        self.top += size;
+        from
+    }
+
+    fn free(&mut self, offset: u64, bytes: Bytes) {
+        let (mut from, mut to) = (offset, offset + bytes.get());
+        if let Some((&before, &gap)) = self.gaps.range(..from).next_back()
+            && before + gap == from
+        {
+            self.gaps.remove(&before);
+            from = before;
+        }
+        if let Some(gap) = self.gaps.remove(&to) {
+            to += gap;
+        }
+        if to == self.top {
+            self.top = from;
+        } else {
+            self.gaps.insert(from, to - from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(size: u64) -> Bytes {
+        Bytes::new(size)
+    }
+
+    #[test]
+    fn the_heap_takes_the_smallest_gap_and_merges() {
+        let mut heap = Heap::default();
+        let offsets = [4, 2, 3, 1].map(|size| heap.allocate(bytes(size)));
+        assert_eq!(offsets, [0, 4, 6, 9]);
+        heap.free(0, bytes(4));
+        heap.free(6, bytes(3));
+        assert_eq!((heap.allocate(bytes(3)), heap.allocate(bytes(1))), (6, 0));
+        heap.free(9, bytes(1));
+        heap.free(6, bytes(3));
+        heap.free(0, bytes(1));
+        assert_eq!((heap.top, heap.gaps.clone()), (6, BTreeMap::from([(0, 4)])));
+        heap.free(4, bytes(2));
+        assert_eq!((heap.top, heap.gaps.len()), (0, 0));
+    }
+}

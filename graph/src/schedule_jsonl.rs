@@ -1,0 +1,301 @@
+//! Schedule JSON Lines: a header object, then one object for each buffer, then one for each event.
+//!
+//! ```text
+//! {"planlab":"schedule","version":1,"scheduler":"pooch/retain","net":"resnet50","machine":"x86-pcie3","base":8000000,"seconds":1.5,"resident":[0]}
+//! {"buffer":0,"map":0,"version":0,"bytes":64,"offset":8000000}
+//! {"buffer":1,"gradient":4,"version":0,"bytes":64,"offset":8000064}
+//! {"engine":"compute","task":"forward","of":0,"after":[0,0,0],"seconds":0.25,"reads":[0],"writes":[1],"frees":[]}
+//! ```
+//!
+//! Buffers are numbered in the order of the file, from 0. The events of one engine stand in their order; those of
+//! different engines may be mixed. `task` is `forward`, `recompute`, `backward` (`of` is a function), `accumulate`,
+//! `copy-out` or `copy-in` (`of` is a map). `after` counts completions of `compute`, `out` and `in`. A draft has no
+//! `seconds` in its header and no `offset`; an event of a draft may have `with`.
+
+use planlab_dsa::{BufferId, Bytes, Offset};
+use planlab_files::FormatError;
+use serde::{Deserialize, Serialize};
+
+use crate::feature_maps::{FunctionId, MapId};
+use crate::schedule::{Content, Event, Schedule, ScheduledBuffer, Task};
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    planlab: String,
+    version: u32,
+    scheduler: String,
+    net: String,
+    machine: String,
+    base: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    resident: Vec<u32>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RawBuffer {
+    buffer: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    map: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gradient: Option<u32>,
+    version: u32,
+    bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawTask {
+    Forward,
+    Recompute,
+    Backward,
+    Accumulate,
+    CopyOut,
+    CopyIn,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RawEvent {
+    engine: String,
+    task: RawTask,
+    of: u32,
+    after: [u32; 3],
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    with: Option<u32>,
+    seconds: f64,
+    reads: Vec<u32>,
+    writes: Vec<u32>,
+    frees: Vec<u32>,
+}
+
+fn buffers(ids: &[u32]) -> Vec<BufferId> {
+    ids.iter().map(|&id| BufferId::from_index(id as usize)).collect()
+}
+
+fn numbers(ids: &[BufferId]) -> Vec<u32> {
+    ids.iter().map(|id| id.get()).collect()
+}
+
+impl Schedule {
+    /// Reads a schedule. `file` is what errors call it. What is read is well-formed, not yet right: see
+    /// [`validate`](crate::validate).
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] with the line: not JSON, a field that is missing or not known, a buffer out of turn or unknown, an
+    /// event on an engine that cannot do its task, a time that is none.
+    pub fn read_jsonl(file: &str, text: &str) -> Result<Self, FormatError> {
+        let at = |line: u64, reason: String| FormatError::new(file, line, reason);
+        let mut lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim_ascii().is_empty());
+        let Some((first, header)) = lines.next() else {
+            return Err(at(1, "the file is empty: there is no header object".to_owned()));
+        };
+        let mut schedule = read_header(header).map_err(|reason| at(first, reason))?;
+        for (line, text) in lines {
+            schedule.read_line(text).map_err(|reason| at(line, reason))?;
+        }
+        let ids = schedule.resident.clone();
+        schedule.check_known(&ids).map_err(|reason| at(first, reason))?;
+        Ok(schedule)
+    }
+
+    fn read_line(&mut self, text: &str) -> Result<(), String> {
+        let is_event = serde_json::from_str::<serde_json::Value>(text)
+            .map_err(|error| format!("not JSON: {error}"))?
+            .get("engine")
+            .is_some();
+        if is_event { self.read_event(text) } else { self.read_buffer(text) }
+    }
+
+    fn read_buffer(&mut self, text: &str) -> Result<(), String> {
+        let raw: RawBuffer = serde_json::from_str(text).map_err(|error| format!("not a buffer: {error}"))?;
+        if raw.buffer as usize != self.buffers.len() {
+            return Err(format!("buffer {} stands where buffer {} should", raw.buffer, self.buffers.len()));
+        }
+        let id = |id: u32| MapId::from_index(id as usize);
+        let content = match (raw.map, raw.gradient) {
+            (Some(map), None) => Content::Map(id(map)),
+            (None, Some(map)) => Content::Gradient(id(map)),
+            _ => return Err(format!("buffer {} has to have either `map` or `gradient`", raw.buffer)),
+        };
+        let (bytes, offset) = (Bytes::new(raw.bytes), raw.offset.map(Offset::new));
+        if offset.is_some_and(|offset| offset.end(bytes).is_none()) {
+            return Err(format!("buffer {} ends past 2^64 bytes", raw.buffer));
+        }
+        self.buffers.push(ScheduledBuffer { content, version: raw.version, bytes, offset });
+        Ok(())
+    }
+
+    fn read_event(&mut self, text: &str) -> Result<(), String> {
+        let raw: RawEvent = serde_json::from_str(text).map_err(|error| format!("not an event: {error}"))?;
+        let index = raw.of as usize;
+        let task = match raw.task {
+            RawTask::Forward => Task::Forward(FunctionId::from_index(index)),
+            RawTask::Recompute => Task::Recompute(FunctionId::from_index(index)),
+            RawTask::Backward => Task::Backward(FunctionId::from_index(index)),
+            RawTask::Accumulate => Task::Accumulate(MapId::from_index(index)),
+            RawTask::CopyOut => Task::CopyOut(MapId::from_index(index)),
+            RawTask::CopyIn => Task::CopyIn(MapId::from_index(index)),
+        };
+        let engine = task.engine();
+        if raw.engine != engine.name() {
+            return Err(format!("engine `{}` cannot do this task: `{}` does it", raw.engine, engine.name()));
+        }
+        if !raw.seconds.is_finite() || raw.seconds < 0.0 {
+            return Err(format!("the event takes {} seconds", raw.seconds));
+        }
+        let event = Event {
+            task,
+            after: raw.after,
+            with: raw.with,
+            seconds: raw.seconds,
+            reads: buffers(&raw.reads),
+            writes: buffers(&raw.writes),
+            frees: buffers(&raw.frees),
+        };
+        [&event.reads, &event.writes, &event.frees].into_iter().try_for_each(|ids| self.check_known(ids))?;
+        self.events[engine.index()].push(event);
+        Ok(())
+    }
+
+    fn check_known(&self, ids: &[BufferId]) -> Result<(), String> {
+        match ids.iter().find(|id| id.index() >= self.buffers.len()) {
+            Some(id) => Err(format!("buffer {id} is unknown: no line before has it")),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a schedule, so that [`Schedule::read_jsonl`] reads the same.
+    #[must_use]
+    pub fn write_jsonl(&self) -> String {
+        let header = Header {
+            planlab: "schedule".to_owned(),
+            version: 1,
+            scheduler: self.scheduler.clone(),
+            net: self.net.clone(),
+            machine: self.machine.clone(),
+            base: self.base.get(),
+            seconds: self.seconds,
+            resident: numbers(&self.resident),
+        };
+        let mut text = line(&header);
+        for (index, buffer) in (0..).zip(&self.buffers) {
+            text += &line(&raw_buffer(index, buffer));
+        }
+        for event in self.events.iter().flatten() {
+            text += &line(&raw_event(event));
+        }
+        text
+    }
+}
+
+fn read_header(text: &str) -> Result<Schedule, String> {
+    let header: Header = serde_json::from_str(text).map_err(|error| format!("not a header: {error}"))?;
+    if header.planlab != "schedule" || header.version != 1 {
+        return Err(format!(
+            "a `{}` of version {}, not a schedule of version 1",
+            header.planlab, header.version
+        ));
+    }
+    Ok(Schedule {
+        scheduler: header.scheduler,
+        net: header.net,
+        machine: header.machine,
+        base: Bytes::new(header.base),
+        seconds: header.seconds,
+        resident: buffers(&header.resident),
+        ..Schedule::default()
+    })
+}
+
+fn line(object: &impl Serialize) -> String {
+    // Numbers, texts and lists of them always have a form in JSON.
+    serde_json::to_string(object).map_or_else(|_| String::new(), |text| text + "\n")
+}
+
+fn raw_buffer(buffer: u32, data: &ScheduledBuffer) -> RawBuffer {
+    let id = |map: MapId| u32::try_from(map.index()).ok();
+    let (map, gradient) = match data.content {
+        Content::Map(map) => (id(map), None),
+        Content::Gradient(map) => (None, id(map)),
+    };
+    let offset = data.offset.map(Offset::get);
+    RawBuffer { buffer, map, gradient, version: data.version, bytes: data.bytes.get(), offset }
+}
+
+fn raw_event(event: &Event) -> RawEvent {
+    let (task, of) = match event.task {
+        Task::Forward(id) => (RawTask::Forward, id.index()),
+        Task::Recompute(id) => (RawTask::Recompute, id.index()),
+        Task::Backward(id) => (RawTask::Backward, id.index()),
+        Task::Accumulate(id) => (RawTask::Accumulate, id.index()),
+        Task::CopyOut(id) => (RawTask::CopyOut, id.index()),
+        Task::CopyIn(id) => (RawTask::CopyIn, id.index()),
+    };
+    RawEvent {
+        engine: event.task.engine().name().to_owned(),
+        task,
+        of: u32::try_from(of).unwrap_or(u32::MAX),
+        after: event.after,
+        with: event.with,
+        seconds: event.seconds,
+        reads: numbers(&event.reads),
+        writes: numbers(&event.writes),
+        frees: numbers(&event.frees),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Engine;
+
+    const HEADER: &str = r#"{"planlab":"schedule","version":1,"scheduler":"s","net":"n","machine":"m","base":8,"seconds":0.1,"resident":[0]}"#;
+    const IMAGE: &str = r#"{"buffer":0,"map":0,"version":0,"bytes":64,"offset":8}"#;
+    const GRADIENT: &str = r#"{"buffer":1,"gradient":3,"version":1,"bytes":64}"#;
+    const EVENT: &str = r#"{"engine":"compute","task":"forward","of":2,"after":[0,1,0],"with":0,"seconds":0.25,"reads":[0],"writes":[1],"frees":[0]}"#;
+    const COPY: &str = r#"{"engine":"in","task":"copy-in","of":0,"after":[0,0,0],"seconds":1e-9,"reads":[],"writes":[1],"frees":[]}"#;
+
+    fn refusal(lines: &[&str]) -> String {
+        Schedule::read_jsonl("s.jsonl", &lines.join("\n")).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = [HEADER, IMAGE, GRADIENT, EVENT, COPY].map(|line| format!("{line}\n")).concat();
+        let schedule = Schedule::read_jsonl("s.jsonl", &text).expect("good");
+        assert_eq!(schedule.of(Engine::Compute)[0].after, [0, 1, 0]);
+        assert_eq!(schedule.of(Engine::In)[0].task, Task::CopyIn(MapId::from_index(0)));
+        assert_eq!(schedule.write_jsonl(), text);
+        assert_eq!(Schedule::read_jsonl("x", &schedule.write_jsonl()).as_ref(), Ok(&schedule));
+    }
+
+    #[test]
+    fn a_bad_file_is_refused_with_line_and_reason() {
+        assert_eq!(refusal(&[]), "s.jsonl:1: the file is empty: there is no header object");
+        assert!(refusal(&["{}"]).starts_with("s.jsonl:1: not a header: missing field"));
+        let graph = HEADER.replace(r#""schedule""#, r#""graph""#);
+        assert_eq!(refusal(&[&graph]), "s.jsonl:1: a `graph` of version 1, not a schedule of version 1");
+        assert_eq!(refusal(&[HEADER]), "s.jsonl:1: buffer 0 is unknown: no line before has it");
+        assert!(refusal(&[HEADER, "", "nonsense"]).starts_with("s.jsonl:3: not JSON:"));
+        assert_eq!(refusal(&[HEADER, GRADIENT]), "s.jsonl:2: buffer 1 stands where buffer 0 should");
+        let both = IMAGE.replace(r#""map":0"#, r#""map":0,"gradient":0"#);
+        let text = refusal(&[HEADER, &both]);
+        assert_eq!(text, "s.jsonl:2: buffer 0 has to have either `map` or `gradient`");
+        let far = IMAGE.replace(r#""offset":8"#, r#""offset":18446744073709551615"#);
+        assert_eq!(refusal(&[HEADER, &far]), "s.jsonl:2: buffer 0 ends past 2^64 bytes");
+        assert_eq!(refusal(&[HEADER, IMAGE, EVENT]), "s.jsonl:3: buffer 1 is unknown: no line before has it");
+        let wrong = COPY.replace(r#""in""#, r#""out""#);
+        let text = refusal(&[HEADER, IMAGE, GRADIENT, &wrong]);
+        assert_eq!(text, "s.jsonl:4: engine `out` cannot do this task: `in` does it");
+        let text = refusal(&[HEADER, IMAGE, GRADIENT, &COPY.replace("1e-9", "-1")]);
+        assert_eq!(text, "s.jsonl:4: the event takes -1 seconds");
+        let text = refusal(&[HEADER, IMAGE, GRADIENT, &COPY.replace(r#""of":0,"#, "")]);
+        assert!(text.starts_with("s.jsonl:4: not an event: missing field `of`"), "{text}");
+    }
+}

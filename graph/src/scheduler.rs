@@ -1,0 +1,460 @@
+//! The contract of a scheduler, and its run: what a [`Planner`](planlab_dsa::Planner) is for placement.
+//!
+//! A scheduler [offers](ScheduleRun::offer) drafts as it finds them. The run simulates each, gives it offsets and has it
+//! validated; only then it counts. Schedules are judged by their time; the memory that their *offsets* need is reported
+//! beside, as it may be more than the bytes that are taken at once.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use planlab_dsa::{Bytes, CancelToken, Clock, InstanceError, Stop};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use crate::feature_maps::FunctionKind;
+use crate::problem::SchedulingProblem;
+use crate::schedule::{Engine, Schedule};
+use crate::timeline::{Stuck, Timeline, simulate};
+use crate::validate::{Violation, validate};
+
+/// Relative difference below which two times are the same: sums of seconds in another order.
+const SAME: f64 = 1e-9;
+
+/// An algorithm that schedules: an immutable configuration, and a [`ScheduleRun`] with everything that changes.
+pub trait Scheduler: Send + Sync {
+    /// What it is.
+    fn descriptor(&self) -> SchedulerDescriptor;
+
+    /// Schedules. `Ok(())` means that the scheduler has done all it can.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleHalt::Stop`] when the run told it to stop, [`ScheduleHalt::Error`] when it cannot go on.
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt>;
+}
+
+impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        (**self).descriptor()
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        (**self).schedule(run)
+    }
+}
+
+/// What is known of a scheduler before it runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct SchedulerDescriptor {
+    /// The stable name: `pooch/retain`.
+    pub key: Cow<'static, str>,
+    /// One line on what it does.
+    pub summary: Cow<'static, str>,
+    /// Whether the seed changes its schedules.
+    pub randomized: bool,
+    /// Where it was published.
+    pub reference: &'static str,
+    /// Time in the number n of feature maps; one simulation is O(n).
+    pub complexity: &'static str,
+}
+
+/// What a run may use.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleBudget {
+    /// Wall time from the start of the run. Default: no limit.
+    pub wall: Option<Duration>,
+    /// Units of work: simulated iterations. Default: no limit.
+    pub work: Option<u64>,
+    /// Stop as soon as an iteration takes at most so many seconds. Default: none.
+    pub target: Option<f64>,
+    /// Ends the run from outside.
+    pub cancel: CancelToken,
+    /// What measures the wall time.
+    pub clock: Clock,
+}
+
+/// Which schedules a bound is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleScope {
+    /// All.
+    Any,
+    /// Those that copy nothing in before the forward pass is over.
+    InAfterForward,
+}
+
+/// How a bound was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleEvidence {
+    /// Every pass of every function runs once.
+    Compute,
+    /// A linear relaxation of what is kept, swapped and recomputed.
+    Lp,
+}
+
+/// A proven bound: no schedule of the scope takes less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ScheduleBound {
+    /// Seconds of one iteration.
+    pub seconds: f64,
+    /// For which schedules.
+    pub scope: ScheduleScope,
+    /// How it was had.
+    pub evidence: ScheduleEvidence,
+}
+
+/// A schedule that has passed the validator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verified {
+    schedule: Schedule,
+    timeline: Timeline,
+    height: Bytes,
+}
+
+impl Verified {
+    /// Simulates a schedule, gives a draft the offsets of [`Schedule::best_fit`], and validates it.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Stuck`] if it does not run in the problem's capacity, [`ScheduleError::Invalid`] if it is wrong.
+    pub fn new(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
+        let timeline = simulate(&schedule, Some(problem.capacity))?;
+        let is_draft = schedule.buffers.iter().any(|buffer| buffer.offset.is_none());
+        let schedule = if is_draft {
+            let offsets = schedule.best_fit(&timeline);
+            schedule.place(&timeline, &offsets)
+        } else {
+            schedule
+        };
+        let audited = validate(problem, &schedule, None)?;
+        Ok(Self { schedule, timeline, height: audited.height })
+    }
+
+    /// The same schedule with other offsets, counted from the base.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Invalid`] if two buffers share an address.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many offsets as buffers.
+    pub fn with_offsets(
+        &self,
+        problem: &SchedulingProblem,
+        offsets: &[planlab_dsa::Offset],
+    ) -> Result<Self, ScheduleError> {
+        let schedule = self.schedule.clone().place(&self.timeline, offsets);
+        let audited = validate(problem, &schedule, None)?;
+        Ok(Self { schedule, timeline: self.timeline.clone(), height: audited.height })
+    }
+
+    /// The placement problem that its buffers pose.
+    ///
+    /// # Errors
+    ///
+    /// [`InstanceError`] where the sizes do not add up in 64 bits.
+    pub fn instance(&self) -> Result<planlab_dsa::Instance, InstanceError> {
+        self.schedule.instance(&self.timeline)
+    }
+
+    /// The placed schedule.
+    #[must_use]
+    pub const fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// How it runs.
+    #[must_use]
+    pub const fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// Seconds of one iteration.
+    #[must_use]
+    pub const fn seconds(&self) -> f64 {
+        self.timeline.seconds
+    }
+
+    /// The most bytes taken at once, the base included.
+    #[must_use]
+    pub const fn live_peak(&self) -> Bytes {
+        self.timeline.peak
+    }
+
+    /// The memory that its offsets need, the base included.
+    #[must_use]
+    pub const fn height(&self) -> Bytes {
+        self.height
+    }
+
+    /// The narrowest scope that it belongs to.
+    #[must_use]
+    pub fn scope(&self) -> ScheduleScope {
+        let is_forward = |event: &&crate::Event| matches!(event.task, crate::Task::Forward(_));
+        let forward = self.schedule.of(Engine::Compute).iter().filter(is_forward).count();
+        let late = |event: &crate::Event| event.after[Engine::Compute.index()] as usize >= forward;
+        if self.schedule.of(Engine::In).iter().all(late) {
+            ScheduleScope::InAfterForward
+        } else {
+            ScheduleScope::Any
+        }
+    }
+}
+
+/// Why a scheduler could not go on.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// A schedule that does not run to its end was offered.
+    #[error("the schedule does not run: {0}")]
+    Stuck(#[from] Stuck),
+    /// A schedule that the validator refuses was offered.
+    #[error("the schedule is invalid: {0}")]
+    Invalid(#[from] Violation),
+    /// A bound above the time of a valid schedule.
+    #[error("a bound of {bound:e} s was claimed, but a valid schedule takes {seconds:e} s")]
+    Refuted {
+        /// The claim.
+        bound: f64,
+        /// What refutes it.
+        seconds: f64,
+    },
+    /// Something else, in the scheduler's words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Leaves a scheduler from any depth through `?`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScheduleHalt {
+    /// The run is over.
+    Stop(Stop),
+    /// The scheduler cannot go on.
+    Error(ScheduleError),
+}
+
+impl From<ScheduleError> for ScheduleHalt {
+    fn from(error: ScheduleError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// A point of the trajectory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScheduleMark {
+    /// Since the start of the run.
+    pub elapsed: Duration,
+    /// Units of work done by then.
+    pub work: u64,
+    /// The time of the best schedule.
+    pub seconds: f64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct ScheduleOutcome {
+    /// The fastest valid schedule.
+    pub best: Option<Verified>,
+    /// The best proven bounds, by scope: of any schedule, and where there is more to say of those that copy in after
+    /// the forward pass.
+    pub bounds: Vec<ScheduleBound>,
+    /// How it ended.
+    pub end: Result<Stop, ScheduleError>,
+    /// Why there is no schedule, in the scheduler's words: out of memory.
+    pub shortfall: Option<String>,
+    /// Improvements, ascending in time.
+    pub trajectory: Vec<ScheduleMark>,
+    /// From the start to the end, simulation and validation included.
+    pub elapsed: Duration,
+    /// Units of work done.
+    pub work: u64,
+}
+
+impl ScheduleOutcome {
+    /// The best bound that holds for the best schedule; of any schedule if there is none.
+    #[must_use]
+    pub fn bound(&self) -> Option<ScheduleBound> {
+        let scope = self.best.as_ref().map_or(ScheduleScope::Any, Verified::scope);
+        let holds = self.bounds.iter().filter(|bound| bound.scope <= scope);
+        holds.copied().max_by(|a, b| a.seconds.total_cmp(&b.seconds))
+    }
+
+    /// (seconds - bound) / bound; 0 means optimal in the scope of the bound. `None` without a schedule.
+    #[must_use]
+    pub fn gap(&self) -> Option<f64> {
+        let (best, bound) = (self.best.as_ref()?, self.bound()?);
+        Some(if bound.seconds > 0.0 { (best.seconds() - bound.seconds) / bound.seconds } else { 0.0 })
+    }
+}
+
+/// One run of a scheduler.
+pub struct ScheduleRun<'p> {
+    problem: &'p SchedulingProblem,
+    budget: ScheduleBudget,
+    start: Duration,
+    work: u64,
+    rng: ChaCha8Rng,
+    best: Option<Verified>,
+    bounds: Vec<ScheduleBound>,
+    shortfall: Option<String>,
+    trajectory: Vec<ScheduleMark>,
+}
+
+/// Runs a scheduler.
+///
+/// That every function takes its time is known before it starts, so that a schedule that hides all its copies is
+/// thereby proved optimal.
+#[must_use]
+pub fn execute_scheduler(
+    scheduler: &dyn Scheduler,
+    problem: &SchedulingProblem,
+    budget: ScheduleBudget,
+    seed: u64,
+) -> ScheduleOutcome {
+    let start = budget.clock.now();
+    let mut run = ScheduleRun {
+        problem,
+        budget,
+        start,
+        work: 0,
+        rng: ChaCha8Rng::seed_from_u64(seed),
+        best: None,
+        bounds: vec![compute_bound(problem)],
+        shortfall: None,
+        trajectory: Vec::new(),
+    };
+    let end = match scheduler.schedule(&mut run) {
+        Ok(()) => Ok(Stop::Finished),
+        Err(ScheduleHalt::Stop(stop)) => Ok(stop),
+        Err(ScheduleHalt::Error(error)) => Err(error),
+    };
+    ScheduleOutcome {
+        shortfall: if run.best.is_none() { run.shortfall.take() } else { None },
+        elapsed: run.elapsed(),
+        best: run.best,
+        bounds: run.bounds,
+        end,
+        trajectory: run.trajectory,
+        work: run.work,
+    }
+}
+
+/// The time of every pass of every function, once, and of every sum of gradients: one less than a map has uses.
+fn compute_bound(problem: &SchedulingProblem) -> ScheduleBound {
+    let (net, times) = (&problem.net, &problem.times);
+    let mut uses = vec![0_u32; net.maps().len()];
+    net.functions().iter().flat_map(|function| &function.inputs).for_each(|map| uses[map.index()] += 1);
+    let passes = net.function_ids().map(|id| {
+        let function = net.function(id);
+        let passes_on = function.kind == FunctionKind::Add && uses[function.output.index()] > 0;
+        let backward = if passes_on { 0.0 } else { times.backward()[id.index()] };
+        times.forward()[id.index()] + backward
+    });
+    let sums = net
+        .map_ids()
+        .filter(|&map| net.has_gradient(map))
+        .map(|map| f64::from(uses[map.index()].saturating_sub(1)) * times.accumulate()[map.index()]);
+    let seconds = passes.chain(sums).sum();
+    ScheduleBound { seconds, scope: ScheduleScope::Any, evidence: ScheduleEvidence::Compute }
+}
+
+impl<'p> ScheduleRun<'p> {
+    /// What is to be scheduled.
+    #[must_use]
+    pub const fn problem(&self) -> &'p SchedulingProblem {
+        self.problem
+    }
+
+    /// Random numbers, from the run's seed.
+    pub const fn rng(&mut self) -> &mut ChaCha8Rng {
+        &mut self.rng
+    }
+
+    /// The best schedule so far.
+    #[must_use]
+    pub const fn best(&self) -> Option<&Verified> {
+        self.best.as_ref()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.budget.clock.now().saturating_sub(self.start)
+    }
+
+    /// Counts simulated iterations. Work counts before they do: a limit of n ends the run at the n-th.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleHalt::Stop`] when the run is over.
+    pub fn tick(&mut self, work: u64) -> Result<(), ScheduleHalt> {
+        self.work = self.work.saturating_add(work);
+        let stop = if self.budget.cancel.is_cancelled() {
+            Stop::Cancelled
+        } else if self.budget.work.is_some_and(|limit| self.work > limit) {
+            Stop::WorkLimit
+        } else if self.budget.wall.is_some_and(|limit| self.elapsed() >= limit) {
+            Stop::Deadline
+        } else {
+            return Ok(());
+        };
+        Err(ScheduleHalt::Stop(stop))
+    }
+
+    /// Says why there is no schedule; what was said last counts.
+    pub fn fall_short(&mut self, reason: impl Into<String>) {
+        self.shortfall = Some(reason.into());
+    }
+
+    /// Hands a schedule in. It is simulated, placed if it is a draft, validated, and kept if it is faster than the best.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Stuck`] and [`ScheduleError::Invalid`] for a schedule that does not run or is wrong,
+    /// [`ScheduleError::Refuted`] for one below a bound; [`Stop::Proved`] for one that meets it,
+    /// [`Stop::TargetReached`] for one that is fast enough.
+    pub fn offer(&mut self, schedule: Schedule) -> Result<(), ScheduleHalt> {
+        let verified = Verified::new(self.problem, schedule)?;
+        let seconds = verified.seconds();
+        if self.best.as_ref().is_some_and(|best| best.seconds() <= seconds) {
+            return Ok(());
+        }
+        self.trajectory.push(ScheduleMark { elapsed: self.elapsed(), work: self.work, seconds });
+        self.best = Some(verified);
+        self.judge()?;
+        match self.budget.target {
+            Some(target) if seconds <= target => Err(ScheduleHalt::Stop(Stop::TargetReached)),
+            _ => Ok(()),
+        }
+    }
+
+    /// States that no schedule of a scope takes less.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Refuted`] if the best one does, [`Stop::Proved`] if it meets the bound.
+    pub fn raise_bound(&mut self, bound: ScheduleBound) -> Result<(), ScheduleHalt> {
+        let known = self.bounds.iter().filter(|known| known.scope <= bound.scope);
+        if known.into_iter().all(|known| known.seconds < bound.seconds) {
+            self.bounds.push(bound);
+        }
+        self.judge()
+    }
+
+    fn judge(&self) -> Result<(), ScheduleHalt> {
+        let Some(best) = &self.best else { return Ok(()) };
+        let (seconds, scope) = (best.seconds(), best.scope());
+        for bound in &self.bounds {
+            let holds = bound.scope <= scope;
+            if holds && seconds < bound.seconds * (1.0 - SAME) {
+                return Err(ScheduleError::Refuted { bound: bound.seconds, seconds }.into());
+            }
+            // Only a bound on all schedules shows that none is faster.
+            if bound.scope == ScheduleScope::Any && seconds <= bound.seconds * (1.0 + SAME) {
+                return Err(ScheduleHalt::Stop(Stop::Proved));
+            }
+        }
+        Ok(())
+    }
+}

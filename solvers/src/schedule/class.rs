@@ -1,0 +1,120 @@
+//! What becomes of each feature map between the forward and the backward pass.
+
+use std::fmt;
+
+use planlab_graph::MapId;
+
+/// What becomes of a feature map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It stays on the device.
+    Keep,
+    /// It goes to the host and comes back.
+    Swap,
+    /// It is dropped, and computed again.
+    Recompute,
+}
+
+impl Class {
+    /// `K`, `S` or `R`.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Keep => 'K',
+            Self::Swap => 'S',
+            Self::Recompute => 'R',
+        }
+    }
+}
+
+/// What becomes of a map that was recomputed on the way to another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// It is dropped at once, and recomputed again for its own use.
+    #[default]
+    Discard,
+    /// It stays until its own last use.
+    Retain,
+}
+
+/// A class for each map. Those of maps that no backward pass reads mean nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classes {
+    by_map: Vec<Class>,
+}
+
+/// How many maps are in each class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Kept.
+    pub keep: u32,
+    /// Swapped.
+    pub swap: u32,
+    /// Recomputed.
+    pub recompute: u32,
+}
+
+impl Classes {
+    /// The same class for all `maps` maps of a net.
+    #[must_use]
+    pub fn all(class: Class, maps: usize) -> Self {
+        Self { by_map: vec![class; maps] }
+    }
+
+    /// The class of a map.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn of(&self, map: MapId) -> Class {
+        self.by_map[map.index()]
+    }
+
+    /// Puts a map into a class.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    pub fn set(&mut self, map: MapId, class: Class) {
+        self.by_map[map.index()] = class;
+    }
+
+    /// The same with one map in another class.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn with(&self, map: MapId, class: Class) -> Self {
+        let mut classes = self.clone();
+        classes.set(map, class);
+        classes
+    }
+
+    /// How many of these maps are in each class.
+    #[must_use]
+    pub fn count(&self, maps: impl IntoIterator<Item = MapId>) -> Counts {
+        let mut counts = Counts::default();
+        for map in maps {
+            match self.of(map) {
+                Class::Keep => counts.keep += 1,
+                Class::Swap => counts.swap += 1,
+                Class::Recompute => counts.recompute += 1,
+            }
+        }
+        counts
+    }
+
+    /// The letters of these maps.
+    #[must_use]
+    pub fn letters(&self, maps: impl IntoIterator<Item = MapId>) -> String {
+        maps.into_iter().map(|map| self.of(map).letter()).collect()
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} kept, {} swapped, {} recomputed", self.keep, self.swap, self.recompute)
+    }
+}

@@ -1,0 +1,35 @@
+//! Everything stays on the device.
+//!
+//! What fits runs as fast as its functions do, which is proved: it is the bound on any schedule.
+//!
+//! # Complexity
+//!
+//! O(n): one simulation.
+
+use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
+
+use super::class::{Class, Policy};
+use super::lab::Lab;
+use super::residency::Prefetch;
+
+/// Keeps every map.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InCore;
+
+impl Scheduler for InCore {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        SchedulerDescriptor {
+            key: "in-core".into(),
+            summary: "keeps every feature map on the device".into(),
+            randomized: false,
+            reference: "",
+            complexity: "n",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
+        lab.claim_bound(run)?;
+        lab.offer(run, &lab.all(Class::Keep), "in-core")
+    }
+}

@@ -1,0 +1,175 @@
+//! Tries classifications: what each takes, in time and in memory.
+
+use planlab_dsa::Bytes;
+use planlab_graph::{
+    MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate,
+};
+
+use super::bound::lp_bound;
+use super::class::{Class, Classes, Counts, Policy};
+use super::program::{Program, Recipes};
+use super::residency::{self, DoesNotFit, Prefetch};
+
+/// A problem, and how classifications of its maps become schedules.
+#[derive(Clone, Debug)]
+pub struct Lab<'p> {
+    problem: &'p SchedulingProblem,
+    recipes: Recipes,
+    policy: Policy,
+    prefetch: Prefetch,
+}
+
+/// Why a classification gives no schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trial {
+    /// It needs more memory than there is.
+    DoesNotFit(DoesNotFit),
+    /// Its events wait for each other, or for memory that never comes.
+    Stuck(Stuck),
+}
+
+impl std::fmt::Display for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::DoesNotFit(reason) => reason.fmt(f),
+            Self::Stuck(reason) => reason.fmt(f),
+        }
+    }
+}
+
+impl<'p> Lab<'p> {
+    /// Classifications of a problem's maps under a policy.
+    #[must_use]
+    pub fn new(problem: &'p SchedulingProblem, policy: Policy, prefetch: Prefetch) -> Self {
+        Self { problem, recipes: Recipes::new(&problem.net), policy, prefetch }
+    }
+
+    /// The problem.
+    #[must_use]
+    pub const fn problem(&self) -> &'p SchedulingProblem {
+        self.problem
+    }
+
+    /// The maps that have a class, ascending: those that a backward pass reads.
+    pub fn maps(&self) -> impl DoubleEndedIterator<Item = MapId> {
+        self.recipes.classified()
+    }
+
+    /// Whether a function makes the map, so that it can be recomputed.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn can_recompute(&self, map: MapId) -> bool {
+        self.problem.net.producer(map).is_some()
+    }
+
+    /// The seconds that recomputing a map takes when all that it is computed from is there.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such map.
+    #[must_use]
+    pub fn recompute_seconds(&self, map: MapId) -> f64 {
+        self.recipes.seconds(self.problem, map)
+    }
+
+    /// All maps in one class.
+    #[must_use]
+    pub fn all(&self, class: Class) -> Classes {
+        Classes::all(class, self.problem.net.maps().len())
+    }
+
+    /// How many maps are in each class.
+    #[must_use]
+    pub fn count(&self, classes: &Classes) -> Counts {
+        classes.count(self.maps())
+    }
+
+    /// A letter for each map that has a class, ascending.
+    #[must_use]
+    pub fn letters(&self, classes: &Classes) -> String {
+        classes.letters(self.maps())
+    }
+
+    fn program(&self, classes: &Classes, vanished: Option<MapId>) -> Program {
+        Program::new(self.problem, &self.recipes, classes, self.policy, vanished)
+    }
+
+    /// The most bytes that a classification takes, copies in apart; the base included.
+    #[must_use]
+    pub fn peak(&self, classes: &Classes) -> Bytes {
+        let memory = residency::memory(&self.program(classes, None));
+        Bytes::new(memory.into_iter().max().unwrap_or(0))
+    }
+
+    /// Whether a classification fits: its draft if it does.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit.
+    pub fn draft(&self, classes: &Classes) -> Result<Schedule, DoesNotFit> {
+        residency::draft(self.problem, self.program(classes, None), self.prefetch)
+    }
+
+    /// A classification's draft, and how it runs.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not.
+    pub fn run(&self, classes: &Classes) -> Result<(Schedule, Timeline), Trial> {
+        self.run_without(classes, None)
+    }
+
+    /// As [`Lab::run`], if `vanished` took no memory.
+    fn run_without(&self, classes: &Classes, vanished: Option<MapId>) -> Result<(Schedule, Timeline), Trial> {
+        let program = self.program(classes, vanished);
+        let draft = residency::draft(self.problem, program, self.prefetch).map_err(Trial::DoesNotFit)?;
+        let timeline = simulate(&draft, Some(self.problem.capacity)).map_err(Trial::Stuck)?;
+        Ok((draft, timeline))
+    }
+
+    /// The seconds that a classification takes; `None` if it does not run.
+    #[must_use]
+    pub fn seconds(&self, classes: &Classes) -> Option<f64> {
+        self.run(classes).ok().map(|(_, timeline)| timeline.seconds)
+    }
+
+    /// The seconds that a classification would take if a map were kept at no cost; `None` if it does not run.
+    #[must_use]
+    pub fn seconds_with_free(&self, classes: &Classes, map: MapId) -> Option<f64> {
+        let kept = classes.with(map, Class::Keep);
+        self.run_without(&kept, Some(map)).ok().map(|(_, timeline)| timeline.seconds)
+    }
+
+    /// A classification's compute events, without copies.
+    pub(super) fn draft_unbounded(&self, classes: &Classes) -> Schedule {
+        self.program(classes, None).schedule
+    }
+
+    /// Hands a classification in, or says why there is no schedule of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScheduleRun::tick`] and [`ScheduleRun::offer`].
+    pub fn offer(&self, run: &mut ScheduleRun<'_>, classes: &Classes, key: &str) -> Result<(), ScheduleHalt> {
+        run.tick(1)?;
+        match self.run(classes) {
+            Ok((draft, _)) => run.offer(Schedule { scheduler: key.to_owned(), ..draft }),
+            Err(reason) => {
+                run.fall_short(format!("{} ({})", reason, self.count(classes)));
+                Ok(())
+            }
+        }
+    }
+
+    /// States the [bound](lp_bound) on the schedules that classifications give.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScheduleRun::raise_bound`].
+    pub fn claim_bound(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        lp_bound(self).map_or(Ok(()), |bound| run.raise_bound(bound))
+    }
+}

@@ -1,0 +1,252 @@
+//! PoocH: first what stays, then for the rest whether swapping or recomputing costs less.
+//!
+//! Step 1 finds what stays, with all else swapped. Step 2 looks at each swapped map: how much longer the iteration takes
+//! than if the map took no memory, when it is swapped and when it is recomputed. Maps for which recomputing costs at least as
+//! much stay swapped; the one with the smallest quotient is recomputed, and the rest is looked at again.
+//!
+//! ```text
+//! swap overhead(X)      = T(X swapped)    - T(X for free)
+//! recompute overhead(X) = T(X recomputed) - T(X for free)
+//! ```
+//!
+//! # References
+//!
+//! 1. Y. Ito, H. Imai, T. Le Duc, Y. Negishi, K. Kawachiya, R. Matsumiya, T. Endo: Profiling based Out-of-core Hybrid
+//!    Method for Large Neural Networks. PPoPP 2019 (poster) and arXiv 1907.05013. doi:10.1145/3293883.3298790.
+//!
+//! # Complexity
+//!
+//! O(s^2) simulations for s swapped maps, each O(n).
+//!
+//! # Deviations from the paper
+//!
+//! - Step 1: as [`SwapOpt`](super::SwapOpt), or a part of the paper's tree ([`Pooch::budgeted`]). The whole tree has
+//!   2^(maps whose copies in delay something) leaves, which are 70 to 80 for ResNet-50 on PCIe.
+//! - The overheads: the paper says "the overhead caused by X with the others fixed"; what they are compared with, a run in
+//!   which X takes no memory, is ours. A recomputation that does not fit is infinitely dear.
+//! - How long recomputed maps stay is a policy; the paper does not say which.
+
+use planlab_graph::{Engine, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};
+
+use super::class::{Class, Classes, Policy};
+use super::lab::Lab;
+use super::residency::Prefetch;
+use super::swap_opt::keep_what_fits;
+
+/// Seconds that the compute engine may stand idle without counting as delayed.
+const IDLE: f64 = 1e-6;
+/// An overhead of swapping that is none.
+const NO_OVERHEAD: f64 = 1e-9;
+
+/// How step 1 finds what stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Suffix,
+    Budgeted { depth: usize, leaves: u32 },
+}
+
+/// Keeps, swaps or recomputes by simulated overheads.
+#[derive(Clone, Copy, Debug)]
+pub struct Pooch {
+    policy: Policy,
+    search: Search,
+}
+
+impl Pooch {
+    /// What fits stays, from the output to the input.
+    #[must_use]
+    pub const fn new(policy: Policy) -> Self {
+        Self { policy, search: Search::Suffix }
+    }
+
+    /// What stays is searched for in a tree over the `depth` maps whose copies in delay the most, from the output, as far
+    /// as its first `leaves` leaves.
+    #[must_use]
+    pub const fn budgeted(policy: Policy, depth: usize, leaves: u32) -> Self {
+        Self { policy, search: Search::Budgeted { depth, leaves } }
+    }
+
+    const fn key(self) -> &'static str {
+        match (self.policy, self.search) {
+            (Policy::Discard, Search::Suffix) => "pooch/discard",
+            (Policy::Retain, Search::Suffix) => "pooch/retain",
+            (Policy::Discard, Search::Budgeted { .. }) => "pooch/discard/budgeted",
+            (Policy::Retain, Search::Budgeted { .. }) => "pooch/retain/budgeted",
+        }
+    }
+}
+
+impl Scheduler for Pooch {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        let summary = match self.search {
+            Search::Suffix => {
+                "keeps what fits from the output; swaps or recomputes the rest, by what each costs"
+            }
+            Search::Budgeted { .. } => {
+                "searches for what to keep; swaps or recomputes the rest, by what each costs"
+            }
+        };
+        SchedulerDescriptor {
+            key: self.key().into(),
+            summary: summary.into(),
+            randomized: false,
+            reference: "Ito et al. 2019",
+            complexity: "s^2 simulations for s swapped maps",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        let lab = Lab::new(run.problem(), self.policy, Prefetch::AsRoomPermits);
+        lab.claim_bound(run)?;
+        let classes = match self.search {
+            Search::Suffix => keep_what_fits(&lab, run)?,
+            Search::Budgeted { depth, leaves } => search_tree(&lab, run, depth, leaves)?,
+        };
+        lab.offer(run, &classes, self.key())?;
+        if run.best().is_none() {
+            return Ok(());
+        }
+        let classes = recompute_what_costs_less(&lab, run, classes)?;
+        lab.offer(run, &classes, self.key())
+    }
+}
+
+/// Step 2.
+fn recompute_what_costs_less(
+    lab: &Lab<'_>,
+    run: &mut ScheduleRun<'_>,
+    mut classes: Classes,
+) -> Result<Classes, ScheduleHalt> {
+    let is_open = |&map: &MapId| classes.of(map) == Class::Swap && lab.can_recompute(map);
+    let mut open: Vec<_> = lab.maps().filter(is_open).collect();
+    while !open.is_empty() {
+        run.tick(1)?;
+        let Some(base) = lab.seconds(&classes) else { break };
+        let mut quotients = Vec::with_capacity(open.len());
+        for &map in &open {
+            run.tick(2)?;
+            quotients.push((map, quotient(lab, &classes, map, base)));
+        }
+        quotients.retain(|&(_, quotient)| quotient < 1.0);
+        let Some(&(cheapest, _)) = quotients.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        classes.set(cheapest, Class::Recompute);
+        open = quotients.into_iter().map(|(map, _)| map).filter(|&map| map != cheapest).collect();
+    }
+    Ok(classes)
+}
+
+/// The overhead of recomputing a map over that of swapping it; infinite if recomputing is no option.
+fn quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) -> f64 {
+    let free = lab.seconds_with_free(classes, map);
+    let recomputed = lab.seconds(&classes.with(map, Class::Recompute));
+    let (Some(free), Some(recomputed)) = (free, recomputed) else { return f64::INFINITY };
+    let (swap, recompute) = (base - free, recomputed - free);
+    if swap > NO_OVERHEAD {
+        recompute / swap
+    } else if recompute > NO_OVERHEAD {
+        f64::INFINITY
+    } else {
+        1.0
+    }
+}
+
+/// Seconds that the compute engine stands idle during each copy of an engine, and its map.
+fn stalls(
+    lab: &Lab<'_>,
+    run: &planlab_graph::Schedule,
+    timeline: &Timeline,
+    engine: Engine,
+) -> Vec<(MapId, f64)> {
+    let idle = timeline.idle(Engine::Compute, IDLE);
+    let copies = run.of(engine).iter().zip(timeline.of(engine));
+    let stall = |(event, span): (&planlab_graph::Event, &planlab_graph::Span)| {
+        let map = match event.task {
+            planlab_graph::Task::CopyOut(map) | planlab_graph::Task::CopyIn(map) => map,
+            _ => return None,
+        };
+        let shared = |&(from, to): &(f64, f64)| (to.min(span.end) - from.max(span.start)).max(0.0);
+        let seconds: f64 = idle.iter().map(shared).sum();
+        (seconds > 0.0 && lab.maps().any(|other| other == map)).then_some((map, seconds))
+    };
+    copies.filter_map(stall).collect()
+}
+
+/// Step 1 in the paper's tree, cut to a depth and a number of leaves.
+fn search_tree(
+    lab: &Lab<'_>,
+    run: &mut ScheduleRun<'_>,
+    depth: usize,
+    leaves: u32,
+) -> Result<Classes, ScheduleHalt> {
+    let all = lab.all(Class::Swap);
+    run.tick(1)?;
+    let Ok((draft, timeline)) = lab.run(&all) else { return Ok(all) };
+    let mut delaying = stalls(lab, &draft, &timeline, Engine::In);
+    let out = stalls(lab, &draft, &timeline, Engine::Out);
+    let mut scanned: Vec<_> = delaying.iter().chain(&out).map(|&(map, _)| map).collect();
+    delaying.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+    let mut tree: Vec<_> = delaying.into_iter().take(depth).map(|(map, _)| map).collect();
+    tree.sort_unstable_by(|a, b| b.cmp(a));
+    scanned.retain(|map| !tree.contains(map));
+    scanned.sort_unstable_by(|a, b| b.cmp(a));
+    scanned.dedup();
+    let mut search = Tree { lab, tree, scanned, leaves, best: (timeline.seconds, all.clone()) };
+    search.descend(run, 0, &all)?;
+    Ok(search.best.1)
+}
+
+struct Tree<'a> {
+    lab: &'a Lab<'a>,
+    /// The maps to branch on, from the output.
+    tree: Vec<MapId>,
+    /// The maps that each leaf tries, from the output.
+    scanned: Vec<MapId>,
+    /// Leaves that may still be visited.
+    leaves: u32,
+    best: (f64, Classes),
+}
+
+impl Tree<'_> {
+    fn descend(
+        &mut self,
+        run: &mut ScheduleRun<'_>,
+        level: usize,
+        classes: &Classes,
+    ) -> Result<(), ScheduleHalt> {
+        if self.leaves == 0 {
+            return Ok(());
+        }
+        let Some(&map) = self.tree.get(level) else {
+            self.leaves -= 1;
+            return self.scan(run, classes.clone());
+        };
+        let kept = classes.with(map, Class::Keep);
+        run.tick(1)?;
+        if self.lab.draft(&kept).is_ok() {
+            self.descend(run, level + 1, &kept)?;
+        }
+        self.descend(run, level + 1, classes)
+    }
+
+    /// A leaf: what else can stay, one map after another, and the best on the way.
+    fn scan(&mut self, run: &mut ScheduleRun<'_>, mut classes: Classes) -> Result<(), ScheduleHalt> {
+        self.try_out(run, &classes)?;
+        for map in self.scanned.clone() {
+            let kept = classes.with(map, Class::Keep);
+            if self.try_out(run, &kept)? {
+                classes = kept;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the classification runs.
+    fn try_out(&mut self, run: &mut ScheduleRun<'_>, classes: &Classes) -> Result<bool, ScheduleHalt> {
+        run.tick(1)?;
+        let Some(seconds) = self.lab.seconds(classes) else { return Ok(false) };
+        if seconds < self.best.0 {
+            self.best = (seconds, classes.clone());
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,421 @@
+//! From a classification of feature maps to what the compute engine does: forward, backward, recomputation and sums, with
+//! every buffer's allocation and release.
+//!
+//! The forward pass frees a map after its last use there if nothing needs it later, if it is to be recomputed, or once
+//! its copy to the host is complete. The backward pass takes the functions from the last to the first; what one needs and
+//! is to be recomputed is recomputed just before, from the nearest maps that are kept, swapped or recomputed in turn.
+//! Gradients are new buffers, one for each use of a map, and sums of two of them are new buffers too, as Chainer has it; a
+//! sum passes its output's gradient on.
+//!
+//! # Complexity
+//!
+//! O(n) for n events; a map that is recomputed for several others counts each time.
+
+use planlab_dsa::{BufferId, Bytes};
+use planlab_graph::{
+    Content, Engine, Event, FunctionId, FunctionKind, MapId, Net, Schedule, SchedulingProblem, Task,
+};
+
+use super::class::{Class, Classes, Policy};
+
+/// By map: what recomputes it, and from what.
+#[derive(Clone, Debug, Default)]
+struct Cone {
+    /// The functions, in turn; the last one makes the map.
+    chain: Vec<FunctionId>,
+    /// The classified maps that they read, ascending.
+    sources: Vec<MapId>,
+}
+
+/// The maps of a net that have a class, and how each is recomputed: the same for every classification.
+#[derive(Clone, Debug)]
+pub(super) struct Recipes {
+    /// By map: `None` if it has no class.
+    cones: Vec<Option<Cone>>,
+}
+
+impl Recipes {
+    /// Maps that a backward pass reads have a class, and inputs of the net that a recomputation starts from.
+    pub(super) fn new(net: &Net) -> Self {
+        let mut cones = vec![None; net.maps().len()];
+        for map in net.retained() {
+            let mut cone = Cone::default();
+            if let Some(producer) = net.producer(map) {
+                cone.gather(net, producer);
+            }
+            cone.sources.sort_unstable();
+            cone.sources.dedup();
+            for &source in cone.sources.iter().filter(|&&source| !net.has_gradient(source)) {
+                cones[source.index()].get_or_insert_default();
+            }
+            cones[map.index()] = Some(cone);
+        }
+        Self { cones }
+    }
+
+    /// The maps that have a class, ascending.
+    pub(super) fn classified(&self) -> impl DoubleEndedIterator<Item = MapId> {
+        let maps = self.cones.iter().enumerate().filter(|(_, cone)| cone.is_some());
+        maps.map(|(index, _)| MapId::from_index(index))
+    }
+
+    /// The seconds that recomputing a map takes when all that it is computed from is there.
+    pub(super) fn seconds(&self, problem: &SchedulingProblem, map: MapId) -> f64 {
+        let chain = self.cones[map.index()].as_ref().map_or(&[][..], |cone| &cone.chain);
+        chain.iter().map(|function| problem.times.forward()[function.index()]).sum()
+    }
+}
+
+impl Cone {
+    /// Depth first through the transient maps, from a function to what it reads.
+    fn gather(&mut self, net: &Net, function: FunctionId) {
+        for &input in &net.function(function).inputs {
+            match net.producer(input) {
+                Some(producer) if !net.is_retained(input) => {
+                    if !self.chain.contains(&producer) {
+                        self.gather(net, producer);
+                    }
+                }
+                _ => self.sources.push(input),
+            }
+        }
+        self.chain.push(function);
+    }
+}
+
+/// A map that goes to the host and comes back.
+#[derive(Clone, Debug)]
+pub(super) struct Swap {
+    pub(super) map: MapId,
+    pub(super) bytes: u64,
+    /// Its buffer in the forward pass.
+    pub(super) out: BufferId,
+    /// Its buffer in the backward pass; the same as `out` until something needs it there.
+    pub(super) back: BufferId,
+    /// The compute event after which it can go.
+    pub(super) leaves: usize,
+    /// The first and the last compute event that read it when it is back.
+    pub(super) first: usize,
+    pub(super) last: usize,
+}
+
+/// What the compute engine does, before the copies have their turns.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// With compute events alone. Those that read a swapped map do not wait for it yet, and none frees it.
+    pub(super) schedule: Schedule,
+    /// Compute events of the forward pass.
+    pub(super) forward: usize,
+    /// In the order in which they can leave.
+    pub(super) swaps: Vec<Swap>,
+}
+
+impl Program {
+    /// The program of a classification. `vanished` takes no memory: for what a map's memory costs.
+    pub(super) fn new(
+        problem: &SchedulingProblem,
+        recipes: &Recipes,
+        classes: &Classes,
+        policy: Policy,
+        vanished: Option<MapId>,
+    ) -> Self {
+        let mut builder = Builder::new(problem, recipes, classes, policy, vanished);
+        builder.forward();
+        let forward = builder.events.len();
+        for function in problem.net.function_ids().rev() {
+            builder.backward(function);
+        }
+        builder.finish(forward)
+    }
+
+    /// The compute events.
+    pub(super) fn steps(&self) -> &[Event] {
+        self.schedule.of(Engine::Compute)
+    }
+}
+
+/// Buffer ids begin at 0 in each program, so that none is ever this.
+const NOWHERE: u32 = u32::MAX;
+
+struct Builder<'a> {
+    problem: &'a SchedulingProblem,
+    recipes: &'a Recipes,
+    classes: &'a Classes,
+    policy: Policy,
+    vanished: Option<MapId>,
+    schedule: Schedule,
+    events: Vec<Event>,
+    /// By map: the buffer that holds it now.
+    device: Vec<Option<BufferId>>,
+    /// By map: buffers that it has had, and those that its gradient has had.
+    versions: Vec<(u32, u32)>,
+    /// By map: what holds the sum of the gradients of its uses so far.
+    gradients: Vec<Option<BufferId>>,
+    /// By buffer: as how many maps' gradient it serves.
+    shares: Vec<u32>,
+    /// By buffer: the first and the last backward event that read it; [`NOWHERE`] if none did.
+    reads: Vec<(u32, u32)>,
+    swaps: Vec<Swap>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(
+        problem: &'a SchedulingProblem,
+        recipes: &'a Recipes,
+        classes: &'a Classes,
+        policy: Policy,
+        vanished: Option<MapId>,
+    ) -> Self {
+        let maps = problem.net.maps().len();
+        let schedule = Schedule {
+            net: problem.net.name().to_owned(),
+            machine: problem.machine.name.clone(),
+            base: problem.base(),
+            ..Schedule::default()
+        };
+        Self {
+            problem,
+            recipes,
+            classes,
+            policy,
+            vanished,
+            schedule,
+            events: Vec::with_capacity(4 * problem.net.functions().len()),
+            device: vec![None; maps],
+            versions: vec![(0, 0); maps],
+            gradients: vec![None; maps],
+            shares: Vec::new(),
+            reads: Vec::new(),
+            swaps: Vec::new(),
+        }
+    }
+
+    fn buffer(&mut self, content: Content) -> BufferId {
+        let (map, version) = match content {
+            Content::Map(map) => (map, &mut self.versions[map.index()].0),
+            Content::Gradient(map) => (map, &mut self.versions[map.index()].1),
+        };
+        let is_vanished = self.vanished == Some(map) && matches!(content, Content::Map(_));
+        let bytes = if is_vanished { Bytes::ZERO } else { self.problem.net.map(map).bytes };
+        let id = self.schedule.add_buffer(content, *version, bytes);
+        *version += 1;
+        self.shares.push(0);
+        self.reads.push((NOWHERE, NOWHERE));
+        id
+    }
+
+    fn map_buffer(&mut self, map: MapId) -> BufferId {
+        let buffer = self.buffer(Content::Map(map));
+        self.device[map.index()] = Some(buffer);
+        buffer
+    }
+
+    /// The buffers of maps that are on the device, each once.
+    fn held(&self, maps: &[MapId]) -> Vec<BufferId> {
+        let mut held = Vec::with_capacity(maps.len() + 1);
+        for buffer in maps.iter().filter_map(|map| self.device[map.index()]) {
+            if !held.contains(&buffer) {
+                held.push(buffer);
+            }
+        }
+        held
+    }
+
+    fn emit(&mut self, event: Event) {
+        let place = u32::try_from(self.events.len()).unwrap_or(NOWHERE);
+        for buffer in &event.reads {
+            let (first, last) = &mut self.reads[buffer.index()];
+            *first = (*first).min(place);
+            *last = place;
+        }
+        self.events.push(event);
+    }
+
+    fn forward(&mut self) {
+        let net = &self.problem.net;
+        for map in net.map_ids().filter(|&map| !net.has_gradient(map)) {
+            let buffer = self.map_buffer(map);
+            self.schedule.resident.push(buffer);
+        }
+        for id in net.function_ids() {
+            let function = net.function(id);
+            let mut event = Event::new(Task::Forward(id), self.problem.times.forward()[id.index()]);
+            event.reads = self.held(&function.inputs);
+            event.writes.push(self.map_buffer(function.output));
+            let mut done: Vec<_> =
+                function.inputs.iter().copied().filter(|&map| net.last_use(map) == Some(id)).collect();
+            done.extend((net.last_use(function.output).is_none()).then_some(function.output));
+            for map in done {
+                self.leave(map, &mut event);
+            }
+            self.events.push(event);
+        }
+    }
+
+    /// What becomes of a map after its last use in the forward pass.
+    fn leave(&mut self, map: MapId, event: &mut Event) {
+        let class = self.recipes.cones[map.index()].as_ref().map(|_| self.classes.of(map));
+        let device = &mut self.device[map.index()];
+        match class {
+            Some(Class::Keep) => {}
+            Some(Class::Swap) => {
+                // The same map twice among the inputs leaves once.
+                let Some(out) = device.take() else { return };
+                let bytes = self.problem.net.map(map).bytes.get();
+                let leaves = self.events.len();
+                self.swaps.push(Swap { map, bytes, out, back: out, leaves, first: 0, last: 0 });
+            }
+            Some(Class::Recompute) | None => event.frees.extend(device.take()),
+        }
+    }
+
+    fn backward(&mut self, id: FunctionId) {
+        let function = self.problem.net.function(id);
+        for &map in &function.needs {
+            self.restore(map);
+        }
+        let gradient = self.gradients[function.output.index()].take();
+        match gradient {
+            Some(gradient) if function.kind == FunctionKind::Add => self.pass_on(id, gradient),
+            _ => self.differentiate(id, gradient),
+        }
+    }
+
+    /// Each input's gradient is the output's.
+    fn pass_on(&mut self, id: FunctionId, gradient: BufferId) {
+        let net = &self.problem.net;
+        for &input in net.function(id).inputs.iter().filter(|&&input| net.has_gradient(input)) {
+            self.shares[gradient.index()] += 1;
+            self.add_gradient(input, gradient);
+        }
+        if let Some(mut last) = self.events.pop() {
+            self.drop_share(gradient, &mut last);
+            self.events.push(last);
+        }
+    }
+
+    fn differentiate(&mut self, id: FunctionId, gradient: Option<BufferId>) {
+        let net = &self.problem.net;
+        let function = net.function(id);
+        let mut event = Event::new(Task::Backward(id), self.problem.times.backward()[id.index()]);
+        event.reads = self.held(&function.needs);
+        event.reads.extend(gradient);
+        let mut parts = Vec::with_capacity(function.inputs.len());
+        for &input in function.inputs.iter().filter(|&&input| net.has_gradient(input)) {
+            let part = self.buffer(Content::Gradient(input));
+            self.shares[part.index()] = 1;
+            parts.push((input, part));
+        }
+        event.writes.extend(parts.iter().map(|&(_, part)| part));
+        if let Some(gradient) = gradient {
+            self.drop_share(gradient, &mut event);
+        }
+        self.emit(event);
+        for (input, part) in parts {
+            self.add_gradient(input, part);
+        }
+    }
+
+    fn drop_share(&mut self, gradient: BufferId, event: &mut Event) {
+        let shares = &mut self.shares[gradient.index()];
+        *shares -= 1;
+        if *shares == 0 {
+            event.frees.push(gradient);
+        }
+    }
+
+    /// The first gradient of a map stays where it is; the next one is added to it, in a third buffer.
+    fn add_gradient(&mut self, map: MapId, part: BufferId) {
+        let Some(before) = self.gradients[map.index()] else {
+            self.gradients[map.index()] = Some(part);
+            return;
+        };
+        let mut event = Event::new(Task::Accumulate(map), self.problem.times.accumulate()[map.index()]);
+        event.reads = vec![before, part];
+        let sum = self.buffer(Content::Gradient(map));
+        self.shares[sum.index()] = 1;
+        event.writes.push(sum);
+        self.drop_share(before, &mut event);
+        self.drop_share(part, &mut event);
+        self.emit(event);
+        self.gradients[map.index()] = Some(sum);
+    }
+
+    /// Puts a map on the device again. Says whether it was recomputed.
+    fn restore(&mut self, map: MapId) -> bool {
+        if self.device[map.index()].is_some() {
+            return false;
+        }
+        match self.classes.of(map) {
+            Class::Recompute => self.recompute(map),
+            Class::Keep | Class::Swap => self.bring_back(map),
+        }
+        self.classes.of(map) == Class::Recompute
+    }
+
+    fn bring_back(&mut self, map: MapId) {
+        let Some(index) = self.swaps.iter().position(|swap| swap.map == map) else { return };
+        self.swaps[index].back = self.map_buffer(map);
+    }
+
+    fn recompute(&mut self, map: MapId) {
+        let recipes = self.recipes;
+        let Some(cone) = &recipes.cones[map.index()] else { return };
+        let mut only_for_this = Vec::new();
+        for &source in &cone.sources {
+            if self.restore(source) {
+                only_for_this.push(source);
+            }
+        }
+        self.run_chain(&cone.chain);
+        if self.policy == Policy::Discard {
+            let gone: Vec<_> =
+                only_for_this.iter().filter_map(|map| self.device[map.index()].take()).collect();
+            if let Some(last) = self.events.last_mut() {
+                last.frees.extend(gone);
+            }
+        }
+    }
+
+    /// Recomputes; what lies between goes after its last use in the chain.
+    fn run_chain(&mut self, chain: &[FunctionId]) {
+        let net = &self.problem.net;
+        let made = |map: &MapId| net.producer(*map).is_some_and(|function| chain.contains(&function));
+        for (place, &id) in chain.iter().enumerate() {
+            let function = net.function(id);
+            let mut event = Event::new(Task::Recompute(id), self.problem.times.forward()[id.index()]);
+            event.reads = self.held(&function.inputs);
+            event.writes.push(self.map_buffer(function.output));
+            for input in function.inputs.iter().filter(|input| made(input)) {
+                let later = &chain[place + 1..];
+                if !later.iter().any(|&other| net.function(other).inputs.contains(input)) {
+                    event.frees.extend(self.device[input.index()].take());
+                }
+            }
+            self.emit(event);
+        }
+    }
+
+    /// Frees what is left after its last use, and says when the swapped maps are wanted.
+    fn finish(mut self, forward: usize) -> Program {
+        let (wanted, unwanted): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.swaps).into_iter().partition(|swap| swap.back != swap.out);
+        for swap in unwanted {
+            self.events[swap.leaves].frees.push(swap.out);
+        }
+        self.swaps = wanted;
+        for swap in &mut self.swaps {
+            let (first, last) = self.reads[swap.back.index()];
+            (swap.first, swap.last) = (first as usize, last as usize);
+            self.device[swap.map.index()] = None;
+        }
+        for buffer in self.device.into_iter().flatten() {
+            let last = self.reads[buffer.index()].1;
+            if let Some(event) = self.events.get_mut(last as usize) {
+                event.frees.push(buffer);
+            }
+        }
+        self.schedule.events[Engine::Compute.index()] = self.events;
+        Program { schedule: self.schedule, forward, swaps: self.swaps }
+    }
+}

@@ -1,0 +1,43 @@
+//! Every scheduler by its key.
+
+use planlab_graph::Scheduler;
+
+use super::{InCore, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
+
+/// Maps to branch on, and leaves, of the budgeted search.
+const DEPTH: usize = 12;
+const LEAVES: u32 = 64;
+
+/// One scheduler of each kind, in the order in which they are listed.
+#[must_use]
+pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
+    vec![
+        Box::new(InCore),
+        Box::new(SwapAll::unscheduled()),
+        Box::new(SwapAll::scheduled()),
+        Box::new(SwapOpt),
+        Box::new(SuperNeurons::default()),
+        Box::new(SuperNeurons::default().with_policy(Policy::Retain)),
+        Box::new(Pooch::new(Policy::Discard)),
+        Box::new(Pooch::new(Policy::Retain)),
+        Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
+        Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
+    ]
+}
+
+/// The keys of all schedulers.
+#[must_use]
+pub fn scheduler_keys() -> Vec<String> {
+    schedulers().iter().map(|scheduler| scheduler.descriptor().key.into_owned()).collect()
+}
+
+/// The scheduler of a key.
+///
+/// ```
+/// assert!(planlab_solvers::schedule::scheduler("pooch/retain").is_some());
+/// assert!(planlab_solvers::schedule::scheduler("hope").is_none());
+/// ```
+#[must_use]
+pub fn scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
+    schedulers().into_iter().find(|scheduler| scheduler.descriptor().key == key)
+}

@@ -1,0 +1,204 @@
+//! When swapped maps come back: the memory of every step, and a start for every copy in.
+//!
+//! Memory is counted step by step: what a step allocates counts during it, what it frees does not count after it, and a
+//! map that leaves for the host is gone at once. Copies in are started
+//!
+//! - [`AsRoomPermits`](Prefetch::AsRoomPermits) (PoocH): in the order of their first use, each at the earliest step from
+//!   which there is room for it until its last use, but not before the one ahead. What is reserved so is never missing, so
+//!   the schedule cannot be stuck;
+//! - [`OneAhead`](Prefetch::OneAhead): with the step before the first use, and then wait for room;
+//! - [`WithConvolution`](Prefetch::WithConvolution) (SuperNeurons): with the nearest backward step of a convolution before
+//!   the first use.
+//!
+//! # References
+//!
+//! 1. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019, 4.3.
+//!    doi:10.1145/3293883.3298790.
+//! 2. L. Wang et al.: SuperNeurons. PPoPP 2018. doi:10.1145/3178487.3178491.
+//!
+//! # Complexity
+//!
+//! O(n + sum of the swapped maps' stays).
+
+use std::fmt;
+
+use planlab_dsa::Bytes;
+use planlab_graph::{Event, FunctionKind, MapId, Schedule, SchedulingProblem, Task};
+
+use super::program::Program;
+
+/// When copies in start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetch {
+    /// As early as there is room until the last use.
+    AsRoomPermits,
+    /// With the step before the first use.
+    OneAhead,
+    /// With the nearest backward step of a convolution before the first use.
+    WithConvolution,
+}
+
+/// Why a classification does not fit the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoesNotFit {
+    /// What does not.
+    pub what: Part,
+    /// Bytes that would be taken, the base included.
+    pub peak: Bytes,
+    /// What there is.
+    pub capacity: Bytes,
+}
+
+/// What does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The functions with what is kept, without any map that comes back.
+    Functions,
+    /// A map that comes back.
+    CopyIn(MapId),
+}
+
+impl fmt::Display for DoesNotFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "out of memory: ")?;
+        match self.what {
+            Part::Functions => write!(f, "the functions alone take {}", self.peak)?,
+            Part::CopyIn(map) => write!(f, "with map {map} back, {} are taken", self.peak)?,
+        }
+        write!(f, " of {} bytes", self.capacity)
+    }
+}
+
+/// By step, the bytes that are taken during it, the base included; a swapped map counts in the forward pass alone.
+pub(super) fn memory(program: &Program) -> Vec<u64> {
+    let schedule = &program.schedule;
+    let size =
+        |ids: &[planlab_dsa::BufferId]| ids.iter().map(|&id| schedule.buffer(id).bytes.get()).sum::<u64>();
+    let mut taken = schedule.base.get() + size(&schedule.resident);
+    let mut leaving = program.swaps.iter().peekable();
+    let mut memory = Vec::with_capacity(program.steps().len());
+    for (step, event) in program.steps().iter().enumerate() {
+        taken += size(&event.writes);
+        memory.push(taken);
+        taken -= size(&event.frees);
+        while let Some(swap) = leaving.next_if(|swap| swap.leaves == step) {
+            taken -= swap.bytes;
+        }
+    }
+    memory
+}
+
+/// A classification's draft: the program with its copies.
+pub(super) fn draft(
+    problem: &SchedulingProblem,
+    program: Program,
+    prefetch: Prefetch,
+) -> Result<Schedule, DoesNotFit> {
+    let capacity = problem.capacity;
+    let mut memory = memory(&program);
+    check(&memory, capacity, Part::Functions)?;
+    let order = in_order_of_use(&program);
+    let starts = match prefetch {
+        Prefetch::AsRoomPermits => reserve(&program, &order, &mut memory, capacity)?,
+        Prefetch::OneAhead => {
+            order.iter().map(|&swap| (program.swaps[swap].first - 1).max(program.forward)).collect()
+        }
+        Prefetch::WithConvolution => {
+            let starts: Vec<_> =
+                order.iter().map(|&swap| convolution_before(problem, &program, swap)).collect();
+            for (&swap, &start) in order.iter().zip(&starts) {
+                let swap = &program.swaps[swap];
+                memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
+            }
+            let map = order.first().map_or(Part::Functions, |&swap| Part::CopyIn(program.swaps[swap].map));
+            check(&memory, capacity, map)?;
+            starts
+        }
+    };
+    Ok(add_copies(problem, program, &order, &starts, prefetch))
+}
+
+fn check(memory: &[u64], capacity: Bytes, what: Part) -> Result<(), DoesNotFit> {
+    let peak = Bytes::new(memory.iter().copied().max().unwrap_or(0));
+    if peak > capacity { Err(DoesNotFit { what, peak, capacity }) } else { Ok(()) }
+}
+
+/// The swaps by their first use; those with one first use as they left.
+fn in_order_of_use(program: &Program) -> Vec<usize> {
+    let mut order: Vec<_> = (0..program.swaps.len()).collect();
+    order.sort_by_key(|&swap| (program.swaps[swap].first, program.swaps[swap].map));
+    order
+}
+
+/// The earliest start of each copy, in turn; its stay is reserved in `memory`.
+fn reserve(
+    program: &Program,
+    order: &[usize],
+    memory: &mut [u64],
+    capacity: Bytes,
+) -> Result<Vec<usize>, DoesNotFit> {
+    let mut previous = program.forward;
+    let mut starts = Vec::with_capacity(order.len());
+    for &swap in order {
+        let swap = &program.swaps[swap];
+        let most = memory[swap.first..=swap.last].iter().copied().max().unwrap_or(0) + swap.bytes;
+        if most > capacity.get() {
+            let what = Part::CopyIn(swap.map);
+            return Err(DoesNotFit { what, peak: Bytes::new(most), capacity });
+        }
+        let mut start = swap.first;
+        while start > previous && memory[start - 1] + swap.bytes <= capacity.get() {
+            start -= 1;
+        }
+        previous = start;
+        memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
+        starts.push(start);
+    }
+    Ok(starts)
+}
+
+fn convolution_before(problem: &SchedulingProblem, program: &Program, swap: usize) -> usize {
+    let is_convolution = |event: &Event| matches!(event.task, Task::Backward(id) if problem.net.function(id).kind == FunctionKind::Convolution);
+    let before = &program.steps()[program.forward..program.swaps[swap].first];
+    program.forward + before.iter().rposition(is_convolution).unwrap_or(0)
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn add_copies(
+    problem: &SchedulingProblem,
+    program: Program,
+    order: &[usize],
+    starts: &[usize],
+    prefetch: Prefetch,
+) -> Schedule {
+    let Program { mut schedule, forward, swaps } = program;
+    let [compute, out, into] = &mut schedule.events;
+    for swap in &swaps {
+        let mut copy =
+            Event::new(Task::CopyOut(swap.map), problem.machine.out_seconds(Bytes::new(swap.bytes)));
+        copy.after = [count(swap.leaves + 1), 0, 0];
+        copy.reads = vec![swap.out];
+        copy.frees = vec![swap.out];
+        out.push(copy);
+        compute[swap.last].frees.push(swap.back);
+    }
+    // By buffer: the copies in that have to be complete before something reads it.
+    let mut awaited = vec![0; schedule.buffers.len()];
+    for (place, (&index, &start)) in order.iter().zip(starts).enumerate() {
+        let swap = &swaps[index];
+        let mut copy = Event::new(Task::CopyIn(swap.map), problem.machine.in_seconds(Bytes::new(swap.bytes)));
+        copy.writes = vec![swap.back];
+        copy.after = [count(start), count(index + 1), 0];
+        // The first backward step may wait for this very copy.
+        copy.with = (prefetch != Prefetch::AsRoomPermits && start > forward).then_some(count(start));
+        into.push(copy);
+        awaited[swap.back.index()] = count(place + 1);
+    }
+    for event in compute {
+        event.after[2] = event.reads.iter().map(|id| awaited[id.index()]).max().unwrap_or(0);
+    }
+    schedule
+}

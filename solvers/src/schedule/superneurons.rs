@@ -1,0 +1,90 @@
+//! The longest end of the net that fits stays; before it, what is dear to compute is swapped and the rest recomputed.
+//!
+//! Dear are the outputs of convolutions and of matrix products, and the inputs of the net. A copy in starts with the
+//! nearest backward step of a convolution before its first use.
+//!
+//! # References
+//!
+//! 1. L. Wang et al.: SuperNeurons: dynamic GPU memory management for training deep neural networks. PPoPP 2018.
+//!    doi:10.1145/3178487.3178491.
+//! 2. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019, 5.
+//!    doi:10.1145/3293883.3298790. The implementation that is followed here.
+//!
+//! # Complexity
+//!
+//! O(n^2): at most n plans are checked, one is simulated.
+//!
+//! # Deviations from the paper
+//!
+//! No tensor cache: what stays is fixed before, as in the second reference. How long recomputed maps stay is a policy, of
+//! which [`Policy::Discard`] is the default.
+
+use planlab_graph::{FunctionKind, MapId, Net, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
+
+use super::class::{Class, Classes, Policy};
+use super::lab::Lab;
+use super::residency::Prefetch;
+
+/// Keeps the end of the net, and classifies the rest by the kind of function.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SuperNeurons {
+    policy: Policy,
+}
+
+impl SuperNeurons {
+    /// With another policy for recomputed maps. Default: [`Policy::Discard`].
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    const fn key(self) -> &'static str {
+        match self.policy {
+            Policy::Discard => "superneurons",
+            Policy::Retain => "superneurons/retain",
+        }
+    }
+}
+
+impl Scheduler for SuperNeurons {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        SchedulerDescriptor {
+            key: self.key().into(),
+            summary:
+                "keeps the end of the net; before it, swaps convolutions' outputs and recomputes the rest"
+                    .into(),
+            randomized: false,
+            reference: "Wang et al. 2018",
+            complexity: "n^2",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        let lab = Lab::new(run.problem(), self.policy, Prefetch::WithConvolution);
+        lab.claim_bound(run)?;
+        let classes = keep_the_end(&lab, run)?;
+        lab.offer(run, &classes, self.key())
+    }
+}
+
+fn is_dear(net: &Net, map: MapId) -> bool {
+    net.producer(map).is_none_or(|id| {
+        matches!(net.function(id).kind, FunctionKind::Convolution | FunctionKind::FullyConnected)
+    })
+}
+
+/// The longest end that fits when no swapped map is back; nothing kept if none does.
+fn keep_the_end(lab: &Lab<'_>, run: &mut ScheduleRun<'_>) -> Result<Classes, ScheduleHalt> {
+    let mut classes = lab.all(Class::Keep);
+    let maps: Vec<_> = lab.maps().collect();
+    for map in maps {
+        run.tick(1)?;
+        if lab.peak(&classes) <= run.problem().capacity {
+            break;
+        }
+        let class = if is_dear(&run.problem().net, map) { Class::Swap } else { Class::Recompute };
+        classes.set(map, class);
+    }
+    Ok(classes)
+}

@@ -1,0 +1,188 @@
+//! ResNet-50 on V100 machines: every row of the expected results.
+
+use planlab_dsa::Stop;
+use planlab_graph::{
+    Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, execute_scheduler, simulate,
+};
+use planlab_solvers::schedule::{
+    Class, Classes, Counts, InCore, Lab, Policy, Pooch, Prefetch, SuperNeurons, SwapAll, SwapOpt,
+};
+use serde::Deserialize;
+
+use super::nets::{fixture, resnet50};
+
+#[derive(Deserialize)]
+struct Expected {
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    policy: String,
+    bw: f64,
+    batch: u64,
+    incore_unlimited: f64,
+    incore_fits: bool,
+    incore_peak: f64,
+    swap_all_nosched: f64,
+    swap_all: f64,
+    swap_opt: f64,
+    swap_opt_counts: [u32; 3],
+    pooch: f64,
+    pooch_counts: [u32; 3],
+    pooch_class: String,
+    superneurons: f64,
+    sn_counts: [u32; 3],
+    sn_fail: Option<String>,
+}
+
+fn problem(row: &Row) -> SchedulingProblem {
+    let machine = Machine::built_in("x86-pcie3").expect("built in").with_link(row.bw);
+    SchedulingProblem::new(resnet50(row.batch), machine)
+}
+
+fn policy(row: &Row) -> Policy {
+    if row.policy == "retain" { Policy::Retain } else { Policy::Discard }
+}
+
+fn run(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> ScheduleOutcome {
+    let outcome = execute_scheduler(scheduler, problem, ScheduleBudget::default(), 0);
+    assert!(outcome.end.is_ok(), "{}: {:?}", scheduler.descriptor().key, outcome.end);
+    outcome
+}
+
+/// Images per second, rounded as in the fixture; 0 without a schedule.
+fn speed(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> f64 {
+    outcome.best.as_ref().map_or(0.0, |best| problem.images_per_second(best.seconds()))
+}
+
+/// The classes of a schedule's maps, by what its events do to them.
+fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
+    use planlab_graph::{Engine, Task};
+    let schedule = outcome.best.as_ref()?.schedule();
+    let net = &problem.net;
+    let mut classes = Classes::all(Class::Keep, net.maps().len());
+    for event in Engine::ALL.into_iter().flat_map(|engine| schedule.of(engine)) {
+        match event.task {
+            Task::CopyOut(map) => classes.set(map, Class::Swap),
+            Task::Recompute(id) => classes.set(net.function(id).output, Class::Recompute),
+            _ => {}
+        }
+    }
+    Some(classes)
+}
+
+fn counts([keep, swap, recompute]: [u32; 3]) -> Counts {
+    Counts { keep, swap, recompute }
+}
+
+fn close(ours: f64, expected: f64, what: &str, row: &Row) {
+    let name = format!("{what} of {} at {} bytes/s, batch {}", row.policy, row.bw, row.batch);
+    assert!((ours - expected).abs() < 0.0051, "{name}: {ours:.3}, expected {expected}");
+}
+
+fn check(row: &Row) {
+    let problem = problem(row);
+    let in_core = run(&problem, &InCore);
+    assert_eq!(in_core.best.is_some(), row.incore_fits);
+    let lab = Lab::new(&problem, policy(row), Prefetch::AsRoomPermits);
+    assert_eq!(lab.maps().count(), 105);
+    assert_eq!(lab.peak(&lab.all(Class::Keep)).get() as f64, row.incore_peak);
+    let unlimited = problem.clone().with_capacity(lab.peak(&lab.all(Class::Keep)));
+    let unlimited_run = run(&unlimited, &InCore);
+    assert_eq!(unlimited_run.end, Ok(Stop::Proved));
+    close(speed(&unlimited, &unlimited_run), row.incore_unlimited, "in-core", row);
+    close(speed(&problem, &run(&problem, &SwapAll::unscheduled())), row.swap_all_nosched, "unscheduled", row);
+    close(speed(&problem, &run(&problem, &SwapAll::scheduled())), row.swap_all, "swap-all", row);
+    check_classified(row, &problem, &lab, &SwapOpt, (row.swap_opt, row.swap_opt_counts));
+    let letters =
+        check_classified(row, &problem, &lab, &Pooch::new(policy(row)), (row.pooch, row.pooch_counts));
+    assert_eq!(letters.as_deref(), Some(&row.pooch_class[..]), "batch {} at {}", row.batch, row.bw);
+    let superneurons = SuperNeurons::default().with_policy(policy(row));
+    check_classified(row, &problem, &lab, &superneurons, (row.superneurons, row.sn_counts));
+    if row.sn_fail.is_some() {
+        let shortfall = run(&problem, &superneurons).shortfall.expect("a reason");
+        let [keep, swap, recompute] = row.sn_counts;
+        let said = format!("({keep} kept, {swap} swapped, {recompute} recomputed)");
+        assert!(shortfall.starts_with("out of memory") && shortfall.ends_with(&said), "{shortfall}");
+    }
+}
+
+fn check_classified(
+    row: &Row,
+    problem: &SchedulingProblem,
+    lab: &Lab<'_>,
+    scheduler: &dyn Scheduler,
+    (seconds, wanted): (f64, [u32; 3]),
+) -> Option<String> {
+    let outcome = run(problem, scheduler);
+    let key = scheduler.descriptor().key.into_owned();
+    close(speed(problem, &outcome), seconds, &key, row);
+    let classes = classes(problem, &outcome)?;
+    assert_eq!(lab.count(&classes), counts(wanted), "{key}, batch {} at {} bytes/s", row.batch, row.bw);
+    Some(lab.letters(&classes))
+}
+
+fn rows(policy: &str, bw: f64) -> Vec<Row> {
+    let expected: Expected =
+        serde_json::from_str(&fixture("pooch_expected.json.zst")).expect("the expected results");
+    let rows: Vec<_> =
+        expected.rows.into_iter().filter(|row| row.policy == policy && row.bw == bw).collect();
+    assert_eq!(rows.len(), 9, "{policy} at {bw}");
+    rows
+}
+
+#[test]
+fn discard_at_12() {
+    rows("discard", 12e9).iter().for_each(check);
+}
+
+#[test]
+fn discard_at_16() {
+    rows("discard", 16e9).iter().for_each(check);
+}
+
+#[test]
+fn discard_at_54() {
+    rows("discard", 54e9).iter().for_each(check);
+}
+
+#[test]
+fn discard_at_75() {
+    rows("discard", 75e9).iter().for_each(check);
+}
+
+#[test]
+fn retain_at_12() {
+    rows("retain", 12e9).iter().for_each(check);
+}
+
+#[test]
+fn retain_at_16() {
+    rows("retain", 16e9).iter().for_each(check);
+}
+
+#[test]
+fn retain_at_54() {
+    rows("retain", 54e9).iter().for_each(check);
+}
+
+#[test]
+fn retain_at_75() {
+    rows("retain", 75e9).iter().for_each(check);
+}
+
+#[test]
+fn a_simulation_takes_less_than_ten_milliseconds() {
+    let problem = SchedulingProblem::new(resnet50(640), Machine::built_in("x86-pcie3").expect("built in"));
+    let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
+    let (draft, _) = lab.run(&lab.all(Class::Swap)).expect("runs");
+    let start = std::time::Instant::now();
+    let rounds = 100;
+    for _ in 0..rounds {
+        simulate(&draft, Some(problem.capacity)).expect("runs");
+    }
+    let each = start.elapsed() / rounds;
+    println!("a simulation of batch 640: {each:?}");
+    assert!(each < std::time::Duration::from_millis(10), "{each:?}");
+}

@@ -1,0 +1,4 @@
+//! Schedules: the figures of the published methods on ResNet-50, and that what schedulers give is right.
+
+mod golden;
+mod nets;
