@@ -14,6 +14,7 @@
 //! ```
 
 pub mod chainer;
+mod feature_maps;
 pub mod ideal;
 pub mod net;
 pub mod nets;

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use planlab_graph::{Graph, OrderError, liveness};
+use planlab_graph::{Graph, NetError, OrderError, liveness};
 
 use super::chainer::{self, ChainerError};
+use super::feature_maps;
 use super::ideal::{self, Gradients, LowerError};
 use super::net::{End, Mode, Net, Program, ShapeError};
 use super::nets::{Input, Model, Sizes, find};
@@ -120,6 +121,20 @@ pub enum ModelError {
         net: &'static str,
         /// What is too large.
         source: LowerError,
+    },
+    /// A net without a backward pass.
+    #[error("{net}: inference keeps no feature maps: name its training")]
+    NoBackward {
+        /// The net.
+        net: &'static str,
+    },
+    /// The net has no feature maps.
+    #[error("{net}: {source}")]
+    FeatureMaps {
+        /// The net.
+        net: &'static str,
+        /// What is wrong with them.
+        source: NetError,
     },
     /// The graph has no instance: its sizes are too large together.
     #[error("{net}: {source}")]
@@ -262,6 +277,20 @@ impl Spec {
         let settings = ideal::Settings { workspace: self.workspace(), gradients };
         let net = self.net.name;
         ideal::lower(&self.program()?, settings).map_err(|source| ModelError::Lower { net, source })
+    }
+
+    /// The net in training as feature maps and functions, for schedulers, whatever the allocator.
+    ///
+    /// # Errors
+    ///
+    /// [`ModelError`] for a size that the net cannot have, and for inference, which keeps no feature map.
+    pub fn feature_maps(&self) -> Result<planlab_graph::Net, ModelError> {
+        let net = self.net.name;
+        if self.mode != Mode::Train {
+            return Err(ModelError::NoBackward { net });
+        }
+        feature_maps::lower(net, self.batch, &self.program()?)
+            .map_err(|source| ModelError::FeatureMaps { net, source })
     }
 
     /// Elements of all parameters.

@@ -1,5 +1,6 @@
 //! Traces, families and files.
 
+mod feature_maps;
 mod bad_input;
 mod families;
 mod fuzz_corpus;

@@ -1,0 +1,234 @@
+//! A net in training as schedulers see it: feature maps, and functions with what their two passes cost.
+//!
+//! | function | forward bytes | backward bytes | backward work |
+//! |---|---|---|---|
+//! | convolution | X + Y | 2 (X + Y) | twice the products, two kernels |
+//! | the same, of an input of the net | X + Y | X + Y | the products, one kernel |
+//! | linear | W | 2 W | twice the products |
+//! | batch, layer and RMS norm, LRN | 3 X | 5 X | |
+//! | average pooling | X | X | |
+//! | a loss | 2 X | 2 X | |
+//! | add | 3 X | none: both inputs have the gradient of the output | no kernel |
+//! | any other | what it reads and writes | what it needs, and the gradients in and out | twice the products |
+//!
+//! X and Y are the bytes of the input and the output, W those of the weights. A function needs for its backward pass
+//! what the table in `rules` says of inputs and output.
+//!
+//! # References
+//!
+//! 1. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019,
+//!    doi:10.1145/3293883.3298790: which maps ResNet-50 has.
+//!
+//! # Deviations from the paper
+//!
+//! What a function saves beside its inputs and its output is no feature map: statistics of norms are small, the
+//! probabilities of a loss become its gradient where they lie, and dropout works in place, with its mask not counted. An
+//! LSTM is two functions, one that computes the gates and one that makes the output of them. Labels and accuracies are left
+//! out.
+
+use planlab_dsa::Bytes;
+use planlab_graph::{FeatureMap, FunctionKind, MapId, Net, NetError, Work};
+
+use super::net::{Call, Function, Program, ValueId, elements};
+use super::rules::{self, Backward, FLOAT, Source};
+
+/// The net of a program in training; `name` is what it is called, `batch` how many inputs it processes at once.
+///
+/// # Errors
+///
+/// [`NetError`], if the program calls nothing, or has a map without bytes.
+pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<Net, NetError> {
+    let mut lowering = Lowering {
+        program,
+        map_of: vec![None; program.shapes.len()],
+        maps: Vec::new(),
+        functions: Vec::new(),
+    };
+    for call in program.calls() {
+        lowering.call(call);
+    }
+    let parameters = program.parameter_count().unwrap_or(u64::MAX);
+    Net::new(name, batch, parameters, lowering.maps, lowering.functions)
+}
+
+struct Lowering<'p> {
+    program: &'p Program,
+    /// The map of each value; a view has that of its base.
+    map_of: Vec<Option<MapId>>,
+    maps: Vec<FeatureMap>,
+    functions: Vec<planlab_graph::Function>,
+}
+
+impl Lowering<'_> {
+    fn call(&mut self, call: &Call) {
+        match &call.function {
+            Function::Accuracy => {}
+            // Their output lies where the input does.
+            Function::Reshape | Function::Dropout => {
+                self.map_of[call.output.0] = Some(self.input(call.inputs[0]));
+            }
+            Function::Lstm { .. } => self.lstm(call),
+            _ => {
+                let inputs = self.inputs(call);
+                let name = self.name_of(call);
+                let output = self.output(call, &name);
+                let needs = needs(call, &inputs, output);
+                self.push(call, name, inputs, output, needs);
+            }
+        }
+    }
+
+    /// The gates take all the products; their gradient has their size.
+    fn lstm(&mut self, call: &Call) {
+        let inputs = self.inputs(call);
+        let name = self.name_of(call);
+        let shape = self.program.shape(call.output);
+        let saved = rules::saved_bytes(&call.function, self.program.shape(call.inputs[0]), shape);
+        let gates = self.map(format!("{name}.gates"), saved);
+        self.push(call, format!("{name}.gates"), inputs.clone(), gates, inputs);
+        let output = self.output(call, &name);
+        let bytes = self.bytes(&[gates, output]);
+        let pass = |bytes: u64| Work { flops: 0.0, bytes: real(bytes), launches: 1 };
+        self.functions.push(planlab_graph::Function {
+            name,
+            kind: FunctionKind::Other,
+            inputs: vec![gates],
+            output,
+            needs: vec![gates, output],
+            forward: pass(bytes),
+            backward: pass(2 * bytes),
+        });
+    }
+
+    fn push(&mut self, call: &Call, name: String, inputs: Vec<MapId>, output: MapId, needs: Vec<MapId>) {
+        let kind = self.kind(call, &inputs, output);
+        let (forward, backward) = self.work(call, (&inputs, output, &needs), kind);
+        self.functions.push(planlab_graph::Function { name, kind, inputs, output, needs, forward, backward });
+    }
+
+    fn name_of(&self, call: &Call) -> String {
+        format!("{}{}", call.function.name(), self.functions.len())
+    }
+
+    /// The maps that a function reads, each once; labels are none.
+    fn inputs(&mut self, call: &Call) -> Vec<MapId> {
+        let is_loss = matches!(call.function, Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy);
+        let read = if is_loss { &call.inputs[..1] } else { &call.inputs[..] };
+        let mut maps: Vec<MapId> = Vec::new();
+        for &value in read {
+            let map = self.input(value);
+            if !maps.contains(&map) {
+                maps.push(map);
+            }
+        }
+        maps
+    }
+
+    /// The map of a value; an input of the net gets one when it is first read.
+    fn input(&mut self, value: ValueId) -> MapId {
+        match self.map_of[value.0] {
+            Some(map) => map,
+            None => {
+                let bytes = FLOAT * elements(self.program.shape(value));
+                let map = self.map(format!("input{}", value.0), bytes);
+                self.map_of[value.0] = Some(map);
+                map
+            }
+        }
+    }
+
+    fn output(&mut self, call: &Call, name: &str) -> MapId {
+        let bytes = FLOAT * elements(self.program.shape(call.output));
+        let map = self.map(name.to_owned(), bytes);
+        self.map_of[call.output.0] = Some(map);
+        map
+    }
+
+    fn map(&mut self, name: String, bytes: u64) -> MapId {
+        self.maps.push(FeatureMap { name, bytes: Bytes::new(bytes) });
+        MapId::from_index(self.maps.len() - 1)
+    }
+
+    fn bytes(&self, maps: &[MapId]) -> u64 {
+        maps.iter().map(|map| self.maps[map.index()].bytes.get()).sum()
+    }
+
+    fn kind(&self, call: &Call, inputs: &[MapId], output: MapId) -> FunctionKind {
+        let is_of_size = |input: &MapId| self.maps[input.index()].bytes == self.maps[output.index()].bytes;
+        match call.function {
+            Function::Convolution(_) => FunctionKind::Convolution,
+            Function::Linear => FunctionKind::FullyConnected,
+            Function::Add if inputs.len() > 1 && inputs.iter().all(is_of_size) => FunctionKind::Add,
+            _ => FunctionKind::Other,
+        }
+    }
+
+    /// What the two passes cost.
+    fn work(
+        &self,
+        call: &Call,
+        (inputs, output, needs): (&[MapId], MapId, &[MapId]),
+        kind: FunctionKind,
+    ) -> (Work, Work) {
+        let flops = real(rules::flops(self.program, call).unwrap_or(u64::MAX));
+        let (x, y) = (self.bytes(inputs), self.bytes(&[output]));
+        let weights =
+            || call.parameters.first().map_or(0, |&at| FLOAT * elements(&self.program.parameters[at]));
+        let is_first = inputs.iter().all(|map| !self.functions.iter().any(|function| function.output == *map));
+        let is_convolution = kind == FunctionKind::Convolution;
+        let (forward, backward) = match &call.function {
+            Function::Convolution(_) if is_first => (x + y, x + y),
+            Function::Convolution(_) => (x + y, 2 * (x + y)),
+            Function::Linear => (weights(), 2 * weights()),
+            Function::BatchNorm | Function::LayerNorm | Function::RmsNorm | Function::LocalResponseNorm => {
+                (3 * x, 5 * x)
+            }
+            Function::AveragePooling(_) => (x, x),
+            Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy => (2 * x, 2 * x),
+            _ if kind == FunctionKind::Add => (x + y, 0),
+            _ => (x + y, self.bytes(needs) + x + y),
+        };
+        let launches = match kind {
+            FunctionKind::Convolution if !is_first => 2,
+            FunctionKind::Add => 0,
+            _ => 1,
+        };
+        let products = if is_convolution && is_first { flops } else { 2.0 * flops };
+        (
+            Work { flops, bytes: real(forward), launches: 1 },
+            Work { flops: products, bytes: real(backward), launches },
+        )
+    }
+}
+
+/// What a backward pass reads of its function's inputs and output.
+fn needs(call: &Call, inputs: &[MapId], output: MapId) -> Vec<MapId> {
+    let sources: &[&[Source]] = match &rules::rule(&call.function).backward {
+        Backward::Whole(sources, _) | Backward::First(sources, _) => &[sources],
+        Backward::Parts(weights, input) => &[weights, input],
+        Backward::Factors => &[&[Source::Inputs]],
+        Backward::Stops | Backward::Passes | Backward::Splits => &[],
+    };
+    let mut needs: Vec<MapId> = Vec::new();
+    for source in sources.iter().copied().flatten() {
+        match source {
+            Source::Inputs => needs.extend(inputs),
+            Source::LaterInputs => needs.extend(inputs.iter().skip(1)),
+            Source::Output => needs.push(output),
+            Source::Weights | Source::BothWeights | Source::Saved => {}
+        }
+    }
+    // What a loss needs becomes its gradient.
+    if matches!(call.function, Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy) {
+        needs.clear();
+    }
+    needs.sort_unstable();
+    needs.dedup();
+    needs
+}
+
+fn real(number: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a cost, which is an estimate")]
+    let number = number as f64;
+    number
+}
