@@ -128,6 +128,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Generate(args) => verbs::convert::generate(&args, output),
         Verb::Model(args) => verbs::model::run(&args, output),
         Verb::Graph(args) => verbs::graph::run(&args, output),
+        Verb::Schedule(args) => verbs::schedule::run(&args, output),
         Verb::Sweep(args) => verbs::sweep::run(&args, output),
         Verb::Import(args) => verbs::convert::import(&args, output),
         Verb::Export(args) => verbs::convert::export(&args, output),

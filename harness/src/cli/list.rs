@@ -25,4 +25,5 @@ pub(crate) enum Listing {
     Formats,
     Allocators,
     Schedulers,
+    Machines,
 }

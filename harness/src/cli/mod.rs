@@ -7,6 +7,7 @@ mod list;
 mod planning;
 mod playing;
 mod results;
+mod schedules;
 mod traces;
 
 use std::ffi::OsString;
@@ -26,6 +27,8 @@ pub(crate) use results::{MergeArgs, QueryArgs, RatiosArgs, ReportArgs, ScaleArgs
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
+
+pub(crate) use schedules::ScheduleArgs;
 
 use crate::shell::quantity;
 
@@ -82,6 +85,8 @@ pub(crate) enum Verb {
     Graph(GraphArgs),
     /// Memory by batch, and the largest batch that fits
     Sweep(SweepArgs),
+    /// What a net that does not fit keeps, swaps to the host and recomputes, and what that costs
+    Schedule(ScheduleArgs),
     /// Read another tool's file
     Import(ImportArgs),
     /// Write another tool's file
@@ -129,7 +134,7 @@ impl Verb {
     pub(crate) const fn needs_planners(&self) -> bool {
         match self {
             Self::List(_) | Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::RunCells => true,
-            Self::Graph(_) | Self::Sweep(_) => true,
+            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) => true,
             Self::Diff(args) => args.turns.interleave,
             Self::Replay(args) => !args.planners.is_empty(),
             _ => false,
@@ -145,7 +150,7 @@ impl Verb {
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
-            Self::Graph(_) | Self::Sweep(_) => true,
+            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) => true,
             Self::Diff(args) => args.turns.interleave,
             _ => false,
         }

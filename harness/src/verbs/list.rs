@@ -1,7 +1,9 @@
 //! `list`: what there is, a line each, or one of it in full.
 
 use planlab_dsa::{Descriptor, Honours};
+use planlab_graph::{Machine, Scheduler};
 use planlab_solvers::online;
+use planlab_solvers::schedule::schedulers;
 use planlab_workloads::models::models;
 use planlab_workloads::{Catalog, did_you_mean, glob, nearest, suites, synthetic};
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use crate::inputs;
 use crate::planning::planners;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
-use planlab_results::table::Table;
+use planlab_results::table::{Table, Value as Shown};
 
 /// What can be named.
 struct Entry {
@@ -68,7 +70,8 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         Listing::Families => family_entries(),
         Listing::Formats => format_entries(),
         Listing::Allocators => allocator_entries(),
-        Listing::Schedulers => Vec::new(),
+        Listing::Schedulers => scheduler_entries(),
+        Listing::Machines => machine_entries(),
     };
     if let Some(key) = &args.key {
         if let Some(entry) = entries.iter().find(|entry| entry.key == *key) {
@@ -79,8 +82,6 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
             return Err(unknown(key, &entries));
         }
         entries.retain(|entry| entry.is_named(key));
-    } else if entries.is_empty() {
-        note("planlab has no schedulers yet");
     }
     let text = if args.what == Listing::Planners { planner_table(&entries) } else { table(&entries) };
     output.put(&entries.into_iter().map(|entry| entry.value).collect(), &text)?;
@@ -295,6 +296,34 @@ fn allocator_entries() -> Vec<Entry> {
         Entry::new(entry.key, entry.summary, &more).fact("reference", entry.reference)
     };
     online::registry().iter().map(entry).collect()
+}
+
+fn scheduler_entries() -> Vec<Entry> {
+    let entry = |scheduler: &dyn Scheduler| {
+        let descriptor = scheduler.descriptor();
+        let more = json!({ "reference": descriptor.reference, "complexity": descriptor.complexity });
+        Entry::new(descriptor.key, descriptor.summary, &more)
+            .fact("reference", descriptor.reference)
+            .fact("complexity", descriptor.complexity)
+    };
+    schedulers().iter().map(|scheduler| entry(&**scheduler)).collect()
+}
+
+fn machine_entries() -> Vec<Entry> {
+    let machines = Machine::BUILT_IN.into_iter().filter_map(Machine::built_in);
+    let entry = |machine: Machine| {
+        let rate = |rate: f64| format!("{:.0} GB/s", rate / 1e9);
+        let memory = Shown::Bytes(machine.capacity.get()).shown();
+        let summary = format!(
+            "{memory}, {:.1} TFLOP/s, memory {}, copies {} out and {} in",
+            machine.flops / 1e12,
+            rate(machine.memory),
+            rate(machine.copy_out),
+            rate(machine.copy_in)
+        );
+        Entry::new(&machine.name, &summary, &json!({}))
+    };
+    machines.map(entry).collect()
 }
 
 fn format_entries() -> Vec<Entry> {

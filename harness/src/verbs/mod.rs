@@ -20,6 +20,7 @@ pub(crate) mod ratios;
 pub(crate) mod replay;
 #[cfg(feature = "reports")]
 pub(crate) mod scale;
+pub(crate) mod schedule;
 pub(crate) mod simulate;
 pub(crate) mod store;
 pub(crate) mod sweep;

@@ -174,7 +174,8 @@ impl Lowering<'_> {
         let (x, y) = (self.bytes(inputs), self.bytes(&[output]));
         let weights =
             || call.parameters.first().map_or(0, |&at| FLOAT * elements(&self.program.parameters[at]));
-        let is_first = inputs.iter().all(|map| !self.functions.iter().any(|function| function.output == *map));
+        let is_first =
+            inputs.iter().all(|map| !self.functions.iter().any(|function| function.output == *map));
         let is_convolution = kind == FunctionKind::Convolution;
         let (forward, backward) = match &call.function {
             Function::Convolution(_) if is_first => (x + y, x + y),

@@ -14,7 +14,8 @@ fn net(name: &str, batch: u64) -> Net {
 
 /// ResNet-50 of Chainer's example, per image.
 fn fixture() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/schedules/resnet50_chainer_per_image.json.zst");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("data/schedules/resnet50_chainer_per_image.json.zst");
     let packed = std::fs::read(path).expect("there is the file");
     serde_json::from_slice(&zstd::decode_all(&packed[..]).expect("zstd")).expect("JSON")
 }
@@ -69,9 +70,10 @@ fn alexnet_and_lstms_keep_what_their_backward_passes_need() {
     let retained = alexnet.map_ids().filter(|&id| alexnet.is_retained(id)).count();
     assert_eq!(retained, 13);
     let seq2seq = net("seq2seq", 4);
-    let kinds: BTreeMap<bool, usize> = seq2seq.functions().iter().fold(BTreeMap::new(), |mut kinds, function| {
-        *kinds.entry(function.name.ends_with(".gates")).or_default() += 1;
-        kinds
-    });
+    let kinds: BTreeMap<bool, usize> =
+        seq2seq.functions().iter().fold(BTreeMap::new(), |mut kinds, function| {
+            *kinds.entry(function.name.ends_with(".gates")).or_default() += 1;
+            kinds
+        });
     assert_eq!(kinds[&true], 6);
 }

@@ -1,8 +1,8 @@
 //! Traces, families and files.
 
-mod feature_maps;
 mod bad_input;
 mod families;
+mod feature_maps;
 mod fuzz_corpus;
 mod manifest;
 mod models;

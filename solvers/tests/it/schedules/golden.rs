@@ -126,8 +126,7 @@ fn check_classified(
 fn rows(policy: &str, bw: f64) -> Vec<Row> {
     let expected: Expected =
         serde_json::from_str(&fixture("pooch_expected.json.zst")).expect("the expected results");
-    let rows: Vec<_> =
-        expected.rows.into_iter().filter(|row| row.policy == policy && row.bw == bw).collect();
+    let rows: Vec<_> = expected.rows.into_iter().filter(|row| row.policy == policy && row.bw == bw).collect();
     assert_eq!(rows.len(), 9, "{policy} at {bw}");
     rows
 }
