@@ -1,8 +1,8 @@
 //! Graphs as Graphviz text.
 //!
-//! Operations are boxes, with the step at which they run; edges are tensors, with their sizes. The operations during
-//! which most bytes are live are filled. Inputs are ellipses; what the caller keeps is dashed; a change that must
-//! keep its turn, though no tensor is made, is a dotted edge.
+//! Operations are boxes with the step at which they run, and edges are tensors with their sizes. The operations at which
+//! the most bytes are live are filled. Inputs are ellipses, and external tensors are dashed. A dotted edge joins two
+//! operations that must keep their turn because one of them updates bytes that both use.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use planlab_dsa::{Bytes, Step};
 
 use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
 
-/// The graph, run in `order`, as text for `dot`.
+/// The graph as text for `dot`, with the steps of `order`.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -39,7 +39,7 @@ pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
         operation(&mut out, graph, op, step, live, live == peak && peak > Bytes::ZERO);
     }
     let inputs = (0..graph.tensors().len()).map(TensorId::from_index);
-    for id in inputs.filter(|&id| graph.sources(id).is_empty()) {
+    for id in inputs.filter(|&id| graph.is_input(id)) {
         input(&mut out, graph, id);
     }
     for op in graph.order() {
@@ -63,7 +63,7 @@ fn input(out: &mut String, graph: &Graph, id: TensorId) {
     let _ = writeln!(out, "  t{id} [shape=ellipse, label={}{style}];", quoted(&label(graph, id)));
 }
 
-/// The tensors that an operation reads.
+/// An edge for each tensor that an operation reads.
 fn edges(out: &mut String, graph: &Graph, op: OpId) {
     for &id in &graph.operations()[op.index()].reads {
         let style = if graph.tensors()[id.index()].external { ", style=dashed" } else { "" };
@@ -78,13 +78,14 @@ fn edges(out: &mut String, graph: &Graph, op: OpId) {
     }
 }
 
-/// What must come before what although it makes nothing that the other reads.
+/// An edge for each dependency that no tensor shows.
 fn turns(out: &mut String, graph: &Graph) {
     let dependencies = Dependencies::of(graph);
     for op in graph.order() {
         let reads = &graph.operations()[op.index()].reads;
-        let makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.sources(id)).collect();
-        for before in dependencies.before(op).iter().filter(|before| !makers.contains(before)) {
+        let mut makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.sources(id)).collect();
+        makers.sort_unstable();
+        for before in dependencies.before(op).iter().filter(|before| makers.binary_search(before).is_err()) {
             let _ = writeln!(out, "  o{before} -> o{op} [style=dotted];");
         }
     }
@@ -96,7 +97,7 @@ fn label(graph: &Graph, id: TensorId) -> String {
     format!("{name}\n{}", size(tensor.bytes))
 }
 
-/// Bytes in the largest unit of which there is at least one.
+/// A size in the largest unit of which it has at least one.
 fn size(bytes: Bytes) -> String {
     let bytes = bytes.get();
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -110,7 +111,7 @@ fn size(bytes: Bytes) -> String {
     )
 }
 
-/// A string as Graphviz reads it.
+/// A string with the quotes and escapes of Graphviz.
 fn quoted(text: &str) -> String {
     let escape = |c: char| match c {
         '"' => "\\\"".to_owned(),

@@ -17,21 +17,29 @@
 //! ```
 
 mod ancestors;
+mod builder;
 mod dot;
+mod error;
 mod graph;
 mod jsonl;
 mod liveness;
 mod order;
 mod parallel;
+mod parts;
 mod rehearsal;
+mod spans;
 mod storage;
+mod writers;
 
-pub use ancestors::Ancestors;
+pub use ancestors::{Ancestors, TooManyOperations};
+pub use builder::GraphBuilder;
 pub use dot::write_dot;
-pub use graph::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Place, Tensor, TensorId};
+pub use error::GraphError;
+pub use graph::{Graph, Place};
 pub use jsonl::{read_jsonl, write_jsonl};
 pub use liveness::{Lowered, OrderError, liveness, lower};
 pub use order::Dependencies;
-pub use parallel::{Safety, lower_for_all_orders};
+pub use parallel::{AllOrders, Safety, lower_for_all_orders};
+pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
 pub use rehearsal::{Clash, Rehearsal};
 pub use storage::Storage;

@@ -203,7 +203,7 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
                 "{header}\n{{\"op\":\"f\",\"reads\":[\"a\"]}}\n\
                      {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n"
             ),
-            "makes only later",
+            "reads tensor `a` before",
         ),
         (
             "g4",
