@@ -1,15 +1,30 @@
-//! The ancestor relation: which operation is done before which, whatever the order.
+//! The ancestor relation: which operations run before which in every legal order.
 //!
-//! One row of bits for each operation, with those that come before it in every legal order.
+//! Each operation has a row of bits: one for each operation that precedes it in every legal order.
 //!
 //! # Complexity
 //!
-//! O(n * dependencies / 64) time, n * ceil(n / 64) words of 8 bytes: 3 MB for 5,000 operations, 1.2 GB for
-//! 100,000.
+//! O(n * dependencies / 64) time and n * ceil(n / 64) words of 8 bytes: 3 MB for 5,000 operations, 1.2 GB for 100,000.
+
+use planlab_dsa::Bytes;
 
 use crate::{Dependencies, OpId};
 
-/// Which operations come before which in every legal order.
+/// There are too many operations for their ancestor relation to fit into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the ancestor relation of {operations} operations takes {bytes} bytes, more than the limit of {limit}"
+)]
+pub struct TooManyOperations {
+    /// The number of operations.
+    pub operations: usize,
+    /// The bytes that their relation takes.
+    pub bytes: u64,
+    /// The most bytes that it may take.
+    pub limit: Bytes,
+}
+
+/// Which operations precede which in every legal order.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -20,7 +35,7 @@ use crate::{Dependencies, OpId};
 /// let f = graph.operation(Operation::new("f").writes([x]));
 /// let g = graph.operation(Operation::new("g").reads([x]).writes([y]));
 /// let other = graph.operation(Operation::new("other"));
-/// let ancestors = Ancestors::of(&Dependencies::of(&graph.build()?));
+/// let ancestors = Ancestors::of(&Dependencies::of(&graph.build()?), Ancestors::MEMORY)?;
 /// assert!(ancestors.precedes(f, g));
 /// assert!(!ancestors.precedes(f, other) && !ancestors.precedes(other, f));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -32,22 +47,39 @@ pub struct Ancestors {
 }
 
 impl Ancestors {
-    /// The relation of a graph's dependencies.
-    #[must_use]
-    pub fn of(dependencies: &Dependencies) -> Self {
+    /// The memory that a relation may usually take: 4 GiB, enough for 185,000 operations.
+    pub const MEMORY: Bytes = Bytes::new(4 << 30);
+
+    /// The relation of a graph's dependencies, in at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If it takes more bytes; nothing is allocated then.
+    pub fn of(dependencies: &Dependencies, limit: Bytes) -> Result<Self, TooManyOperations> {
         let number = |op: &OpId| op.index();
-        Self::of_rows(dependencies.operations(), |op| {
-            dependencies.before(OpId::from_index(op)).iter().map(number)
-        })
+        let before = |op| dependencies.before(OpId::from_index(op)).iter().map(number);
+        Self::of_rows(dependencies.operations(), before, limit)
     }
 
-    /// The relation of `count` things of which each comes right after some that have lower numbers.
+    /// The relation of `count` operations, in at most `limit` bytes; `before` lists the numbers of the operations that
+    /// one directly depends on.
+    ///
+    /// # Errors
+    ///
+    /// If it takes more bytes; nothing is allocated then.
     ///
     /// # Panics
     ///
-    /// If one comes right after one that does not have a lower number.
-    #[must_use]
-    pub fn of_rows<B: Iterator<Item = usize>>(count: usize, before: impl Fn(usize) -> B) -> Self {
+    /// If an operation depends on one that does not have a lower number.
+    pub fn of_rows<B: Iterator<Item = usize>>(
+        count: usize,
+        before: impl Fn(usize) -> B,
+        limit: Bytes,
+    ) -> Result<Self, TooManyOperations> {
+        let (operations, bytes) = (count, Self::bytes_for(count));
+        if bytes > limit.get() {
+            return Err(TooManyOperations { operations, bytes, limit });
+        }
         let words = count.div_ceil(64);
         let mut rows = vec![0; count * words];
         for op in 0..count {
@@ -60,16 +92,17 @@ impl Ancestors {
                 row[earlier / 64] |= 1 << (earlier % 64);
             }
         }
-        Self { words, rows }
+        Ok(Self { words, rows })
     }
 
-    /// The bytes that the relation of so many operations takes.
+    /// The size of the relation in bytes.
     #[must_use]
-    pub const fn bytes_for(operations: usize) -> usize {
-        operations * operations.div_ceil(64) * 8
+    pub const fn bytes_for(operations: usize) -> u64 {
+        (operations as u64).saturating_mul(operations.div_ceil(64) as u64 * 8)
     }
 
-    /// Whether the first is done before the second begins, in every legal order. Never of one and itself.
+    /// Whether the first operation ends before the second begins in every legal order. An operation does not precede
+    /// itself.
     ///
     /// # Panics
     ///
@@ -83,7 +116,7 @@ impl Ancestors {
         self.rows[row * self.words + bit / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// How many operations come before one in every legal order.
+    /// The number of operations that precede one in every legal order.
     ///
     /// # Panics
     ///
@@ -108,7 +141,10 @@ mod tests {
             3 => vec![1, 2],
             op => vec![op - 1],
         };
-        let ancestors = Ancestors::of_rows(104, |op| before(op).into_iter());
+        let of = |limit| Ancestors::of_rows(104, |op| before(op).into_iter(), Bytes::new(limit));
+        let ancestors = of(104 * 2 * 8).expect("small");
+        let error = of(104 * 2 * 8 - 1).expect_err("one byte too many");
+        assert_eq!((error.operations, error.bytes), (104, 1664));
         let reaches = |from: usize, to: usize| {
             let mut open = vec![to];
             while let Some(op) = open.pop() {
@@ -125,5 +161,19 @@ mod tests {
         }
         assert_eq!(ancestors.count(OpId::from_index(103)), 103);
         assert_eq!(Ancestors::bytes_for(104), 104 * 2 * 8);
+    }
+
+    #[test]
+    fn a_relation_beyond_the_limit_is_an_error_that_names_operations_and_bytes() {
+        let mut graph = crate::Graph::builder();
+        (0..200_000).for_each(|_| _ = graph.operation(crate::Operation::new("f")));
+        let graph = graph.build().expect("valid");
+        let dependencies = Dependencies::of(&graph);
+        let error =
+            crate::lower_for_all_orders(&graph, &graph.order(), &dependencies, crate::Safety::Widened);
+        assert_eq!(
+            error.expect_err("5 GB").to_string(),
+            "the ancestor relation of 200000 operations takes 5000000000 bytes, more than the limit of 4294967296"
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Graphs as Graphviz text.
 //!
-//! Operations are boxes, with the step at which they run; edges are tensors, with their sizes. The operations during
-//! which most bytes are live are filled. Inputs are ellipses; what the caller keeps is dashed; a change that must
-//! keep its turn, though no tensor is made, is a dotted edge.
+//! Operations are boxes with the step at which they run, and edges are tensors with their sizes. The operations at which
+//! the most bytes are live are filled. Inputs are ellipses. External inputs, such as parameters, are not drawn, since they would
+//! hide the rest; other external tensors are dashed. A dotted edge joins two operations that must keep their turn because
+//! one of them updates bytes that both use.
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use planlab_dsa::{Bytes, Step};
 
 use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
 
-/// The graph, run in `order`, as text for `dot`.
+/// The graph as text for `dot`, with the steps of `order`.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -39,8 +40,8 @@ pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
         operation(&mut out, graph, op, step, live, live == peak && peak > Bytes::ZERO);
     }
     let inputs = (0..graph.tensors().len()).map(TensorId::from_index);
-    for id in inputs.filter(|&id| graph.sources(id).is_empty()) {
-        input(&mut out, graph, id);
+    for id in inputs.filter(|&id| graph.is_input(id) && !graph.tensors()[id.index()].external) {
+        let _ = writeln!(out, "  t{id} [shape=ellipse, label={}];", quoted(&label(graph, id)));
     }
     for op in graph.order() {
         edges(&mut out, graph, op);
@@ -58,19 +59,15 @@ fn operation(out: &mut String, graph: &Graph, op: OpId, step: u32, live: Bytes, 
     let _ = writeln!(out, "  o{op} [label={}{fill}];", quoted(&label));
 }
 
-fn input(out: &mut String, graph: &Graph, id: TensorId) {
-    let style = if graph.tensors()[id.index()].external { ", style=dashed" } else { "" };
-    let _ = writeln!(out, "  t{id} [shape=ellipse, label={}{style}];", quoted(&label(graph, id)));
-}
-
-/// The tensors that an operation reads.
+/// An edge for each tensor that an operation reads.
 fn edges(out: &mut String, graph: &Graph, op: OpId) {
     for &id in &graph.operations()[op.index()].reads {
-        let style = if graph.tensors()[id.index()].external { ", style=dashed" } else { "" };
+        let is_external = graph.tensors()[id.index()].external;
+        let style = if is_external { ", style=dashed" } else { "" };
         let sources = graph.sources(id);
         let label = quoted(&label(graph, id));
-        if sources.is_empty() {
-            let _ = writeln!(out, "  t{id} -> o{op} [label={label}{style}];");
+        if sources.is_empty() && !is_external {
+            let _ = writeln!(out, "  t{id} -> o{op} [label={label}];");
         }
         for source in sources {
             let _ = writeln!(out, "  o{source} -> o{op} [label={label}{style}];");
@@ -78,13 +75,14 @@ fn edges(out: &mut String, graph: &Graph, op: OpId) {
     }
 }
 
-/// What must come before what although it makes nothing that the other reads.
+/// An edge for each dependency that no tensor shows.
 fn turns(out: &mut String, graph: &Graph) {
     let dependencies = Dependencies::of(graph);
     for op in graph.order() {
         let reads = &graph.operations()[op.index()].reads;
-        let makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.sources(id)).collect();
-        for before in dependencies.before(op).iter().filter(|before| !makers.contains(before)) {
+        let mut makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.sources(id)).collect();
+        makers.sort_unstable();
+        for before in dependencies.before(op).iter().filter(|before| makers.binary_search(before).is_err()) {
             let _ = writeln!(out, "  o{before} -> o{op} [style=dotted];");
         }
     }
@@ -96,7 +94,7 @@ fn label(graph: &Graph, id: TensorId) -> String {
     format!("{name}\n{}", size(tensor.bytes))
 }
 
-/// Bytes in the largest unit of which there is at least one.
+/// A size in the largest unit of which it has at least one.
 fn size(bytes: Bytes) -> String {
     let bytes = bytes.get();
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -110,7 +108,7 @@ fn size(bytes: Bytes) -> String {
     )
 }
 
-/// A string as Graphviz reads it.
+/// A string with the quotes and escapes of Graphviz.
 fn quoted(text: &str) -> String {
     let escape = |c: char| match c {
         '"' => "\\\"".to_owned(),
@@ -144,10 +142,7 @@ mod tests {
   o0 [label="0: load\n1.5 KiB live"];
   o1 [label="1: conv c\"1\n1.5 KiB live", style=filled, fillcolor=orange];
   o2 [label="2: update\n1 B live"];
-  t0 [shape=ellipse, label="w\n100 B", style=dashed];
   o0 -> o1 [label="x\n1.5 KiB"];
-  t0 -> o1 [label="w\n100 B", style=dashed];
-  t0 -> o2 [label="w\n100 B", style=dashed];
   o1 -> o2 [style=dotted];
 }
 "#;

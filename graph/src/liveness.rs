@@ -1,16 +1,15 @@
 //! From an execution order to live ranges.
 //!
-//! The operation at position `k` of the order runs at step `k`. A tensor lives from the step of its maker
-//! (an input: from 0) to the step after its last use (an output: to the end); a workspace lives for one
-//! step. Where an operation may write over an input that nobody needs afterwards, the instance carries
-//! the permission.
+//! The operation at position `k` of the order runs at step `k`. A tensor is live from the step of its maker (an input:
+//! from step 0) to the step after its last use (an output: to the end), and a workspace for one step. If an operation
+//! may write an output over an input that no later operation needs, the instance has the permission.
 //!
 //! ```text
 //!  step      0      1      2
 //!         | conv | relu | conv |
-//!  x      [======)                  read last at 0
-//!  y      [=============)           made at 0, read last at 1
-//!  z             [=============)    may take y's place at 1
+//!  x      [======)                  last read at 0
+//!  y      [=============)           made at 0, last read at 1
+//!  z             [=============)    may take the place of y at 1
 //! ```
 
 use planlab_dsa::{
@@ -18,65 +17,79 @@ use planlab_dsa::{
 };
 
 use crate::order::positions;
-use crate::{Dependencies, Graph, OpId, Operation, Storage, TensorId};
+use crate::{Dependencies, Graph, OpId, Operation, Storage, TensorId, TooManyOperations};
 
 /// Why an order cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {
-    /// Not every operation exactly once.
+    /// The order does not have every operation exactly once.
     #[error(
-        "the order has {got} operations, the graph {expected}; operation {op} is missing, unknown or twice"
+        "the order has {got} operations and the graph has {expected}; operation {op} is missing, unknown or repeated"
     )]
     NotAPermutation {
-        /// Operations of the graph.
+        /// The number of operations of the graph.
         expected: usize,
-        /// Operations of the order.
+        /// The number of operations of the order.
         got: usize,
-        /// One that is at fault.
+        /// An operation that is missing, unknown or repeated.
         op: OpId,
     },
-    /// An operation before one that it depends on.
+    /// An operation comes before one that makes its input.
     #[error("operation {op} comes before operation {maker}, which makes its input {tensor}")]
     Dependency {
         /// The operation that comes too early.
         op: OpId,
-        /// The one that it needs.
+        /// The operation that makes the tensor.
         maker: OpId,
-        /// The tensor between them.
+        /// The tensor that it reads.
         tensor: TensorId,
     },
-    /// An operation before one that must be done first: it makes an input, or one of the two changes what both
-    /// use, or they run on one stream.
-    #[error("operation {op} comes before operation {before}, which must be done first")]
+    /// An operation comes before one that must run first: that one makes an input of it, or one of the two updates bytes
+    /// that both use, or they run on one stream.
+    #[error("operation {op} comes before operation {before}, which must run first")]
     TooEarly {
         /// The operation that comes too early.
         op: OpId,
-        /// The one that must be done first.
+        /// The operation that must run first.
         before: OpId,
     },
-    /// The sizes are too large together.
+    /// The buffers do not form an instance.
     #[error(transparent)]
     Instance(#[from] InstanceError),
+    /// There are too many operations for the ancestor relation.
+    #[error(transparent)]
+    TooManyOperations(#[from] TooManyOperations),
+    /// Too many buffers would have to be kept apart.
+    #[error(
+        "{pairs} pairs of buffers must be kept apart, more than the limit of {limit}; widen live ranges instead \
+         (Safety::Widened)"
+    )]
+    TooManyPairs {
+        /// The number of pairs.
+        pairs: usize,
+        /// The most pairs.
+        limit: usize,
+    },
 }
 
-/// The placement problem of a graph, and which buffer is what.
+/// The placement problem of a graph, and what each buffer stands for.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The placement problem.
     pub instance: Instance,
-    /// What the buffers are called.
+    /// The names of the buffers.
     pub labels: Labels,
-    /// The storages of the graph; the first buffers of the instance are theirs, in this order.
+    /// The storages of the graph. The first buffers of the instance are theirs, in this order.
     pub storages: Vec<Storage>,
-    /// The buffer of each tensor, by id: that of its storage. `None`: nobody uses it, or the caller keeps it.
+    /// The buffer of each tensor's storage, by tensor id; `None` if no operation uses it or if it is external.
     pub buffer_of: Vec<Option<BufferId>>,
-    /// The buffer of each operation's workspace, by id; `None` without one.
+    /// The buffer of each operation's workspace, by operation id; `None` if it has none.
     pub workspace_of: Vec<Option<BufferId>>,
 }
 
 impl Lowered {
-    /// The same buffers with other live ranges, permissions and pairs.
+    /// Replaces the live ranges, permissions and pairs of the instance.
     pub(crate) fn with_instance(mut self, parts: Parts) -> Result<Self, InstanceError> {
         self.instance =
             Instance::builder().buffers(parts.buffers).in_place(parts.in_place).apart(parts.apart).build()?;
@@ -84,15 +97,15 @@ impl Lowered {
     }
 }
 
-/// What an instance is built of.
+/// The parts of an instance.
 pub(crate) struct Parts {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) in_place: Vec<InPlace>,
     pub(crate) apart: Vec<KeepApart>,
 }
 
-/// The placement problem of a graph that runs in `order`: one buffer for each tensor that is used, has a storage
-/// of its own and is not external, by id, then one for each workspace, in the order's turn.
+/// The placement problem of a graph that runs in `order`: a buffer for each storage (see [`Graph::storages`]), then one
+/// for each workspace, in the order in which the operations run.
 ///
 /// # Errors
 ///
@@ -105,20 +118,24 @@ pub fn liveness(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), Ord
     lower(graph, order).map(|lowered| (lowered.instance, lowered.labels))
 }
 
-/// As [`liveness`], with which buffer is what.
+/// As [`liveness`]; also says what each buffer stands for.
 ///
 /// # Errors
 ///
-/// [`OrderError`] for an order that is no permutation, or runs something before its inputs are there, or changes a
-/// tensor in another turn than the graph does.
+/// [`OrderError`] if the order is not a permutation of the operations, runs an operation before its inputs are made, or
+/// gives an update another turn than the graph does.
 ///
 /// # Complexity
 ///
-/// O(tensors + operations + (reads + writes) log).
+/// O(tensors + operations + (reads + writes) log); in another order than that of the graph, also that of
+/// [`Dependencies::of`].
 pub fn lower(graph: &Graph, order: &[OpId]) -> Result<Lowered, OrderError> {
     let steps = positions(graph.operations().len(), order)?;
-    check_dependencies(graph, &steps)?;
-    Dependencies::of(graph).check(order)?;
+    // The order of the graph itself is legal.
+    if !order.is_sorted() {
+        check_dependencies(graph, &steps)?;
+        Dependencies::of(graph).check(order)?;
+    }
     let storages = graph.storages();
     let mut lowering = Lowering::default();
     for storage in &storages {
@@ -209,7 +226,8 @@ impl Lowering {
             for (input, output) in in_place_buffers(graph, op, buffer_of) {
                 let live = |id: BufferId| self.buffers[id.index()].live;
                 let is_last = live(input).end().get() == step + 1 && !storages[input.index()].to_end;
-                if is_last && live(output).start().get() == step {
+                let is_first = live(output).start().get() == step && !storages[output.index()].from_start;
+                if is_last && is_first {
                     permissions.push(InPlace { input, output });
                 }
             }
@@ -218,7 +236,7 @@ impl Lowering {
     }
 }
 
-/// The hand-overs of an operation that there are buffers for.
+/// The hand-overs of an operation between two buffers.
 pub(crate) fn in_place_buffers(
     graph: &Graph,
     op: OpId,
@@ -359,5 +377,18 @@ mod tests {
         let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
         assert_eq!(lives, [(0, 2), (1, 2)]);
         assert_eq!(labels.buffers[1].name, "last");
+    }
+
+    /// The output fills a storage whose bytes are there from the start.
+    #[test]
+    fn what_is_there_from_the_start_takes_no_place() {
+        let mut graph = Graph::builder();
+        let [x, cache] = ["x", "cache"].map(|name| tensor(&mut graph, name));
+        let view = graph.tensor(Tensor::new("view", Bytes::new(8)).within(cache, Bytes::ZERO));
+        graph.operation(Operation::new("f").reads([x, cache]).writes([view]).overwrites(x, view));
+        let graph = graph.build().expect("valid");
+        let lowered = lower(&graph, &graph.order()).expect("legal");
+        assert!(lowered.storages[1].from_start);
+        assert_eq!(lowered.instance.in_place(), []);
     }
 }

@@ -1,9 +1,9 @@
-//! What must come before what, and the orders in which a graph can run.
+//! The dependencies between operations, and the orders in which a graph can run.
 //!
-//! An operation comes after those that make what it reads. One that changes a tensor where it lies (an update:
-//! it reads and writes the tensor) comes after the operations before it in the graph's order that use the same
-//! bytes, and before those after it. An order is legal if it keeps all of that; where streams count, also the
-//! order within each stream.
+//! An operation runs after those that make what it reads. An operation that updates a tensor (it reads and writes the
+//! tensor) keeps its turn among the operations that read or update the same bytes: it runs after those that precede it
+//! in the order of the graph, and before those that follow it there. An order is legal if it respects all of that and,
+//! where streams count, the order within each stream.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,9 +11,10 @@ use std::collections::BinaryHeap;
 use rand::{Rng, RngExt};
 use rustc_hash::FxHashMap;
 
-use crate::{Graph, OpId, OrderError, TensorId};
+use crate::spans::{Span, union, without};
+use crate::{Graph, OpId, Operation, OrderError, TensorId};
 
-/// For each of some things the things next to it.
+/// The direct successors (or predecessors) of each operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbours {
     first: Vec<usize>,
@@ -21,7 +22,7 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Of `count` operations, from pairs; each pair counts once, and neighbours ascend.
+    /// From pairs of `count` operations; repeated pairs count once, and neighbours ascend.
     pub(crate) fn new(count: usize, mut pairs: Vec<(OpId, OpId)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
@@ -43,7 +44,7 @@ impl Neighbours {
         self.first.len() - 1
     }
 
-    /// How many pairs lead to each.
+    /// The number of pairs that lead to each operation.
     fn in_degrees(&self) -> Vec<u32> {
         let mut degrees = vec![0; self.count()];
         self.all.iter().for_each(|to| degrees[to.index()] += 1);
@@ -57,8 +58,11 @@ impl Neighbours {
     }
 }
 
-/// The operations so that each comes before its neighbours; of several that can be next, the lowest. Where
-/// there is no such order, a cycle: each is a neighbour of the one before it.
+/// The operations in an order in which each precedes its neighbours; of several that can come next, the lowest does.
+///
+/// # Errors
+///
+/// A cycle, if there is no such order: each operation is a neighbour of the one before it.
 pub(crate) fn topological_order(after: &Neighbours) -> Result<Vec<OpId>, Vec<OpId>> {
     let mut waiting = after.in_degrees();
     let ids = || (0..after.count()).map(OpId::from_index);
@@ -77,7 +81,7 @@ pub(crate) fn topological_order(after: &Neighbours) -> Result<Vec<OpId>, Vec<OpI
     if order.len() == after.count() { Ok(order) } else { Err(cycle(&after.reversed(), &waiting)) }
 }
 
-/// Some cycle among those that still wait, from its lowest operation on.
+/// A cycle among the operations that still wait, starting at its lowest operation.
 fn cycle(before: &Neighbours, waiting: &[u32]) -> Vec<OpId> {
     let is_waiting = |op: OpId| waiting[op.index()] > 0;
     let mut turn = vec![None; waiting.len()];
@@ -87,7 +91,7 @@ fn cycle(before: &Neighbours, waiting: &[u32]) -> Vec<OpId> {
         turn[at.index()] = Some(path.len());
         path.push(at);
         let next = before.of(at).iter().copied().find(|&op| is_waiting(op));
-        at = next.expect("what waits, waits for something that waits");
+        at = next.expect("it waits for another that waits");
     }
     let mut cycle = path.split_off(turn[at.index()].unwrap_or_default());
     cycle.reverse();
@@ -96,7 +100,7 @@ fn cycle(before: &Neighbours, waiting: &[u32]) -> Vec<OpId> {
     cycle
 }
 
-/// Which operations come right before and right after which.
+/// The direct dependencies between the operations of a graph.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -121,20 +125,21 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// Those of data alone: operations of one stream may run in any order, too.
+    /// The dependencies through tensors; operations of one stream may change places.
     ///
     /// # Complexity
     ///
-    /// O((reads + writes) log); a storage whose aliases are changed in place takes its uses times its aliases.
+    /// O((reads + writes + pairs) log). A piece of a storage that is updated apart from the rest counts once for each
+    /// operation that uses it. [`GraphError::TooManyDependencies`](crate::GraphError) limits both.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
-        Self::from_pairs(graph.operations().len(), data_pairs(graph))
+        Self::from_pairs(graph.operations().len(), all_pairs(graph))
     }
 
-    /// Those of data and of streams: operations of one stream keep the order of the graph.
+    /// The dependencies through tensors and streams: operations of one stream keep the order of the graph.
     #[must_use]
     pub fn with_streams(graph: &Graph) -> Self {
-        let mut pairs = data_pairs(graph);
+        let mut pairs = all_pairs(graph);
         let mut last = FxHashMap::default();
         for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
             pairs.extend(last.insert(operation.stream, op).map(|before| (before, op)));
@@ -153,29 +158,33 @@ impl Dependencies {
         self.after.count()
     }
 
-    /// The operations that one waits for, without those that they wait for; ascending.
+    /// The operations that one directly depends on, ascending.
     ///
     /// # Panics
     ///
-    /// If there is no such operation; so do the other functions.
+    /// If there is no such operation.
     #[must_use]
     pub fn before(&self, op: OpId) -> &[OpId] {
         self.before.of(op)
     }
 
-    /// The operations that wait for one; ascending.
+    /// The operations that directly depend on one, ascending.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such operation.
     #[must_use]
     pub fn after(&self, op: OpId) -> &[OpId] {
         self.after.of(op)
     }
 
-    /// How many operations each one waits for.
+    /// The number of operations that each one directly depends on.
     #[must_use]
     pub fn waiting(&self) -> Vec<u32> {
         self.after.in_degrees()
     }
 
-    /// Checks that an order has every operation once, each after those that it waits for.
+    /// Checks that an order has every operation once, each after those that it depends on.
     ///
     /// # Errors
     ///
@@ -191,8 +200,8 @@ impl Dependencies {
         Ok(())
     }
 
-    /// A legal order, each next operation drawn from those that are ready, all alike. Not every order is as
-    /// likely as every other.
+    /// A random legal order: each next operation is drawn uniformly from those that are ready. Not all orders are
+    /// equally likely.
     ///
     /// # Complexity
     ///
@@ -215,9 +224,8 @@ impl Dependencies {
         order
     }
 
-    /// How many legal orders there are; `None` where they are 2^128 or more, where there are more than 128
-    /// operations, or where more than `limit` sets of operations would have to be kept, each of which can be
-    /// done first.
+    /// The number of legal orders; `None` if it is 2^128 or more, if there are more than 128 operations, or if more than
+    /// `limit` sets of equally many operations can be done first.
     ///
     /// # Complexity
     ///
@@ -231,7 +239,7 @@ impl Dependencies {
         let bit = |op: &OpId| 1_u128 << op.index();
         let ids = || (0..count).map(OpId::from_index);
         let needs: Vec<u128> = ids().map(|op| self.before(op).iter().map(bit).sum()).collect();
-        // Of each set of so many operations, the orders in which it can be done.
+        // By set of operations that can be done first: the number of orders in which they can be done.
         let mut layer = FxHashMap::from_iter([(0_u128, 1_u128)]);
         for _ in 0..count {
             let mut next = FxHashMap::default();
@@ -251,7 +259,7 @@ impl Dependencies {
     }
 }
 
-/// The step of each operation.
+/// The step of each operation in an order.
 pub(crate) fn positions(expected: usize, order: &[OpId]) -> Result<Vec<u32>, OrderError> {
     let wrong = |op| OrderError::NotAPermutation { expected, got: order.len(), op };
     let mut steps = vec![None; expected];
@@ -266,43 +274,122 @@ pub(crate) fn positions(expected: usize, order: &[OpId]) -> Result<Vec<u32>, Ord
     all.collect()
 }
 
-fn data_pairs(graph: &Graph) -> Vec<(OpId, OpId)> {
-    let mut pairs = Vec::new();
-    let mut updated: Vec<TensorId> = Vec::new();
-    for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
-        for &tensor in &operation.reads {
-            pairs.extend(graph.sources(tensor).into_iter().map(|source| (source, op)));
-        }
-        updated.extend(operation.updates());
-    }
-    updated.sort_unstable();
-    updated.dedup();
-    if !updated.is_empty() {
-        update_pairs(graph, &updated, &mut pairs);
-    }
-    pairs
+/// All pairs of a valid graph.
+fn all_pairs(graph: &Graph) -> Vec<(OpId, OpId)> {
+    data_pairs(graph, usize::MAX).expect("without a limit")
 }
 
-/// Each update of a tensor after what used its bytes since the last one, and before what uses them next.
-fn update_pairs(graph: &Graph, updated: &[TensorId], pairs: &mut Vec<(OpId, OpId)>) {
-    let uses = uses(graph);
-    for &tensor in updated {
-        let sharing = graph.in_storage(graph.place(tensor).root);
-        let mut users: Vec<OpId> = sharing
-            .filter(|&other| graph.share_bytes(tensor, other))
-            .flat_map(|other| uses[other.index()].iter().copied())
-            .collect();
-        users.sort_unstable();
-        users.dedup();
-        let mut last = None;
-        for (turn, &op) in users.iter().enumerate() {
-            if graph.operations()[op.index()].updates().any(|other| other == tensor) {
-                pairs.extend(users[last.unwrap_or(0)..turn].iter().map(|&before| (before, op)));
-                last = Some(turn);
-            } else if let Some(last) = last {
-                pairs.push((users[last], op));
+/// All pairs of operations of which the second directly depends on the first through a tensor; `None` if it takes more than `limit` steps
+/// to name them.
+pub(crate) fn data_pairs(graph: &Graph, limit: usize) -> Option<Vec<(OpId, OpId)>> {
+    let mut pairs = Vec::new();
+    for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+        let mut sources: Vec<OpId> = Vec::new();
+        for &tensor in &operation.reads {
+            sources.extend(graph.sources(tensor));
+            if pairs.len() + sources.len() > limit {
+                return None;
             }
         }
+        enter(op, sources, &mut pairs);
+    }
+    let updated = Updated::of(graph);
+    if updated.is_empty() { Some(pairs) } else { updated.pairs(graph, limit, pairs) }
+}
+
+fn enter(op: OpId, mut before: Vec<OpId>, pairs: &mut Vec<(OpId, OpId)>) {
+    before.sort_unstable();
+    before.dedup();
+    pairs.extend(before.into_iter().map(|before| (before, op)));
+}
+
+/// The spans that an operation updates, and those that it reads, itself or to update them.
+fn touched(graph: &Graph, operation: &Operation) -> [Vec<Span>; 2] {
+    let spans = |tensors: &mut dyn Iterator<Item = TensorId>| {
+        union(tensors.map(|tensor| Span::of(graph, tensor)).collect())
+    };
+    [spans(&mut operation.updates()), spans(&mut operation.reads.iter().copied())]
+}
+
+/// A piece of a storage that each update writes as a whole or not at all.
+struct Segment {
+    span: Span,
+    /// The last update so far.
+    last: Option<OpId>,
+    /// The operations that have read it since then.
+    readers: Vec<OpId>,
+}
+
+/// The pieces of storages that operations update, sorted.
+struct Updated(Vec<Segment>);
+
+impl Updated {
+    fn of(graph: &Graph) -> Self {
+        let updates = graph.operations().iter().flat_map(|operation| {
+            let is_any = !operation.writes.is_empty() && !operation.reads.is_empty();
+            if is_any { touched(graph, operation)[0].clone() } else { Vec::new() }
+        });
+        let updates: Vec<Span> = updates.collect();
+        let mut cuts: Vec<(TensorId, u64)> =
+            updates.iter().flat_map(|span| [(span.root, span.start), (span.root, span.end)]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let all = union(updates);
+        let between = cuts.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        let spans = between.map(|pair| Span { root: pair[0].0, start: pair[0].1, end: pair[1].1 });
+        let is_updated = |span: &Span| without(*span, &all).is_empty();
+        let segment = |span| Segment { span, last: None, readers: Vec::new() };
+        Self(spans.filter(is_updated).map(segment).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn within(&mut self, span: Span) -> &mut [Segment] {
+        let key = |segment: &Segment| (segment.span.root, segment.span.start);
+        let from = self
+            .0
+            .partition_point(|segment| (segment.span.root, segment.span.end) <= (span.root, span.start));
+        let to = self.0.partition_point(|segment| key(segment) < (span.root, span.end));
+        &mut self.0[from..to]
+    }
+
+    /// Adds the pairs of an update with the operations that read its bytes since the last one, and with those that
+    /// read or update them next.
+    fn pairs(
+        mut self,
+        graph: &Graph,
+        limit: usize,
+        mut pairs: Vec<(OpId, OpId)>,
+    ) -> Option<Vec<(OpId, OpId)>> {
+        let mut looked = 0;
+        for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+            let [updates, reads] = touched(graph, operation);
+            let mut before = Vec::new();
+            for span in updates {
+                for segment in self.within(span) {
+                    looked += 1 + segment.readers.len();
+                    if segment.readers.is_empty() {
+                        before.extend(segment.last);
+                    }
+                    before.append(&mut segment.readers);
+                    segment.last = Some(op);
+                }
+            }
+            for span in reads {
+                for segment in self.within(span).iter_mut().filter(|segment| segment.last != Some(op)) {
+                    looked += 1;
+                    before.extend(segment.last);
+                    segment.readers.push(op);
+                }
+                if pairs.len() + looked > limit {
+                    return None;
+                }
+            }
+            enter(op, before, &mut pairs);
+        }
+        Some(pairs)
     }
 }
 

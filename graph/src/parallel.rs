@@ -1,80 +1,137 @@
-//! Buffers that may share memory whatever the order: for plans under which operations may run side by side.
+//! Instances whose plans are safe in every legal order, so that operations may run in parallel.
 //!
-//! A plan for live ranges of one order is safe for that order alone. Here two buffers may share an address only if
-//! every operation that uses the one is done before any that uses the other begins, in every legal order. The live
-//! ranges of one order already keep apart what overlaps there; the rest is said in one of two ways:
+//! A plan for the live ranges of one order is safe for that order alone. Here two buffers may share an address only if,
+//! in every legal order, all operations that use the first end before any that uses the second begins. The live ranges
+//! of the order keep apart the buffers that overlap in it. The other unsafe pairs are kept apart in one of two ways:
 //!
-//! - [`Safety::KeepApart`]: exactly, by a pair for each two buffers that the order alone separates;
-//! - [`Safety::Widened`]: by live ranges that end where the last such buffer begins. No pairs, so that every planner
-//!   can plan it, but buffers in between are kept apart as well.
+//! - [`Safety::KeepApart`]: exactly, with a pair for each two buffers that only the order separates;
+//! - [`Safety::Widened`]: with live ranges that extend to the start of the last such buffer. Every planner can plan the
+//!   instance, since it has no pairs, but buffers in between are kept apart as well.
 //!
 //! ```text
-//!   order     f -> g     and beside them     h -> i
-//!   plain     a [==)  b [==)  c [==)  d [==)    a, b, c, d may all lie in one place
-//!   pairs     a|c a|d b|c b|d                   a and b may, c and d may
-//!   widened   a [================)              a ends where d begins; now b cannot lie under a
+//!   order     f -> g     in parallel with    h -> i
+//!   plain     a [==)  b [==)  c [==)  d [==)    a, b, c, d may all share one place
+//!   pairs     a|c a|d b|c b|d                   a and b may share one, c and d may share one
+//!   widened   a [================)              a ends where d begins, so that b cannot share its place either
 //! ```
 //!
 //! # Complexity
 //!
-//! O(buffers^2 * last uses) and the ancestor relation. At most one pair for two buffers.
+//! O(buffers^2 * last uses), and that of the ancestor relation. [`AllOrders`] limits the memory of the relation and the
+//! number of pairs.
 
-use planlab_dsa::{Buffer, BufferId, InPlace, KeepApart, LiveRange, Step};
+use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, KeepApart, LiveRange, Step};
 
 use crate::liveness::{Parts, in_place_buffers};
 use crate::{Ancestors, Dependencies, Graph, Lowered, OpId, OrderError, Storage, lower};
 
-/// How buffers that only the order separates are kept from sharing.
+/// How buffers that only the order separates are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// By pairs.
+    /// With pairs.
     KeepApart,
-    /// By live ranges that overlap.
+    /// With longer live ranges.
     Widened,
 }
 
-/// The placement problem of a graph in which only those buffers may share memory of which one is over before the
-/// other begins, in every order that `dependencies` allow. Live ranges, ids and labels are those of `order`, as
-/// [`lower`] has them.
+/// Lowers graphs to instances whose plans are safe in every legal order, within limits.
 ///
-/// An in-place permission stays if the output is made after all other uses of the input, in every order.
+/// ```
+/// use planlab_dsa::Bytes;
+/// use planlab_graph::{AllOrders, Dependencies, Graph, Operation, OrderError, Safety};
+///
+/// let mut graph = Graph::builder();
+/// (0..3).for_each(|_| _ = graph.operation(Operation::new("f").with_workspace(Bytes::new(8))));
+/// let graph = graph.build()?;
+/// let lower = |rules: AllOrders| rules.lower(&graph, &graph.order(), &Dependencies::of(&graph));
+/// let few = AllOrders::new(Safety::KeepApart).with_pairs(2);
+/// assert_eq!(lower(few).unwrap_err(), OrderError::TooManyPairs { pairs: 3, limit: 2 });
+/// assert_eq!(lower(AllOrders::new(Safety::Widened))?.instance.load().bytes, Bytes::new(24));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllOrders {
+    safety: Safety,
+    memory: Bytes,
+    pairs: usize,
+}
+
+impl AllOrders {
+    /// The usual limits.
+    #[must_use]
+    pub const fn new(safety: Safety) -> Self {
+        Self { safety, memory: Ancestors::MEMORY, pairs: 1 << 24 }
+    }
+
+    /// The most bytes that the ancestor relation may take. Default: [`Ancestors::MEMORY`], 4 GiB.
+    #[must_use]
+    pub const fn with_memory(mut self, bytes: Bytes) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// The most pairs of buffers that are kept apart. Default: 2^24.
+    #[must_use]
+    pub const fn with_pairs(mut self, pairs: usize) -> Self {
+        self.pairs = pairs;
+        self
+    }
+
+    /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in every
+    /// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, as [`lower`] gives them.
+    ///
+    /// An in-place permission remains if the output is made after all other uses of the input in every order.
+    ///
+    /// # Errors
+    ///
+    /// As [`lower`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
+    /// [`OrderError::TooManyOperations`] and [`OrderError::TooManyPairs`].
+    pub fn lower(
+        &self,
+        graph: &Graph,
+        order: &[OpId],
+        dependencies: &Dependencies,
+    ) -> Result<Lowered, OrderError> {
+        dependencies.check(order)?;
+        let lowered = lower(graph, order)?;
+        let ancestors = Ancestors::of(dependencies, self.memory)?;
+        let relation = Relation::new(graph, &lowered, ancestors);
+        let mut parts = Parts {
+            buffers: lowered.instance.buffers().to_vec(),
+            in_place: relation.permissions(graph, &lowered),
+            apart: Vec::new(),
+        };
+        match self.safety {
+            Safety::KeepApart => parts.apart = relation.pairs(self.pairs)?,
+            Safety::Widened => widen(&relation, &mut parts),
+        }
+        Ok(lowered.with_instance(parts)?)
+    }
+}
+
+/// As [`AllOrders::lower`], with the usual limits.
 ///
 /// # Errors
 ///
-/// As [`lower`], and if the order is not one that the dependencies allow.
-///
-/// # Panics
-///
-/// If the dependencies are those of another graph.
+/// As [`AllOrders::lower`].
 pub fn lower_for_all_orders(
     graph: &Graph,
     order: &[OpId],
     dependencies: &Dependencies,
     safety: Safety,
 ) -> Result<Lowered, OrderError> {
-    dependencies.check(order)?;
-    let lowered = lower(graph, order)?;
-    let relation = Relation::new(graph, &lowered, dependencies);
-    let mut parts = Parts {
-        buffers: lowered.instance.buffers().to_vec(),
-        in_place: relation.permissions(graph, &lowered),
-        apart: Vec::new(),
-    };
-    match safety {
-        Safety::KeepApart => {
-            relation.for_each_unsafe(|first, second| parts.apart.push(KeepApart { first, second }));
-        }
-        Safety::Widened => widen(&relation, &mut parts),
-    }
-    Ok(lowered.with_instance(parts)?)
+    AllOrders::new(safety).lower(graph, order, dependencies)
 }
 
 fn widen(relation: &Relation<'_>, parts: &mut Parts) {
     let mut ends: Vec<Step> = parts.buffers.iter().map(|buffer| buffer.live.end()).collect();
-    relation.for_each_unsafe(|first, second| {
-        let start = relation.buffers[second.index()].live.start();
-        let end = &mut ends[first.index()];
-        *end = Step::new(start.get() + 1).max(*end);
+    relation.for_each_ended(|earlier, later| {
+        // The last one that is not safe decides.
+        let last = later.iter().rev().find(|&&later| !relation.is_over_before(earlier, later));
+        if let Some(&last) = last {
+            let start = relation.buffers[last].live.start();
+            ends[earlier] = Step::new(start.get() + 1).max(ends[earlier]);
+        }
     });
     for (buffer, end) in parts.buffers.iter_mut().zip(ends) {
         buffer.live = LiveRange::new(buffer.live.start().get(), end.get()).expect("it only grows");
@@ -85,21 +142,19 @@ fn widen(relation: &Relation<'_>, parts: &mut Parts) {
     });
 }
 
-/// First and last uses of buffers, whatever the order.
+/// The first and last users of buffers in any order.
 struct Relation<'l> {
     buffers: &'l [Buffer],
     storages: &'l [Storage],
     ancestors: Ancestors,
-    /// The users that may be the first; none for what is there from the start.
+    /// The users that may run first; none if the buffer is live from the start.
     first: Vec<Vec<OpId>>,
-    /// The users that may be the last; `None` for what stays to the end.
+    /// The users that may run last; `None` if the buffer stays to the end.
     last: Vec<Option<Vec<OpId>>>,
 }
 
 impl<'l> Relation<'l> {
-    fn new(graph: &Graph, lowered: &'l Lowered, dependencies: &Dependencies) -> Self {
-        assert_eq!(graph.operations().len(), dependencies.operations(), "dependencies of another graph");
-        let ancestors = Ancestors::of(dependencies);
+    fn new(graph: &Graph, lowered: &'l Lowered, ancestors: Ancestors) -> Self {
         let count = lowered.instance.len();
         let (mut first, mut last) = (vec![Vec::new(); count], vec![None; count]);
         for (index, storage) in lowered.storages.iter().enumerate() {
@@ -119,9 +174,9 @@ impl<'l> Relation<'l> {
         Self { buffers: lowered.instance.buffers(), storages: &lowered.storages, ancestors, first, last }
     }
 
-    /// Every two buffers of which the first ends before the second begins in the order of the live ranges, but
-    /// not in every order; by the first's end, then its id, then the second's start.
-    fn for_each_unsafe(&self, mut act: impl FnMut(BufferId, BufferId)) {
+    /// For each buffer, by its end and then its id, those that begin at its end or later in the order of the live
+    /// ranges, by their starts.
+    fn for_each_ended(&self, mut act: impl FnMut(usize, &[usize])) {
         let mut by_start: Vec<usize> = (0..self.buffers.len()).collect();
         by_start.sort_by_key(|&index| self.buffers[index].live.start());
         let mut by_end: Vec<usize> = (0..self.buffers.len()).collect();
@@ -130,12 +185,23 @@ impl<'l> Relation<'l> {
         for &earlier in &by_end {
             let end = self.buffers[earlier].live.end();
             begun += by_start[begun..].partition_point(|&index| self.buffers[index].live.start() < end);
-            for &later in &by_start[begun..] {
-                if !self.is_over_before(earlier, later) {
-                    act(BufferId::from_index(earlier), BufferId::from_index(later));
+            act(earlier, &by_start[begun..]);
+        }
+    }
+
+    /// All pairs of buffers that do not overlap in the order of the live ranges, but may in another.
+    fn pairs(&self, limit: usize) -> Result<Vec<KeepApart>, OrderError> {
+        let (mut kept, mut pairs) = (Vec::new(), 0);
+        self.for_each_ended(|earlier, all| {
+            for &later in all.iter().filter(|&&later| !self.is_over_before(earlier, later)) {
+                pairs += 1;
+                if pairs <= limit {
+                    let [first, second] = [earlier, later].map(BufferId::from_index);
+                    kept.push(KeepApart { first, second });
                 }
             }
-        }
+        });
+        if pairs > limit { Err(OrderError::TooManyPairs { pairs, limit }) } else { Ok(kept) }
     }
 
     fn is_over_before(&self, earlier: usize, later: usize) -> bool {
@@ -145,7 +211,7 @@ impl<'l> Relation<'l> {
             && last.iter().all(|&use_| first.iter().all(|&op| self.ancestors.precedes(use_, op)))
     }
 
-    /// The permissions of the graph that hold in every order.
+    /// The permissions that hold in every order.
     fn permissions(&self, graph: &Graph, lowered: &Lowered) -> Vec<InPlace> {
         let mut permissions = Vec::new();
         for op in graph.order() {
@@ -167,7 +233,7 @@ impl<'l> Relation<'l> {
     }
 }
 
-/// The operations that no other one comes beyond.
+/// The operations that no other one is beyond.
 fn extremes(users: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId> {
     let is_extreme = |&op: &OpId| !users.iter().any(|&other| is_beyond(op, other));
     users.iter().copied().filter(is_extreme).collect()
@@ -175,8 +241,6 @@ fn extremes(users: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId>
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Bytes;
-
     use super::*;
     use crate::{Operation, Tensor};
 

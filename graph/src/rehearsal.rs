@@ -1,15 +1,15 @@
-//! Runs a plan in legal orders of its graph, and finds two buffers that come to lie in one place.
+//! Runs a plan in random legal orders of its graph, and finds buffers that overlap in memory.
 //!
-//! Operations begin and end by chance: at each turn one of those that run ends, or one that is ready begins, as long
-//! as fewer than a given number run. With one at a time that is a random legal order. A buffer takes its place when
-//! the first operation that uses it begins, and leaves it when the last one that does has ended. An output that
-//! is handed a buffer's place must come when nothing else needs that buffer any more.
+//! In each turn a random operation ends or, if fewer than a given number run, a random operation that is ready begins.
+//! With one operation at a time this is a random legal order. A buffer takes its place when the first operation that
+//! uses it begins, and leaves it when the last one ends. An output that takes over the place of an input must begin when
+//! no other operation needs the input any more.
 //!
-//! Nothing here knows live ranges or pairs: it shares no code with what makes plans safe.
+//! Nothing here uses live ranges or pairs: it shares no code with the lowering that makes plans safe.
 //!
 //! # Complexity
 //!
-//! O(uses * log buffers) for each order.
+//! O(uses * log buffers) for each run.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,26 +19,26 @@ use rand::{Rng, RngExt};
 
 use crate::{Dependencies, Graph, Lowered, OpId};
 
-/// Two buffers in one place, or a hand-over that comes too early.
+/// Two buffers that overlap, or a hand-over that comes too early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "operation {op} (number {} to begin) places buffer {new} where buffer {old} still is: {reason}",
+    "operation {op}, the {}. to begin, places buffer {new} over buffer {old}: {reason}",
     order.len()
 )]
 pub struct Clash {
-    /// The operations that had begun, in the order in which they did; the last one is `op`.
+    /// The operations in the order in which they began, up to `op`.
     pub order: Vec<OpId>,
-    /// The operation at which it happens.
+    /// The operation that begins or ends.
     pub op: OpId,
-    /// The buffer that comes.
+    /// The buffer that takes its place.
     pub new: BufferId,
-    /// The buffer that is there.
+    /// The buffer that is there already.
     pub old: BufferId,
-    /// What is wrong with it.
+    /// What is wrong.
     pub reason: &'static str,
 }
 
-/// A plan that is to be tried, and what its graph does with the buffers.
+/// A plan to run, and the operations that use its buffers.
 ///
 /// ```
 /// use planlab_dsa::{Bytes, Offset, Plan};
@@ -66,13 +66,13 @@ pub struct Rehearsal<'g> {
     dependencies: &'g Dependencies,
     offsets: &'g [Offset],
     bytes: Vec<Bytes>,
-    /// The users of each buffer.
+    /// The number of users of each buffer.
     uses: Vec<u32>,
     from_start: Vec<bool>,
     to_end: Vec<bool>,
     /// The buffers that each operation uses.
     buffers: Vec<Vec<BufferId>>,
-    /// By output, the buffer whose place it takes.
+    /// The buffer whose place each buffer takes over.
     takes_from: Vec<Option<BufferId>>,
 }
 
@@ -114,7 +114,7 @@ impl<'g> Rehearsal<'g> {
         rehearsal
     }
 
-    /// One run with at most `side_by_side` operations at a time; 1: a legal order.
+    /// Runs the plan once, with at most `side_by_side` operations at a time; with 1, in a random legal order.
     ///
     /// # Errors
     ///
@@ -149,13 +149,13 @@ impl<'g> Rehearsal<'g> {
     }
 }
 
-/// How far a run has come.
+/// The state of a run.
 struct Course<'r> {
     plan: &'r Rehearsal<'r>,
-    /// Users of each buffer that have not ended.
+    /// The number of users of each buffer that have not ended.
     left: Vec<u32>,
     begun: Vec<bool>,
-    /// What is in memory: the end and the buffer, by offset.
+    /// The buffers in memory: end and id, by offset.
     there: BTreeMap<u64, (u64, BufferId)>,
     order: Vec<OpId>,
 }
@@ -191,7 +191,7 @@ impl<'r> Course<'r> {
                 return Ok(());
             }
             (false, _) => "another operation still needs it",
-            (true, false) => "it reaches beyond the place that it is handed",
+            (true, false) => "it extends beyond the place that it takes over",
         };
         Err(self.clash(op, to, from, reason))
     }

@@ -1,27 +1,31 @@
-//! Storages: tensors with those that lie in them, as one thing that is live or not.
+//! Storages: each is a tensor together with the tensors that lie in it, and is live as a whole.
 
 use planlab_dsa::Bytes;
 
 use crate::order::uses;
 use crate::{Graph, OpId, TensorId};
 
-/// What takes up memory while a graph runs, workspaces aside: a tensor with its aliases.
+/// The memory of a tensor and of its aliases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
-    /// The tensor that has the storage.
+    /// The tensor that owns the storage.
     pub root: TensorId,
     /// Its size in bytes.
     pub bytes: Bytes,
-    /// The operations that read or write any part of it, ascending; at least one.
+    /// The operations that read or write any part of it, ascending. Empty only for an input that is also an output:
+    /// such a storage is live throughout.
     pub users: Vec<OpId>,
-    /// Whether it is there before the first operation; else it begins with the first of its users that runs.
+    /// Whether it is live before the first operation, because a part of it is an input; otherwise its live range begins
+    /// with the first user.
     pub from_start: bool,
-    /// Whether it stays after the last operation; else it ends with the last of its users that runs.
+    /// Whether it is live after the last operation, because a part of it is an output; otherwise its live range ends
+    /// with the last user.
     pub to_end: bool,
 }
 
 impl Graph {
-    /// The storages that some operation uses and that the caller does not keep, by the id of their root.
+    /// The storages that take up memory while the graph runs, by the id of their root: not those of external tensors, and
+    /// not those that no operation uses, except for inputs that are outputs of the graph as well.
     ///
     /// # Complexity
     ///
@@ -36,8 +40,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// The in-place pairs of an operation, by the roots of the storages, that could be hand-overs: both parts are all
-    /// of a storage, each of its own. A part of one is never handed over: others may lie beside it.
+    /// The in-place pairs of an operation that can be hand-overs, as pairs of roots: each tensor fills a storage of its
+    /// own. A tensor that is only a part of a storage is never handed over: others may lie beside it.
     ///
     /// # Panics
     ///
@@ -61,10 +65,14 @@ fn storage(graph: &Graph, root: TensorId, uses: &[Vec<OpId>]) -> Option<Storage>
         graph.in_storage(root).flat_map(|id| uses[id.index()].iter().copied()).collect();
     users.sort_unstable();
     users.dedup();
-    let to_end = graph.in_storage(root).any(|id| graph.tensors()[id.index()].output);
-    let from_start = graph.sources(root).is_empty();
+    let is_output = |id: TensorId| graph.tensors()[id.index()].output;
+    let is_needed = |id: TensorId| is_output(id) || !uses[id.index()].is_empty();
+    let to_end = graph.in_storage(root).any(is_output);
+    let from_start = graph.in_storage(root).any(|id| is_needed(id) && graph.is_input(id));
+    // Without operations there is no step at which anything could be live.
+    let is_live = !users.is_empty() || (from_start && to_end && !graph.operations().is_empty());
     let bytes = graph.tensors()[root.index()].bytes;
-    (!users.is_empty()).then_some(Storage { root, bytes, users, from_start, to_end })
+    is_live.then_some(Storage { root, bytes, users, from_start, to_end })
 }
 
 #[cfg(test)]
@@ -93,5 +101,24 @@ mod tests {
         let input = Storage { root: x, bytes, users: ops[..3].to_vec(), from_start: true, to_end: true };
         let joined = Storage { root: y, bytes, users: ops[1..].to_vec(), from_start: false, to_end: false };
         assert_eq!(storages, [input, joined]);
+    }
+
+    #[test]
+    fn an_input_that_is_an_output_is_live_throughout_though_nobody_uses_it() {
+        let mut graph = Graph::builder();
+        let kept = graph.tensor(Tensor::new("kept", Bytes::new(8)).as_output());
+        assert_eq!(graph.clone().build().expect("valid").storages(), []);
+        graph.operation(Operation::new("f"));
+        let graph = graph.build().expect("valid");
+        let all = Storage { root: kept, bytes: Bytes::new(8), users: vec![], from_start: true, to_end: true };
+        assert_eq!(graph.storages(), [all]);
+        let (instance, _) = crate::liveness(&graph, &graph.order()).expect("legal");
+        assert_eq!(instance.load().bytes, Bytes::new(8));
+        let safe = |safety| {
+            let dependencies = crate::Dependencies::of(&graph);
+            crate::lower_for_all_orders(&graph, &graph.order(), &dependencies, safety).expect("legal")
+        };
+        assert_eq!(safe(crate::Safety::KeepApart).instance, instance);
+        assert_eq!(safe(crate::Safety::Widened).instance, instance);
     }
 }

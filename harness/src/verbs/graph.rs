@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
-use planlab_dsa::{Bytes, Digest, Instance, Labels, Plan};
+use planlab_dsa::{Budget, Bytes, Digest, Instance, Labels, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
-    Dependencies, Graph, Lowered, OpId, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
+    Dependencies, Graph, Lowered, OpId, OrderError, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
 };
 use planlab_results::table::{Table, Value as Shown};
 use planlab_results::{Record, Status, Store};
-use planlab_solvers::reorder::{BestOrder, HandOvers, Reordered};
+use planlab_solvers::reorder::{BestOrder, HandOvers, Orders, Reordered, Stage};
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 use rand::SeedableRng;
@@ -37,6 +38,9 @@ const MEANS: [(&str, &str); 4] = [
     ("sharing", "mxnet-sharing/sharing-only"),
     ("both", "mxnet-sharing"),
 ];
+
+/// Wall time of the search for orders, if none is named.
+const SEARCH: Duration = Duration::from_secs(60);
 
 /// The plans of a study: four means, one by offsets, two that are safe, three orders.
 const PLANS: u64 = 10;
@@ -128,39 +132,12 @@ struct Study<'a> {
     bar: Progress,
 }
 
-/// How an order is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    /// The best of the greedy rules.
-    Greedy,
-    /// Local search from there.
-    LocalSearch,
-    /// The exact search from there.
-    Best,
-}
-
-impl Method {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Greedy => "greedy",
-            Self::LocalSearch => "local-search",
-            Self::Best => "best",
-        }
-    }
-
-    fn order(
-        self,
-        graph: &Graph,
-        dependencies: &Dependencies,
-        (args, hand_overs): (&GraphArgs, HandOvers),
-    ) -> Reordered {
-        let mut rng = ChaCha8Rng::seed_from_u64(args.limits.seed);
-        let search = BestOrder::default().with_work(args.order_work).with_hand_overs(hand_overs);
-        match self {
-            Self::Greedy => search.with_work(0).with_sets(0).order(graph, dependencies, &mut rng),
-            Self::LocalSearch => search.with_sets(0).order(graph, dependencies, &mut rng),
-            Self::Best => search.order(graph, dependencies, &mut rng),
-        }
+/// What the stage that found an order is called.
+const fn method(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Greedy => "greedy",
+        Stage::LocalSearch => "local-search",
+        Stage::Exact => "exact",
     }
 }
 
@@ -197,7 +174,14 @@ impl Study<'_> {
                 note(&format!("{name}: left out, because {planner} cannot keep pairs of buffers apart"));
                 continue;
             }
-            let lowered = lower_for_all_orders(self.graph, &own, &self.dependencies, safety)?;
+            let lowered = match lower_for_all_orders(self.graph, &own, &self.dependencies, safety) {
+                Ok(lowered) => lowered,
+                Err(error @ (OrderError::TooManyPairs { .. } | OrderError::TooManyOperations(_))) => {
+                    note(&format!("{name}: left out: {error}"));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             self.plan(&Variant::of(suffix.to_owned(), lowered), name, &planner, true)?;
         }
         self.orders(own, height)
@@ -206,21 +190,30 @@ impl Study<'_> {
     /// Plans in other orders, and returns the order of the lowest plan: the graph's own unless another is lower.
     fn orders(&mut self, own: Vec<OpId>, height: Option<u64>) -> Result<Vec<OpId>, Failure> {
         let mut best = (height.unwrap_or(u64::MAX), own);
-        for method in [Method::Greedy, Method::LocalSearch, Method::Best] {
-            if self.runner.cancel().is_cancelled() {
-                break;
-            }
-            let found = method.order(self.graph, &self.dependencies, (self.args, self.hand_overs));
-            let suffix = format!("order-{}", method.name());
+        for (stage, found) in self.search() {
             let lowered = lower(self.graph, &found.order)?;
+            let suffix = format!("order-{}", method(stage));
             let variant = Variant { suffix, lowered, order_bound: Some(found.bound) };
-            let (planner, name) = (self.args.planner.clone(), format!("order: {}", method.name()));
+            let (planner, name) = (self.args.planner.clone(), format!("order: {}", method(stage)));
             let height = self.plan(&variant, &name, &planner, false)?;
             if let Some(height) = height.filter(|&height| height < best.0) {
                 best = (height, found.order);
             }
         }
         Ok(best.1)
+    }
+
+    /// The best order after each stage of the search.
+    fn search(&self) -> Vec<(Stage, Reordered)> {
+        self.bar.set_message("searching for orders");
+        let orders = Orders::new(self.graph, &self.dependencies, self.hand_overs);
+        let wall = Some(self.args.limits.time_limit.unwrap_or(SEARCH));
+        let budget = Budget { wall, cancel: self.runner.cancel().clone(), ..Budget::default() };
+        let mut rng = ChaCha8Rng::seed_from_u64(self.args.limits.seed);
+        let mut found = Vec::new();
+        let search = BestOrder::default().with_work(self.args.order_work);
+        search.stages(&orders, &budget, &mut rng, |stage, best| found.push((stage, best.clone())));
+        found
     }
 
     /// Plans one variant, and returns the height.

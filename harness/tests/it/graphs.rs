@@ -109,7 +109,7 @@ fn a_better_order_and_safety_in_all_orders() {
         };
         // Four means and the offsets; a search that found the same problem as another has a row all the same.
         assert_eq!(count("graph/g/b1"), 5, "{rows}");
-        for question in ["order-greedy", "order-local-search", "order-best", "safe-pairs", "safe-ranges"] {
+        for question in ["order-greedy", "order-local-search", "order-exact", "safe-pairs", "safe-ranges"] {
             assert_eq!(count(&format!("graph/g/b1/{question}")), 1, "{question}: {rows}");
         }
     }
@@ -262,7 +262,7 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
                 "{header}\n{{\"op\":\"f\",\"reads\":[\"a\"]}}\n\
                      {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n"
             ),
-            "makes only later",
+            "reads tensor `a` before",
         ),
         (
             "g4",

@@ -338,7 +338,7 @@ fn drawings(site: &Site<'_>, cases: &[Case<'_>]) -> Vec<Piece> {
     }
     let caption = format!(
         "{}: operations with their step and the bytes live while they run; those at the peak are filled. Edges are tensors; \
-         what the caller keeps (parameters, their gradients) is dashed.",
+         parameters are not drawn.",
         smallest.key
     );
     vec![Piece::Picture(Picture::tall(&smallest.file, smallest.size, caption)), Piece::Table(table)]

@@ -1,13 +1,25 @@
-//! All searches for a good order, one after the other: the given order, each greedy rule both ways, local search from
-//! the best of them, and the exact search from there, which ends with a proof or at its limit.
+//! All searches one after another: the order of the graph and each greedy rule, forwards and backwards; local search from
+//! the best of them; and the exact search from there, which ends with a proof or at its limits.
 
+use planlab_dsa::Budget;
 use planlab_graph::{Dependencies, Graph};
 use rand::Rng;
 
-use super::problem::Problem;
-use super::{ExactOrder, Greedy, HandOvers, LocalSearch, Reordered, numbers};
+use super::watch::Watch;
+use super::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders, Reordered};
 
-/// The best order that the searches find together; never worse than the graph's own.
+/// A part of [`BestOrder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The order of the graph, and the greedy ones.
+    Greedy,
+    /// Local search from the best of them.
+    LocalSearch,
+    /// Exact search from there.
+    Exact,
+}
+
+/// The best order that all searches find; never worse than the order of the graph.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -49,57 +61,149 @@ impl BestOrder {
         self
     }
 
-    /// How hand-overs count. Default: outputs count beside their inputs.
+    /// Whether [`BestOrder::order`] counts outputs beside inputs whose place they may take. Default: they count.
     #[must_use]
     pub const fn with_hand_overs(mut self, hand_overs: HandOvers) -> Self {
         self.hand_overs = hand_overs;
         self
     }
 
-    /// The best order found, and what is proved.
+    /// The best order found, and what is proved; without a budget.
     ///
     /// # Panics
     ///
-    /// If the dependencies are those of another graph, or forbid the graph's own order.
+    /// If the dependencies are those of another graph, or do not allow the order of the graph.
     pub fn order(&self, graph: &Graph, dependencies: &Dependencies, rng: &mut impl Rng) -> Reordered {
-        dependencies.check(&graph.order()).expect("the graph's own order");
-        let problem = Problem::new(graph, dependencies, self.hand_overs);
-        let bound = problem.bound();
-        let greedy = Greedy::all(self.hand_overs).into_iter().map(|greedy| greedy.run(&problem));
-        let orders = std::iter::once(numbers(&graph.order())).chain(greedy);
-        let known = orders.min_by_key(|order| problem.load(order)).unwrap_or_default();
-        let searched = self.local.run(&problem, known.clone(), bound, rng);
-        // Of orders that are as good, the earlier one: a search that gains nothing changes nothing.
-        let known = if problem.load(&searched) < problem.load(&known) { searched } else { known };
-        self.exact.run(&problem, known, bound)
+        dependencies.check(&graph.order()).expect("the order of the graph is legal");
+        let orders = Orders::new(graph, dependencies, self.hand_overs);
+        self.stages(&orders, &Budget::default(), rng, |_, _| {})
+    }
+
+    /// Runs each stage once, and gives `ended` the best order so far whenever one ends; the last is returned, too. When the
+    /// budget is used up, the stages that are left end at once. The dependencies must allow the order of the graph.
+    ///
+    /// ```
+    /// use planlab_dsa::{Budget, Bytes};
+    /// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
+    /// use planlab_solvers::reorder::{BestOrder, HandOvers, Orders, Stage};
+    /// use rand::SeedableRng;
+    ///
+    /// let mut graph = Graph::builder();
+    /// let x = graph.tensor(Tensor::new("x", Bytes::new(100)));
+    /// graph.operation(Operation::new("f").writes([x]));
+    /// let graph = graph.build()?;
+    /// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Relaxed);
+    /// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    /// let mut loads = Vec::new();
+    /// BestOrder::default().stages(&orders, &Budget::default(), &mut rng, |stage, best| {
+    ///     loads.push((stage, best.load.get()));
+    /// });
+    /// assert_eq!(loads, [(Stage::Greedy, 100), (Stage::LocalSearch, 100), (Stage::Exact, 100)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stages(
+        &self,
+        orders: &Orders,
+        budget: &Budget,
+        rng: &mut impl Rng,
+        mut ended: impl FnMut(Stage, &Reordered),
+    ) -> Reordered {
+        let (mut watch, problem) = (Watch::new(budget), &orders.problem);
+        let mut known = (0..).take(problem.operations()).collect::<Vec<u32>>();
+        let mut end = Ok(());
+        for greedy in Greedy::all() {
+            match greedy.run(problem, &mut watch) {
+                // Of orders that are as good, the earlier one: a search that gains nothing changes nothing.
+                Ok(order) if problem.load(&order) < problem.load(&known) => known = order,
+                Ok(_) => {}
+                Err(stop) => end = Err(stop),
+            }
+        }
+        let (bound, bounded) = orders.bound_within(&mut watch);
+        ended(Stage::Greedy, &orders.reordered(&known, bound, end.and(bounded)));
+        let (searched, end) = self.local.run(problem, known.clone(), bound, &mut watch, rng);
+        if problem.load(&searched) < problem.load(&known) {
+            known = searched;
+        }
+        ended(Stage::LocalSearch, &orders.reordered(&known, bound, end));
+        let best = self.exact.run(orders, known, bound, &mut watch);
+        ended(Stage::Exact, &best);
+        best
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use planlab_dsa::{Clock, Stop};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::load_of_order;
-    use super::super::testing::random_graph;
+    use super::super::testing::{load_of, random_graph};
     use super::*;
 
     #[test]
     fn it_is_as_good_as_each_of_its_parts() {
         let mut rng = ChaCha8Rng::seed_from_u64(8);
-        for count in 0..30 {
+        for count in (0..30).flat_map(|count| [count, count]) {
             let graph = random_graph(&mut rng, count);
             let dependencies = Dependencies::of(&graph);
-            let best = |sets| BestOrder::default().with_work(2_000).with_sets(sets);
-            let quick = best(0).order(&graph, &dependencies, &mut rng);
-            let found = best(1 << 16).order(&graph, &dependencies, &mut rng);
-            let counted = HandOvers::Counted;
-            assert_eq!(load_of_order(&graph, &found.order, counted), found.load);
-            assert!(found.bound <= found.load && quick.bound <= found.load && found.load <= quick.load);
-            for greedy in Greedy::all(counted) {
-                assert!(quick.load <= greedy.order(&graph, &dependencies).load);
+            for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
+                let orders = Orders::new(&graph, &dependencies, hand_overs);
+                let budget = Budget::default();
+                let search = BestOrder::default().with_work(2_000).with_sets(1 << 16);
+                let mut stages: Vec<(Stage, Reordered)> = Vec::new();
+                let found = search
+                    .stages(&orders, &budget, &mut rng, |stage, best| stages.push((stage, best.clone())));
+                assert_eq!(stages[2], (Stage::Exact, found.clone()));
+                for pair in stages.windows(2) {
+                    assert!(pair[0].0 < pair[1].0 && pair[1].1.load <= pair[0].1.load);
+                }
+                for (_, best) in &stages {
+                    assert_eq!(load_of(&graph, &best.order, hand_overs), best.load);
+                    assert!(best.bound <= found.load);
+                }
+                for greedy in Greedy::all() {
+                    assert!(stages[0].1.load <= greedy.order(&orders, &budget).load);
+                }
+                assert!(stages[0].1.load <= orders.load(&graph.order()));
             }
-            assert!(quick.load <= load_of_order(&graph, &graph.order(), counted));
+        }
+    }
+
+    /// A clock that advances by a second at each look: the budget ends in each stage once.
+    #[test]
+    fn a_deadline_leaves_the_best_order_so_far() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        let graph = random_graph(&mut ChaCha8Rng::seed_from_u64(12), 120);
+        let dependencies = Dependencies::of(&graph);
+        for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
+            let best = {
+                let orders = Orders::new(&graph, &dependencies, hand_overs);
+                BestOrder::default().with_sets(1 << 12).stages(
+                    &orders,
+                    &Budget::default(),
+                    &mut ChaCha8Rng::seed_from_u64(1),
+                    |_, _| {},
+                )
+            };
+            let mut loads = Vec::new();
+            for seconds in [0, 1, 2, 5, 20, 100] {
+                let orders = Orders::new(&graph, &dependencies, hand_overs);
+                let now = AtomicU64::new(0);
+                let clock = Clock::new(move || Duration::from_secs(now.fetch_add(1, Ordering::Relaxed)));
+                let budget = Budget { wall: Some(Duration::from_secs(seconds)), clock, ..Budget::default() };
+                let mut rng = ChaCha8Rng::seed_from_u64(1);
+                let search = BestOrder::default().with_sets(1 << 12);
+                let mut count = 0;
+                let found = search.stages(&orders, &budget, &mut rng, |_, _| count += 1);
+                assert_eq!((count, dependencies.check(&found.order)), (3, Ok(())));
+                assert!(found.bound <= best.load && found.load <= orders.load(&graph.order()));
+                assert!(found.is_optimal() || found.stop == Stop::Deadline || seconds == 100, "{found:?}");
+                loads.push(found.load);
+            }
+            assert!(loads.is_sorted_by(|one, next| one >= next), "{loads:?}");
         }
     }
 }

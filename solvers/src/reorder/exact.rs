@@ -1,50 +1,50 @@
-//! The best order, by a search over the sets of operations that can be done first.
+//! Best-first search over the sets of operations that can run first.
 //!
-//! What is live after some operations does not depend on their order, so an order is a path through such sets, and
-//! its load the highest step of the path. The set is taken next that can be reached with the lowest highest step; when
-//! that is the set of all operations, its path is optimal, and until then the step is a bound.
+//! What is live after a set of operations does not depend on their order. So an order is a path through such sets, and its
+//! load is the peak of the path: the most bytes live at one of its operations. The search expands the set with the lowest
+//! peak. When that is the set of all operations, its path is optimal; until then its peak is a lower bound.
 //!
 //! ```text
-//!              {f}                highest step so far in brackets
+//!              {f}                peaks in brackets
 //!   {} ---[4]-- | --[4]-- {f,g} --[7]-- {f,g,h}
 //!       \-[6]- {g} ------[6]--/
 //! ```
 //!
-//! - `forced`: an operation that is ready, does not grow memory and does not raise the highest step is done at once,
-//!   and no other is tried beside it: wherever an order does it later, it can as well do it now.
-//! - `bounded`: the search starts at what is live at some operation in every order, and leaves out what comes to
-//!   the load of an order that is known.
+//! - `forced`: an operation that is ready and neither grows memory nor raises the peak runs at once, and no alternative
+//!   is tried: an order that runs it later is no worse with it moved here.
+//! - `bounded`: the peak starts at the bound on all orders, and sets that reach the load of a known order are left out.
 //!
 //! # References
 //!
 //! 1. B. H. Ahn et al., *Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge devices*,
-//!    MLSys 2020, arXiv:2003.02369 (the sets, and a known load as a limit).
+//!    MLSys 2020, arXiv:2003.02369 (the sets, and the load of a known order as a limit).
 //!
 //! # Complexity
 //!
-//! O(sets * (operations + uses)) time; the sets number 2^operations at worst, and operations + 1 in a chain.
+//! O(sets * (operations + uses)) time, more where operations are forced; there are up to 2^operations sets, and
+//! operations + 1 in a chain.
 //!
 //! # Deviations from the paper
 //!
-//! Sets are taken by their highest step, not by their size, so that no limit has to be guessed and tried again, and a
-//! search that is cut short has a bound. Forced operations are not in the paper.
+//! Sets are expanded by their peak, not by their size: no limit has to be guessed, and a search that is cut short has a
+//! bound. Forced operations are not in the paper.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use planlab_dsa::Bytes;
-use planlab_graph::{Dependencies, Graph};
+use planlab_dsa::{Budget, Bytes, Stop};
 use rustc_hash::FxHashMap;
 
 use super::problem::{Memory, Problem};
-use super::{Greedy, HandOvers, Reordered, ids};
+use super::watch::Watch;
+use super::{Greedy, Orders, Reordered};
 
 /// Best-first search with a proof.
 ///
 /// ```
-/// use planlab_dsa::Bytes;
+/// use planlab_dsa::{Budget, Bytes};
 /// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::ExactOrder;
+/// use planlab_solvers::reorder::{ExactOrder, HandOvers, Orders};
 ///
 /// let mut graph = Graph::builder();
 /// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
@@ -55,34 +55,41 @@ use super::{Greedy, HandOvers, Reordered, ids};
 /// graph.operation(Operation::new("i").reads([b]).writes([d]));
 /// graph.operation(Operation::new("j").reads([c, d]));
 /// let graph = graph.build()?;
-/// let found = ExactOrder::default().order(&graph, &Dependencies::of(&graph));
+/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+/// let found = ExactOrder::default().order(&orders, &Budget::default());
 /// assert_eq!((found.load, found.is_optimal()), (Bytes::new(102), true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactOrder {
     sets: usize,
+    memory: Bytes,
     forced: bool,
     bounded: bool,
-    hand_overs: HandOvers,
 }
 
 impl Default for ExactOrder {
     fn default() -> Self {
-        Self { sets: 1 << 20, forced: true, bounded: true, hand_overs: HandOvers::Counted }
+        Self { sets: 1 << 20, memory: Bytes::new(1 << 30), forced: true, bounded: true }
     }
 }
 
 impl ExactOrder {
-    /// After how many sets the search ends without a proof. Each takes about 100 bytes, and a bit for each
-    /// operation. Default: 2^20.
+    /// The number of sets after which the search ends without a proof; 0: there is no search. Default: 2^20.
     #[must_use]
     pub const fn with_sets(mut self, sets: usize) -> Self {
         self.sets = sets;
         self
     }
 
-    /// Whether operations that cost nothing are done at once. Default: yes.
+    /// The memory for sets, in bytes, after which the search ends without a proof. Default: 1 GiB.
+    #[must_use]
+    pub const fn with_memory(mut self, bytes: Bytes) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Whether operations that cost nothing run at once. Default: yes.
     #[must_use]
     pub const fn with_forced(mut self, yes: bool) -> Self {
         self.forced = yes;
@@ -96,122 +103,159 @@ impl ExactOrder {
         self
     }
 
-    /// How hand-overs count. Default: outputs count beside their inputs.
+    /// An order of the lowest load. If the search ends before that, the best greedy order; [`Stop::WorkLimit`] then stands
+    /// for its own limits, too.
     #[must_use]
-    pub const fn with_hand_overs(mut self, hand_overs: HandOvers) -> Self {
-        self.hand_overs = hand_overs;
-        self
+    pub fn order(&self, orders: &Orders, budget: &Budget) -> Reordered {
+        let mut watch = Watch::new(budget);
+        let problem = &orders.problem;
+        let mut known = problem.topological();
+        for greedy in Greedy::all() {
+            let Ok(order) = greedy.run(problem, &mut watch) else { break };
+            if problem.load(&order) < problem.load(&known) {
+                known = order;
+            }
+        }
+        let (bound, _) = orders.bound_within(&mut watch);
+        self.run(orders, known, bound, &mut watch)
     }
 
-    /// An order of the lowest load, if the search ends; else the best greedy one, with what is proved by then.
-    ///
-    /// # Panics
-    ///
-    /// If the dependencies are those of another graph.
-    #[must_use]
-    pub fn order(&self, graph: &Graph, dependencies: &Dependencies) -> Reordered {
-        let problem = Problem::new(graph, dependencies, self.hand_overs);
-        let orders = Greedy::all(self.hand_overs).into_iter().map(|greedy| greedy.run(&problem));
-        let known = orders.min_by_key(|order| problem.load(order)).unwrap_or_default();
-        self.run(&problem, known, problem.bound())
-    }
-
-    /// The search, with an order that is known and a bound on all.
-    pub(super) fn run(&self, problem: &Problem, known: Vec<u32>, bound: u64) -> Reordered {
+    /// The search from a known order and a bound on all orders.
+    pub(super) fn run(
+        &self,
+        orders: &Orders,
+        known: Vec<u32>,
+        bound: u64,
+        watch: &mut Watch<'_>,
+    ) -> Reordered {
+        let problem = &orders.problem;
         let load = problem.load(&known);
+        if self.sets == 0 || (self.bounded && bound >= load) {
+            return orders.reordered(&known, bound, watch.tick(0));
+        }
         let limit = if self.bounded { load } else { u64::MAX };
         let start = if self.bounded { bound } else { 0 };
-        let mut search =
-            Search { rules: *self, problem, limit, sets: Vec::new(), best: FxHashMap::default() };
-        let (order, proved) = search.run(start);
-        let order = order.filter(|order| problem.load(order) < load).unwrap_or(known);
-        let load = problem.load(&order);
-        let bound = Bytes::new(proved.max(bound).min(load));
-        Reordered { order: ids(&order), load: Bytes::new(load), bound }
+        let mut search = Search {
+            rules: *self,
+            problem,
+            watch,
+            limit,
+            sets: Vec::new(),
+            best: FxHashMap::default(),
+            bytes: 0,
+        };
+        let mut proved = start;
+        let found = search.run(start, &mut proved);
+        let end = found.as_ref().map(|_| ()).map_err(|&stop| stop);
+        let better = found.ok().flatten().filter(|order| problem.load(order) < load);
+        orders.reordered(&better.unwrap_or(known), proved.max(bound), end)
     }
 }
 
 /// A set of operations, one bit each.
 type Bits = Box<[u64]>;
 
-/// How a set was reached.
+/// The memory that a set takes, in bytes: its bits twice, its operations, and its entries in a list, a map and a heap,
+/// which may have twice the room that they need.
+fn bytes_of(bits: &[u64], done: &[u32]) -> u64 {
+    let entries = size_of::<Reached>() + size_of::<(Bits, u64)>() + size_of::<Open>();
+    (2 * size_of_val(bits) + size_of_val(done) + 2 * entries) as u64
+}
+
+/// A set, and how it was reached.
 struct Reached {
-    /// The set before, if there was one.
+    /// The set before it.
     from: Option<usize>,
-    /// The operations done since then.
+    /// The operations that were added to that set, in order.
     done: Box<[u32]>,
     bits: Bits,
 }
 
-struct Search<'p> {
+struct Search<'p, 'w, 'b> {
     rules: ExactOrder,
     problem: &'p Problem,
-    /// Steps as high as this are left out.
+    watch: &'w mut Watch<'b>,
+    /// Sets with a peak as high as this are left out.
     limit: u64,
     sets: Vec<Reached>,
-    /// The lowest highest step with which each set was reached.
+    /// The lowest peak with which each set was reached.
     best: FxHashMap<Bits, u64>,
+    /// The memory that the sets take.
+    bytes: u64,
 }
 
-/// What is done, and what that leaves.
+/// The operations that have run, and what is live after them.
+#[derive(Clone)]
 struct Place {
     bits: Bits,
     memory: Memory,
 }
 
-impl Search<'_> {
-    /// The best order below the limit, and a bound on every order; no order: there is none, or the search was cut.
-    fn run(&mut self, start: u64) -> (Option<Vec<u32>>, u64) {
+/// A set to expand: the lowest peak comes first, then the set with the most operations.
+type Open = (Reverse<u64>, usize, usize);
+
+impl Search<'_, '_, '_> {
+    /// The best order below the limit, or `None` if there is none. `proved` rises to a bound on every order.
+    fn run(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<u32>>, Stop> {
         let count = self.problem.operations();
         let mut open = BinaryHeap::new();
         let root = Place { bits: vec![0; count.div_ceil(64)].into(), memory: Memory::new(self.problem) };
-        open.extend(self.reach(None, root, Vec::new(), start));
-        // The highest step first, then the set with most operations.
+        open.extend(self.reach(None, root, Vec::new(), start)?);
         while let Some((Reverse(peak), done, set)) = open.pop() {
+            *proved = peak;
             if done == count {
-                return (Some(self.path(set)), peak);
+                return Ok(Some(self.path(set)));
             }
-            if self.best[&self.sets[set].bits] < peak {
-                continue;
-            }
-            if self.sets.len() >= self.rules.sets {
-                return (None, peak);
-            }
-            for op in self.ready(&self.sets[set].bits) {
-                let mut place = self.place(set);
-                let step = peak.max(place.memory.during(self.problem, op));
-                if step < self.limit {
-                    place.run(self.problem, op);
-                    open.extend(self.reach(Some(set), place, vec![op], step));
-                }
+            if self.best[&self.sets[set].bits] == peak {
+                self.expand(set, peak, &mut open)?;
             }
         }
-        (None, self.limit)
+        *proved = self.limit;
+        Ok(None)
     }
 
-    /// Enters a set after what is forced there, if it was not reached as well before.
+    fn expand(&mut self, set: usize, peak: u64, open: &mut BinaryHeap<Open>) -> Result<(), Stop> {
+        let place = self.place(set);
+        self.watch.tick(1 + self.problem.operations())?;
+        for op in self.ready(&place.bits) {
+            if self.sets.len() >= self.rules.sets || self.bytes > self.rules.memory.get() {
+                return Err(Stop::WorkLimit);
+            }
+            let step = peak.max(place.memory.during(self.problem, op));
+            if step < self.limit {
+                let mut next = place.clone();
+                next.run(self.problem, op);
+                open.extend(self.reach(Some(set), next, vec![op], step)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters a set after the operations that are forced there, unless it was reached with as low a peak before.
     fn reach(
         &mut self,
         from: Option<usize>,
         mut place: Place,
         mut done: Vec<u32>,
         peak: u64,
-    ) -> Option<(Reverse<u64>, usize, usize)> {
+    ) -> Result<Option<Open>, Stop> {
         while let Some(op) = self.forced(&place, peak) {
+            self.watch.tick(1 + self.problem.operations())?;
             place.run(self.problem, op);
             done.push(op);
         }
         let known = self.best.get(&place.bits);
         if known.is_some_and(|&known| known <= peak) {
-            return None;
+            return Ok(None);
         }
         let size = place.bits.iter().map(|word| word.count_ones() as usize).sum();
+        self.bytes += bytes_of(&place.bits, &done);
         self.best.insert(place.bits.clone(), peak);
         self.sets.push(Reached { from, done: done.into(), bits: place.bits });
-        Some((Reverse(peak), size, self.sets.len() - 1))
+        Ok(Some((Reverse(peak), size, self.sets.len() - 1)))
     }
 
-    /// An operation that costs nothing.
+    /// A ready operation that costs nothing.
     fn forced(&self, place: &Place, peak: u64) -> Option<u32> {
         let (problem, memory) = (self.problem, &place.memory);
         let is_free = |&op: &u32| memory.growth(problem, op) <= 0 && memory.during(problem, op) <= peak;
@@ -253,95 +297,75 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use planlab_graph::{OpId, lower};
-    use rand::{RngExt, SeedableRng};
+    use planlab_graph::Dependencies;
+    use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
+    use super::super::HandOvers;
     use super::super::testing::random_graph;
     use super::*;
-
-    /// The lowest load of all legal orders, each lowered.
-    fn exhaustive(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Bytes {
-        fn extend(
-            graph: &Graph,
-            dependencies: &Dependencies,
-            order: &mut Vec<OpId>,
-            measure: &mut impl FnMut(&[OpId]),
-        ) {
-            if order.len() == graph.operations().len() {
-                return measure(order);
-            }
-            for op in graph.order() {
-                let is_ready = dependencies.before(op).iter().all(|before| order.contains(before));
-                if is_ready && !order.contains(&op) {
-                    order.push(op);
-                    extend(graph, dependencies, order, measure);
-                    order.pop();
-                }
-            }
-        }
-        let mut best = Bytes::new(u64::MAX);
-        extend(graph, dependencies, &mut Vec::new(), &mut |order| {
-            let instance = lower(graph, order).expect("legal").instance;
-            let load = match hand_overs {
-                HandOvers::Counted => instance.load(),
-                HandOvers::Relaxed => instance.relaxed_load(),
-            };
-            best = best.min(load.bytes);
-        });
-        best
-    }
-
-    /// Every combination of the switches finds what exhaustive search finds.
-    #[test]
-    fn the_search_is_exact_on_500_graphs() {
-        let mut rng = ChaCha8Rng::seed_from_u64(2026);
-        let (mut tried, mut orders, mut greedy_missed) = (0, 0, 0);
-        while tried < 500 {
-            let count = rng.random_range(1..9);
-            let graph = random_graph(&mut rng, count);
-            let dependencies = Dependencies::of(&graph);
-            let Some(legal) = dependencies.count_orders(10_000).filter(|&legal| legal <= 400) else {
-                continue;
-            };
-            let hand_overs = [HandOvers::Counted, HandOvers::Relaxed][tried % 2];
-            let expected = exhaustive(&graph, &dependencies, hand_overs);
-            for (forced, bounded) in [(true, true), (true, false), (false, true), (false, false)] {
-                let rules = ExactOrder::default().with_hand_overs(hand_overs);
-                let rules = rules.with_forced(forced).with_bounded(bounded);
-                let found = rules.order(&graph, &dependencies);
-                assert_eq!((found.load, found.bound), (expected, expected), "{rules:?}");
-                assert_eq!(dependencies.check(&found.order), Ok(()));
-            }
-            let greedy = Greedy::default().with_hand_overs(hand_overs).order(&graph, &dependencies);
-            greedy_missed += usize::from(greedy.load > expected);
-            assert!(greedy.load >= expected && greedy.bound <= expected);
-            (tried, orders) = (tried + 1, orders + legal);
-        }
-        assert!(orders > 5_000 && greedy_missed > 10, "{orders} orders, {greedy_missed} missed");
-    }
 
     #[test]
     fn graphs_of_30_operations_are_searched_to_the_end() {
         let mut rng = ChaCha8Rng::seed_from_u64(30);
-        for _ in 0..20 {
+        for turn in 0..20 {
             let graph = random_graph(&mut rng, 26);
-            let found = ExactOrder::default().order(&graph, &Dependencies::of(&graph));
+            let hand_overs = [HandOvers::Counted, HandOvers::Relaxed][turn % 2];
+            let orders = Orders::new(&graph, &Dependencies::of(&graph), hand_overs);
+            let found = ExactOrder::default().order(&orders, &Budget::default());
             assert!(found.is_optimal(), "{} operations", graph.operations().len());
         }
     }
 
+    /// Whatever ends a search, it leaves a legal order and a bound.
     #[test]
     fn a_search_that_is_cut_short_has_a_bound() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
-        for _ in 0..30 {
+        let (mut limited, mut stopped) = (0, 0);
+        for turn in 0..30 {
             let graph = random_graph(&mut rng, 20);
             let dependencies = Dependencies::of(&graph);
-            let best = ExactOrder::default().order(&graph, &dependencies);
-            for sets in [0, 1, 5, 20] {
-                let found = ExactOrder::default().with_sets(sets).order(&graph, &dependencies);
-                assert!(found.bound <= best.load && best.load <= found.load);
+            let hand_overs = [HandOvers::Counted, HandOvers::Relaxed][turn % 2];
+            let orders = Orders::new(&graph, &dependencies, hand_overs);
+            let plenty = Budget::default();
+            let best = ExactOrder::default().order(&orders, &plenty);
+            let check = |found: &Reordered| {
+                assert!(found.bound <= best.load && best.load <= found.load, "{found:?}");
+                assert_eq!(dependencies.check(&found.order), Ok(()));
+                found.stop == Stop::WorkLimit
+            };
+            for amount in [0, 1, 5, 20] {
+                let few = ExactOrder::default().with_sets(amount);
+                let small = ExactOrder::default().with_memory(Bytes::new(300 * amount as u64));
+                for search in [few, small, few.with_bounded(false).with_forced(false)] {
+                    limited += usize::from(check(&search.order(&orders, &plenty)));
+                }
+                let budget = Budget { work: Some(50 * amount as u64), ..Budget::default() };
+                // A fresh bound, which the budget may not suffice for.
+                let orders = Orders::new(&graph, &dependencies, hand_overs);
+                stopped += usize::from(check(&ExactOrder::default().order(&orders, &budget)));
             }
         }
+        assert!(limited > 50 && stopped > 50, "{limited} {stopped}");
+    }
+
+    #[test]
+    fn a_search_that_is_cancelled_ends_at_once() {
+        let mut graph = planlab_graph::Graph::builder();
+        // A chain whose operations are all forced, and 2^60 sets beside it.
+        for _ in 0..60 {
+            let tensor = graph.tensor(planlab_graph::Tensor::new("", Bytes::new(1)).as_output());
+            graph.operation(planlab_graph::Operation::new("f").writes([tensor]));
+        }
+        (0..20_000).for_each(|_| _ = graph.operation(planlab_graph::Operation::new("free")));
+        let graph = graph.build().expect("valid");
+        let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+        let budget = Budget::default();
+        budget.cancel.cancel();
+        let search = ExactOrder::default().with_bounded(false);
+        let found = search.order(&orders, &budget);
+        assert_eq!((found.order.len(), found.load), (20_060, Bytes::new(60)));
+        let watched = search.run(&orders, orders.problem.topological(), 0, &mut Watch::new(&budget));
+        assert_eq!((watched.stop, watched.load), (Stop::Cancelled, Bytes::new(60)));
     }
 }

@@ -1,14 +1,14 @@
-//! Orders made one operation at a time: of those that are ready, the one that a rule prefers.
+//! Greedy list scheduling: the next operation is the one that a rule prefers among those that are ready.
 //!
 //! | rule | prefers |
 //! |---|---|
-//! | growth | least growth of memory (what begins, less what ends); then the least need while it runs |
-//! | need | least need while it runs; then the least growth |
-//! | drop | what does not grow memory, by least need; then the largest difference of need and growth |
+//! | growth | the least growth of memory (bytes that begin, less bytes that end); then the least need while it runs |
+//! | need | the least need while it runs; then the least growth |
+//! | drop | operations that do not grow memory, by least need; then the largest difference between need and growth |
 //!
-//! The last one is optimal for operations that do not depend on each other: first what frees memory, the cheapest
-//! first, then what takes it, those first that need much more while they run than they leave behind. Each rule also
-//! runs backwards, from the last operation to the first: there, what ends begins. Ties end at the lower id.
+//! The last rule is optimal for operations that do not depend on each other: first those that free memory, the cheapest
+//! first, then the others, beginning with those that need much more while they run than they leave behind. Each rule also
+//! runs backwards, from the last operation to the first. Ties go to the lower id.
 //!
 //! # References
 //!
@@ -17,21 +17,22 @@
 //!
 //! # Complexity
 //!
-//! O((uses + dependencies) log operations); uses of a storage are looked at again where one user of it is left.
+//! O((uses + dependencies) log operations): the users of a storage are ranked again twice, when it begins and when one
+//! user is left.
 //!
 //! # Deviations from the paper
 //!
-//! It orders the subtrees of a tree; here the rule ranks single operations of a graph, and proves nothing.
+//! The paper orders the subtrees of a tree; here the rule ranks single operations of a graph, and nothing is proved.
 
 use std::collections::BTreeSet;
 
-use planlab_dsa::Bytes;
-use planlab_graph::{Dependencies, Graph};
+use planlab_dsa::{Budget, Stop};
 
 use super::problem::{Memory, Problem};
-use super::{HandOvers, Reordered, ids};
+use super::watch::Watch;
+use super::{Orders, Reordered};
 
-/// What a ready operation is preferred for.
+/// The rule that prefers one ready operation to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GreedyRule {
     /// Least growth of memory.
@@ -39,42 +40,36 @@ pub enum GreedyRule {
     Growth,
     /// Least need while it runs.
     Need,
-    /// Least need of what frees; then the largest difference between need and growth.
+    /// Operations that do not grow memory, by least need; then the largest difference between need and growth.
     Drop,
 }
 
 /// Greedy list scheduling.
 ///
 /// ```
-/// use planlab_dsa::Bytes;
+/// use planlab_dsa::{Budget, Bytes};
 /// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
-/// use planlab_solvers::reorder::{Greedy, HandOvers, load_of_order};
+/// use planlab_solvers::reorder::{Greedy, HandOvers, Orders};
 ///
-/// // Two branches, each with a large tensor in the middle; the given order runs them side by side.
 /// let mut graph = Graph::builder();
 /// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
-/// let [c, d] = ["c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
 /// graph.operation(Operation::new("f").writes([a]));
 /// graph.operation(Operation::new("g").writes([b]));
-/// graph.operation(Operation::new("h").reads([a]).writes([c]));
-/// graph.operation(Operation::new("i").reads([b]).writes([d]));
-/// graph.operation(Operation::new("j").reads([c, d]));
+/// graph.operation(Operation::new("h").reads([a]));
+/// graph.operation(Operation::new("i").reads([b]));
 /// let graph = graph.build()?;
-/// let counted = HandOvers::Counted;
-/// assert_eq!(load_of_order(&graph, &graph.order(), counted), Bytes::new(201));
-/// let found = Greedy::default().order(&graph, &Dependencies::of(&graph));
-/// assert_eq!(found.load, Bytes::new(102));
+/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+/// assert_eq!(Greedy::default().order(&orders, &Budget::default()).load, Bytes::new(100));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Greedy {
     rule: GreedyRule,
     backwards: bool,
-    hand_overs: HandOvers,
 }
 
 impl Greedy {
-    /// What a ready operation is preferred for. Default: least growth.
+    /// The rule that prefers one ready operation to another. Default: least growth.
     #[must_use]
     pub const fn with_rule(mut self, rule: GreedyRule) -> Self {
         self.rule = rule;
@@ -88,46 +83,37 @@ impl Greedy {
         self
     }
 
-    /// How hand-overs count. Default: outputs count beside their inputs.
-    #[must_use]
-    pub const fn with_hand_overs(mut self, hand_overs: HandOvers) -> Self {
-        self.hand_overs = hand_overs;
-        self
-    }
-
     /// All rules, forwards and backwards.
     #[must_use]
-    pub fn all(hand_overs: HandOvers) -> Vec<Self> {
+    pub fn all() -> Vec<Self> {
         let rules = [GreedyRule::Growth, GreedyRule::Need, GreedyRule::Drop];
-        let both = |rule| [false, true].map(|backwards| Self { rule, backwards, hand_overs });
+        let both = |rule| [false, true].map(|backwards| Self { rule, backwards });
         rules.into_iter().flat_map(both).collect()
     }
 
-    /// An order that the dependencies allow.
-    ///
-    /// # Panics
-    ///
-    /// If the dependencies are those of another graph.
+    /// A legal order; if the budget is used up before it is complete, one that ignores the rule.
     #[must_use]
-    pub fn order(&self, graph: &Graph, dependencies: &Dependencies) -> Reordered {
-        let problem = Problem::new(graph, dependencies, self.hand_overs);
-        let order = self.run(&problem);
-        let (load, bound) = (problem.load(&order), problem.bound());
-        Reordered { order: ids(&order), load: Bytes::new(load), bound: Bytes::new(bound) }
+    pub fn order(&self, orders: &Orders, budget: &Budget) -> Reordered {
+        let mut watch = Watch::new(budget);
+        let found = self.run(&orders.problem, &mut watch);
+        let end = found.as_ref().map(|_| ()).map_err(|&stop| stop);
+        let order = found.unwrap_or_else(|_| orders.problem.topological());
+        let (bound, bounded) = orders.bound_within(&mut watch);
+        orders.reordered(&order, bound, end.and(bounded))
     }
 
-    pub(super) fn run(&self, problem: &Problem) -> Vec<u32> {
+    pub(super) fn run(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<Vec<u32>, Stop> {
         if self.backwards {
-            let mut order = List::new(self.rule, &problem.reversed()).run();
+            let mut order = List::new(self.rule, &problem.reversed()).run(watch)?;
             order.reverse();
-            order
+            Ok(order)
         } else {
-            List::new(self.rule, problem).run()
+            List::new(self.rule, problem).run(watch)
         }
     }
 }
 
-/// What an operation is ranked by; the lowest is next.
+/// The rank of an operation; the lowest is next.
 type Rank = (i128, i128, u32);
 
 struct List<'p> {
@@ -153,7 +139,7 @@ impl<'p> List<'p> {
         }
     }
 
-    fn run(mut self) -> Vec<u32> {
+    fn run(mut self, watch: &mut Watch<'_>) -> Result<Vec<u32>, Stop> {
         for op in (0..).take(self.waiting.len()) {
             if self.waiting[op as usize] == 0 {
                 self.enter(op);
@@ -163,9 +149,10 @@ impl<'p> List<'p> {
         while let Some((.., op)) = self.ready.pop_first() {
             self.ranks[op as usize] = None;
             order.push(op);
+            watch.tick(1 + self.problem.uses[op as usize].len() + self.problem.after[op as usize].len())?;
             self.finish(op);
         }
-        order
+        Ok(order)
     }
 
     fn finish(&mut self, op: u32) {
@@ -174,7 +161,7 @@ impl<'p> List<'p> {
         for &index in &problem.uses[op as usize] {
             let users = &problem.stores[index as usize].users;
             let left = self.memory.left[index as usize];
-            // It has just begun, or one user is left: now that one counts it otherwise.
+            // It has begun, or one user is left: the growth and the need of its users are others now.
             if left as usize + 1 == users.len() || left == 1 {
                 users.iter().for_each(|&user| self.rank_again(user));
             }
@@ -214,11 +201,13 @@ impl<'p> List<'p> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_graph::{Operation, Tensor};
+    use planlab_dsa::Bytes;
+    use planlab_graph::{Dependencies, Graph, Operation, Tensor};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::testing::random_graph;
+    use super::super::testing::{load_of, random_graph};
+    use super::super::{HandOvers, ids};
     use super::*;
 
     /// The rule, with every ready operation ranked again each time.
@@ -253,16 +242,21 @@ mod tests {
         for count in 0..60 {
             let graph = random_graph(&mut rng, count);
             let dependencies = Dependencies::of(&graph);
-            for greedy in Greedy::all(HandOvers::Relaxed) {
-                let problem = Problem::new(&graph, &dependencies, HandOvers::Relaxed);
-                let expected = if greedy.backwards {
-                    literal(greedy.rule, &problem.reversed()).into_iter().rev().collect()
-                } else {
-                    literal(greedy.rule, &problem)
-                };
-                assert_eq!(greedy.run(&problem), expected);
-                let found = greedy.order(&graph, &dependencies);
-                assert_eq!(dependencies.check(&found.order), Ok(()));
+            let budget = Budget::default();
+            for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
+                let orders = Orders::new(&graph, &dependencies, hand_overs);
+                let problem = &orders.problem;
+                for greedy in Greedy::all() {
+                    let expected = if greedy.backwards {
+                        literal(greedy.rule, &problem.reversed()).into_iter().rev().collect()
+                    } else {
+                        literal(greedy.rule, problem)
+                    };
+                    let found = greedy.order(&orders, &budget);
+                    assert_eq!(found.order, ids(&expected));
+                    assert_eq!(dependencies.check(&found.order), Ok(()));
+                    assert_eq!(found.load, load_of(&graph, &found.order, hand_overs));
+                }
             }
         }
     }
@@ -275,7 +269,21 @@ mod tests {
             graph.operation(Operation::new("f").writes([kept]).with_workspace(Bytes::new(workspace)));
         }
         let graph = graph.build().expect("valid");
-        let found = Greedy::default().with_rule(GreedyRule::Drop).order(&graph, &Dependencies::of(&graph));
+        let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+        let found = Greedy::default().with_rule(GreedyRule::Drop).order(&orders, &Budget::default());
         assert_eq!((found.order, found.load), (ids(&[1, 2, 0]), Bytes::new(31)));
+    }
+
+    #[test]
+    fn a_stop_leaves_a_legal_order() {
+        let graph = random_graph(&mut ChaCha8Rng::seed_from_u64(6), 40);
+        let dependencies = Dependencies::of(&graph);
+        let orders = Orders::new(&graph, &dependencies, HandOvers::Relaxed);
+        let budget = Budget { work: Some(20), ..Budget::default() };
+        for greedy in Greedy::all() {
+            let found = greedy.order(&orders, &budget);
+            assert_eq!((dependencies.check(&found.order), found.stop), (Ok(()), Stop::WorkLimit));
+            assert!(found.bound <= found.load && found.bound > Bytes::ZERO);
+        }
     }
 }

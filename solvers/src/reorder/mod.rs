@@ -1,51 +1,150 @@
-//! Orders of a graph's operations under which less is live at a time.
+//! Orders of a graph's operations with a lower load.
 //!
 //! The load of an order is that of [`planlab_graph::lower`]: at the step of an operation its inputs, its outputs and its
-//! workspace count together with all that is needed later; inputs of the graph count from the start to their last use,
-//! outputs to the end, and what the caller keeps not at all. [`HandOvers`] says whether an output that may take an
-//! input's place counts beside it.
+//! workspace count, together with all that later operations need. Inputs of the graph count from the start to their last
+//! use, outputs count to the end, and external tensors do not count. [`HandOvers`] says whether an output counts beside
+//! an input whose place it may take.
 //!
-//! | search | for |
+//! | search | finds |
 //! |---|---|
 //! | [`Greedy`] | a good order at once |
-//! | [`LocalSearch`] | a better one, in as much work as it is given |
-//! | [`ExactOrder`] | the best one, with a proof, where few sets of operations can be done first |
-//! | [`BestOrder`] | all three |
+//! | [`LocalSearch`] | a better one, within the work that it is given |
+//! | [`ExactOrder`] | the best one, with a proof, if few sets of operations can be done first |
+//! | [`BestOrder`] | the best of all three, one after another |
+//!
+//! All of them search the [`Orders`] of a graph within a [`Budget`], of which they honour `wall`, `work` and `cancel`. When it
+//! is used up they return the best order so far and the bound that is proved by then.
 
 mod best;
 mod exact;
 mod greedy;
 mod local_search;
 mod problem;
+mod watch;
 
-use planlab_dsa::Bytes;
+use std::sync::OnceLock;
+
+use planlab_dsa::{Budget, Bytes, Stop};
 use planlab_graph::{Dependencies, Graph, OpId};
 
-pub use best::BestOrder;
+pub use best::{BestOrder, Stage};
 pub use exact::ExactOrder;
 pub use greedy::{Greedy, GreedyRule};
 pub use local_search::LocalSearch;
 use problem::Problem;
+use watch::Watch;
 
-/// Whether an output counts at its first step if it may take the place of an input that nothing needs afterwards.
+/// Whether an output counts at its first step if it may take the place of an input that no later operation needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandOvers {
     /// It counts: [`planlab_dsa::Instance::load`].
     #[default]
     Counted,
-    /// It does not: [`planlab_dsa::Instance::relaxed_load`].
+    /// It does not: [`planlab_dsa::Instance::relaxed_load`]. For planners that use in-place permissions.
     Relaxed,
 }
 
-/// An order, and how good it is.
+/// The legal orders of a graph.
+///
+/// ```
+/// use planlab_dsa::{Budget, Bytes};
+/// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
+/// use planlab_solvers::reorder::{Greedy, HandOvers, Orders};
+///
+/// // Two branches, each with a large tensor in the middle; the given order runs them side by side.
+/// let mut graph = Graph::builder();
+/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
+/// let [c, d] = ["c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
+/// graph.operation(Operation::new("f").writes([a]));
+/// graph.operation(Operation::new("g").writes([b]));
+/// graph.operation(Operation::new("h").reads([a]).writes([c]));
+/// graph.operation(Operation::new("i").reads([b]).writes([d]));
+/// graph.operation(Operation::new("j").reads([c, d]));
+/// let graph = graph.build()?;
+/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+/// assert_eq!(orders.load(&graph.order()), Bytes::new(201));
+/// assert_eq!(orders.bound(&Budget::default()), Bytes::new(101));
+/// let found = Greedy::default().order(&orders, &Budget::default());
+/// assert_eq!(found.load, Bytes::new(102));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Orders {
+    problem: Problem,
+    /// The bound, once a search had the time to find it.
+    bound: OnceLock<u64>,
+}
+
+impl Orders {
+    /// The orders that `dependencies` allow.
+    ///
+    /// # Panics
+    ///
+    /// If the dependencies are those of another graph.
+    #[must_use]
+    pub fn new(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Self {
+        Self { problem: Problem::new(graph, dependencies, hand_overs), bound: OnceLock::new() }
+    }
+
+    /// The load of an order in bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the order does not have every operation exactly once.
+    #[must_use]
+    pub fn load(&self, order: &[OpId]) -> Bytes {
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        let all = (0..self.problem.operations()).map(OpId::from_index);
+        assert!(sorted.into_iter().eq(all), "every operation once");
+        Bytes::new(self.problem.load(&numbers(order)))
+    }
+
+    /// A lower bound on the load of every legal order: the most bytes that are live at one operation in all of them.
+    ///
+    /// # Complexity
+    ///
+    /// O(operations * (uses + dependencies / 64)), and the memory of the ancestor relation. If that would take more than
+    /// [`planlab_graph::Ancestors::MEMORY`], or if the budget is used up, the bound is a weaker one.
+    #[must_use]
+    pub fn bound(&self, budget: &Budget) -> Bytes {
+        Bytes::new(self.bound_within(&mut Watch::new(budget)).0)
+    }
+
+    fn bound_within(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
+        if let Some(&bound) = self.bound.get() {
+            return (bound, Ok(()));
+        }
+        let (bound, end) = self.problem.bound(watch);
+        if end.is_ok() {
+            let _ = self.bound.set(bound);
+        }
+        (bound, end)
+    }
+
+    fn reordered(&self, order: &[u32], bound: u64, end: Result<(), Stop>) -> Reordered {
+        let load = self.problem.load(order);
+        let bound = bound.min(load);
+        let stop = match end {
+            _ if bound == load => Stop::Proved,
+            Ok(()) => Stop::Finished,
+            Err(stop) => stop,
+        };
+        Reordered { order: ids(order), load: Bytes::new(load), bound: Bytes::new(bound), stop }
+    }
+}
+
+/// An order, and what is known about its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reordered {
     /// The operations in a legal order.
     pub order: Vec<OpId>,
     /// The load of the order.
     pub load: Bytes,
-    /// What the load of every legal order is at least. The order is optimal if it equals the load.
+    /// A lower bound on the load of every legal order. The order is optimal if it equals the load.
     pub bound: Bytes,
+    /// Why the search ended.
+    pub stop: Stop,
 }
 
 impl Reordered {
@@ -54,27 +153,6 @@ impl Reordered {
     pub fn is_optimal(&self) -> bool {
         self.load == self.bound
     }
-}
-
-/// The load of a legal order, in bytes.
-///
-/// # Panics
-///
-/// If the order lacks an operation of the graph.
-#[must_use]
-pub fn load_of_order(graph: &Graph, order: &[OpId], hand_overs: HandOvers) -> Bytes {
-    let problem = Problem::new(graph, &Dependencies::of(graph), hand_overs);
-    Bytes::new(problem.load(&numbers(order)))
-}
-
-/// What is live at some operation in every legal order, at most: a bound on the load of all of them.
-///
-/// # Complexity
-///
-/// O(operations * (uses + dependencies / 64)).
-#[must_use]
-pub fn bound_of_orders(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Bytes {
-    Bytes::new(Problem::new(graph, dependencies, hand_overs).bound())
 }
 
 fn numbers(order: &[OpId]) -> Vec<u32> {
@@ -86,4 +164,6 @@ fn ids(order: &[u32]) -> Vec<OpId> {
 }
 
 #[cfg(test)]
-mod testing;
+mod reference;
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,13 +1,14 @@
-//! A graph as numbers: which operations use which storages, and what is live once a set of them is done.
+//! A graph as numbers: which operations use which storages, and what is live after a set of them.
 //!
-//! What is live depends on the set of operations that are done alone, not on their order. All searches here rest on
-//! that.
+//! What is live depends on the set of operations that have run, and not on their order. All searches rest on that.
 
+use planlab_dsa::Stop;
 use planlab_graph::{Ancestors, Dependencies, Graph, OpId};
 
 use super::HandOvers;
+use super::watch::Watch;
 
-/// What takes up memory.
+/// A storage.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     pub(super) bytes: u64,
@@ -16,7 +17,7 @@ pub(super) struct Store {
     to_end: bool,
 }
 
-/// Operations, storages, and what must come before what.
+/// Operations, storages and dependencies.
 #[derive(Clone, Debug)]
 pub(super) struct Problem {
     pub(super) before: Vec<Vec<u32>>,
@@ -25,7 +26,7 @@ pub(super) struct Problem {
     /// The storages that each operation uses, ascending.
     pub(super) uses: Vec<Vec<u32>>,
     workspaces: Vec<u64>,
-    /// Input and output storage of the permissions that count.
+    /// For each operation the input and output storages of the permissions that count.
     hand_overs: Vec<Vec<(u32, u32)>>,
 }
 
@@ -35,6 +36,7 @@ fn short(index: usize) -> u32 {
 
 impl Problem {
     pub(super) fn new(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Self {
+        assert_eq!(graph.operations().len(), dependencies.operations(), "dependencies of another graph");
         let ops = || (0..graph.operations().len()).map(OpId::from_index);
         let list = |ids: &[OpId]| ids.iter().map(|op| short(op.index())).collect::<Vec<u32>>();
         let mut store_of = vec![None; graph.tensors().len()];
@@ -69,7 +71,7 @@ impl Problem {
         self.before.len()
     }
 
-    /// The same run backwards: of an order and its reverse the loads are the same. Hand-overs are dropped, as
+    /// The problem with time reversed: an order has the same load as its reverse here. Hand-overs are dropped, since
     /// they have no mirror image.
     pub(super) fn reversed(&self) -> Self {
         let mut reversed = self.clone();
@@ -86,7 +88,7 @@ impl Problem {
         self.peak(order).0
     }
 
-    /// The most bytes live at one operation of an order, and at how many they are.
+    /// The most bytes live at one operation of an order, and the number of operations at which they are live.
     pub(super) fn peak(&self, order: &[u32]) -> (u64, u32) {
         let mut memory = Memory::new(self);
         let mut peak = (0, 0);
@@ -113,35 +115,65 @@ impl Problem {
         order.iter().map(at).collect()
     }
 
-    /// The most bytes that are live at one operation whatever the order: of storages that operations use before it,
-    /// or it, in every order, and again after it, or there.
-    pub(super) fn bound(&self) -> u64 {
-        let before = |op: usize| self.before[op].iter().map(|&other| other as usize);
-        let numbered = self.topological();
-        let mut turn = vec![0; numbered.len()];
-        numbered.iter().enumerate().for_each(|(at, &op)| turn[op as usize] = at);
-        let ancestors = Ancestors::of_rows(numbered.len(), |at| {
-            before(numbered[at] as usize).map(|other| turn[other]).collect::<Vec<_>>().into_iter()
-        });
-        let at = |op: u32| OpId::from_index(turn[op as usize]);
-        let is_done = |first: u32, then: u32| first == then || ancestors.precedes(at(first), at(then));
-        let is_live = |store: &&Store, op: u32| {
-            (store.from_start || store.users.iter().any(|&user| is_done(user, op)))
-                && (store.to_end || store.users.iter().any(|&user| is_done(op, user)))
-        };
-        let bytes_at = |op: u32| {
-            let live: u64 =
-                self.stores.iter().filter(|store| is_live(store, op)).map(|store| store.bytes).sum();
-            let mut outputs: Vec<u32> = self.hand_overs[op as usize].iter().map(|pair| pair.1).collect();
-            outputs.sort_unstable();
-            outputs.dedup();
-            let saved: u64 = outputs.iter().map(|&output| self.stores[output as usize].bytes).sum();
-            live + self.workspaces[op as usize] - saved
-        };
-        (0..short(self.operations())).map(bytes_at).max().unwrap_or(0)
+    /// A bound on the load of all orders: the most bytes that are live at one operation in every order. Of a storage that
+    /// means that an operation before that one (or itself) uses it in every order, and one after it (or itself).
+    /// Without the time or the memory for the whole bound, the most that one operation needs for itself.
+    pub(super) fn bound(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
+        let mut bound = self.own_needs();
+        let Some(turns) = self.turns() else { return (bound, Ok(())) };
+        for op in 0..short(self.operations()) {
+            let users = self.stores.iter().map(|store| 1 + store.users.len()).sum();
+            if let Err(stop) = watch.tick(users) {
+                return (bound, Err(stop));
+            }
+            bound = bound.max(self.bytes_at(op, &turns));
+        }
+        (bound, Ok(()))
     }
 
-    fn topological(&self) -> Vec<u32> {
+    /// The most that one operation needs together with what is live throughout.
+    fn own_needs(&self) -> u64 {
+        let is_throughout = |store: &Store| store.from_start && store.to_end;
+        let throughout = self.stores.iter().filter(|store| is_throughout(store));
+        let throughout: u64 = throughout.map(|store| store.bytes).sum();
+        let at = |op: u32| {
+            let uses = self.uses[op as usize].iter().map(|&index| &self.stores[index as usize]);
+            let own: u64 = uses.filter(|store| !is_throughout(store)).map(|store| store.bytes).sum();
+            throughout + own + self.workspaces[op as usize] - self.saved(op)
+        };
+        (0..short(self.operations())).map(at).max().unwrap_or(0)
+    }
+
+    /// The most that hand-overs can save at an operation.
+    fn saved(&self, op: u32) -> u64 {
+        let mut outputs: Vec<u32> = self.hand_overs[op as usize].iter().map(|pair| pair.1).collect();
+        outputs.sort_unstable();
+        outputs.dedup();
+        outputs.iter().map(|&output| self.stores[output as usize].bytes).sum()
+    }
+
+    /// The bytes that are live at an operation in every order.
+    fn bytes_at(&self, op: u32, turns: &Turns) -> u64 {
+        let is_live = |store: &&Store| {
+            (store.from_start || store.users.iter().any(|&user| turns.is_done(user, op)))
+                && (store.to_end || store.users.iter().any(|&user| turns.is_done(op, user)))
+        };
+        let live: u64 = self.stores.iter().filter(is_live).map(|store| store.bytes).sum();
+        live + self.workspaces[op as usize] - self.saved(op)
+    }
+
+    /// `None`: the relation takes too much memory.
+    fn turns(&self) -> Option<Turns> {
+        let order = self.topological();
+        let mut turn = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &op)| turn[op as usize] = at);
+        let before = |at: usize| self.before[order[at] as usize].iter().map(|&other| turn[other as usize]);
+        let ancestors = Ancestors::of_rows(order.len(), before, Ancestors::MEMORY).ok()?;
+        Some(Turns { turn, ancestors })
+    }
+
+    /// A legal order.
+    pub(super) fn topological(&self) -> Vec<u32> {
         let mut waiting = self.waiting();
         let mut order: Vec<u32> = (0..short(waiting.len())).filter(|&op| waiting[op as usize] == 0).collect();
         let mut next = 0;
@@ -157,16 +189,30 @@ impl Problem {
         order
     }
 
-    /// How many operations each one waits for.
+    /// The number of operations that each one directly depends on.
     pub(super) fn waiting(&self) -> Vec<usize> {
         self.before.iter().map(Vec::len).collect()
     }
 }
 
-/// What is live once some operations are done.
+/// The ancestor relation, and the row of each operation in it.
+struct Turns {
+    turn: Vec<usize>,
+    ancestors: Ancestors,
+}
+
+impl Turns {
+    /// Whether the first runs before the second in every order, or is the same.
+    fn is_done(&self, first: u32, then: u32) -> bool {
+        let at = |op: u32| OpId::from_index(self.turn[op as usize]);
+        first == then || self.ancestors.precedes(at(first), at(then))
+    }
+}
+
+/// What is live after some operations.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
-    /// The users of each storage that are not done.
+    /// The number of users of each storage that have not run.
     pub(super) left: Vec<u32>,
     live: u64,
 }
@@ -185,7 +231,7 @@ impl Memory {
         store.from_start || (self.left[index as usize] as usize) < store.users.len()
     }
 
-    /// What an operation begins, and what ends with it, in bytes.
+    /// The bytes of the storages that begin with an operation, and of those that end with it.
     fn change(&self, problem: &Problem, op: u32) -> (u64, u64) {
         let (mut begun, mut ended) = (0, 0);
         for &index in &problem.uses[op as usize] {
@@ -200,13 +246,13 @@ impl Memory {
         (begun, ended)
     }
 
-    /// By how much memory grows when an operation is done.
+    /// The change of the live bytes after an operation.
     pub(super) fn growth(&self, problem: &Problem, op: u32) -> i128 {
         let (begun, ended) = self.change(problem, op);
         i128::from(begun) - i128::from(ended)
     }
 
-    /// What an operation needs, while it runs, beyond what is live before it.
+    /// The bytes that an operation needs while it runs, beyond those that are live before it.
     pub(super) fn needs(&self, problem: &Problem, op: u32) -> u64 {
         let mut outputs: Vec<u32> = Vec::new();
         for &(input, output) in &problem.hand_overs[op as usize] {
@@ -225,7 +271,7 @@ impl Memory {
         self.live + self.needs(problem, op)
     }
 
-    /// Does an operation.
+    /// Runs an operation.
     pub(super) fn run(&mut self, problem: &Problem, op: u32) {
         let (begun, ended) = self.change(problem, op);
         self.live = self.live + begun - ended;
@@ -254,11 +300,13 @@ mod tests {
             let (counted, relaxed) = (of(HandOvers::Counted), of(HandOvers::Relaxed));
             assert_eq!(counted.load(&numbers), instance.load().bytes.get());
             assert_eq!(relaxed.load(&numbers), instance.relaxed_load().bytes.get());
-            assert!(counted.bound() <= counted.load(&numbers));
-            assert!(relaxed.bound() <= relaxed.load(&numbers));
+            let budget = planlab_dsa::Budget::default();
+            let bound = |problem: &Problem| problem.bound(&mut Watch::new(&budget)).0;
+            assert!(counted.own_needs() <= bound(&counted) && bound(&counted) <= counted.load(&numbers));
+            assert!(relaxed.own_needs() <= bound(&relaxed) && bound(&relaxed) <= relaxed.load(&numbers));
             let backwards: Vec<u32> = numbers.iter().rev().copied().collect();
             assert_eq!(counted.reversed().load(&backwards), counted.load(&numbers));
-            assert_eq!(counted.reversed().bound(), counted.bound());
+            assert_eq!(bound(&counted.reversed()), bound(&counted));
         }
     }
 }

@@ -1,12 +1,34 @@
 //! Random graphs for tests.
 
-use planlab_dsa::Bytes;
-use planlab_graph::{Graph, Operation, Tensor, TensorId};
+use planlab_dsa::{Bytes, Stream};
+use planlab_graph::{Graph, OpId, Operation, Tensor, TensorId, lower};
 use rand::{Rng, RngExt};
+
+use super::HandOvers;
+
+/// The load of an order, by its instance.
+pub(super) fn load_of(graph: &Graph, order: &[OpId], hand_overs: HandOvers) -> Bytes {
+    let instance = lower(graph, order).expect("legal").instance;
+    match hand_overs {
+        HandOvers::Counted => instance.load().bytes,
+        HandOvers::Relaxed => instance.relaxed_load().bytes,
+    }
+}
+
+/// A random graph whose operations run on random streams: with few streams, few sets of operations can run first.
+pub(super) fn random_graph_on(rng: &mut impl Rng, count: usize, streams: u32) -> Graph {
+    let graph = random_graph(rng, count);
+    let mut builder = Graph::builder();
+    graph.tensors().iter().for_each(|tensor| _ = builder.tensor(tensor.clone()));
+    for operation in graph.operations() {
+        builder.operation(operation.clone().on_stream(Stream::new(rng.random_range(0..streams))));
+    }
+    builder.build().expect("streams break no rule")
+}
 
 /// A graph of `count` operations with inputs, outputs, workspaces, permissions, views, joined pieces and changes in
 /// place.
-pub(super) fn random_graph(rng: &mut impl Rng, count: usize) -> Graph {
+pub(crate) fn random_graph(rng: &mut impl Rng, count: usize) -> Graph {
     let mut graph = Graph::builder();
     let mut there: Vec<TensorId> = Vec::new();
     let size = |rng: &mut _| Bytes::new(RngExt::random_range(rng, 1..40));

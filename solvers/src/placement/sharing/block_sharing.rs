@@ -31,7 +31,7 @@
 //! None with the rules as they are by default. One size stands for one shape of one element type.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Ancestors, OpId};
+use planlab_graph::{Ancestors, OpId, TooManyOperations};
 
 use super::blocks::Blocks;
 use super::colours::{colours, makers};
@@ -59,19 +59,11 @@ pub struct BlockSharing {
     colours: u32,
     largest_first: bool,
     exact_range: bool,
-    ancestors: bool,
 }
 
 impl Default for BlockSharing {
     fn default() -> Self {
-        Self {
-            match_range: 16,
-            in_place: true,
-            colours: 1,
-            largest_first: true,
-            exact_range: false,
-            ancestors: false,
-        }
+        Self { match_range: 16, in_place: true, colours: 1, largest_first: true, exact_range: false }
     }
 }
 
@@ -133,14 +125,6 @@ impl BlockSharing {
         self
     }
 
-    /// Whether a block, or the place of an input, is taken only at nodes that come after all that used it in every
-    /// order: then the blocks are right whatever runs side by side. Default: no.
-    #[must_use]
-    pub const fn with_ancestors(mut self, yes: bool) -> Self {
-        self.ancestors = yes;
-        self
-    }
-
     /// Plans a graph.
     #[must_use]
     pub fn plan(&self, graph: &SharingGraph) -> SharedBlocks {
@@ -148,14 +132,40 @@ impl BlockSharing {
         shared
     }
 
+    /// Plans a graph whose nodes may run in parallel: a block, or the place of an input, is taken only by a node that
+    /// comes after all nodes that used it, in every order. `limit` is the most memory for the ancestor relation, usually
+    /// [`Ancestors::MEMORY`].
+    ///
+    /// # Errors
+    ///
+    /// If the relation takes more memory.
+    pub fn plan_for_all_orders(
+        &self,
+        graph: &SharingGraph,
+        limit: Bytes,
+    ) -> Result<SharedBlocks, TooManyOperations> {
+        let ancestors = ancestors(graph, limit)?;
+        let Ok(shared) = self.plan_with(graph, Some(ancestors), |_| Ok::<(), std::convert::Infallible>(()));
+        Ok(shared)
+    }
+
     /// Plans a graph, with a call for every node that may end it.
     pub(super) fn plan_until<E>(
         &self,
         graph: &SharingGraph,
+        tick: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<SharedBlocks, E> {
+        self.plan_with(graph, None, tick)
+    }
+
+    fn plan_with<E>(
+        &self,
+        graph: &SharingGraph,
+        ancestors: Option<Ancestors>,
         mut tick: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<SharedBlocks, E> {
         let count = self.colours_of(graph);
-        let mut planning = Planning::new(self, graph, count);
+        let mut planning = Planning::new(self, graph, ancestors, count);
         for ((number, node), &colour) in graph.nodes().iter().enumerate().zip(&colours(graph, count)) {
             tick(1 + (node.reads.len() + node.writes.len()) as u64)?;
             planning.run(number, node, colour);
@@ -195,13 +205,18 @@ struct Planning<'g> {
 }
 
 impl<'g> Planning<'g> {
-    fn new(rules: &'g BlockSharing, graph: &'g SharingGraph, colours: u32) -> Self {
+    fn new(
+        rules: &'g BlockSharing,
+        graph: &'g SharingGraph,
+        ancestors: Option<Ancestors>,
+        colours: u32,
+    ) -> Self {
         Self {
             rules,
             graph,
             references: graph.references(),
             readers: Vec::new(),
-            ancestors: rules.ancestors.then(|| ancestors(graph)),
+            ancestors,
             users: Vec::new(),
             block_of: vec![None; graph.entries().len()],
             blocks: Blocks::new(colours as usize),
@@ -301,13 +316,13 @@ fn all_precede(ancestors: Option<&Ancestors>, users: &[usize], number: usize) ->
 }
 
 /// Which node comes before which, whatever the order.
-fn ancestors(graph: &SharingGraph) -> Ancestors {
+fn ancestors(graph: &SharingGraph, limit: Bytes) -> Result<Ancestors, TooManyOperations> {
     let maker = makers(graph);
     let before = |node: usize| {
         let makers = graph.nodes()[node].reads.iter().filter_map(|&entry| maker[entry as usize]);
         makers.collect::<Vec<_>>().into_iter()
     };
-    Ancestors::of_rows(graph.nodes().len(), before)
+    Ancestors::of_rows(graph.nodes().len(), before, limit)
 }
 
 #[cfg(test)]
@@ -376,9 +391,12 @@ mod tests {
             node(&[4], &[5], &[]),
         ];
         let graph = SharingGraph::new(vec![entry(8); 6], nodes).expect("valid");
-        let blocks = |ancestors| BlockSharing::default().with_ancestors(ancestors).plan(&graph).block_of;
-        assert_eq!(blocks(false), [0, 1, 2, 1, 0, 2].map(Some));
-        assert_eq!(blocks(true), [0, 1, 2, 3, 1, 0].map(Some));
+        let rules = BlockSharing::default();
+        let safe = rules.plan_for_all_orders(&graph, Ancestors::MEMORY).expect("few nodes");
+        assert_eq!(rules.plan(&graph).block_of, [0, 1, 2, 1, 0, 2].map(Some));
+        assert_eq!(safe.block_of, [0, 1, 2, 3, 1, 0].map(Some));
+        let error = rules.plan_for_all_orders(&graph, Bytes::new(47)).expect_err("6 words of 8 bytes");
+        assert_eq!((error.operations, error.bytes), (6, 48));
     }
 
     #[test]
@@ -386,8 +404,9 @@ mod tests {
         let nodes = vec![node(&[], &[0], &[]), node(&[0], &[1], &[]), node(&[0], &[2], &[(0, 0, false)])];
         let held = Entry { held: 1, ..entry(8) };
         let graph = SharingGraph::new(vec![entry(8), held, held], nodes).expect("valid");
-        let pairs = |ancestors| BlockSharing::default().with_ancestors(ancestors).plan(&graph).in_place;
-        assert_eq!((pairs(false), pairs(true)), (vec![(0, 2)], vec![]));
+        let rules = BlockSharing::default();
+        let safe = rules.plan_for_all_orders(&graph, Ancestors::MEMORY).expect("few nodes");
+        assert_eq!((rules.plan(&graph).in_place, safe.in_place), (vec![(0, 2)], vec![]));
     }
 
     #[test]

@@ -1,30 +1,31 @@
-//! What sharing by reference counts looks at: nodes in execution order, and who reads what.
+//! The graph for sharing by reference counts: nodes in execution order, and the entries that they read and make.
 //!
-//! A [`Graph`] has no outputs that the caller holds storage for and no permissions that are exempt from
-//! counting; frameworks that plan by reference counts have both. Hence a graph of its own, of numbers alone.
+//! Frameworks that plan by reference counts know entries that the caller holds several times and in-place permissions that
+//! need no last reader. A [`Graph`] has neither, so that sharing has a graph of its own, of numbers alone.
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Instance};
-use planlab_graph::{Graph, OpId, Operation, TensorId};
+use planlab_graph::{Graph, OpId, TensorId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A value: something that a node makes, or that is there from the start.
+/// A value with one storage: a node makes it, or it is there from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its size in bytes.
     pub bytes: Bytes,
-    /// Whether the caller holds its storage: a parameter, an input, a gradient that has a place already.
+    /// Whether the caller owns its storage, as of parameters, inputs, and gradients that the caller binds.
     pub external: bool,
-    /// How often the caller holds on to it to the end.
+    /// The number of references that the caller keeps to the end.
     pub held: u32,
 }
 
 /// An operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// The entries that it reads; one that it reads twice counts twice.
+    /// The entries that it reads; an entry that it reads twice counts twice.
     pub reads: Vec<u32>,
     /// The entries that it makes.
     pub writes: Vec<u32>,
-    /// Which may be made in whose place, in the order in which they are tried.
+    /// The in-place permissions, in the order in which they are tried.
     pub in_place: Vec<InPlaceEntries>,
 }
 
@@ -39,38 +40,40 @@ pub struct InPlaceEntries {
     pub identity: bool,
 }
 
-/// Why parts are no graph for sharing.
+/// Why entries and nodes do not form a graph for sharing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharingGraphError {
-    /// A node that names no entry.
-    #[error("node {node} names entry {entry}, but there are only {count}")]
+    /// A node uses an entry that does not exist.
+    #[error("node {node} uses entry {entry}, but there are only {count} entries")]
     UnknownEntry {
         /// The node.
         node: usize,
-        /// The number that it names.
+        /// The entry that it uses.
         entry: u32,
         /// How many entries there are.
         count: usize,
     },
-    /// A read of what nobody has made by then.
-    #[error("node {node} reads entry {entry}, which no node before it makes")]
+    /// A node reads an entry that is not made yet.
+    #[error("node {node} reads entry {entry}, which no earlier node makes")]
     NotMade {
         /// The node.
         node: usize,
         /// The entry.
         entry: u32,
     },
-    /// An entry that is made a second time.
-    #[error("node {node} makes entry {entry}, which is there already")]
+    /// A node makes an entry that an earlier node makes.
+    #[error("node {node} makes entry {entry}, which is made already")]
     MadeTwice {
         /// The node.
         node: usize,
         /// The entry.
         entry: u32,
     },
-    /// A permission that names no read or no write of its node.
-    #[error("node {node} has no read {read} or no write {write} for its in-place permission")]
+    /// An in-place permission for a position that does not exist.
+    #[error(
+        "node {node} has an in-place permission from read {read} to write {write}, but lacks one of the two"
+    )]
     UnknownPosition {
         /// The node.
         node: usize,
@@ -79,10 +82,10 @@ pub enum SharingGraphError {
         /// The position among its writes.
         write: usize,
     },
-    /// Sizes that are too large together.
-    #[error("entry {entry}: with it the sizes sum to more than 2^64 - 1 bytes")]
+    /// The entries together exceed 64 bits.
+    #[error("entry {entry} brings the total size above 2^64 - 1 bytes")]
     TotalOverflow {
-        /// The entry at which the sum leaves the range.
+        /// The entry at which the sum exceeds 64 bits.
         entry: usize,
     },
 }
@@ -110,9 +113,8 @@ impl SharingGraph {
     ///
     /// # Errors
     ///
-    /// The first rule that is broken: nodes name entries that there are, read only what is external or made
-    /// before, and make an entry once; permissions name positions that there are; all sizes together fit
-    /// 64 bits.
+    /// The first rule that is broken: nodes use entries that exist, read only what is external or made by an earlier node,
+    /// and make an entry once; permissions use positions that exist; all sizes together fit 64 bits.
     pub fn new(entries: Vec<Entry>, nodes: Vec<Node>) -> Result<Self, SharingGraphError> {
         let mut total = Bytes::ZERO;
         for (entry, of) in entries.iter().enumerate() {
@@ -137,24 +139,36 @@ impl SharingGraph {
         &self.nodes
     }
 
-    /// A computation graph in its own order: an entry for each tensor, a node for each operation. Tensors that
-    /// no operation makes are external, outputs are held. Workspaces are left out.
+    /// A computation graph in its own order: a node for each operation, and an entry for each storage, by the id of its
+    /// root. Views and pieces are no entries: an operation that uses them uses the entry in which they lie. The first
+    /// operation that uses an entry makes it; for the later ones, which read or write a part of it, it counts as read.
+    /// Entries that are external, or there from the start, are external; those with an output of the graph are held once.
+    /// Workspaces are left out.
     ///
     /// # Errors
     ///
-    /// As [`SharingGraph::new`]; of a valid graph only its sizes can be too large.
+    /// As [`SharingGraph::new`]; of a valid graph, only if the sizes are too large.
     pub fn of_graph(graph: &Graph) -> Result<Self, SharingGraphError> {
-        let ids = || (0..graph.tensors().len()).map(TensorId::from_index);
-        let entries = graph.tensors().iter().zip(ids()).map(|(tensor, id)| Entry {
-            bytes: tensor.bytes,
-            external: graph.maker(id).is_none(),
-            held: u32::from(tensor.output),
-        });
-        let node = |op: OpId| node_of(graph, op, &graph.operations()[op.index()]);
-        Self::new(entries.collect(), graph.order().into_iter().map(node).collect())
+        let ids = (0..graph.tensors().len()).map(TensorId::from_index);
+        let mut entry_of = vec![u32::MAX; graph.tensors().len()];
+        let mut entries = Vec::new();
+        let from_start: FxHashSet<TensorId> =
+            graph.storages().into_iter().filter(|storage| storage.from_start).map(|s| s.root).collect();
+        for root in ids.filter(|&id| graph.place(id).root == id) {
+            let number = u32::try_from(entries.len()).expect("a graph has fewer than 2^32 parts");
+            graph.in_storage(root).for_each(|id| entry_of[id.index()] = number);
+            let tensor = &graph.tensors()[root.index()];
+            let external = tensor.external || graph.is_input(root) || from_start.contains(&root);
+            let is_held = graph.in_storage(root).any(|id| graph.tensors()[id.index()].output);
+            entries.push(Entry { bytes: tensor.bytes, external, held: u32::from(is_held) });
+        }
+        let mut made: Vec<bool> = entries.iter().map(|entry| entry.external).collect();
+        let node = |op: OpId| node_of(graph, op, &entry_of, &mut made);
+        let nodes = graph.order().into_iter().map(node).collect();
+        Self::new(entries, nodes)
     }
 
-    /// How often each entry is read or held.
+    /// The number of reads and holds of each entry.
     pub(super) fn references(&self) -> Vec<u64> {
         let mut references: Vec<u64> = self.entries.iter().map(|entry| u64::from(entry.held)).collect();
         for &read in self.nodes.iter().flat_map(|node| &node.reads) {
@@ -196,25 +210,30 @@ impl SharingGraph {
     }
 }
 
-fn node_of(graph: &Graph, op: OpId, operation: &Operation) -> Node {
-    let number = |id: &TensorId| u32::try_from(id.index()).expect("a graph has fewer than 2^32 parts");
-    let reads: Vec<u32> = operation.reads.iter().map(number).collect();
+/// The node of an operation; enters the entries that it makes.
+fn node_of(graph: &Graph, op: OpId, entry_of: &[u32], made: &mut [bool]) -> Node {
+    let operation = &graph.operations()[op.index()];
+    let entry = |id: &TensorId| entry_of[id.index()];
+    let mut reads: Vec<u32> = operation.reads.iter().map(entry).collect();
+    let mut seen: FxHashSet<u32> = reads.iter().copied().collect();
     let mut writes: Vec<u32> = Vec::new();
-    for id in operation.writes.iter().filter(|&&id| graph.maker(id) == Some(op)) {
-        if !writes.contains(&number(id)) {
-            writes.push(number(id));
-        }
+    for entry in operation.writes.iter().map(entry).filter(|&entry| seen.insert(entry)) {
+        let is_new = !std::mem::replace(&mut made[entry as usize], true);
+        if is_new { &mut writes } else { &mut reads }.push(entry);
     }
-    let position = |list: &[u32], id: &TensorId| list.iter().position(|&entry| entry == number(id));
-    let pair = |(input, output): &(TensorId, TensorId)| {
-        let (read, write) = (position(&reads, input)?, position(&writes, output)?);
+    let positions = |list: &[u32]| -> FxHashMap<u32, usize> {
+        list.iter().enumerate().rev().map(|(position, &entry)| (entry, position)).collect()
+    };
+    let (read, write) = (positions(&reads), positions(&writes));
+    let pair = |(input, output): (TensorId, TensorId)| {
+        let (read, write) = (*read.get(&entry(&input))?, *write.get(&entry(&output))?);
         Some(InPlaceEntries { read, write, identity: false })
     };
-    let in_place = operation.in_place.iter().filter_map(pair).collect();
+    let in_place = graph.hand_overs(op).filter_map(pair).collect();
     Node { reads, writes, in_place }
 }
 
-/// Appends, and says where.
+/// Appends an entry; gives its position.
 fn push(list: &mut Vec<u32>, entry: u32) -> usize {
     list.push(entry);
     list.len() - 1
@@ -278,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_computation_graph_keeps_its_reads_and_permissions() {
-        use planlab_graph::Tensor;
+        use planlab_graph::{Operation, Tensor};
         let mut graph = Graph::builder();
         let [w, x, y] = ["w", "x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(4))));
         let z = graph.tensor(Tensor::new("z", Bytes::new(4)).as_output());
@@ -292,6 +311,50 @@ mod tests {
         let pair = InPlaceEntries { read: 0, write: 0, identity: false };
         let relu = Node { in_place: vec![pair], ..node(&[2], &[3]) };
         assert_eq!(graph.nodes(), [node(&[1, 0], &[2]), relu, node(&[0, 3], &[])]);
+    }
+
+    #[test]
+    fn external_tensors_and_aliases_have_no_memory_of_their_own() {
+        use planlab_graph::{Operation, Tensor};
+        let mut graph = Graph::builder();
+        let tensor = |name: &str, bytes| Tensor::new(name, Bytes::new(bytes));
+        let gradient = graph.tensor(tensor("gradient", 4).as_external());
+        let [x, joined] = ["x", "joined"].map(|name| graph.tensor(tensor(name, 4)));
+        let [left, right] = [0, 2].map(|at| graph.tensor(tensor("piece", 2).within(joined, Bytes::new(at))));
+        let view = graph.tensor(tensor("view", 4).within(joined, Bytes::ZERO).as_output());
+        graph.operation(Operation::new("f").writes([x]));
+        graph.operation(Operation::new("left").reads([x]).writes([left]).overwrites(x, left));
+        graph.operation(Operation::new("right").reads([x]).writes([right]));
+        graph.operation(Operation::new("reshape").reads([joined]).writes([view]));
+        graph.operation(Operation::new("backward").reads([view, left]).writes([gradient]));
+        let graph = SharingGraph::of_graph(&graph.build().expect("valid")).expect("small");
+        let entry = |external, held| Entry { bytes: Bytes::new(4), external, held };
+        assert_eq!(graph.entries(), [entry(true, 0), entry(false, 0), entry(false, 1)]);
+        // The second piece is written into what is there; the caller owns the place of the gradient.
+        let nodes =
+            [node(&[], &[1]), node(&[1], &[2]), node(&[1, 2], &[]), node(&[2], &[]), node(&[2, 2, 0], &[])];
+        assert_eq!(graph.nodes(), nodes);
+    }
+
+    /// Without inputs, which are external here, and workspaces, lifetimes are those of the lowered graph.
+    #[test]
+    fn lifetimes_are_those_of_the_graph() {
+        use planlab_graph::lower;
+        use rand::SeedableRng;
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(21);
+        for count in (1..50).chain(1..50) {
+            let graph = crate::reorder::testing::random_graph(&mut rng, count);
+            let lowered = lower(&graph, &graph.order()).expect("legal");
+            let made = lowered.storages.iter().zip(lowered.instance.buffers());
+            let made = made.filter(|(storage, _)| !storage.from_start).map(|(_, buffer)| buffer.clone());
+            let mut expected: Vec<_> = made.map(|buffer| (buffer.live, buffer.size)).collect();
+            let shared = SharingGraph::of_graph(&graph).expect("small");
+            let lives = super::super::lifetimes(&shared, false).expect("few");
+            let mut found: Vec<_> = lives.buffers().iter().map(|buffer| (buffer.live, buffer.size)).collect();
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -1,0 +1,100 @@
+//! Large graphs. Each test ends at once; with a step that is quadratic it would take minutes or more.
+
+use std::time::{Duration, Instant};
+
+use planlab_dsa::Bytes;
+use planlab_graph::{Dependencies, Graph, GraphBuilder, OpId, Operation, Tensor, TensorId, lower};
+
+/// Much more than a debug build on a busy machine takes, much less than a quadratic step.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn within_the_limit<T>(act: impl FnOnce() -> T) -> T {
+    let started = Instant::now();
+    let result = act();
+    assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
+    result
+}
+
+fn tensor(graph: &mut GraphBuilder, bytes: u64) -> TensorId {
+    graph.tensor(Tensor::new("", Bytes::new(bytes)))
+}
+
+/// A storage that `count` pieces of one byte fill.
+fn joined(graph: &mut GraphBuilder, count: usize) -> (TensorId, Vec<TensorId>) {
+    let root = tensor(graph, count as u64);
+    let piece = |at| Tensor::new("", Bytes::new(1)).within(root, Bytes::new(at));
+    let pieces = (0..count as u64).map(|at| graph.tensor(piece(at))).collect();
+    (root, pieces)
+}
+
+#[test]
+fn views_of_joined_pieces_depend_on_their_own_piece() {
+    let count = 100_000;
+    let mut graph = Graph::builder();
+    let (root, pieces) = joined(&mut graph, count);
+    for &piece in &pieces {
+        graph.operation(Operation::new("make").writes([piece]));
+    }
+    for at in 0..count as u64 {
+        let view = graph.tensor(Tensor::new("", Bytes::new(1)).within(root, Bytes::new(at)));
+        graph.operation(Operation::new("read").reads([view]));
+    }
+    within_the_limit(|| {
+        let graph = graph.build().expect("valid");
+        let lowered = lower(&graph, &graph.order()).expect("legal");
+        assert_eq!(lowered.storages[0].users.len(), 2 * count);
+        let dependencies = Dependencies::of(&graph);
+        assert_eq!(dependencies.before(OpId::from_index(count + 7)), [OpId::from_index(7)]);
+    });
+}
+
+/// An optimizer that updates all parameters, views of one storage, in one operation, again and again.
+#[test]
+fn fused_updates_count_once() {
+    let (count, rounds) = (2_000, 50);
+    let mut graph = Graph::builder();
+    let (_, weights) = joined(&mut graph, count);
+    for _ in 0..rounds {
+        for &weight in &weights {
+            graph.operation(Operation::new("read").reads([weight]));
+        }
+        graph.operation(Operation::new("update").reads(weights.clone()).writes(weights.clone()));
+    }
+    within_the_limit(|| {
+        let graph = graph.build().expect("valid");
+        let dependencies = Dependencies::of(&graph);
+        let (first, second) = (OpId::from_index(count), OpId::from_index(2 * count + 1));
+        assert_eq!(dependencies.before(second).len(), count);
+        assert_eq!(dependencies.before(OpId::from_index(count + 1)), [first]);
+    });
+}
+
+#[test]
+fn an_operation_may_have_many_inputs_and_outputs() {
+    let count = 100_000;
+    let mut graph = Graph::builder();
+    let [inputs, outputs] = [(); 2].map(|()| (0..count).map(|_| tensor(&mut graph, 1)).collect::<Vec<_>>());
+    let mut all = Operation::new("all").reads(inputs.clone()).writes(outputs.clone()).writes(inputs.clone());
+    all.in_place = inputs.iter().copied().zip(outputs).collect();
+    graph.operation(all);
+    within_the_limit(|| {
+        let graph = graph.build().expect("valid");
+        assert_eq!(lower(&graph, &graph.order()).expect("legal").instance.in_place().len(), count);
+    });
+}
+
+#[test]
+fn a_net_of_200_000_operations_is_lowered_at_once() {
+    let mut graph = Graph::builder();
+    let mut last = tensor(&mut graph, 8);
+    for _ in 0..200_000 {
+        let next = tensor(&mut graph, 8);
+        graph.operation(Operation::new("f").reads([last]).writes([next]).overwrites(last, next));
+        last = next;
+    }
+    within_the_limit(|| {
+        let graph = graph.build().expect("valid");
+        let instance = lower(&graph, &graph.order()).expect("legal").instance;
+        assert_eq!((instance.load().bytes, instance.relaxed_load().bytes), (Bytes::new(16), Bytes::new(8)));
+    });
+}
