@@ -55,10 +55,12 @@ impl Tape {
         let freed: Vec<(&Life, u32)> = self.lives.iter().filter_map(|life| Some((life, life.end?))).collect();
         let mut steps: Vec<u32> = freed.iter().flat_map(|&(life, end)| [life.start, end]).collect();
         steps.sort_unstable();
-        let step = |event: u32| u32::try_from(steps.partition_point(|&other| other < event)).unwrap_or(u32::MAX);
+        let step =
+            |event: u32| u32::try_from(steps.partition_point(|&other| other < event)).unwrap_or(u32::MAX);
         let align = Alignment::new(UNIT).expect("a power of two");
         let buffer = |&(life, end): &(&Life, u32)| {
-            let live = LiveRange::new(step(life.start), step(end)).expect("a block is freed after its request");
+            let live =
+                LiveRange::new(step(life.start), step(end)).expect("a block is freed after its request");
             Buffer::new(Bytes::new(life.bytes), live).with_align(align)
         };
         let instance = Instance::from_buffers(freed.iter().map(buffer).collect())?;

@@ -4,5 +4,6 @@ mod bad_input;
 mod families;
 mod fuzz_corpus;
 mod manifest;
+mod model_figures;
 mod models;
 mod round_trip;
