@@ -55,6 +55,23 @@ fn alexnet() -> Count {
     count
 }
 
+/// Strides are in the 1 x 1 convolutions; the first convolution has a bias beside its normalisation.
+fn resnet50() -> Count {
+    let mut count = Count::default();
+    count.conv([3, 64], 7 * 7, 112 * 112, NORM + BIAS);
+    let mut from = 64;
+    for (hidden, blocks, extent) in [(64, 3, 56), (128, 4, 28), (256, 6, 14), (512, 3, 7_u64)] {
+        let positions = extent * extent;
+        count.conv([from, 4 * hidden], 1, positions, NORM);
+        for _ in 0..blocks {
+            count.branch(from, &[(hidden, 1, positions), (hidden, 9, positions), (4 * hidden, 1, positions)]);
+            from = 4 * hidden;
+        }
+    }
+    count.conv([2048, 1000], 1, 1, BIAS);
+    count
+}
+
 /// Only the generator runs in inference.
 fn dcgan() -> Count {
     let mut count = Count::default();
@@ -262,6 +279,7 @@ fn t5() -> Count {
 fn counted(name: &str) -> Option<Count> {
     Some(match name {
         "alexnet" => alexnet(),
+        "resnet50" => resnet50(),
         "dcgan" => dcgan(),
         "unet" => unet(),
         "resnext101-3d" => resnext101_3d(),

@@ -17,32 +17,25 @@ use crate::models::net::{Convolution, Net, Value, Window};
 
 macro_rules! model {
     ($name:literal, $summary:literal, $layout:expr, $parameters:literal, $flops:literal, $source:literal) => {
-        model!($name, $summary, $layout, $parameters, $flops, $source, "")
-    };
-    (
-        $name:literal, $summary:literal, $layout:expr, $parameters:literal, $flops:literal, $source:literal,
-        $differs:literal
-    ) => {
         Model {
             name: $name,
             summary: $summary,
             input: image(224),
-            published: Published::new(Some($parameters), Some($flops), $source).differing($differs),
+            published: Published::new(Some($parameters), Some($flops), $source),
             build: |n, sizes| resnet(n, sizes, $layout),
         }
     };
 }
 
 pub(super) static MODELS: [Model; 6] = [
-    model!(
-        "resnet50",
-        "ResNet-50 as in Chainer's example",
-        Layout { is_chainer: true, ..Layout::of([3, 4, 6, 3]) },
-        25_557_032,
-        7_716_000_000,
-        "parameters: torchvision; FLOPs: strides in the 1 x 1 convolutions, as in the paper",
-        "64 parameters more: Chainer's first convolution has a bias"
-    ),
+    Model {
+        name: "resnet50",
+        summary: "ResNet-50 as in Chainer's example",
+        input: image(224),
+        published: Published::new(Some(25_557_032), None, "torchvision")
+            .differing("64 parameters more: Chainer's first convolution has a bias"),
+        build: |n, sizes| resnet(n, sizes, Layout { is_chainer: true, ..Layout::of([3, 4, 6, 3]) }),
+    },
     model!(
         "resnet50-v1-5",
         "ResNet-50 with strides in the 3 x 3 convolutions",
