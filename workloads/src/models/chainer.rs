@@ -1,18 +1,19 @@
-//! What Chainer 3.0.0rc1 requests of its pool while it plays a [`Program`]: the same blocks in the same order, every free
-//! between the same two requests.
+//! The requests of Chainer 3.0.0rc1 to its memory pool when it runs a [`Program`]: the same blocks in the same order, and
+//! every free between the same two requests.
 //!
-//! Chainer counts references. A block lives as long as anything holds it: a name of the net, a node of the graph whose
-//! array a function retained, an attribute of a function, a list of the backward pass. So this is a play with real
-//! reference counts (`Rc`) and without arrays: a block writes down when it is made and when its last holder goes.
+//! Chainer counts references. A block lives as long as anything holds it: a variable of the net, a node of the graph
+//! whose array a function retained, an attribute of a function, a list of the backward pass. So this replays the run with
+//! real reference counts (`Rc`) but without data: the tape records when a block is requested and when its last holder
+//! drops it.
 //!
 //! ```text
 //!   Variable --holds--> array, node        Node --holds--> its function, its array if retained
 //!   Function --holds--> nodes of its inputs, retained outputs, attributes (masks, means, ...)
 //! ```
 //!
-//! The backward pass takes functions by rank, the highest first, and of one rank in the order in which they were found.
-//! The gradients of a function's outputs are held until the next function is taken. No activation is freed before the
-//! graph goes with its loss.
+//! The backward pass visits functions by descending rank, and functions of the same rank in the order in which they were
+//! found. The gradients of a function's outputs are held until the next function is visited. No activation is freed
+//! before the loss is dropped, and the graph with it.
 //!
 //! # References
 //!
@@ -38,7 +39,7 @@ use crate::formats::Trace;
 /// Bytes of a label.
 const LABEL: u64 = 4;
 
-/// What may be set.
+/// Options of the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The workspace of each convolution. Default: 8 MiB, whatever the algorithm.
@@ -70,13 +71,13 @@ impl Drop for Memory {
     }
 }
 
-/// A view of a block; parameters have none.
+/// A view of a block. Parameters have no block.
 #[derive(Clone)]
 struct Array {
     shape: Shape,
     /// Bytes of an element.
     item: u64,
-    /// Held, not looked at: its end is when the last holder goes.
+    /// Held but never read: the block is freed when its last holder is dropped.
     _memory: Option<Rc<Memory>>,
     is_contiguous: bool,
 }
@@ -98,7 +99,7 @@ struct Node {
     gradient: RefCell<Option<Array>>,
 }
 
-/// A function that was called, as the graph keeps it.
+/// A call, as the graph keeps it.
 struct Called {
     call: usize,
     rank: u32,
@@ -113,42 +114,42 @@ struct Variable {
     node: Rc<Node>,
 }
 
-/// Why there are no requests.
+/// Why a program cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainerError {
-    /// A function whose requests were never recorded.
+    /// There is no rule for a function.
     #[error(
-        "call {call}: there is no rule for what Chainer requests for `{function}`{detail}; the ideal allocator has one"
+        "call {call}: Chainer's requests for `{function}`{detail} are not known; use the ideal allocator"
     )]
     NoRule {
-        /// Its place among the calls, from 1.
+        /// The number of the call, from 1.
         call: usize,
         /// The function.
         function: &'static str,
-        /// What about it has no rule, where others of its kind have one; else empty.
+        /// Which variant of the function has no rule; empty if none has.
         detail: &'static str,
     },
-    /// A net with inputs beside a batch and its labels.
+    /// The net has other inputs than a batch and its labels.
     #[error(
-        "there is no rule for what Chainer requests for a net of {inputs} inputs, only for a batch and its labels"
+        "Chainer's requests are known for nets with two inputs, a batch and its labels; this net has {inputs}"
     )]
     Inputs {
-        /// How many it has.
+        /// The number of inputs.
         inputs: usize,
     },
-    /// A workspace that does not fit 64 bits.
+    /// The workspace of a call does not fit 64 bits.
     #[error("call {call}: its workspace does not fit 64 bits")]
     Workspace {
-        /// Its place among the calls, from 1.
+        /// The number of the call, from 1.
         call: usize,
     },
-    /// The sizes are too large together.
+    /// The sum of the sizes does not fit 64 bits.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
 
-/// Whether every call has a rule.
+/// Checks that there is a rule for every call.
 fn check(program: &Program, settings: Settings) -> Result<(), ChainerError> {
     for (call, made) in (1..).zip(program.calls()) {
         let function = made.function.name();
@@ -164,7 +165,7 @@ fn check(program: &Program, settings: Settings) -> Result<(), ChainerError> {
     }
 }
 
-/// What of a call has no rule; empty for the function as such.
+/// The variant of a call that has no rule; empty if the function has none at all, `None` if there is a rule.
 fn lacking(program: &Program, call: &Call) -> Option<&'static str> {
     let extents = program.shape(call.inputs[0]).len();
     let of_window = |window: &Window| match window.dilation {
@@ -198,11 +199,11 @@ fn lacking(program: &Program, call: &Call) -> Option<&'static str> {
 }
 
 /// The requests of one propagation. Blocks that outlive it (gradients of parameters, reported scalars) are left out, as
-/// in the recorded ones.
+/// in the recorded propagations.
 ///
 /// # Errors
 ///
-/// [`ChainerError`] for a function that has no rule, and where the sizes are too large together.
+/// [`ChainerError`] for a function that has no rule, and for sizes that do not fit 64 bits.
 pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, ChainerError> {
     check(program, settings)?;
     let player = Player::new(program, settings);
@@ -220,7 +221,7 @@ struct Player<'p> {
     parameters: Vec<Rc<Node>>,
 }
 
-/// What outlives a propagation.
+/// What outlives the propagation.
 #[derive(Default)]
 struct Kept {
     _reported: Vec<Array>,
@@ -254,13 +255,13 @@ impl<'p> Player<'p> {
         self.array(shape, FLOAT)
     }
 
-    /// The workspace of a convolution with such an output map.
+    /// The workspace of a convolution with this output map.
     fn workspace(&self, output_map: &[u64]) -> Option<Array> {
         let bytes = self.settings.workspace.bytes(FLOAT * elements(output_map))?;
         (bytes > 0).then(|| self.array(&[bytes], 1))
     }
 
-    /// A copy of what is not contiguous.
+    /// A copy of an array that is not contiguous.
     fn contiguous(&self, array: &Array) -> Option<Array> {
         (!array.is_contiguous).then(|| self.array(&array.shape, array.item))
     }
@@ -269,7 +270,7 @@ impl<'p> Player<'p> {
         op.clone_into(&mut self.log.borrow_mut().op);
     }
 
-    /// One propagation; gives what outlives it.
+    /// Runs one propagation; returns what outlives it.
     fn play(&self) -> Kept {
         self.enter("input");
         let input = |index: usize| {
@@ -332,7 +333,7 @@ impl<'p> Player<'p> {
         Variable { data, node }
     }
 
-    /// The output, and the function's attributes.
+    /// The output, and the attributes that the function keeps.
     fn forward(&self, call: &Call, inputs: &[Array]) -> (Array, Vec<Array>) {
         let x = &inputs[0];
         let out = self.program.shape(call.output);
@@ -379,7 +380,7 @@ impl<'p> Player<'p> {
                 let _temporaries = (self.array(labels, 8), self.array(labels, 1));
                 self.floats(&[])
             }
-            // All others are refused by `check`.
+            // `check` has refused all functions without a rule.
             _ => self.floats(out),
         };
         (output, kept)
@@ -397,15 +398,15 @@ impl<'p> Player<'p> {
         (self.floats(&[]), vec![y, coefficient])
     }
 
-    /// The backward pass; gives the gradients of the parameters.
-    #[expect(clippy::needless_pass_by_value, reason = "the graph goes with the loss when it has ended")]
+    /// The backward pass; returns the gradients of the parameters.
+    #[expect(clippy::needless_pass_by_value, reason = "the graph is dropped with the loss at the end")]
     fn backward(&self, loss: Variable) -> Vec<Option<Array>> {
         self.enter("backward");
         let seed = self.floats(&loss.data.shape);
         *loss.node.gradient.borrow_mut() = Some(seed);
         let mut queue = Queue::default();
         queue.push(loss.node.creator.borrow().clone());
-        // What the loop's names hold until the next function is taken.
+        // What the loop's variables hold until the next function is visited.
         let mut held: (Option<Array>, Vec<Option<Array>>) = Default::default();
         while let Some(called) = queue.pop() {
             let outputs: Vec<Rc<Node>> = called.outputs.iter().filter_map(Weak::upgrade).collect();
@@ -428,7 +429,7 @@ impl<'p> Player<'p> {
         self.parameters.iter().map(|node| node.gradient.borrow_mut().take()).collect()
     }
 
-    /// The gradients of the inputs that need one, added to those that are known.
+    /// The gradients of the inputs that need one, added to those that exist already.
     fn accumulate(&self, called: &Called, gy: &Array, known: &[Option<Array>]) -> Vec<Option<Array>> {
         let made = self.gradients(called, gy);
         self.enter("add");
@@ -490,10 +491,10 @@ impl<'p> Player<'p> {
         }
     }
 
-    /// A gradient that cuDNN makes of arrays, which it wants contiguous.
+    /// A gradient computed by cuDNN, which needs contiguous arrays.
     fn convolution_gradient(&self, shape: &[u64], arrays: &[&Array], gy: &Array) -> Array {
         let copy = |array: &&Array| self.contiguous(array);
-        // The copy of gy comes before the gradient of an input, those of x and gy after that of the weights.
+        // The copy of gy is requested before the gradient of the input, those of x and gy after that of the weights.
         let before: Vec<Option<Array>> =
             if arrays.len() == 1 { arrays.iter().map(copy).collect() } else { Vec::new() };
         let gradient = self.floats(shape);
@@ -517,7 +518,7 @@ impl Node {
     }
 }
 
-/// Functions to take: the highest rank first, of one rank the one that was found first; each once.
+/// Functions to visit, each once: the highest rank first, and among equal ranks the one found first.
 #[derive(Default)]
 struct Queue {
     found: Vec<Rc<Called>>,
@@ -539,7 +540,7 @@ impl Queue {
     }
 }
 
-/// Whether the graph keeps the first inputs' arrays.
+/// Whether the graph keeps the arrays of the inputs.
 const fn retains_input(function: &Function) -> bool {
     matches!(
         function,
@@ -554,7 +555,7 @@ const fn retains_input(function: &Function) -> bool {
     )
 }
 
-/// Whether the graph keeps the output's array.
+/// Whether the graph keeps the array of the output.
 const fn retains_output(function: &Function) -> bool {
     matches!(function, Function::Relu | Function::MaxPooling(_) | Function::AveragePooling(_))
 }

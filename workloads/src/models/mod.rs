@@ -1,7 +1,7 @@
-//! Nets as instances and graphs: any batch, any input, inference and training.
+//! Nets as instances and graphs, for inference and training, with any batch size and input size.
 //!
-//! A key `model/<net>/<mode>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>]` names one trace for good: the same
-//! on every machine. [`Spec`] is a key's content; [`models`] lists the nets.
+//! A key `model/<net>/<mode>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>]` names one trace, the
+//! same on every machine and in every version. [`Spec`] is the content of a key; [`models`] lists the nets.
 //!
 //! ```
 //! use planlab_workloads::models::Spec;
@@ -33,17 +33,17 @@ pub use nets::{Input, Model, Published, find, models};
 pub use spec::{Allocator, ModelError, Spec};
 pub use workspace::Workspace;
 
-/// Whether a key says that it names a model.
+/// Whether a key belongs to a model, by its prefix.
 #[must_use]
 pub fn is_model(key: &str) -> bool {
     key.starts_with("model/")
 }
 
-/// The trace of a key `model/...`.
+/// The trace that a key `model/...` names.
 ///
 /// # Errors
 ///
-/// [`ModelError`], which says what is wrong with the key or why the net has no such instance.
+/// [`ModelError`] if the key is malformed, or the net has no such instance.
 pub fn load(key: &str) -> Result<Trace, ModelError> {
     match seq2seq::Key::parse(key) {
         Some(key) => Ok(key.trace()),
@@ -51,11 +51,11 @@ pub fn load(key: &str) -> Result<Trace, ModelError> {
     }
 }
 
-/// The graph of a key `model/...`.
+/// The graph that a key `model/...` names.
 ///
 /// # Errors
 ///
-/// As [`load`]; the iterations of Chainer's seq2seq example have requests, but no graph.
+/// As [`load`]; also for the iterations of Chainer's seq2seq example, which have requests but no graph.
 pub fn graph(key: &str) -> Result<Graph, ModelError> {
     match seq2seq::Key::parse(key) {
         Some(_) => Err(ModelError::NoGraph { key: key.to_owned() }),
@@ -63,7 +63,7 @@ pub fn graph(key: &str) -> Result<Graph, ModelError> {
     }
 }
 
-/// Keys that lists show: each net in inference with one input and in training, and iterations of Chainer's seq2seq
+/// The keys that are listed: each net in inference with one input and in training, and iterations of Chainer's seq2seq
 /// example.
 #[must_use]
 pub fn selection() -> Vec<String> {
@@ -77,12 +77,12 @@ pub fn selection() -> Vec<String> {
     iterations.chain(nets).collect()
 }
 
-/// One line on the trace of a key; `None` where the key names none.
+/// A description of one line for the trace of a key; `None` if the key names no trace.
 #[must_use]
 pub fn describe(key: &str) -> Option<String> {
     if seq2seq::Key::parse(key).is_some() {
         return Some(
-            "a training iteration of Chainer's seq2seq example, by rule; sentence lengths sampled".to_owned(),
+            "a training iteration of Chainer's seq2seq example, with sampled sentence lengths; requests by rule".to_owned(),
         );
     }
     key.parse::<Spec>().ok().map(|spec| spec.describe())

@@ -1,28 +1,28 @@
-//! What each function leaves for its backward pass, what that reads, and what may be overwritten: the table that
-//! [`ideal`](super::ideal) lowers by.
+//! For each function, what its forward pass keeps for the backward pass, what the backward pass reads, and what may be
+//! overwritten: the table behind [`ideal`](super::ideal).
 //!
-//! | function | the backward pass reads, beside the gradient of the output |
+//! | function | what the backward pass reads beside the gradient of the output |
 //! |---|---|
 //! | convolution, linear | the input for the weights, the weights for the input |
-//! | matmul | for each factor the other |
+//! | matmul | the other factor |
 //! | relu, leaky relu, sigmoid, tanh, softmax | the output |
 //! | gelu, silu, multiply | the input |
 //! | max pooling, local response norm | input and output |
 //! | average pooling, scale, rotary | nothing |
-//! | dropout | its mask, a byte an element |
-//! | batch, layer and RMS norm | the input and its statistics |
+//! | dropout | its mask, one byte for each element |
+//! | batch, layer and RMS norm | the input, its statistics, and the scale |
 //! | embedding | the indices |
-//! | top-k, dispatch, combine | where the rows went, the rows that were weighted |
-//! | LSTM | input, output, both weight matrices, and for each unit and token four gates and the cell |
-//! | softmax cross entropy | the probabilities, which may lie where the scores were, and the labels |
-//! | add, concat | nothing: the gradient passes on, or its parts do |
+//! | top-k, dispatch, combine | top-k: the indices; dispatch: the routes; combine: the routes and the experts' outputs |
+//! | LSTM | input, output, both weight matrices, and for each token and unit the four gates and the cell |
+//! | softmax cross entropy | the labels and the probabilities, which may overwrite the scores |
+//! | add, concat | nothing: the inputs share the gradient, or have parts of it |
 
 use super::net::{Call, Function, Program, Shape, elements};
 
-/// Bytes of a number, and of an index.
+/// Bytes of a 32-bit number or index.
 pub(super) const FLOAT: u64 = 4;
 
-/// What the backward pass reads.
+/// A value that the backward pass reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// All inputs.
@@ -35,57 +35,58 @@ pub(super) enum Source {
     Weights,
     /// The first two parameters: the matrices of the input and of the hidden state.
     BothWeights,
-    /// What the forward pass left.
+    /// What the forward pass kept.
     Saved,
 }
 
-/// What a result may overwrite.
+/// What a gradient may overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Nowhere,
-    /// The gradient that comes in.
+    /// The gradient of the output.
     Gradient,
-    /// What the forward pass left.
+    /// What the forward pass kept.
     Saved,
 }
 
-/// How gradients come to the inputs.
+/// How the gradients of the inputs are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backward {
-    /// No gradient flows.
+    /// Not at all: the function has no gradient.
     Stops,
-    /// Each input has the gradient of the output.
+    /// All inputs share the gradient of the output.
     Passes,
-    /// Each input has its part of the gradient of the output.
+    /// Each input has a part of the gradient of the output.
     Splits,
-    /// One operation makes the gradients of all inputs and parameters.
+    /// One operation computes the gradients of all inputs and parameters.
     Whole(&'static [Source], Place),
-    /// The same, for the first input alone.
+    /// As `Whole`, but only for the first input.
     First(&'static [Source], Place),
-    /// One operation makes the gradients of the parameters, which reads these, then one that of the input.
+    /// One operation, which reads the first list, computes the gradients of the parameters; then another, which reads
+    /// the second list, that of the input.
     Parts(&'static [Source], &'static [Source]),
-    /// One operation for each input, which reads the other one.
+    /// One operation for each input; it reads the other input.
     Factors,
 }
 
-/// What the output may overwrite in the forward pass.
+/// What the forward pass may overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overwrites {
     Nothing,
-    /// The output an input of its size.
+    /// The output may overwrite an input of the same size.
     Input,
-    /// What is left for the backward pass the first input.
+    /// What is kept for the backward pass may overwrite the first input.
     InputBySaved,
 }
 
-/// A function's line of the table.
+/// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) backward: Backward,
     pub(super) overwrites: Overwrites,
 }
 
-/// The line of a function.
+/// The row of a function.
 pub(super) const fn rule(function: &Function) -> Rule {
     use Backward::{Factors, First, Parts, Passes, Splits, Stops, Whole};
     use Place::{Gradient, Nowhere};
@@ -126,12 +127,12 @@ pub(super) const fn rule(function: &Function) -> Rule {
     Rule { backward, overwrites }
 }
 
-/// Whether the output is a part of the input's storage, or all of it.
+/// Whether the output shares the storage of the input.
 pub(super) const fn is_view(function: &Function) -> bool {
     matches!(function, Function::Reshape | Function::Slice(_))
 }
 
-/// Bytes that the forward pass leaves for the backward pass, beside inputs and output; 0 for none.
+/// Bytes that the forward pass keeps for the backward pass beside inputs and output; 0 for none.
 pub(super) fn saved_bytes(function: &Function, input: &Shape, output: &Shape) -> u64 {
     let rows = || elements(output) / output.last().copied().unwrap_or(1);
     match function {
@@ -145,8 +146,8 @@ pub(super) fn saved_bytes(function: &Function, input: &Shape, output: &Shape) ->
     }
 }
 
-/// Bytes of the state that a call leaves for later calls where no backward pass follows; 0 for none. In training the
-/// state is part of what [`saved_bytes`] counts.
+/// Bytes of the state that a call keeps for later calls if no backward pass follows; 0 for none. In training, the state
+/// is part of [`saved_bytes`].
 pub(super) fn state_bytes(function: &Function, output: &Shape) -> u64 {
     match function {
         Function::Lstm { sequences } => {
@@ -157,12 +158,12 @@ pub(super) fn state_bytes(function: &Function, output: &Shape) -> u64 {
     }
 }
 
-/// Whether a call also reads what the call that made its input left behind.
+/// Whether a call also reads what the call that computed its input kept.
 pub(super) const fn reads_state(function: &Function) -> bool {
     matches!(function, Function::LstmState)
 }
 
-/// What a call's parameter is for, by its place among the call's parameters.
+/// The name of a parameter, by its position among the call's parameters.
 pub(super) fn role(function: &Function, at: usize) -> Option<&'static str> {
     let roles: &[&str] = match function {
         Function::Lstm { .. } => &["weight", "recurrent-weight", "bias", "recurrent-bias"],
@@ -171,8 +172,8 @@ pub(super) fn role(function: &Function, at: usize) -> Option<&'static str> {
     roles.get(at).copied()
 }
 
-/// Floating-point operations of a call's forward pass, two for each product with its sum: those of convolutions and
-/// matrix products. All others count 0, as in published figures.
+/// FLOPs of a call's forward pass, two for each multiply-add. Only convolutions and matrix products count, as in
+/// published figures.
 pub(super) fn flops(program: &Program, call: &Call) -> Option<u64> {
     let weights = |at: usize| call.parameters.get(at).map(|&index| &program.parameters[index]);
     let output = program.shape(call.output);

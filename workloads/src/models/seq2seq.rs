@@ -1,17 +1,17 @@
 //! A training iteration of Chainer's seq2seq example: three LSTM layers of 1024 units, a vocabulary of 40,000.
 //!
-//! Only shapes decide what is requested and when it is freed, and of the shapes only the lengths of the sentences
-//! change from iteration to iteration. The rules here give the requests of the four recorded iterations of each batch
-//! size (`chainer/seq2seq/train/b<N>/iteration<K>`) exactly: the same sizes in the same order, and every free where it
-//! was. So they stand for the iterations that were not recorded.
+//! Requests and frees depend only on shapes, and only the sentence lengths change from iteration to iteration. The rules
+//! here reproduce the four recorded iterations of each batch size (`chainer/seq2seq/train/b<N>/iteration<K>`) exactly:
+//! the same sizes in the same order, and every free at the same place. So they can generate iterations that were not
+//! recorded.
 //!
 //! ```text
-//!  x, y, 2 B concats | embed | encoder | decoder | softmax || backward: decoder | encoder | embed || the graph goes
+//!  x, y, 2 B concats | embed | encoder | decoder | softmax || backward: decoder | encoder | embed || drop the graph
 //! ```
 //!
 //! Keys are `model/seq2seq/train/b<N>/iteration<K>`. Their sentence lengths are sampled from a log-normal distribution
-//! (median 20, sigma 0.5 of the logarithm), cut to 1 to 50; a target sentence is 90 to 130 % as long as its source, and
-//! no longer than 50. That is how long the recorded ones are; the recorded ones themselves are not among them.
+//! (median 20, sigma 0.5 of the logarithm), limited to 1 to 50; a target sentence has 90 to 130 % of the tokens of its
+//! source, at most 50. The recorded sentences have the same distribution, but are not among the sampled ones.
 //!
 //! # References
 //!
@@ -23,8 +23,8 @@
 //!
 //! # Deviations
 //!
-//! The sizes of cuDNN's workspace and reserve space are not known without cuDNN. As in the recorded traces they are
-//! assumed: 16 and 24 bytes for each unit, layer and token, and 256 KiB more for the workspace.
+//! The sizes of cuDNN's workspace and reserve space are unknown. As in the recorded traces, they are assumed: 16 and 24
+//! bytes for each unit, layer and token, and another 256 KiB for the workspace.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ use crate::synthetic::dice::Dice;
 pub(super) const UNITS: u64 = 1024;
 pub(super) const LAYERS: u64 = 3;
 pub(super) const VOCABULARY: u64 = 40_000;
-/// Bytes of one token's vector.
+/// Bytes of the vector of one token.
 const TOKEN: u64 = FLOAT * UNITS;
 /// Bytes of a packed set of weights: two matrices and two biases for each of four gates and each layer.
 const WEIGHTS: u64 = FLOAT * LAYERS * 4 * (2 * UNITS * UNITS + 2 * UNITS);
@@ -43,10 +43,10 @@ const WEIGHTS: u64 = FLOAT * LAYERS * 4 * (2 * UNITS * UNITS + 2 * UNITS);
 const WORKSPACE: u64 = 256 << 10;
 /// The largest batch of a key.
 const MOST: u64 = 1024;
-/// No sentence is longer.
+/// The most tokens of a sentence.
 const LONGEST: u64 = 50;
 
-/// A trace by its name.
+/// The content of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Sentences, 1 to 1024.
@@ -62,7 +62,7 @@ impl Key {
         let (batch, iteration) = key.strip_prefix("model/seq2seq/train/b")?.split_once("/iteration")?;
         let parsed = Self { batch: batch.parse().ok()?, iteration: iteration.parse().ok()? };
         let is_allowed = (1..=1024).contains(&parsed.batch) && parsed.iteration < 10_000;
-        // `b032` and `b+32` are other texts.
+        // Refuses `b032` and `b+32`.
         Some(parsed).filter(|parsed| is_allowed && parsed.to_string() == key)
     }
 
@@ -90,8 +90,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// Tokens of all source and target sentences, with the ends of the latter, in iteration 0. Of more than 1024 sentences,
-/// those of 1024 again and again.
+/// The numbers of tokens of all source sentences, and of all target sentences with their ends, in iteration 0. From 1024
+/// sentences on, the lengths repeat.
 pub(super) fn sampled_tokens(batch: u64) -> (u64, u64) {
     let tokens = |batch: u64| {
         let batch = u32::try_from(batch).unwrap_or(u32::MAX);
@@ -107,8 +107,8 @@ pub(super) fn sampled_tokens(batch: u64) -> (u64, u64) {
     )
 }
 
-/// Of 65,536 sentences so many have at most 1, 2, ... 49 tokens; the others have 50. It is the log-normal distribution
-/// with median e^3 and sigma 1/2 at half tokens, written out because logarithms differ between machines.
+/// The number of sentences among 65,536 with at most 1, 2, ... 49 tokens; the others have 50. This is the log-normal
+/// distribution with median e^3 and sigma 1/2 at half tokens, tabulated because logarithms differ between machines.
 const AT_MOST: [u64; 49] = [
     0, 1, 16, 91, 314, 788, 1600, 2800, 4400, 6375, 8674, 11235, 13987, 16862, 19800, 22745, 25653, 28488,
     31222, 33836, 36316, 38653, 40845, 42890, 44790, 46551, 48177, 49675, 51052, 52315, 53473, 54532, 55500,
@@ -121,21 +121,20 @@ fn sampled(dice: &mut Dice) -> u64 {
     1 + AT_MOST.iter().take_while(|&&limit| limit <= draw).count() as u64
 }
 
-/// What shapes depend on.
+/// The sentence lengths, on which all shapes depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentences {
     /// Tokens of each source sentence; at least one sentence, each of at least one token.
     pub sources: Vec<u64>,
-    /// Tokens of all target sentences, their ends not counted.
+    /// Tokens of all target sentences, without their ends.
     pub target_tokens: u64,
 }
 
-/// The requests of one iteration. What lives from before it to after it (parameters, gradients, the optimizer's state)
-/// is no part of it.
+/// The requests of one iteration. What outlives it (parameters, gradients, the optimizer's state) is left out.
 ///
 /// # Panics
 ///
-/// If there is no source sentence, or so many tokens that sizes do not fit 64 bits.
+/// If there is no source sentence, or if sizes do not fit 64 bits.
 #[must_use]
 pub fn iteration(sentences: &Sentences) -> Trace {
     let mut net = Net::new(sentences);
@@ -157,7 +156,7 @@ pub fn iteration(sentences: &Sentences) -> Trace {
     trace
 }
 
-/// Lists that arrays are joined from or split into: by sentence, or by position in the sentences.
+/// The lists that arrays are concatenated from or split into: by sentence, or by position within the sentences.
 #[derive(Clone, Copy)]
 enum Lists {
     Sentences,
@@ -170,7 +169,7 @@ struct Net<'s> {
     sentences: &'s Sentences,
     batch: u64,
     source_tokens: u64,
-    /// With the ends of sentences.
+    /// The ends of sentences included.
     target_tokens: u64,
     /// Functions applied so far.
     applied: u32,
@@ -181,7 +180,7 @@ struct Embedded {
     source: Block,
     target: Block,
     end: Block,
-    /// Target sentences with an end before, then behind.
+    /// The target sentences with an end token before, then with one after.
     ended: Vec<Block>,
     joined_source: Block,
     joined_target: Block,
@@ -204,7 +203,7 @@ struct Encoded {
     lstm: Lstm,
     /// Hidden and cell state, in the decoder's order of sentences.
     states: [Block; 2],
-    /// The same, in the order of the encoder.
+    /// The same, in the encoder's order of sentences.
     own_states: [Block; 2],
     by_sentence: Block,
 }
@@ -215,7 +214,7 @@ struct Decoded {
     by_sentence: Block,
 }
 
-/// What the graph keeps behind the decoder.
+/// What the graph keeps after the decoder.
 struct Loss {
     outputs: Block,
     targets: Block,
@@ -239,8 +238,7 @@ impl<'s> Net<'s> {
         format!("fwd:{}:{name}", self.applied)
     }
 
-    /// How many arrays a list has. Target sentences have as many steps as they may: no size depends on how many they
-    /// have.
+    /// The number of arrays of a list. For target steps it is the maximum: no size depends on the real number.
     fn count(&self, lists: Lists) -> u64 {
         match lists {
             Lists::Sentences => self.batch,
@@ -260,13 +258,13 @@ impl<'s> Net<'s> {
         }
     }
 
-    /// Requests that are freed at once, the last first.
+    /// Requests that are freed at once, in reverse order.
     fn temporaries(&mut self, sizes: &[u64], op: &str) {
         let blocks: Vec<Block> = sizes.iter().map(|&bytes| self.tape.alloc(bytes, op)).collect();
         self.free(blocks.into_iter().rev());
     }
 
-    /// The joined array; of more than three, a kernel is told where they lie.
+    /// The concatenated array. For more than three arrays, a kernel needs tables of their addresses.
     fn concat(&mut self, bytes: u64, lists: Lists, dimensions: u64, op: &str) -> Block {
         let joined = self.tape.alloc(bytes, op);
         let count = self.count(lists);
@@ -276,7 +274,7 @@ impl<'s> Net<'s> {
         joined
     }
 
-    /// Vectors by sentence become vectors by step, or the other way.
+    /// Turns vectors by sentence into vectors by step, or the other way round.
     fn transpose(&mut self, tokens: u64, from: Lists, to: Lists, op: &str) -> Block {
         let joined = self.concat(tokens * TOKEN, from, 2, op);
         let turned = self.tape.alloc(tokens * TOKEN, op);
@@ -285,7 +283,7 @@ impl<'s> Net<'s> {
         turned
     }
 
-    /// A state in another order of the sentences.
+    /// A state with its sentences in another order.
     fn permutate(&mut self, op: &str) -> Block {
         let indices = self.tape.alloc(8 * self.batch, op);
         let state = self.tape.alloc(self.state(), op);
@@ -297,7 +295,7 @@ impl<'s> Net<'s> {
         16 * UNITS * LAYERS * tokens + WORKSPACE
     }
 
-    /// An LSTM over vectors by step; also gives its hidden and cell state.
+    /// An LSTM over vectors by step; also returns its hidden and cell state.
     fn lstm(&mut self, by_step: Block, tokens: u64, steps: Lists) -> (Lstm, [Block; 2]) {
         let op = self.function("NStepLSTM");
         let hidden = self.tape.alloc(self.state(), &op);
@@ -311,7 +309,7 @@ impl<'s> Net<'s> {
         (Lstm { by_step, output, weights, workspace, reserve }, [hidden, cell])
     }
 
-    /// Both states in another order; the old ones go.
+    /// Reorders both states and frees the old ones.
     fn reorder(&mut self, [hidden, cell]: [Block; 2]) -> [Block; 2] {
         [cell, hidden].map(|old| {
             let op = self.function("Permutate");
@@ -326,7 +324,7 @@ impl<'s> Net<'s> {
         let source = self.tape.alloc(4 * source_tokens, "fwd");
         let target = self.tape.alloc(4 * self.sentences.target_tokens, "fwd");
         let end = self.tape.alloc(4, "fwd");
-        // Each is far below what requests are rounded up to.
+        // All are below the size that requests are rounded up to.
         let ended = (0..2 * self.batch).map(|_| {
             let op = self.function("Concat");
             self.tape.alloc(4 * (LONGEST + 1), &op)
@@ -337,7 +335,7 @@ impl<'s> Net<'s> {
             let joined = self.concat(4 * tokens, Lists::Sentences, 1, &op);
             let op = self.function("EmbedIDFunction");
             let vectors = self.tape.alloc(tokens * TOKEN, &op);
-            // The split into sentences is a function without a request.
+            // The split into sentences is a function that requests nothing.
             self.applied += 1;
             (joined, vectors)
         };
@@ -402,7 +400,7 @@ impl<'s> Net<'s> {
         Loss { outputs, targets, scores, softmax, coefficient }
     }
 
-    /// Gives the softmax, the coefficient, and the loss of each token.
+    /// Returns the softmax, the coefficient, and the loss of each token.
     fn cross_entropy(&mut self) -> (Block, Block, Block) {
         let tokens = self.target_tokens;
         let op = self.function("SoftmaxCrossEntropy");
@@ -419,7 +417,7 @@ impl<'s> Net<'s> {
         (softmax, coefficient, losses)
     }
 
-    /// What goes when the forward pass is over.
+    /// Frees what is dropped after the forward pass.
     fn forget(&mut self, embedded: &Embedded, encoded: &Encoded, decoded: &Decoded) {
         let (before, behind) = embedded.ended.split_at(embedded.ended.len() / 2);
         self.free(before.iter().rev().copied());
@@ -429,10 +427,10 @@ impl<'s> Net<'s> {
         self.free([decoded.states[1], decoded.by_sentence, embedded.end]);
     }
 
-    /// Gives the gradient that it starts from.
+    /// Returns the gradient that it starts from.
     fn backward(&mut self) -> Block {
         let tokens = self.target_tokens;
-        // The initial gradient is made between the passes.
+        // The initial gradient is requested between the passes.
         let start = self.tape.alloc(FLOAT, "fwd");
         let scaled = self.tape.alloc(FLOAT, "bwd:MulConstant/MulConstant");
         let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, "bwd:SoftmaxCrossEntropy");
@@ -449,7 +447,7 @@ impl<'s> Net<'s> {
         start
     }
 
-    /// Gives the gradients of the inputs by step and of both states.
+    /// Returns the gradients of the inputs by step and of both states.
     fn decoder_backward(&mut self, by_step: Block) -> (Block, [Block; 2]) {
         let (tokens, op) = (self.target_tokens, "bwd:NStepLSTM");
         let [hidden, new_hidden, cell] = [(); 3].map(|()| self.tape.alloc(self.state(), op));
@@ -468,7 +466,7 @@ impl<'s> Net<'s> {
         (inputs, middle.map(reordered))
     }
 
-    /// Nobody asks for the encoder's outputs: their gradients are zeros, an array for each step.
+    /// The encoder's outputs are not used, so their gradients are zeros, one array for each step.
     fn encoder_backward(&mut self, states: [Block; 2], target_vectors: Block) {
         let (tokens, op) = (self.source_tokens, "bwd:NStepLSTM");
         let hidden = self.tape.alloc(self.state(), op);
@@ -489,7 +487,7 @@ impl<'s> Net<'s> {
         self.free([turned, joined, cell, hidden]);
     }
 
-    /// The graph goes when its loss does.
+    /// The graph is dropped with its loss.
     fn release(
         &mut self,
         embedded: &Embedded,
@@ -510,7 +508,7 @@ impl<'s> Net<'s> {
 }
 
 impl Sentences {
-    /// How many source sentences have a token at each position.
+    /// The number of source sentences with a token at each position.
     fn by_step(&self) -> impl Iterator<Item = u64> + '_ {
         let longest = self.sources.iter().copied().max().unwrap_or(0);
         (0..longest).map(|step| self.sources.iter().filter(|&&tokens| tokens > step).count() as u64)

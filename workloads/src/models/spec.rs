@@ -1,4 +1,4 @@
-//! A net with its mode, batch, input and way of allocating: what a key names.
+//! The content of a key: a net with its mode, batch size, input size and allocation rules.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,18 +14,18 @@ use super::workspace::Workspace;
 use crate::did_you_mean;
 use crate::formats::Trace;
 
-/// Who decides what is requested and when it is freed.
+/// The rules by which memory is requested and freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Allocator {
-    /// Nobody: an operation's outputs are requested when it runs, and freed after their last reader.
+    /// No framework's rules: outputs are requested when their operation runs, and freed after their last reader.
     #[default]
     Ideal,
-    /// Chainer 3.0.0rc1, by its rules.
+    /// The rules of Chainer 3.0.0rc1.
     Chainer,
 }
 
 impl Allocator {
-    /// Its word on the command line.
+    /// The name on the command line.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -35,78 +35,78 @@ impl Allocator {
     }
 }
 
-/// Why a model has no such instance.
+/// Why a key or a [`Spec`] has no instance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// No net of that name.
+    /// There is no net with this name.
     #[error("there is no net `{name}`{}", did_you_mean(nearest))]
     UnknownNet {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What may have been meant.
+        /// Similar names.
         nearest: Vec<&'static str>,
     },
-    /// A key of another form.
+    /// The key does not have the form of a model's key.
     #[error(
-        "`{key}` is no key of a model: model/<net>/<infer|train>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>]"
+        "`{key}` is not a model key; expected model/<net>/<infer|train>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>]"
     )]
     BadKey {
         /// The key.
         key: String,
     },
-    /// A batch of nothing.
-    #[error("a batch has at least one input")]
+    /// The batch size is 0.
+    #[error("the batch size must be at least 1")]
     EmptyBatch,
-    /// An input or sequence of nothing.
-    #[error("{net}: an input has an extent of at least 1, a sequence a length of at least 1")]
+    /// The input size or sequence length is 0.
+    #[error("{net}: the input size and the sequence length must be at least 1")]
     EmptyInput {
         /// The net.
         net: &'static str,
     },
-    /// An extent for a net that reads tokens, or a length for one that does not.
-    #[error("{net}: its input has no {what}; it is {input}")]
+    /// The net's input has no such size: an image size for tokens, or a sequence length for images.
+    #[error("{net} has no {what}; its input is {input}")]
     NoSuchSize {
         /// The net.
         net: &'static str,
-        /// What was given.
+        /// The size that was given.
         what: &'static str,
-        /// What its input is.
+        /// The net's input.
         input: Input,
     },
-    /// More tokens than the net has positions for.
-    #[error("{net}: a sequence of {length} tokens is longer than the {limit} that it has positions for")]
+    /// The sequence is longer than the net's position table.
+    #[error("{net}: a sequence of {length} tokens is too long; the net has {limit} positions")]
     TooLong {
         /// The net.
         net: &'static str,
-        /// What was asked for.
+        /// The given length.
         length: u64,
-        /// The longest.
+        /// The number of positions.
         limit: u64,
     },
-    /// A key that names requests without a graph.
-    #[error("`{key}` names recorded rules of requests, which have no graph")]
+    /// The key names an iteration of Chainer's example, which has no graph.
+    #[error("`{key}` is a sequence of requests and has no graph")]
     NoGraph {
         /// The key.
         key: String,
     },
-    /// A count of the whole net that does not fit 64 bits.
+    /// A total of the net does not fit 64 bits.
     #[error("{net}: its {what} do not fit 64 bits")]
     TooLarge {
         /// The net.
         net: &'static str,
-        /// What was counted.
+        /// The quantity.
         what: &'static str,
     },
-    /// A shape that cannot be.
+    /// The net does not accept an input of this size.
     #[error("{net}: {source}")]
     Shape {
         /// The net.
         net: &'static str,
-        /// The first shape that cannot be.
+        /// The first shape error.
         source: ShapeError,
     },
-    /// The net has no requests by Chainer's rules.
+    /// Chainer's rules do not cover the net.
     #[error("{net}: {source}")]
     Chainer {
         /// The net.
@@ -153,31 +153,31 @@ pub struct Spec {
     pub net: &'static Model,
     /// Inference or training.
     pub mode: Mode,
-    /// Inputs at a time; at least 1.
+    /// The batch size; at least 1.
     pub batch: u64,
-    /// Height and width of an image. Default: the net's own.
+    /// Height and width of an image. Default: those of the net.
     pub input: Option<u64>,
-    /// Tokens of a sequence. Default: the net's own.
+    /// Tokens of a sequence. Default: that of the net.
     pub sequence: Option<u64>,
-    /// Whose rules. Default: the ideal ones.
+    /// The allocation rules. Default: ideal.
     pub allocator: Allocator,
-    /// The workspace of each convolution. Default: none, under Chainer's rules 8 MiB.
+    /// The workspace of each convolution. Default: none; with Chainer's rules 8 MiB.
     pub workspace: Option<Workspace>,
 }
 
 impl Spec {
-    /// A net with a batch; everything else by default.
+    /// A net with a mode and a batch size, and defaults for everything else.
     #[must_use]
     pub const fn new(net: &'static Model, mode: Mode, batch: u64) -> Self {
         let allocator = Allocator::Ideal;
         Self { net, mode, batch, input: None, sequence: None, allocator, workspace: None }
     }
 
-    /// The calls of the net.
+    /// The recorded run of the net.
     ///
     /// # Errors
     ///
-    /// [`ModelError`] for a size that the net cannot have.
+    /// [`ModelError`] for a size that the net does not accept.
     pub fn program(&self) -> Result<Program, ModelError> {
         let sizes = self.sizes()?;
         // Chainer's propagation has its loss in inference, too.
@@ -199,9 +199,9 @@ impl Spec {
         match self.net.input {
             _ if self.batch == 0 => return Err(ModelError::EmptyBatch),
             Input::Image { .. } if self.sequence.is_some() => return Err(no_such("sequence length")),
-            Input::Tokens { .. } if self.input.is_some() => return Err(no_such("extent")),
+            Input::Tokens { .. } if self.input.is_some() => return Err(no_such("input size")),
             Input::Noise if self.sequence.is_some() => return Err(no_such("sequence length")),
-            Input::Noise if self.input.is_some() => return Err(no_such("extent that can be chosen")),
+            Input::Noise if self.input.is_some() => return Err(no_such("input size")),
             _ if extent == 0 || sequence == Some(0) => return Err(ModelError::EmptyInput { net }),
             Input::Tokens { limit: Some(limit), .. } => {
                 if let Some(length) = sequence.filter(|&length| length > limit) {
@@ -213,12 +213,12 @@ impl Spec {
         Ok(Sizes { batch: self.batch, extent, sequence })
     }
 
-    /// The placement problem, with the key as its metadata `workload`.
+    /// The placement problem; the metadata `workload` is the key.
     ///
     /// # Errors
     ///
-    /// [`ModelError`] for a size that the net cannot have, sizes that are too large together, and a function for which
-    /// Chainer has no rule.
+    /// [`ModelError`] for a size that the net does not accept, for totals that do not fit 64 bits, and for a function
+    /// that Chainer's rules do not cover.
     pub fn trace(&self) -> Result<Trace, ModelError> {
         let mut trace = match self.allocator {
             Allocator::Chainer => self.chainer()?,
@@ -259,16 +259,17 @@ impl Spec {
         Ok(Trace::new(instance, labels))
     }
 
-    /// The operations with what they read and write, whatever the allocator.
+    /// The graph of operations. It does not depend on the allocation rules, except that a net under Chainer's rules
+    /// computes its loss in inference as well.
     ///
     /// # Errors
     ///
-    /// [`ModelError`] for a size that the net cannot have.
+    /// [`ModelError`] for a size that the net does not accept.
     pub fn graph(&self) -> Result<Graph, ModelError> {
         self.graph_with(Gradients::External)
     }
 
-    /// As [`Spec::graph`], with the gradients of parameters kept by whom they are said to be.
+    /// As [`Spec::graph`], with a choice of where the gradients of parameters are kept.
     ///
     /// # Errors
     ///
@@ -293,22 +294,22 @@ impl Spec {
             .map_err(|source| ModelError::FeatureMaps { net, source })
     }
 
-    /// Elements of all parameters.
+    /// The number of elements of all parameters.
     ///
     /// # Errors
     ///
-    /// [`ModelError`] for a size that the net cannot have.
+    /// [`ModelError`] for a size that the net does not accept.
     pub fn parameters(&self) -> Result<u64, ModelError> {
         let net = self.net.name;
         self.program()?.parameter_count().ok_or(ModelError::TooLarge { net, what: "parameters" })
     }
 
-    /// Floating-point operations of one propagation (training: with its backward pass), two for each product with its
-    /// sum. Those of convolutions and matrix products count.
+    /// FLOPs of one propagation (in training with the backward pass), two for each multiply-add. Only convolutions and
+    /// matrix products count.
     ///
     /// # Errors
     ///
-    /// [`ModelError`] for a size that the net cannot have.
+    /// [`ModelError`] for a size that the net does not accept.
     pub fn flops(&self) -> Result<u64, ModelError> {
         let net = self.net.name;
         let graph = self.graph()?;
@@ -317,7 +318,7 @@ impl Spec {
         sum.ok_or(ModelError::TooLarge { net, what: "floating-point operations" })
     }
 
-    /// What it is, in one line.
+    /// A description of one line.
     #[must_use]
     pub fn describe(&self) -> String {
         let mode = match self.mode {
@@ -326,7 +327,7 @@ impl Spec {
         };
         let rules = match self.allocator {
             Allocator::Ideal => "operation by operation",
-            Allocator::Chainer => "requests of Chainer 3.0.0rc1, by rule",
+            Allocator::Chainer => "requests by the rules of Chainer 3.0.0rc1",
         };
         format!("{}: {mode}, batch {}; {rules}", self.net.summary, self.batch)
     }
@@ -378,7 +379,7 @@ impl FromStr for Spec {
         if let Some(workspace) = segments.next_if(|segment| segment.starts_with("ws")) {
             spec.workspace = Some(Workspace::parse(&workspace[2..]).ok_or_else(bad)?);
         }
-        // `b032` and `b+32` are other texts, and so is what is left.
+        // Refuses `b032`, `b+32` and anything after the last segment.
         if segments.next().is_some() || spec.to_string() != key {
             return Err(bad());
         }

@@ -1,4 +1,4 @@
-//! How much scratch memory a convolution gets.
+//! The scratch memory of a convolution.
 //!
 //! # References
 //!
@@ -12,18 +12,18 @@ use planlab_dsa::Bytes;
 
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
-/// Parts of a factor.
+/// Factors are multiples of 1 / 1000.
 const PARTS: u64 = 1000;
 
 /// The workspace of each convolution, forward and backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Workspace {
-    /// So many bytes, whatever the convolution; 0 for none.
+    /// The same number of bytes for every convolution; 0 for none.
     Fixed(Bytes),
-    /// So many thousandths of the bytes of the convolution's output map, rounded down.
+    /// A multiple of the size of the convolution's output map, rounded down to bytes.
     OutputMaps {
-        /// 1000 stands for one output map.
+        /// The factor in thousandths.
         thousandths: u64,
     },
 }
@@ -31,10 +31,10 @@ pub enum Workspace {
 impl Workspace {
     /// No workspace.
     pub const NONE: Self = Self::Fixed(Bytes::ZERO);
-    /// What Chainer asks for by default.
+    /// Chainer's default.
     pub const CHAINER: Self = Self::Fixed(Bytes::new(8 * MIB));
 
-    /// The bytes beside an output map of so many bytes; `None` where they do not fit 64 bits.
+    /// The size in bytes for an output map of `output_map` bytes; `None` if it does not fit 64 bits.
     #[must_use]
     pub fn bytes(self, output_map: u64) -> Option<u64> {
         match self {
@@ -46,8 +46,8 @@ impl Workspace {
         }
     }
 
-    /// Reads `8m` (MiB), `4096` (bytes), `x20` or `x0.05` (output maps); `None` for any other text. Only the shortest
-    /// text of a workspace is one.
+    /// Parses `8m` (MiB), `4096` (bytes), `x20` or `x0.05` (output maps); `None` for any other text. Each workspace has one
+    /// spelling, the shortest.
     ///
     /// ```
     /// use planlab_workloads::models::Workspace;

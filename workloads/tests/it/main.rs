@@ -5,5 +5,6 @@ mod families;
 mod feature_maps;
 mod fuzz_corpus;
 mod manifest;
+mod model_figures;
 mod models;
 mod round_trip;

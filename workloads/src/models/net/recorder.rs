@@ -345,6 +345,22 @@ impl Net {
         self.pair(Function::Multiply, &a, &b)
     }
 
+    /// The product of a value `[N, C, ..]` with a factor for each of its channels, `[N, C, 1, ..]`.
+    #[expect(clippy::needless_pass_by_value, reason = "the call drops its inputs when it returns")]
+    pub fn multiply_channels(&self, x: Value, factors: Value) -> Value {
+        let fits = factors.shape().iter().zip(x.shape()).enumerate();
+        if !fits.into_iter().all(|(axis, (&factor, &extent))| factor == if axis < 2 { extent } else { 1 }) {
+            self.mismatch(&Function::Multiply, &[&x, &factors]);
+        }
+        self.call(Function::Multiply, &[&x, &factors], [], x.0.shape.clone())
+    }
+
+    /// The softmax over the last axis; it may add a bias from a table first.
+    #[expect(clippy::needless_pass_by_value, reason = "the call drops its input when it returns")]
+    pub fn softmax(&self, x: Value, bias: Option<Parameter>) -> Value {
+        self.call(Function::Softmax, &[&x], bias, x.0.shape.clone())
+    }
+
     /// The product with a constant.
     pub fn scale(&self, x: Value) -> Value {
         self.same(Function::Scale, x)

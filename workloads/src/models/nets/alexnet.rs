@@ -1,4 +1,4 @@
-//! AlexNet: one tower with 227 x 227 inputs, and the leaner one of 2014.
+//! AlexNet: the net of 2012 in one tower, and the smaller one of 2014.
 //!
 //! # References
 //!
@@ -6,12 +6,12 @@
 //!    NIPS 2012.
 //! 2. Chainer 3.0.0rc1, `examples/imagenet/alex.py`.
 //! 3. A. Krizhevsky, *One weird trick for parallelizing convolutional neural networks*, 2014, arXiv:1404.5997; widths as
-//!    in torchvision, which publishes 61,100,840 parameters and 0.714 G products.
+//!    in torchvision, which publishes 61,100,840 parameters and 0.714 G multiply-adds.
 //!
 //! # Deviations from the paper
 //!
-//! The convolutions of the first are not divided between two devices: 62,378,344 parameters, where two towers have
-//! 60,965,224. The first fully connected layer grows with the input.
+//! `alexnet` does not divide its convolutions between two devices: it has 62,378,344 parameters instead of 60,965,224.
+//! The first fully connected layer grows with the input.
 
 use super::{Model, Published, Sizes, classify, image, images};
 use crate::models::net::{Net, Value, Window};
@@ -19,25 +19,17 @@ use crate::models::net::{Net, Value, Window};
 pub(super) static MODELS: [Model; 2] = [
     Model {
         name: "alexnet",
-        summary: "AlexNet in one tower, as Chainer's example",
+        summary: "AlexNet in one tower, as in Chainer's example",
         input: image(227),
-        published: Published {
-            parameters: Some(62_378_344),
-            flops: None,
-            source: "the widths of the paper without its two groups",
-        },
+        published: Published::new(Some(62_378_344), None, "imgclsmob, netscope (one tower)"),
         build: alexnet,
     },
     Model {
         name: "alexnet-owt",
-        summary: "AlexNet of 2014 without normalisation",
+        summary: "AlexNet of 2014 (one weird trick), without normalisation",
         input: image(224),
-        published: Published {
-            parameters: Some(61_100_840),
-            flops: Some(1_428_000_000),
-            source: "torchvision",
-        },
-        build: leaner,
+        published: Published::new(Some(61_100_840), Some(1_428_000_000), "torchvision"),
+        build: one_weird_trick,
     },
 ];
 
@@ -57,7 +49,7 @@ fn alexnet(n: &Net, sizes: Sizes) -> Value {
     classify(n, h, labels.as_ref())
 }
 
-fn leaner(n: &Net, sizes: Sizes) -> Value {
+fn one_weird_trick(n: &Net, sizes: Sizes) -> Value {
     let (x, labels) = images(n, sizes);
     let pool = Window::square(3).stride(2);
     let three = Window::square(3).pad(1);

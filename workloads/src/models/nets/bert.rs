@@ -1,13 +1,13 @@
-//! BERT, base and large, with its masked-language-model head.
+//! BERT base and BERT large with the head for masked language modelling.
 //!
 //! # References
 //!
 //! 1. J. Devlin, M.-W. Chang, K. Lee, K. Toutanova, *BERT: Pre-training of Deep Bidirectional Transformers for Language
 //!    Understanding*, NAACL 2019, doi:10.18653/v1/N19-1423: "110M" and "340M" parameters with the pooler.
-//! 2. Hugging Face transformers, `BertForMaskedLM`: 109,514,298 and 335,174,458 parameters, the table of tokens shared
-//!    with the head, no pooler.
+//! 2. Hugging Face transformers, `BertForMaskedLM`: 109,514,298 and 335,174,458 parameters; the head shares the
+//!    token embeddings, and there is no pooler.
 //!
-//! Every token is predicted. Positions and kinds of tokens are looked up for each sequence.
+//! Every token is predicted. Position and segment embeddings are looked up for each sequence.
 
 use super::transformer::{Heads, attention, next_token_loss};
 use super::{Input, Model, Published, Sizes};
@@ -21,22 +21,14 @@ pub(super) static MODELS: [Model; 2] = [
         name: "bert-base",
         summary: "BERT base for masked language modelling",
         input: INPUT,
-        published: Published {
-            parameters: Some(109_514_298),
-            flops: None,
-            source: "Hugging Face transformers",
-        },
+        published: Published::new(Some(109_514_298), None, "Hugging Face transformers"),
         build: |n, sizes| bert(n, sizes, 12, 12),
     },
     Model {
         name: "bert-large",
         summary: "BERT large for masked language modelling",
         input: INPUT,
-        published: Published {
-            parameters: Some(335_174_458),
-            flops: None,
-            source: "Hugging Face transformers",
-        },
+        published: Published::new(Some(335_174_458), None, "Hugging Face transformers"),
         build: |n, sizes| bert(n, sizes, 24, 16),
     },
 ];

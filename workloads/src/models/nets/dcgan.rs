@@ -1,4 +1,4 @@
-//! DCGAN: a generator of images, and a discriminator in training.
+//! DCGAN: a generator of images, and in training its discriminator.
 //!
 //! # References
 //!
@@ -8,22 +8,22 @@
 //!
 //! # Deviations from the paper
 //!
-//! Training is one propagation: the discriminator sees real and made images in one batch, and both nets learn from its
-//! loss. PyTorch's example runs the discriminator three times: on real images, on made ones, and for the generator.
-//! Inference makes images.
+//! Training is one propagation: the discriminator sees real and generated images in one batch, and its loss trains both
+//! nets. PyTorch's example runs the discriminator three times: on real images, on generated ones, and for the
+//! generator. Inference generates images.
 
 use super::{Input, Model, Published, Sizes};
 use crate::models::net::{Convolution, Function, Net, Value, Window};
 
 pub(super) static MODELS: [Model; 1] = [Model {
     name: "dcgan",
-    summary: "DCGAN: generator, and the discriminator in training",
+    summary: "DCGAN: the generator, and in training the discriminator",
     input: Input::Noise,
-    published: Published {
-        parameters: Some(3_576_704 + 2_765_568),
-        flops: None,
-        source: "PyTorch's example: generator and discriminator",
-    },
+    published: Published::new(
+        Some(3_576_704 + 2_765_568),
+        None,
+        "PyTorch's example: generator and discriminator",
+    ),
     build: dcgan,
 }];
 

@@ -1,21 +1,21 @@
-//! DenseNet-161: each layer reads the joined outputs of all layers before it.
+//! DenseNet-161: each layer reads the concatenated outputs of all earlier layers.
 //!
 //! # References
 //!
 //! 1. G. Huang, Z. Liu, L. van der Maaten, K. Weinberger, *Densely Connected Convolutional Networks*, CVPR 2017,
 //!    doi:10.1109/CVPR.2017.243.
-//! 2. torchvision, which publishes parameters and products.
+//! 2. torchvision, which publishes parameters and multiply-adds.
 //!
-//! Each join is a copy, as frameworks have it: memory grows with the square of a block's layers.
+//! Each concatenation is a copy, as in most frameworks: memory grows with the square of the number of layers of a block.
 
 use super::{Model, Published, Sizes, classify, image, images};
 use crate::models::net::{Net, Value, Window};
 
 pub(super) static MODELS: [Model; 1] = [Model {
     name: "densenet161",
-    summary: "DenseNet-161, joins copied",
+    summary: "DenseNet-161, with copied concatenations",
     input: image(224),
-    published: Published { parameters: Some(28_681_000), flops: Some(15_456_000_000), source: "torchvision" },
+    published: Published::new(Some(28_681_000), Some(15_456_000_000), "torchvision"),
     build: densenet161,
 }];
 

@@ -1,4 +1,4 @@
-//! GoogLeNet (Inception v1) with its two auxiliary classifiers.
+//! GoogLeNet (Inception v1) with its two auxiliary classifiers in training.
 //!
 //! # References
 //!
@@ -10,17 +10,13 @@ use crate::models::net::{Net, Value, Window};
 
 pub(super) static MODELS: [Model; 1] = [Model {
     name: "googlenet",
-    summary: "GoogLeNet with two classifiers in the middle, as Chainer's example",
+    summary: "GoogLeNet with two auxiliary classifiers in training, as in Chainer's example",
     input: image(224),
-    published: Published {
-        parameters: Some(13_378_280),
-        flops: Some(3_166_000_000),
-        source: "the weights of Caffe's bvlc_googlenet",
-    },
+    published: Published::new(Some(13_378_280), Some(3_166_000_000), "the weights of Caffe's bvlc_googlenet"),
     build: googlenet,
 }];
 
-/// Channels of a module: 1x1, before 3x3, 3x3, before 5x5, 5x5, after pooling.
+/// The channels of a module: 1x1; 1x1 before 3x3, 3x3; 1x1 before 5x5, 5x5; 1x1 after pooling.
 type Channels = [u64; 6];
 
 fn inception(n: &Net, x: &Value, [one, to_three, three, to_five, five, pooled]: Channels) -> Value {
@@ -35,7 +31,7 @@ fn inception(n: &Net, x: &Value, [one, to_three, three, to_five, five, pooled]: 
     n.relu(n.concat(vec![a.clone(), b.clone(), c.clone(), d.clone()]))
 }
 
-/// A classifier in the middle; `l` is a pooled value, and the name of all that follows.
+/// An auxiliary classifier. `l` is the pooled value, and then holds each later one, as in Chainer's example.
 fn auxiliary(n: &Net, l: &mut Value, labels: &Value) -> Value {
     *l = n.relu(n.conv_bias(l.clone(), 128, Window::square(1)));
     *l = n.relu(n.linear(l.clone(), 1024));

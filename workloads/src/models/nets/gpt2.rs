@@ -3,8 +3,8 @@
 //! # References
 //!
 //! 1. A. Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019.
-//! 2. Hugging Face transformers, `GPT2LMHeadModel`, which publishes the parameters; the table of tokens is shared with
-//!    the head.
+//! 2. Hugging Face transformers, `GPT2LMHeadModel`, which has these numbers of parameters; the head shares the token
+//!    embeddings.
 
 use super::transformer::{Heads, attention, next_token_loss};
 use super::{Input, Model, Published, Sizes};
@@ -19,21 +19,17 @@ macro_rules! model {
             name: $name,
             summary: $summary,
             input: Input::Tokens { sequence: Some(POSITIONS), limit: Some(POSITIONS) },
-            published: Published {
-                parameters: Some($parameters),
-                flops: None,
-                source: "Hugging Face transformers",
-            },
+            published: Published::new(Some($parameters), None, "Hugging Face transformers"),
             build: |n, sizes| gpt2(n, sizes, $layers, $heads),
         }
     };
 }
 
 pub(super) static MODELS: [Model; 4] = [
-    model!("gpt2-small", "GPT-2 of 12 layers", 12, 12, 124_439_808),
-    model!("gpt2-medium", "GPT-2 of 24 layers", 24, 16, 354_823_168),
-    model!("gpt2-large", "GPT-2 of 36 layers", 36, 20, 774_030_080),
-    model!("gpt2-xl", "GPT-2 of 48 layers", 48, 25, 1_557_611_200),
+    model!("gpt2-small", "GPT-2 small, 12 layers", 12, 12, 124_439_808),
+    model!("gpt2-medium", "GPT-2 medium, 24 layers", 24, 16, 354_823_168),
+    model!("gpt2-large", "GPT-2 large, 36 layers", 36, 20, 774_030_080),
+    model!("gpt2-xl", "GPT-2 XL, 48 layers", 48, 25, 1_557_611_200),
 ];
 
 fn layer(n: &Net, x: Value, heads: u64) -> Value {

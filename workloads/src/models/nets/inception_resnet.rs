@@ -1,7 +1,7 @@
-//! Inception nets with residual connections: v1, v2 as published, and v2 as TF-slim builds it.
+//! Inception nets with residual connections: v1, v2 as in the paper, and v2 as in TF-slim.
 //!
-//! A convolution has no bias, and is followed by batch normalisation and a ReLU. A residual is a 1 x 1 convolution with
-//! a bias, times a constant, plus the module's input.
+//! A convolution has no bias, and batch normalisation and a ReLU follow it. The output of a module is a 1 x 1 convolution
+//! with a bias, scaled by a constant, plus the module's input.
 //!
 //! # References
 //!
@@ -15,31 +15,31 @@ use crate::models::net::{Net, Value, Window};
 pub(super) static MODELS: [Model; 3] = [
     Model {
         name: "inception-resnet-v1",
-        summary: "Inception-ResNet-v1 as published: 5, 10 and 5 modules",
+        summary: "Inception-ResNet-v1 as in the paper: 5, 10 and 5 modules",
         input: image(299),
         published: Published::NOTHING,
         build: v1,
     },
     Model {
         name: "inception-resnet-v2",
-        summary: "Inception-ResNet-v2 as TF-slim builds it: 10, 20 and 10 modules",
+        summary: "Inception-ResNet-v2 as in TF-slim: 10, 20 and 10 modules",
         input: image(299),
-        published: Published { parameters: Some(55_843_464), flops: None, source: "timm" },
+        published: Published::new(Some(55_843_464), None, "timm"),
         build: v2,
     },
     Model {
         name: "inception-resnet-v2-published",
-        summary: "Inception-ResNet-v2 as published: the stem of Inception-v4; 5, 10 and 5 modules",
+        summary: "Inception-ResNet-v2 as in the paper: the stem of Inception-v4; 5, 10 and 5 modules",
         input: image(299),
         published: Published::NOTHING,
         build: v2_published,
     },
 ];
 
-/// A convolution: channels and window.
+/// A convolution: output channels and window.
 pub(super) type Layer = (u64, Window);
 
-/// A branch: layers one after another.
+/// A branch: consecutive convolutions.
 pub(super) type Branch<'a> = &'a [Layer];
 
 pub(super) const fn point(out: u64) -> Layer {
@@ -83,7 +83,7 @@ fn halving_pool(n: &Net, x: &Value) -> Value {
     n.max_pool(x.clone(), Window::square(3).stride(2))
 }
 
-/// Branches side by side, joined; with a pooled one beside them where the extents are halved.
+/// Parallel branches, concatenated; with a pooled branch if the extents are halved.
 pub(super) fn branches(n: &Net, x: &Value, all: &[Branch<'_>], is_pooled: bool) -> Value {
     let mut made: Vec<Value> = all.iter().map(|layers| chain(n, x, layers)).collect();
     if is_pooled {
@@ -113,7 +113,7 @@ fn head(n: &Net, x: &Value, labels: Option<&Value>) -> Value {
     classify(n, h, labels)
 }
 
-/// Inception-ResNet-v2 as TF-slim builds it: 10, 20 and 10 modules.
+/// Inception-ResNet-v2 as in TF-slim: 10, 20 and 10 modules.
 fn v2(n: &Net, sizes: Sizes) -> Value {
     let (x, labels) = images(n, sizes);
     let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
@@ -157,7 +157,7 @@ fn reduction_b(n: &Net, x: &Value) -> Value {
     branches(n, x, &layers, true)
 }
 
-/// Inception-ResNet-v2 as published: the stem of Inception-v4, and 5, 10 and 5 modules.
+/// Inception-ResNet-v2 as in the paper: the stem of Inception-v4, and 5, 10 and 5 modules.
 fn v2_published(n: &Net, sizes: Sizes) -> Value {
     let (x, labels) = images(n, sizes);
     let mut h = chain(n, &x, &[halve(32), narrow(32), three(64)]);

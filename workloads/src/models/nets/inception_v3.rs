@@ -1,10 +1,10 @@
-//! Inception-v3 with its auxiliary classifier.
+//! Inception-v3, in training with its auxiliary classifier.
 //!
 //! # References
 //!
 //! 1. C. Szegedy, V. Vanhoucke, S. Ioffe, J. Shlens, Z. Wojna, *Rethinking the Inception Architecture for Computer
 //!    Vision*, CVPR 2016, doi:10.1109/CVPR.2016.308.
-//! 2. torchvision, which publishes parameters (with the auxiliary classifier) and products (without it).
+//! 2. torchvision, which publishes parameters (with the auxiliary classifier) and multiply-adds (without it).
 
 use super::inception_resnet::{Branch, branches, chain, halve, layer, narrow, point, tall, three, wide};
 use super::{Model, Published, Sizes, image, images};
@@ -14,11 +14,11 @@ pub(super) static MODELS: [Model; 1] = [Model {
     name: "inception-v3",
     summary: "Inception-v3 with an auxiliary classifier in training",
     input: image(299),
-    published: Published { parameters: Some(27_161_264), flops: Some(11_426_000_000), source: "torchvision" },
+    published: Published::new(Some(27_161_264), Some(11_426_000_000), "torchvision"),
     build: inception_v3,
 }];
 
-/// Branches side by side, and one behind a mean of neighbours.
+/// Parallel branches, and one after average pooling.
 fn module(n: &Net, x: &Value, all: &[Branch<'_>], pooled: u64) -> Value {
     let mut made: Vec<Value> = all.iter().map(|layers| chain(n, x, layers)).collect();
     let mean = n.average_pool(x.clone(), Window::square(3).pad(1));
@@ -36,7 +36,7 @@ fn module_c(n: &Net, x: &Value, hidden: u64) -> Value {
     module(n, x, &[&[point(192)], &[point(hidden), wide(hidden, 7), tall(192, 7)], twice], 192)
 }
 
-/// A 1 x 3 and a 3 x 1 convolution side by side.
+/// A 1 x 3 and a 3 x 1 convolution in parallel.
 fn forked(n: &Net, x: &Value) -> Value {
     branches(n, x, &[&[wide(384, 3)], &[tall(384, 3)]], false)
 }

@@ -1,10 +1,10 @@
-//! Llama-style nets (RMS norm, rotary positions, gated feed-forward parts), and those whose feed-forward parts are
-//! mixtures of experts.
+//! Llama-style nets (RMS norm, rotary position embeddings, gated feed-forward layers), dense and with mixtures of
+//! experts.
 //!
 //! ```text
-//!  x -> router -> top-k --------------------------.
-//!   \-> dispatch -> rows of expert 1 -> its part -> join -> combine
-//!                   rows of expert 2 -> its part /
+//!  x -> router -> top-k -------------------------------.
+//!   \-> dispatch -> rows of expert 1 -> expert 1 -> concat -> combine
+//!                   rows of expert 2 -> expert 2 /
 //! ```
 //!
 //! # References
@@ -13,12 +13,12 @@
 //! 2. P. Zhang et al., *TinyLlama: An Open-Source Small Language Model*, 2024, arXiv:2401.02385.
 //! 3. A. Jiang et al., *Mixtral of Experts*, 2024, arXiv:2401.04088.
 //! 4. N. Muennighoff et al., *OLMoE: Open Mixture-of-Experts Language Models*, 2024, arXiv:2409.02060.
-//! 5. Hugging Face transformers, which publishes the parameters.
+//! 5. Hugging Face transformers, which has these numbers of parameters.
 //!
 //! # Deviations from the papers
 //!
-//! Experts are equally busy: each gets its share of the rows, the first ones one more where they do not come out even.
-//! An expert without a row is not run, and its weights have no gradient. A number takes 4 bytes.
+//! Experts are equally loaded: each gets the same number of rows, the first ones one more if rows are left over. An
+//! expert without rows is not run, and its weights get no gradient. Weights and activations are 32-bit numbers.
 
 use super::transformer::{Heads, attention, next_token_loss};
 use super::{Input, Model, Published, Sizes};
@@ -30,11 +30,7 @@ macro_rules! model {
             name: $name,
             summary: $summary,
             input: Input::Tokens { sequence: Some($tokens), limit: None },
-            published: Published {
-                parameters: Some($parameters),
-                flops: None,
-                source: "Hugging Face transformers",
-            },
+            published: Published::new(Some($parameters), None, "Hugging Face transformers"),
             build: |n, sizes| llama(n, sizes, &$net),
         }
     };
@@ -43,11 +39,11 @@ macro_rules! model {
 pub(super) static MODELS: [Model; 4] = [
     model!("llama-1b", "TinyLlama 1.1B", 2048, TINY, 1_100_048_384),
     model!("llama-7b", "Llama 7B", 2048, LLAMA_7B, 6_738_415_616),
-    model!("mixtral-8x7b", "Mixtral: 8 experts, 2 for each token", 2048, MIXTRAL, 46_702_792_704),
-    model!("olmoe-1b-7b", "OLMoE: 64 small experts, 8 for each token", 2048, OLMOE, 6_919_161_856),
+    model!("mixtral-8x7b", "Mixtral 8x7B: 8 experts, 2 for each token", 2048, MIXTRAL, 46_702_792_704),
+    model!("olmoe-1b-7b", "OLMoE 1B-7B: 64 small experts, 8 for each token", 2048, OLMOE, 6_919_161_856),
 ];
 
-/// Experts, and how many each token has.
+/// The number of experts, and how many each token is sent to.
 #[derive(Clone, Copy)]
 struct Experts {
     count: u64,
@@ -61,38 +57,34 @@ struct Layout {
     heads: Heads,
     hidden: u64,
     experts: Option<Experts>,
-    /// Whether queries and keys are normalised.
+    /// Whether queries and keys pass an RMS norm.
     has_norms: bool,
 }
 
-const LLAMA_7B: Layout = Layout {
-    vocabulary: 32_000,
-    layers: 32,
-    width: 4096,
-    heads: Heads { queries: 32, keys: 32 },
-    hidden: 11_008,
-    experts: None,
-    has_norms: false,
-};
-const TINY: Layout =
-    Layout { layers: 22, width: 2048, heads: Heads { queries: 32, keys: 4 }, hidden: 5632, ..LLAMA_7B };
-const MIXTRAL: Layout = Layout {
-    heads: Heads { queries: 32, keys: 8 },
-    hidden: 14_336,
-    experts: Some(Experts { count: 8, chosen: 2 }),
-    ..LLAMA_7B
-};
-const OLMOE: Layout = Layout {
-    vocabulary: 50_304,
-    layers: 16,
-    width: 2048,
-    heads: Heads { queries: 16, keys: 16 },
-    hidden: 1024,
-    experts: Some(Experts { count: 64, chosen: 8 }),
-    has_norms: true,
-};
+const LLAMA_7B: Layout = Layout::new(32_000, 32, [4096, 11_008], [32, 32]);
+const TINY: Layout = Layout::new(32_000, 22, [2048, 5632], [32, 4]);
+const MIXTRAL: Layout = Layout::new(32_000, 32, [4096, 14_336], [32, 8]).with_experts(8, 2);
+const OLMOE: Layout = Layout::new(50_304, 16, [2048, 1024], [16, 16]).with_experts(64, 8).with_norms();
 
 impl Layout {
+    const fn new(
+        vocabulary: u64,
+        layers: usize,
+        [width, hidden]: [u64; 2],
+        [queries, keys]: [u64; 2],
+    ) -> Self {
+        let heads = Heads { queries, keys };
+        Self { vocabulary, layers, width, heads, hidden, experts: None, has_norms: false }
+    }
+
+    const fn with_experts(self, count: u64, chosen: u64) -> Self {
+        Self { experts: Some(Experts { count, chosen }), ..self }
+    }
+
+    const fn with_norms(self) -> Self {
+        Self { has_norms: true, ..self }
+    }
+
     fn attend(&self, n: &Net, x: &Value) -> Value {
         let shared = self.width / self.heads.queries * self.heads.keys;
         let turned = |width: u64| {

@@ -1,21 +1,25 @@
-//! The nets, one file a family.
+//! The nets, one file for each family.
 
 pub mod alexnet;
 pub mod bert;
 pub mod dcgan;
 pub mod densenet;
+pub mod efficientnet;
 pub mod googlenet;
 pub mod gpt2;
 pub mod inception_resnet;
 pub mod inception_v3;
 pub mod llama;
+pub mod mobilenet;
 pub mod resnet;
 pub mod resnext3d;
 pub mod seq2seq;
 pub mod squeezenet;
+pub mod t5;
 mod transformer;
 pub mod unet;
 pub mod vgg;
+pub mod vit;
 
 use std::fmt;
 
@@ -23,24 +27,24 @@ use super::net::{Net, Value};
 use super::spec::ModelError;
 use crate::nearest;
 
-/// What a net is given.
+/// The input of a net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Input {
     /// Square images.
     Image {
-        /// Colours.
+        /// The number of channels.
         channels: u64,
-        /// Height and width, where nothing else is said.
+        /// The default height and width.
         extent: u64,
-        /// Images that follow each other in one input; 1 for still ones.
+        /// The number of frames of one input; 1 for still images.
         frames: u64,
     },
     /// Sequences of tokens.
     Tokens {
-        /// Tokens of a sequence, where nothing else is said; `None`: lengths are sampled.
+        /// The default number of tokens of a sequence; `None` if lengths are sampled.
         sequence: Option<u64>,
-        /// The longest, where there is one.
+        /// The largest number of tokens, if the net has a limit.
         limit: Option<u64>,
     },
     /// Vectors of random numbers.
@@ -48,7 +52,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// A batch that the net is often trained with.
+    /// A usual batch size in training.
     #[must_use]
     pub const fn usual_batch(self) -> u64 {
         match self {
@@ -68,43 +72,52 @@ impl fmt::Display for Input {
                 write!(f, "images of {channels} x {extent} x {extent}")
             }
             Self::Image { channels, extent, frames } => {
-                write!(f, "films of {channels} x {frames} x {extent} x {extent}")
+                write!(f, "clips of {channels} x {frames} x {extent} x {extent}")
             }
             Self::Tokens { sequence: Some(sequence), .. } => write!(f, "sequences of {sequence} tokens"),
-            Self::Tokens { sequence: None, .. } => f.write_str("sentences of sampled lengths"),
+            Self::Tokens { sequence: None, .. } => f.write_str("sentences with sampled lengths"),
             Self::Noise => f.write_str("vectors of random numbers"),
         }
     }
 }
 
-/// What is published about a net.
+/// Published figures of a net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Parameters of the net as it is trained.
+    /// The number of parameters in training.
     pub parameters: Option<u64>,
-    /// Floating-point operations of inference with one input of the default size, two for each product with its sum,
-    /// as exact as they are published.
+    /// The FLOPs of inference on one input of the default size, two for each multiply-add, to the published precision.
     pub flops: Option<u64>,
-    /// Where.
+    /// Where the figures are published.
     pub source: &'static str,
+    /// How the net differs from the published one; empty if it does not.
+    pub differs: &'static str,
 }
 
 impl Published {
-    /// Nothing.
-    pub const NOTHING: Self = Self { parameters: None, flops: None, source: "" };
+    /// No published figures.
+    pub const NOTHING: Self = Self::new(None, None, "");
+
+    const fn new(parameters: Option<u64>, flops: Option<u64>, source: &'static str) -> Self {
+        Self { parameters, flops, source, differs: "" }
+    }
+
+    const fn differing(self, differs: &'static str) -> Self {
+        Self { differs, ..self }
+    }
 }
 
 /// A net.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Model {
-    /// Its name in keys.
+    /// The name in keys.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description of one line.
     pub summary: &'static str,
-    /// What it is given.
+    /// The input.
     pub input: Input,
-    /// What is published about it.
+    /// Published figures.
     pub published: Published,
     pub(super) build: fn(&Net, Sizes) -> Value,
 }
@@ -117,12 +130,12 @@ impl PartialEq for Model {
 
 impl Eq for Model {}
 
-/// Every net.
+/// All nets.
 pub fn models() -> impl Iterator<Item = &'static Model> {
     FAMILIES.into_iter().flatten()
 }
 
-static FAMILIES: [&[Model]; 15] = [
+static FAMILIES: [&[Model]; 19] = [
     &alexnet::MODELS,
     &googlenet::MODELS,
     &resnet::MODELS,
@@ -132,15 +145,19 @@ static FAMILIES: [&[Model]; 15] = [
     &inception_resnet::MODELS,
     &densenet::MODELS,
     &squeezenet::MODELS,
+    &mobilenet::MODELS,
+    &efficientnet::MODELS,
+    &vit::MODELS,
     &unet::MODELS,
     &dcgan::MODELS,
     &seq2seq::MODELS,
     &bert::MODELS,
     &gpt2::MODELS,
+    &t5::MODELS,
     &llama::MODELS,
 ];
 
-/// The net of a name.
+/// The net with a name.
 ///
 /// # Errors
 ///
@@ -152,7 +169,7 @@ pub fn find(name: &str) -> Result<&'static Model, ModelError> {
     })
 }
 
-/// What a net's shapes depend on.
+/// The sizes that a net's shapes depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) batch: u64,
@@ -166,13 +183,13 @@ const fn image(extent: u64) -> Input {
     Input::Image { channels: 3, extent, frames: 1 }
 }
 
-/// Images, and a label for each if there is a loss.
+/// Images, and their labels if the net returns a loss.
 fn images(net: &Net, sizes: Sizes) -> (Value, Option<Value>) {
     let x = net.input(vec![sizes.batch, 3, sizes.extent, sizes.extent]);
     (x, net.is_scored().then(|| net.input(vec![sizes.batch])))
 }
 
-/// The loss of a classification with its accuracy, both reported; without labels the scores.
+/// The loss of a classification, reported together with the accuracy; without labels, the scores.
 fn classify(net: &Net, h: Value, labels: Option<&Value>) -> Value {
     let Some(labels) = labels else { return h };
     let loss = net.softmax_cross_entropy(h.clone(), labels);

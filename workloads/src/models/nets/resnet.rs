@@ -1,15 +1,16 @@
-//! Residual nets with bottlenecks: Chainer's ResNet-50, and the family of torchvision with its wide and grouped ones.
+//! Residual nets with bottlenecks: ResNet-50 of Chainer, and torchvision's ResNets, a wide one and a grouped one among
+//! them.
 //!
 //! # References
 //!
 //! 1. K. He, X. Zhang, S. Ren, J. Sun, *Deep Residual Learning for Image Recognition*, CVPR 2016,
 //!    doi:10.1109/CVPR.2016.90.
-//! 2. Chainer 3.0.0rc1, `examples/imagenet/resnet50.py`: a stage's stride is in its first 1 x 1 convolution, and the
-//!    first convolution has a bias: 64 parameters more than the 25,557,032 that are published.
+//! 2. Chainer 3.0.0rc1, `examples/imagenet/resnet50.py`: the stride of a stage is in its first 1 x 1 convolution, and the
+//!    first convolution of the net has a bias: 64 parameters more than the published 25,557,032.
 //! 3. S. Xie, R. Girshick, P. Dollár, Z. Tu, K. He, *Aggregated Residual Transformations for Deep Neural Networks*,
 //!    CVPR 2017, doi:10.1109/CVPR.2017.634.
 //! 4. S. Zagoruyko, N. Komodakis, *Wide Residual Networks*, BMVC 2016.
-//! 5. torchvision, which publishes parameters and products: the stride is in the 3 x 3 convolution ("v1.5").
+//! 5. torchvision, which publishes parameters and multiply-adds: the stride is in the 3 x 3 convolution ("v1.5").
 
 use super::{Model, Published, Sizes, classify, image, images};
 use crate::models::net::{Convolution, Net, Value, Window};
@@ -20,21 +21,21 @@ macro_rules! model {
             name: $name,
             summary: $summary,
             input: image(224),
-            published: Published { parameters: Some($parameters), flops: Some($flops), source: $source },
+            published: Published::new(Some($parameters), Some($flops), $source),
             build: |n, sizes| resnet(n, sizes, $layout),
         }
     };
 }
 
 pub(super) static MODELS: [Model; 6] = [
-    model!(
-        "resnet50",
-        "ResNet-50 as Chainer's example",
-        Layout { is_chainer: true, ..Layout::of([3, 4, 6, 3]) },
-        25_557_096,
-        7_716_000_000,
-        "the paper's 25,557,032 and Chainer's 64 of a bias; FLOPs as PoocH's authors count them"
-    ),
+    Model {
+        name: "resnet50",
+        summary: "ResNet-50 as in Chainer's example",
+        input: image(224),
+        published: Published::new(Some(25_557_032), None, "torchvision")
+            .differing("64 parameters more: Chainer's first convolution has a bias"),
+        build: |n, sizes| resnet(n, sizes, Layout { is_chainer: true, ..Layout::of([3, 4, 6, 3]) }),
+    },
     model!(
         "resnet50-v1-5",
         "ResNet-50 with strides in the 3 x 3 convolutions",
@@ -47,7 +48,7 @@ pub(super) static MODELS: [Model; 6] = [
     model!("resnet152", "ResNet-152", Layout::of([3, 8, 36, 3]), 60_192_808, 23_028_000_000, "torchvision"),
     model!(
         "wide-resnet50-2",
-        "ResNet-50, its bottlenecks twice as wide",
+        "Wide ResNet-50-2: bottlenecks twice as wide",
         Layout { width: 128, ..Layout::of([3, 4, 6, 3]) },
         68_883_240,
         22_796_000_000,
@@ -55,7 +56,7 @@ pub(super) static MODELS: [Model; 6] = [
     ),
     model!(
         "resnext101-32x8d",
-        "ResNeXt-101 with 32 groups of 8 channels",
+        "ResNeXt-101 32x8d: 32 groups of 8 channels",
         Layout { width: 256, groups: 32, ..Layout::of([3, 4, 23, 3]) },
         88_791_336,
         32_828_000_000,
@@ -63,7 +64,7 @@ pub(super) static MODELS: [Model; 6] = [
     ),
 ];
 
-/// How a net differs from the others.
+/// The layout of a net.
 #[derive(Clone, Copy)]
 struct Layout {
     /// Bottlenecks in each of the four stages.
@@ -79,14 +80,14 @@ impl Layout {
         Self { counts, width: 64, groups: 1, is_chainer: false }
     }
 
-    /// The convolutions of a bottleneck that has a stride: 1 x 1, then 3 x 3.
+    /// The first two convolutions of a bottleneck with a stride: 1 x 1, then 3 x 3.
     fn convolutions(self, stride: u64) -> (Window, Convolution) {
         let strides = if self.is_chainer { (stride, 1) } else { (1, stride) };
         let three = Window::square(3).pad(1).stride(strides.1);
         (Window::square(1).stride(strides.0), Convolution::from(three).grouped(self.groups))
     }
 
-    /// The first of a stage: its shortcut is a convolution.
+    /// The first bottleneck of a stage, whose shortcut is a convolution.
     fn widen(self, n: &Net, x: &Value, hidden: u64, out: u64, stride: u64) -> Value {
         let point = Window::square(1);
         let (first, three) = self.convolutions(stride);

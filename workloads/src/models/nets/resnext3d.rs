@@ -1,9 +1,9 @@
-//! ResNeXt-101 with three-dimensional convolutions, for films.
+//! ResNeXt-101 with three-dimensional convolutions, for video clips.
 //!
 //! # References
 //!
 //! 1. K. Hara, H. Kataoka, Y. Satoh, *Can Spatiotemporal 3D CNNs Retrace the History of 2D CNNs and ImageNet?*, CVPR
-//!    2018, doi:10.1109/CVPR.2018.00685; 16 frames of 112 x 112, 400 classes, shortcuts by convolutions.
+//!    2018, doi:10.1109/CVPR.2018.00685; 16 frames of 112 x 112, 400 classes, shortcuts of type B (convolutions).
 
 use super::{Input, Model, Published, Sizes, classify};
 use crate::models::net::{Convolution, Net, Value, Window};
@@ -12,7 +12,7 @@ const FRAMES: u64 = 16;
 
 pub(super) static MODELS: [Model; 1] = [Model {
     name: "resnext101-3d",
-    summary: "ResNeXt-101 in three dimensions, 32 groups",
+    summary: "3D ResNeXt-101 for video clips, 32 groups",
     input: Input::Image { channels: 3, extent: 112, frames: FRAMES },
     published: Published::NOTHING,
     build: resnext,

@@ -1,8 +1,8 @@
-//! Translation with two recurrent nets, operation by operation: as Chainer's example, three LSTM layers of 1024 units
-//! and a vocabulary of 40,000 on each side.
+//! Translation with two recurrent nets, operation by operation. As in Chainer's example, each has three LSTM layers of
+//! 1024 units and a vocabulary of 40,000.
 //!
-//! Sentences are packed: a layer reads the tokens of all of them. Without a length, lengths are those of iteration 0 of
-//! `model/seq2seq/train/b<N>/iteration<K>`; with one, every sentence has it.
+//! Sentences are packed: a layer reads the tokens of all sentences. If no length is given, the lengths are those of
+//! iteration 0 of `model/seq2seq/train/b<N>/iteration<K>`.
 //!
 //! # References
 //!
@@ -16,7 +16,7 @@ use crate::models::seq2seq::{LAYERS, UNITS, VOCABULARY, sampled_tokens};
 
 pub(super) static MODELS: [Model; 1] = [Model {
     name: "seq2seq",
-    summary: "three LSTM layers on each side, sentences packed",
+    summary: "Translation with three LSTM layers in encoder and decoder, packed sentences",
     input: Input::Tokens { sequence: None, limit: None },
     published: Published::NOTHING,
     build: seq2seq,

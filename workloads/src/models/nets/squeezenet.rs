@@ -4,7 +4,7 @@
 //!
 //! 1. F. Iandola et al., *SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and <0.5MB model size*, 2016,
 //!    arXiv:1602.07360.
-//! 2. torchvision, which publishes parameters and products.
+//! 2. torchvision, which publishes parameters and multiply-adds.
 
 use super::{Model, Published, Sizes, classify, image, images};
 use crate::models::net::{Net, Value, Window};
@@ -14,23 +14,19 @@ pub(super) static MODELS: [Model; 2] = [
         name: "squeezenet1-0",
         summary: "SqueezeNet 1.0",
         input: image(224),
-        published: Published {
-            parameters: Some(1_248_424),
-            flops: Some(1_638_000_000),
-            source: "torchvision",
-        },
+        published: Published::new(Some(1_248_424), Some(1_638_000_000), "torchvision"),
         build: |n, sizes| squeezenet(n, sizes, (96, 7), &[3, 7]),
     },
     Model {
         name: "squeezenet1-1",
-        summary: "SqueezeNet 1.1, which pools earlier",
+        summary: "SqueezeNet 1.1, with earlier pooling",
         input: image(224),
-        published: Published { parameters: Some(1_235_496), flops: Some(698_000_000), source: "torchvision" },
+        published: Published::new(Some(1_235_496), Some(698_000_000), "torchvision"),
         build: |n, sizes| squeezenet(n, sizes, (64, 3), &[2, 4]),
     },
 ];
 
-/// Channels of a module: squeezed, and of each of its two halves.
+/// The channels of a fire module: after the squeeze, and in each half of the expansion.
 const MODULES: [(u64, u64); 8] =
     [(16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256)];
 
@@ -41,7 +37,7 @@ fn fire(n: &Net, x: Value, (squeezed, expanded): (u64, u64)) -> Value {
     n.concat(vec![one, three])
 }
 
-/// `pooled` are the modules with a pooling in front.
+/// `pooled` has the indices of the modules that follow a pooling.
 fn squeezenet(n: &Net, sizes: Sizes, (out, window): (u64, u64), pooled: &[usize]) -> Value {
     let (x, labels) = images(n, sizes);
     let pool = Window::square(3).stride(2).covering();

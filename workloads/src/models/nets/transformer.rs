@@ -1,36 +1,47 @@
-//! What the nets of attention share.
+//! Building blocks of transformers.
 //!
 //! # References
 //!
 //! 1. A. Vaswani et al., *Attention is all you need*, NeurIPS 2017, arXiv:1706.03762.
 //! 2. J. Ainslie et al., *GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints*, EMNLP
-//!    2023: several heads of queries share one of keys and values.
+//!    2023: several query heads share a key and value head.
 
-use crate::models::net::{Function, Net, Value};
+use crate::models::net::{Net, Parameter, Value};
 
-/// Heads of queries, and those of keys and values.
+/// The numbers of query heads, and of key and value heads.
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
     pub(super) queries: u64,
     pub(super) keys: u64,
 }
 
-/// The context `[N, tokens, width]` of queries, keys and values of that form; the scores are a value of their own.
-/// Scaling and masking are part of the softmax.
-pub(super) fn attention(n: &Net, [q, k, v]: [Value; 3], heads: Heads, has_dropout: bool) -> Value {
+/// The attention `[N, tokens, width]` of queries, keys and values; the scores are a value of their own. Scaling and
+/// masking are part of the softmax.
+pub(super) fn attention(n: &Net, qkv: [Value; 3], heads: Heads, has_dropout: bool) -> Value {
+    biased_attention(n, qkv, heads, has_dropout, None)
+}
+
+/// As [`attention`], with a bias for the scores that the softmax takes from a table.
+pub(super) fn biased_attention(
+    n: &Net,
+    [q, k, v]: [Value; 3],
+    heads: Heads,
+    has_dropout: bool,
+    bias: Option<Parameter>,
+) -> Value {
     let (batch, tokens, width) = (q.shape()[0], q.shape()[1], q.width());
     let head = width / heads.queries;
-    let (rows, shared) = (heads.queries / heads.keys * tokens, [batch, heads.keys, tokens, head]);
+    let (rows, shared) = (heads.queries / heads.keys * tokens, [batch, heads.keys, k.shape()[1], head]);
     let q = n.reshape(q, vec![batch, heads.keys, rows, head]);
     let [k, v] = [k, v].map(|each| n.reshape(each, shared.to_vec()));
-    let mut weights = n.each(Function::Softmax, n.matmul(q, k, true));
+    let mut weights = n.softmax(n.matmul(q, k, true), bias);
     if has_dropout {
         weights = n.dropout(weights);
     }
     n.reshape(n.matmul(weights, v, false), vec![batch, tokens, width])
 }
 
-/// The loss of each token's prediction.
+/// The loss of the prediction of each token; the scores if the net returns no loss.
 pub(super) fn next_token_loss(n: &Net, scores: Value, shape: Vec<u64>) -> Value {
     if !n.is_scored() {
         return scores;

@@ -1,4 +1,4 @@
-//! U-Net of the paper: convolutions without padding, crops on the way up.
+//! U-Net as in the paper: convolutions without padding, and cropped skip connections.
 //!
 //! ```text
 //!  572 -> conv conv -------------------- crop, join -> conv conv -> 388
@@ -11,20 +11,21 @@
 //! 1. O. Ronneberger, P. Fischer, T. Brox, *U-Net: Convolutional Networks for Biomedical Image Segmentation*, MICCAI
 //!    2015, doi:10.1007/978-3-319-24574-4_28; 572 x 572 grey values to 388 x 388 pixels of two classes.
 //!
-//! The paper drops out features at the end of the way down; where is not said exactly, here behind the last two levels.
+//! The paper applies dropout at the end of the contracting path without saying where exactly; here it follows the last
+//! two levels.
 
 use super::{Input, Model, Published, Sizes};
 use crate::models::net::{Convolution, Net, Value, Window};
 
 pub(super) static MODELS: [Model; 1] = [Model {
     name: "unet",
-    summary: "U-Net of the paper, one grey value to two classes",
+    summary: "U-Net as in the paper: grey images, two classes",
     input: Input::Image { channels: 1, extent: 572, frames: 1 },
-    published: Published {
-        parameters: Some(31_030_658),
-        flops: None,
-        source: "public implementations of the paper's net (tf_unet, Keras)",
-    },
+    published: Published::new(
+        Some(31_030_658),
+        None,
+        "public implementations of the paper's net (tf_unet, Keras)",
+    ),
     build: unet,
 }];
 
@@ -35,7 +36,7 @@ fn double(n: &Net, x: Value, out: u64) -> Value {
     n.relu(n.conv_bias(h, out, Window::square(3)))
 }
 
-/// The middle of `x`, as large as `like`.
+/// The centre of `x`, with the extents of `like`.
 fn crop(n: &Net, x: Value, like: &Value) -> Value {
     let mut shape = x.shape().to_vec();
     shape[2..].copy_from_slice(&like.shape()[2..]);

@@ -4,7 +4,7 @@
 //!
 //! 1. K. Simonyan, A. Zisserman, *Very Deep Convolutional Networks for Large-Scale Image Recognition*, ICLR 2015,
 //!    arXiv:1409.1556, configuration D.
-//! 2. torchvision, which publishes parameters and products.
+//! 2. torchvision, which publishes parameters and multiply-adds.
 //!
 //! The first fully connected layer grows with the input.
 
@@ -15,11 +15,7 @@ pub(super) static MODELS: [Model; 1] = [Model {
     name: "vgg16",
     summary: "VGG-16, configuration D",
     input: image(224),
-    published: Published {
-        parameters: Some(138_357_544),
-        flops: Some(30_940_000_000),
-        source: "the paper, torchvision",
-    },
+    published: Published::new(Some(138_357_544), Some(30_940_000_000), "the paper, torchvision"),
     build: vgg16,
 }];
 
