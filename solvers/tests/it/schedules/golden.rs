@@ -100,11 +100,15 @@ fn check(row: &Row) {
     assert_eq!(letters.as_deref(), Some(&row.pooch_class[..]), "batch {} at {}", row.batch, row.bw);
     let superneurons = SuperNeurons::default().with_policy(policy(row));
     check_classified(row, &problem, &lab, &superneurons, (row.superneurons, row.sn_counts));
-    if row.sn_fail.is_some() {
+    if let Some(fail) = &row.sn_fail {
         let shortfall = run(&problem, &superneurons).shortfall.expect("a reason");
         let [keep, swap, recompute] = row.sn_counts;
         let said = format!("({keep} kept, {swap} swapped, {recompute} recomputed)");
         assert!(shortfall.starts_with("out of memory") && shortfall.ends_with(&said), "{shortfall}");
+        let peak =
+            shortfall.split_once(" back, ").and_then(|(_, rest)| rest.split_once(' ')).expect("a peak").0;
+        let peak: f64 = peak.parse().expect("bytes");
+        assert_eq!(format!("sn swap-in peak {:.2}", peak / 1e9), *fail);
     }
 }
 
@@ -126,8 +130,7 @@ fn check_classified(
 fn rows(policy: &str, bw: f64) -> Vec<Row> {
     let expected: Expected =
         serde_json::from_str(&fixture("pooch_expected.json.zst")).expect("the expected results");
-    let rows: Vec<_> =
-        expected.rows.into_iter().filter(|row| row.policy == policy && row.bw == bw).collect();
+    let rows: Vec<_> = expected.rows.into_iter().filter(|row| row.policy == policy && row.bw == bw).collect();
     assert_eq!(rows.len(), 9, "{policy} at {bw}");
     rows
 }

@@ -73,7 +73,8 @@ fn function(op: &RawOp, batch: u64) -> Function {
         FunctionKind::Add => 0,
         _ => 1,
     };
-    let work = |flops: f64, moved: f64, launches| Work { flops: flops * images, bytes: moved * bytes, launches };
+    let work =
+        |flops: f64, moved: f64, launches| Work { flops: flops * images, bytes: moved * bytes, launches };
     let ids = |maps: &[usize]| maps.iter().map(|&map| MapId::from_index(map)).collect();
     Function {
         name: op.name.clone(),
