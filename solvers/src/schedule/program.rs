@@ -417,10 +417,9 @@ impl<'a> Builder<'a> {
             self.device[swap.map.index()] = None;
         }
         for buffer in self.device.into_iter().flatten() {
-            let last = self.reads[buffer.index()].1;
-            if let Some(event) = self.events.get_mut(last as usize) {
-                event.frees.push(buffer);
-            }
+            // What nothing reads any more stays to the end.
+            let last = (self.reads[buffer.index()].1 as usize).min(self.events.len() - 1);
+            self.events[last].frees.push(buffer);
         }
         self.schedule.events[Engine::Compute.index()] = self.events;
         Program { schedule: self.schedule, forward, swaps: self.swaps }

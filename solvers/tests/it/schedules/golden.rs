@@ -57,7 +57,7 @@ fn speed(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> f64 {
 }
 
 /// The classes of a schedule's maps, by what its events do to them.
-fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
+pub(super) fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
     use planlab_graph::{Engine, Task};
     let schedule = outcome.best.as_ref()?.schedule();
     let net = &problem.net;
