@@ -70,6 +70,9 @@ pub enum Violation {
     /// A buffer that is freed twice.
     #[error("{event} frees buffer {buffer}, which is freed already")]
     FreedTwice { event: EventId, buffer: BufferId },
+    /// A buffer that nothing frees: it would be missing in the next iteration.
+    #[error("nothing frees buffer {0}")]
+    NeverFreed(BufferId),
     /// A buffer of another size than what it holds.
     #[error("buffer {buffer} has {bytes} bytes; what it holds has {wanted}")]
     WrongSize { buffer: BufferId, bytes: Bytes, wanted: Bytes },
@@ -279,8 +282,11 @@ impl<'a> Audit<'a> {
                 }
             }
         }
-        match is_written.iter().position(|written| !written) {
-            Some(index) => Err(Violation::NeverWritten(BufferId::from_index(index))),
+        if let Some(index) = is_written.iter().position(|written| !written) {
+            return Err(Violation::NeverWritten(BufferId::from_index(index)));
+        }
+        match self.frees.iter().position(Option::is_none) {
+            Some(index) => Err(Violation::NeverFreed(BufferId::from_index(index))),
             None => Ok(()),
         }
     }

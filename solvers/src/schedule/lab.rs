@@ -122,7 +122,7 @@ impl<'p> Lab<'p> {
         self.run_without(classes, None)
     }
 
-    /// As [`Lab::run`], if `vanished` took no memory.
+    /// As [`Lab::run`], if `vanished` had no bytes.
     fn run_without(&self, classes: &Classes, vanished: Option<MapId>) -> Result<(Schedule, Timeline), Trial> {
         let program = self.program(classes, vanished);
         let draft = residency::draft(self.problem, program, self.prefetch).map_err(Trial::DoesNotFit)?;
@@ -136,7 +136,7 @@ impl<'p> Lab<'p> {
         self.run(classes).ok().map(|(_, timeline)| timeline.seconds)
     }
 
-    /// The seconds that a classification would take if a map were kept at no cost; `None` if it does not run.
+    /// The seconds that a classification would take if a map were kept and had no bytes; `None` if it does not run.
     #[must_use]
     pub fn seconds_with_free(&self, classes: &Classes, map: MapId) -> Option<f64> {
         let kept = classes.with(map, Class::Keep);

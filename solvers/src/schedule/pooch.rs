@@ -23,7 +23,7 @@
 //! - Step 1: as [`SwapOpt`](super::SwapOpt), or a part of the paper's tree ([`Pooch::budgeted`]). The whole tree has
 //!   2^(maps whose copies in delay something) leaves, which are 70 to 80 for ResNet-50 on PCIe.
 //! - The overheads: the paper says "the overhead caused by X with the others fixed"; what they are compared with, a run in
-//!   which X takes no memory, is ours. A recomputation that does not fit is infinitely dear.
+//!   which X is kept and has no bytes, nor its gradients, is ours. A recomputation that does not fit is infinitely dear.
 //! - How long recomputed maps stay is a policy; the paper does not say which.
 
 use planlab_graph::{Engine, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};

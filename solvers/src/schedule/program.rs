@@ -111,7 +111,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program of a classification. `vanished` takes no memory: for what a map's memory costs.
+    /// The program of a classification. `vanished` has no bytes: neither it nor its gradients take memory, and to add two
+    /// of them is no more than a launch. For what a map's memory costs.
     pub(super) fn new(
         problem: &SchedulingProblem,
         recipes: &Recipes,
@@ -195,7 +196,7 @@ impl<'a> Builder<'a> {
             Content::Map(map) => (map, &mut self.versions[map.index()].0),
             Content::Gradient(map) => (map, &mut self.versions[map.index()].1),
         };
-        let is_vanished = self.vanished == Some(map) && matches!(content, Content::Map(_));
+        let is_vanished = self.vanished == Some(map);
         let bytes = if is_vanished { Bytes::ZERO } else { self.problem.net.map(map).bytes };
         let id = self.schedule.add_buffer(content, *version, bytes);
         *version += 1;
@@ -330,7 +331,13 @@ impl<'a> Builder<'a> {
             self.gradients[map.index()] = Some(part);
             return;
         };
-        let mut event = Event::new(Task::Accumulate(map), self.problem.times.accumulate()[map.index()]);
+        let is_vanished = self.vanished == Some(map);
+        let seconds = if is_vanished {
+            self.problem.machine.launch
+        } else {
+            self.problem.times.accumulate()[map.index()]
+        };
+        let mut event = Event::new(Task::Accumulate(map), seconds);
         event.reads = vec![before, part];
         let sum = self.buffer(Content::Gradient(map));
         self.shares[sum.index()] = 1;
@@ -410,10 +417,9 @@ impl<'a> Builder<'a> {
             self.device[swap.map.index()] = None;
         }
         for buffer in self.device.into_iter().flatten() {
-            let last = self.reads[buffer.index()].1;
-            if let Some(event) = self.events.get_mut(last as usize) {
-                event.frees.push(buffer);
-            }
+            // What nothing reads any more stays to the end.
+            let last = (self.reads[buffer.index()].1 as usize).min(self.events.len() - 1);
+            self.events[last].frees.push(buffer);
         }
         self.schedule.events[Engine::Compute.index()] = self.events;
         Program { schedule: self.schedule, forward, swaps: self.swaps }

@@ -103,17 +103,7 @@ pub(super) fn draft(
         Prefetch::OneAhead => {
             order.iter().map(|&swap| (program.swaps[swap].first - 1).max(program.forward)).collect()
         }
-        Prefetch::WithConvolution => {
-            let starts: Vec<_> =
-                order.iter().map(|&swap| convolution_before(problem, &program, swap)).collect();
-            for (&swap, &start) in order.iter().zip(&starts) {
-                let swap = &program.swaps[swap];
-                memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
-            }
-            let map = order.first().map_or(Part::Functions, |&swap| Part::CopyIn(program.swaps[swap].map));
-            check(&memory, capacity, map)?;
-            starts
-        }
+        Prefetch::WithConvolution => with_convolutions(problem, &program, &order, &mut memory)?,
     };
     Ok(add_copies(problem, program, &order, &starts, prefetch))
 }
@@ -154,6 +144,25 @@ fn reserve(
         memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
         starts.push(start);
     }
+    Ok(starts)
+}
+
+/// The start of each copy, in turn; what is on the device together has to fit.
+fn with_convolutions(
+    problem: &SchedulingProblem,
+    program: &Program,
+    order: &[usize],
+    memory: &mut [u64],
+) -> Result<Vec<usize>, DoesNotFit> {
+    let starts: Vec<_> = order.iter().map(|&swap| convolution_before(problem, program, swap)).collect();
+    let stays = order.iter().map(|&swap| &program.swaps[swap]).zip(&starts);
+    for (swap, &start) in stays.clone() {
+        memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
+    }
+    let highest = (0..memory.len()).max_by_key(|&step| memory[step]).unwrap_or(0);
+    let there = stays.filter(|&(swap, &start)| (start..=swap.last).contains(&highest)).last();
+    let what = there.map_or(Part::Functions, |(swap, _)| Part::CopyIn(swap.map));
+    check(memory, problem.capacity, what)?;
     Ok(starts)
 }
 

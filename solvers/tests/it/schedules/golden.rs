@@ -57,7 +57,7 @@ fn speed(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> f64 {
 }
 
 /// The classes of a schedule's maps, by what its events do to them.
-fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
+pub(super) fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
     use planlab_graph::{Engine, Task};
     let schedule = outcome.best.as_ref()?.schedule();
     let net = &problem.net;
@@ -100,11 +100,15 @@ fn check(row: &Row) {
     assert_eq!(letters.as_deref(), Some(&row.pooch_class[..]), "batch {} at {}", row.batch, row.bw);
     let superneurons = SuperNeurons::default().with_policy(policy(row));
     check_classified(row, &problem, &lab, &superneurons, (row.superneurons, row.sn_counts));
-    if row.sn_fail.is_some() {
+    if let Some(fail) = &row.sn_fail {
         let shortfall = run(&problem, &superneurons).shortfall.expect("a reason");
         let [keep, swap, recompute] = row.sn_counts;
         let said = format!("({keep} kept, {swap} swapped, {recompute} recomputed)");
         assert!(shortfall.starts_with("out of memory") && shortfall.ends_with(&said), "{shortfall}");
+        let peak =
+            shortfall.split_once(" back, ").and_then(|(_, rest)| rest.split_once(' ')).expect("a peak").0;
+        let peak: f64 = peak.parse().expect("bytes");
+        assert_eq!(format!("sn swap-in peak {:.2}", peak / 1e9), *fail);
     }
 }
 

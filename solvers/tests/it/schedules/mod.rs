@@ -1,4 +1,7 @@
 //! Schedules: the figures of the published methods on ResNet-50, and that what schedulers give is right.
 
 mod golden;
+mod mutants;
 mod nets;
+mod slow;
+mod table;

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, Net, Work};
+use planlab_graph::{FeatureMap, Function, FunctionKind, Machine, MapId, Net, Work};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -84,5 +86,64 @@ fn function(op: &RawOp, batch: u64) -> Function {
         needs: ids(&op.need),
         forward: work(op.flops_fwd_per_image, op.bytes_fwd_per_image, 1),
         backward: work(op.flops_bwd_per_image, op.bytes_bwd_per_image, backward),
+    }
+}
+
+/// A net of a few functions with branches, sums and joins, of tensors of a few bytes.
+pub(super) fn random(rng: &mut ChaCha8Rng) -> Net {
+    let mut maps = vec![FeatureMap { name: "image".to_owned(), bytes: Bytes::new(rng.random_range(1..9)) }];
+    let mut functions: Vec<Function> = Vec::new();
+    for index in 0..rng.random_range(3..12) {
+        let output = MapId::from_index(maps.len());
+        let (kind, inputs) = random_inputs(rng, &maps);
+        let bytes = match kind {
+            FunctionKind::Add => maps[inputs[0].index()].bytes,
+            _ => Bytes::new(rng.random_range(1..9)),
+        };
+        let mut needs: Vec<_> = inputs.iter().copied().chain([output]).collect();
+        needs.dedup();
+        needs.retain(|_| kind != FunctionKind::Add && rng.random_bool(0.5));
+        let mut work = || Work { flops: f64::from(rng.random_range(1..9_u8)), bytes: 1.0, launches: 0 };
+        let (forward, backward) = (work(), work());
+        maps.push(FeatureMap { name: format!("m{index}"), bytes });
+        functions.push(Function {
+            name: format!("f{index}"),
+            kind,
+            inputs,
+            output,
+            needs,
+            forward,
+            backward,
+        });
+    }
+    Net::new("random", 1, 0, maps, functions).expect("a net")
+}
+
+fn random_inputs(rng: &mut ChaCha8Rng, maps: &[FeatureMap]) -> (FunctionKind, Vec<MapId>) {
+    // Mostly the newest map, so that the net is long.
+    let mut pick = |recent: bool| if recent { maps.len() - 1 } else { rng.random_range(0..maps.len()) };
+    let (newest, first, second) = (pick(true), pick(false), pick(false));
+    let id = MapId::from_index;
+    match rng.random_range(0..5) {
+        0 if maps[first].bytes == maps[newest].bytes => (FunctionKind::Add, vec![id(newest), id(first)]),
+        1 if first != second => (FunctionKind::Other, vec![id(first), id(second)]),
+        2 => (FunctionKind::Other, vec![id(first)]),
+        3 => (FunctionKind::Convolution, vec![id(newest)]),
+        _ => (FunctionKind::Other, vec![id(newest)]),
+    }
+}
+
+/// A machine on which a random net's copies take about as long as its functions.
+pub(super) fn small_machine() -> Machine {
+    Machine {
+        name: "small".to_owned(),
+        copy_out: 2.0,
+        copy_in: 1.5,
+        flops: 1.0,
+        memory: 10.0,
+        launch: 0.25,
+        capacity: Bytes::new(1 << 20),
+        bytes_per_parameter: 0,
+        workspace: Bytes::new(3),
     }
 }

@@ -1,0 +1,78 @@
+//! ResNet-50 on V100 machines: what the expected results do not list.
+
+use planlab_dsa::execute;
+use planlab_graph::{
+    Machine, ScheduleBudget, ScheduleScope, Scheduler, SchedulingProblem, Verified, execute_scheduler,
+};
+use planlab_solvers::schedule::{Classes, Lab, Policy, Pooch, Prefetch, lp_bound, scheduler};
+
+use super::golden::classes;
+use super::nets::resnet50;
+
+fn problem(machine: &str, batch: u64) -> SchedulingProblem {
+    SchedulingProblem::new(resnet50(batch), Machine::built_in(machine).expect("built in"))
+}
+
+fn plan(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> (Verified, Classes) {
+    let outcome = execute_scheduler(scheduler, problem, ScheduleBudget::default(), 0);
+    let classes = classes(problem, &outcome).expect("a schedule");
+    (outcome.best.expect("a schedule"), classes)
+}
+
+fn speed(problem: &SchedulingProblem, plan: &Verified) -> String {
+    format!("{:.1}", problem.images_per_second(plan.seconds()))
+}
+
+#[test]
+fn the_linear_bound() {
+    let expected = [(256, "317.8"), (384, "311.8"), (512, "306.4"), (640, "303.0")];
+    for (batch, speed) in expected {
+        let problem = problem("x86-pcie3", batch);
+        let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
+        let bound = lp_bound(&lab).expect("a bound");
+        assert_eq!(bound.scope, ScheduleScope::InAfterForward);
+        assert_eq!(format!("{:.1}", problem.images_per_second(bound.seconds)), speed, "batch {batch}");
+    }
+}
+
+#[test]
+fn a_plan_for_another_link() {
+    for (batch, expected) in [(512, "120.9"), (640, "122.4")] {
+        let power = problem("power9-nvlink2", batch);
+        let (_, classes) = plan(&power, &Pooch::new(Policy::Discard));
+        let x86 = problem("x86-pcie3", batch);
+        let lab = Lab::new(&x86, Policy::Discard, Prefetch::AsRoomPermits);
+        let seconds = lab.seconds(&classes).expect("runs");
+        assert_eq!(format!("{:.1}", x86.images_per_second(seconds)), expected, "batch {batch}");
+    }
+}
+
+#[test]
+fn offsets_need_more_than_what_is_live() {
+    let problem = problem("x86-pcie3", 512);
+    let (best, _) = plan(&problem, &Pooch::new(Policy::Discard));
+    let instance = best.instance().expect("sizes add up");
+    assert_eq!(instance.load().bytes.get() + problem.base().get(), best.live_peak().get());
+    let in_gigabytes = |bytes: planlab_dsa::Bytes| format!("{:.2}", bytes.get() as f64 / 1e9);
+    assert_eq!(in_gigabytes(best.live_peak()), "14.91");
+    assert_eq!(in_gigabytes(best.height()), "17.48");
+    for (key, height) in [("best-fit", "15.93"), ("greedy-by-size", "17.06")] {
+        let planner = planlab_solvers::planner(key).expect("there");
+        let outcome = execute(&planner, &instance, planlab_dsa::Budget::default(), 0);
+        let placed = best.with_offsets(&problem, outcome.best.expect("a plan").offsets()).expect("valid");
+        assert_eq!(in_gigabytes(placed.height()), height, "{key}");
+        assert_eq!(placed.seconds(), best.seconds());
+    }
+}
+
+#[test]
+fn a_search_for_what_stays_finds_more_than_what_fits_from_the_output() {
+    for (machine, suffix) in [("x86-pcie3", "250.0"), ("power9-nvlink2", "316.7")] {
+        let problem = problem(machine, 512);
+        let (first, _) = plan(&problem, &Pooch::new(Policy::Discard));
+        assert_eq!(speed(&problem, &first), suffix);
+        let searched = scheduler("pooch/discard/budgeted").expect("there");
+        let (best, _) = plan(&problem, &searched);
+        assert!(best.seconds() <= first.seconds(), "{machine}: {}", speed(&problem, &best));
+    }
+}
