@@ -4,7 +4,8 @@
 //!
 //! # Complexity
 //!
-//! O(n * dependencies / 64) time and n * ceil(n / 64) words of 8 bytes: 3 MB for 5,000 operations, 1.2 GB for 100,000.
+//! O(n * dependencies / 64) time and n * ceil(n / 64) words of 8 bytes: 3 MB for 5,000 operations, 1.2 GB for
+//! 100,000.
 
 use planlab_dsa::Bytes;
 
@@ -61,8 +62,8 @@ impl Ancestors {
         Self::of_rows(dependencies.operations(), before, limit)
     }
 
-    /// The relation of `count` operations, in at most `limit` bytes; `before` lists the numbers of the operations that
-    /// one directly depends on.
+    /// The relation of `count` operations, in at most `limit` bytes; `before` lists the numbers of the operations
+    /// that one directly depends on.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Graphs as Graphviz text.
 //!
-//! Operations are boxes with the step at which they run, and edges are tensors with their sizes. The operations at which
-//! the most bytes are live are filled. Inputs are ellipses, and external tensors are dashed. A dotted edge joins two
-//! operations that must keep their turn because one of them updates bytes that both use.
+//! Operations are boxes with the step at which they run, and edges are tensors with their sizes. The operations at
+//! which the most bytes are live are filled. Inputs are ellipses, and external tensors are dashed. A dotted edge
+//! joins two operations that must keep their turn because one of them updates bytes that both use.
 
 use std::fmt::Write;
 
