@@ -161,10 +161,10 @@ impl<'l> Relation<'l> {
         let (mut first, mut last) = (vec![Vec::new(); count], vec![None; count]);
         for (index, storage) in lowered.storages.iter().enumerate() {
             if !storage.from_start {
-                first[index] = extremes(&storage.users, |one, other| ancestors.precedes(other, one));
+                first[index] = ancestors.first_of(&storage.users);
             }
             if !storage.to_end {
-                last[index] = Some(extremes(&storage.users, |one, other| ancestors.precedes(one, other)));
+                last[index] = Some(ancestors.last_of(&storage.users));
             }
         }
         for (op, workspace) in graph.order().into_iter().zip(&lowered.workspace_of) {
@@ -233,12 +233,6 @@ impl<'l> Relation<'l> {
         }
         permissions
     }
-}
-
-/// The operations that no other one is beyond.
-fn extremes(users: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId> {
-    let is_extreme = |&op: &OpId| !users.iter().any(|&other| is_beyond(op, other));
-    users.iter().copied().filter(is_extreme).collect()
 }
 
 #[cfg(test)]
