@@ -82,8 +82,8 @@ impl GraphBuilder {
     ///
     /// - An operation runs after those that make what it reads.
     /// - An operation that updates a tensor keeps its turn among the operations that read or update bytes of it: it
-    ///   runs after those that were added before it and before those that were added after it. Only the operations that
-    ///   make the bytes may be added anywhere.
+    ///   runs after those that were added before it and before those that were added after it. Only the operations
+    ///   that make the bytes may be added anywhere.
     /// - Of several operations that can run next, the one that was added first does.
     ///
     /// # Errors

@@ -100,8 +100,8 @@ impl Graph {
         Span::of(self, first).overlaps(&Span::of(self, second))
     }
 
-    /// The operations that must have run before a tensor can be read, in ascending order: its maker; else the maker of
-    /// its closest base that has one; else the operations that write bytes of it. Empty for an input.
+    /// The operations that must have run before a tensor can be read, in ascending order: its maker; else the maker
+    /// of its closest base that has one; else the operations that write bytes of it. Empty for an input.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! From an execution order to live ranges.
 //!
-//! The operation at position `k` of the order runs at step `k`. A tensor is live from the step of its maker (an input:
-//! from step 0) to the step after its last use (an output: to the end), and a workspace for one step. If an operation
-//! may write an output over an input that no later operation needs, the instance has the permission.
+//! The operation at position `k` of the order runs at step `k`. A tensor is live from the step of its maker (an
+//! input: from step 0) to the step after its last use (an output: to the end), and a workspace for one step. If an
+//! operation may write an output over an input that no later operation needs, the instance has the permission.
 //!
 //! ```text
 //!  step      0      1      2
@@ -45,8 +45,8 @@ pub enum OrderError {
         /// The tensor that it reads.
         tensor: TensorId,
     },
-    /// An operation comes before one that must run first: that one makes an input of it, or one of the two updates bytes
-    /// that both use, or they run on one stream.
+    /// An operation comes before one that must run first: that one makes an input of it, or one of the two updates
+    /// bytes that both use, or they run on one stream.
     #[error("operation {op} comes before operation {before}, which must run first")]
     TooEarly {
         /// The operation that comes too early.
@@ -104,8 +104,8 @@ pub(crate) struct Parts {
     pub(crate) apart: Vec<KeepApart>,
 }
 
-/// The placement problem of a graph that runs in `order`: a buffer for each storage (see [`Graph::storages`]), then one
-/// for each workspace, in the order in which the operations run.
+/// The placement problem of a graph that runs in `order`: a buffer for each storage (see [`Graph::storages`]), then
+/// one for each workspace, in the order in which the operations run.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ pub fn liveness(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), Ord
 ///
 /// # Errors
 ///
-/// [`OrderError`] if the order is not a permutation of the operations, runs an operation before its inputs are made, or
-/// gives an update another turn than the graph does.
+/// [`OrderError`] if the order is not a permutation of the operations, runs an operation before its inputs are
+/// made, or gives an update another turn than the graph does.
 ///
 /// # Complexity
 ///

@@ -1,9 +1,9 @@
 //! The dependencies between operations, and the orders in which a graph can run.
 //!
-//! An operation runs after those that make what it reads. An operation that updates a tensor (it reads and writes the
-//! tensor) keeps its turn among the operations that read or update the same bytes: it runs after those that precede it
-//! in the order of the graph, and before those that follow it there. An order is legal if it respects all of that and,
-//! where streams count, the order within each stream.
+//! An operation runs after those that make what it reads. An operation that updates a tensor (it reads and writes
+//! the tensor) keeps its turn among the operations that read or update the same bytes: it runs after those that
+//! precede it in the order of the graph, and before those that follow it there. An order is legal if it respects
+//! all of that and, where streams count, the order within each stream.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -224,8 +224,8 @@ impl Dependencies {
         order
     }
 
-    /// The number of legal orders; `None` if it is 2^128 or more, if there are more than 128 operations, or if more than
-    /// `limit` sets of equally many operations can be done first.
+    /// The number of legal orders; `None` if it is 2^128 or more, if there are more than 128 operations, or if more
+    /// than `limit` sets of equally many operations can be done first.
     ///
     /// # Complexity
     ///
@@ -279,8 +279,8 @@ fn all_pairs(graph: &Graph) -> Vec<(OpId, OpId)> {
     data_pairs(graph, usize::MAX).expect("without a limit")
 }
 
-/// All pairs of operations of which the second directly depends on the first through a tensor; `None` if it takes more than `limit` steps
-/// to name them.
+/// All pairs of operations of which the second directly depends on the first through a tensor; `None` if it takes
+/// more than `limit` steps to name them.
 pub(crate) fn data_pairs(graph: &Graph, limit: usize) -> Option<Vec<(OpId, OpId)>> {
     let mut pairs = Vec::new();
     for (op, operation) in graph.order().into_iter().zip(graph.operations()) {

@@ -1,12 +1,13 @@
 //! Instances whose plans are safe in every legal order, so that operations may run in parallel.
 //!
-//! A plan for the live ranges of one order is safe for that order alone. Here two buffers may share an address only if,
-//! in every legal order, all operations that use the first end before any that uses the second begins. The live ranges
-//! of the order keep apart the buffers that overlap in it. The other unsafe pairs are kept apart in one of two ways:
+//! A plan for the live ranges of one order is safe for that order alone. Here two buffers may share an address only
+//! if, in every legal order, all operations that use the first end before any that uses the second begins. The live
+//! ranges of the order keep apart the buffers that overlap in it. The other unsafe pairs are kept apart in one of
+//! two ways:
 //!
 //! - [`Safety::KeepApart`]: exactly, with a pair for each two buffers that only the order separates;
-//! - [`Safety::Widened`]: with live ranges that extend to the start of the last such buffer. Every planner can plan the
-//!   instance, since it has no pairs, but buffers in between are kept apart as well.
+//! - [`Safety::Widened`]: with live ranges that extend to the start of the last such buffer. Every planner can plan
+//!   the instance, since it has no pairs, but buffers in between are kept apart as well.
 //!
 //! ```text
 //!   order     f -> g     in parallel with    h -> i
@@ -17,8 +18,8 @@
 //!
 //! # Complexity
 //!
-//! O(buffers^2 * last uses), and that of the ancestor relation. [`AllOrders`] limits the memory of the relation and the
-//! number of pairs.
+//! O(buffers^2 * last uses), and that of the ancestor relation. [`AllOrders`] limits the memory of the relation and
+//! the number of pairs.
 
 use planlab_dsa::{Buffer, BufferId, Bytes, InPlace, KeepApart, LiveRange, Step};
 
@@ -77,8 +78,9 @@ impl AllOrders {
         self
     }
 
-    /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in every
-    /// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, as [`lower`] gives them.
+    /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in
+    /// every order that `dependencies` allow. Live ranges, ids and labels are those of `order`, as [`lower`] gives
+    /// them.
     ///
     /// An in-place permission remains if the output is made after all other uses of the input in every order.
     ///
@@ -159,10 +161,10 @@ impl<'l> Relation<'l> {
         let (mut first, mut last) = (vec![Vec::new(); count], vec![None; count]);
         for (index, storage) in lowered.storages.iter().enumerate() {
             if !storage.from_start {
-                first[index] = extremes(&storage.users, |one, other| ancestors.precedes(other, one));
+                first[index] = ancestors.first_of(&storage.users);
             }
             if !storage.to_end {
-                last[index] = Some(extremes(&storage.users, |one, other| ancestors.precedes(one, other)));
+                last[index] = Some(ancestors.last_of(&storage.users));
             }
         }
         for (op, workspace) in graph.order().into_iter().zip(&lowered.workspace_of) {
@@ -231,12 +233,6 @@ impl<'l> Relation<'l> {
         }
         permissions
     }
-}
-
-/// The operations that no other one is beyond.
-fn extremes(users: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId> {
-    let is_extreme = |&op: &OpId| !users.iter().any(|&other| is_beyond(op, other));
-    users.iter().copied().filter(is_extreme).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Runs a plan in random legal orders of its graph, and finds buffers that overlap in memory.
 //!
-//! In each turn a random operation ends or, if fewer than a given number run, a random operation that is ready begins.
-//! With one operation at a time this is a random legal order. A buffer takes its place when the first operation that
-//! uses it begins, and leaves it when the last one ends. An output that takes over the place of an input must begin when
-//! no other operation needs the input any more.
+//! In each turn a random operation ends or, if fewer than a given number run, a random operation that is ready
+//! begins. With one operation at a time this is a random legal order. A buffer takes its place when the first
+//! operation that uses it begins, and leaves it when the last one ends. An output that takes over the place of an
+//! input must begin when no other operation needs the input any more.
 //!
 //! Nothing here uses live ranges or pairs: it shares no code with the lowering that makes plans safe.
 //!

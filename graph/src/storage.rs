@@ -15,8 +15,8 @@ pub struct Storage {
     /// The operations that read or write any part of it, ascending. Empty only for an input that is also an output:
     /// such a storage is live throughout.
     pub users: Vec<OpId>,
-    /// Whether it is live before the first operation, because a part of it is an input; otherwise its live range begins
-    /// with the first user.
+    /// Whether it is live before the first operation, because a part of it is an input; otherwise its live range
+    /// begins with the first user.
     pub from_start: bool,
     /// Whether it is live after the last operation, because a part of it is an output; otherwise its live range ends
     /// with the last user.
@@ -24,8 +24,8 @@ pub struct Storage {
 }
 
 impl Graph {
-    /// The storages that take up memory while the graph runs, by the id of their root: not those of external tensors, and
-    /// not those that no operation uses, except for inputs that are outputs of the graph as well.
+    /// The storages that take up memory while the graph runs, by the id of their root: not those of external
+    /// tensors, and not those that no operation uses, except for inputs that are outputs of the graph as well.
     ///
     /// # Complexity
     ///
@@ -40,8 +40,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// The in-place pairs of an operation that can be hand-overs, as pairs of roots: each tensor fills a storage of its
-    /// own. A tensor that is only a part of a storage is never handed over: others may lie beside it.
+    /// The in-place pairs of an operation that can be hand-overs, as pairs of roots: each tensor fills a storage of
+    /// its own. A tensor that is only a part of a storage is never handed over: others may lie beside it.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! Which operation writes which bytes of a storage that several tensors share.
 //!
-//! An operation writes the bytes of its outputs that it does not read. What it reads and writes it only shows again (a
-//! reshape writes a view of its input) or updates. No byte has two writers.
+//! An operation writes the bytes of its outputs that it does not read. What it reads and writes it only shows again
+//! (a reshape writes a view of its input) or updates. No byte has two writers.
 //!
 //! ```text
 //!  joined   [===============)      read by h

@@ -12,8 +12,8 @@ use crate::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Tensor, Ten
 ///
 /// # Errors
 ///
-/// [`FormatError`] with the line: text that is not JSON, an unknown field, a tensor without a size, mentions of a tensor
-/// that contradict each other, or a rule of [`Graph`] that is broken.
+/// [`FormatError`] with the line: text that is not JSON, an unknown field, a tensor without a size, mentions of a
+/// tensor that contradict each other, or a rule of [`Graph`] that is broken.
 pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
     let at = |line: u64, reason: String| FormatError::new(file, line, reason);
     let mut lines = (1..).zip(text.lines()).filter(|(_, text)| !text.trim_ascii().is_empty());

@@ -115,8 +115,8 @@ fn dependencies_are_those_of_each_byte() {
     assert!(updates > 1_000, "{updates}");
 }
 
-/// Whatever order the operations of a valid graph are added in, a graph comes out that keeps the turns of updates, or a
-/// cycle is named; added in their own order, nothing changes.
+/// Whatever order the operations of a valid graph are added in, a graph comes out that keeps the turns of updates,
+/// or a cycle is named; added in their own order, nothing changes.
 #[test]
 fn a_valid_order_is_kept_where_any_is_allowed() {
     let mut rng = ChaCha8Rng::seed_from_u64(4);

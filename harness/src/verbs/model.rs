@@ -62,6 +62,7 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         "flops_of_one_input": one,
         "flops_published": published.flops,
         "source": published.source,
+        "differs": published.differs,
         "operations": graph.operations().len(),
         "tensors": graph.tensors().len(),
         "buffers": instance.len(),
@@ -86,8 +87,10 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         ("bytes", instance.total().to_string()),
         ("load", instance.load().bytes.to_string()),
         ("relaxed", instance.relaxed_load().bytes.to_string()),
+        ("differs", published.differs.to_owned()),
     ];
-    let text: String = lines.iter().map(|(name, text)| format!("{name:<10}  {text}\n")).collect();
+    let told = lines.iter().filter(|(_, text)| !text.is_empty());
+    let text: String = told.map(|(name, text)| format!("{name:<10}  {text}\n")).collect();
     output.put(&value, &text)?;
     Ok(Exit::Complete)
 }

@@ -270,7 +270,7 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
                 "{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"a\",\"bytes\":1}}]}}\n\
                      {{\"op\":\"g\",\"writes\":[{{\"tensor\":\"a\"}}]}}\n"
             ),
-            "g4.jsonl:3: tensor `a` is written by `f` (line 2) and `g` (line 3)",
+            "g4.jsonl:3: `f` (line 2) and `g` (line 3) both write tensor `a`",
         ),
         (
             "g5",

@@ -1,5 +1,5 @@
-//! All searches one after another: the order of the graph and each greedy rule, forwards and backwards; local search from
-//! the best of them; and the exact search from there, which ends with a proof or at its limits.
+//! All searches one after another: the order of the graph and each greedy rule, forwards and backwards; local
+//! search from the best of them; and the exact search from there, which ends with a proof or at its limits.
 
 use planlab_dsa::Budget;
 use planlab_graph::{Dependencies, Graph};
@@ -79,8 +79,9 @@ impl BestOrder {
         self.stages(&orders, &Budget::default(), rng, |_, _| {})
     }
 
-    /// Runs each stage once, and gives `ended` the best order so far whenever one ends; the last is returned, too. When the
-    /// budget is used up, the stages that are left end at once. The dependencies must allow the order of the graph.
+    /// Runs each stage once, and gives `ended` the best order so far whenever one ends; the last is returned, too.
+    /// When the budget is used up, the stages that are left end at once. The dependencies must allow the order of
+    /// the graph.
     ///
     /// ```
     /// use planlab_dsa::{Budget, Bytes};

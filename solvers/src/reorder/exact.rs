@@ -1,8 +1,9 @@
 //! Best-first search over the sets of operations that can run first.
 //!
-//! What is live after a set of operations does not depend on their order. So an order is a path through such sets, and its
-//! load is the peak of the path: the most bytes live at one of its operations. The search expands the set with the lowest
-//! peak. When that is the set of all operations, its path is optimal; until then its peak is a lower bound.
+//! What is live after a set of operations does not depend on their order. So an order is a path through such sets,
+//! and its load is the peak of the path: the most bytes live at one of its operations. The search expands the set
+//! with the lowest peak. When that is the set of all operations, its path is optimal; until then its peak is a
+//! lower bound.
 //!
 //! ```text
 //!              {f}                peaks in brackets
@@ -10,14 +11,15 @@
 //!       \-[6]- {g} ------[6]--/
 //! ```
 //!
-//! - `forced`: an operation that is ready and neither grows memory nor raises the peak runs at once, and no alternative
-//!   is tried: an order that runs it later is no worse with it moved here.
-//! - `bounded`: the peak starts at the bound on all orders, and sets that reach the load of a known order are left out.
+//! - `forced`: an operation that is ready and neither grows memory nor raises the peak runs at once, and no
+//!   alternative is tried: an order that runs it later is no worse with it moved here.
+//! - `bounded`: the peak starts at the bound on all orders, and sets that reach the load of a known order are left
+//!   out.
 //!
 //! # References
 //!
-//! 1. B. H. Ahn et al., *Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge devices*,
-//!    MLSys 2020, arXiv:2003.02369 (the sets, and the load of a known order as a limit).
+//! 1. B. H. Ahn et al., *Ordering chaos: memory-aware scheduling of irregularly wired neural networks for edge
+//!    devices*, MLSys 2020, arXiv:2003.02369 (the sets, and the load of a known order as a limit).
 //!
 //! # Complexity
 //!
@@ -26,8 +28,8 @@
 //!
 //! # Deviations from the paper
 //!
-//! Sets are expanded by their peak, not by their size: no limit has to be guessed, and a search that is cut short has a
-//! bound. Forced operations are not in the paper.
+//! Sets are expanded by their peak, not by their size: no limit has to be guessed, and a search that is cut short
+//! has a bound. Forced operations are not in the paper.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -103,8 +105,8 @@ impl ExactOrder {
         self
     }
 
-    /// An order of the lowest load. If the search ends before that, the best greedy order; [`Stop::WorkLimit`] then stands
-    /// for its own limits, too.
+    /// An order of the lowest load. If the search ends before that, the best greedy order; [`Stop::WorkLimit`] then
+    /// stands for its own limits, too.
     #[must_use]
     pub fn order(&self, orders: &Orders, budget: &Budget) -> Reordered {
         let mut watch = Watch::new(budget);
@@ -155,8 +157,8 @@ impl ExactOrder {
 /// A set of operations, one bit each.
 type Bits = Box<[u64]>;
 
-/// The memory that a set takes, in bytes: its bits twice, its operations, and its entries in a list, a map and a heap,
-/// which may have twice the room that they need.
+/// The memory that a set takes, in bytes: its bits twice, its operations, and its entries in a list, a map and a
+/// heap, which may have twice the room that they need.
 fn bytes_of(bits: &[u64], done: &[u32]) -> u64 {
     let entries = size_of::<Reached>() + size_of::<(Bits, u64)>() + size_of::<Open>();
     (2 * size_of_val(bits) + size_of_val(done) + 2 * entries) as u64

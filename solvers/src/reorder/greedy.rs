@@ -6,9 +6,9 @@
 //! | need | the least need while it runs; then the least growth |
 //! | drop | operations that do not grow memory, by least need; then the largest difference between need and growth |
 //!
-//! The last rule is optimal for operations that do not depend on each other: first those that free memory, the cheapest
-//! first, then the others, beginning with those that need much more while they run than they leave behind. Each rule also
-//! runs backwards, from the last operation to the first. Ties go to the lower id.
+//! The last rule is optimal for operations that do not depend on each other: first those that free memory, the
+//! cheapest first, then the others, beginning with those that need much more while they run than they leave behind.
+//! Each rule also runs backwards, from the last operation to the first. Ties go to the lower id.
 //!
 //! # References
 //!
@@ -17,8 +17,8 @@
 //!
 //! # Complexity
 //!
-//! O((uses + dependencies) log operations): the users of a storage are ranked again twice, when it begins and when one
-//! user is left.
+//! O((uses + dependencies) log operations): the users of a storage are ranked again twice, when it begins and when
+//! one user is left.
 //!
 //! # Deviations from the paper
 //!

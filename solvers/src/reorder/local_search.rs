@@ -1,10 +1,10 @@
 //! Local search: moves an operation to another place, together with the operations that must move with it, as long as
 //! the load does not grow.
 //!
-//! A move starts at two places, of which one has the highest load in three moves of four. Either the operation at the
-//! first place moves behind the second, with all in between that depend on it, or the operation at the second place moves
-//! before the first, with all in between that it depends on. A move is kept if the load falls, or if it stays and the
-//! number of steps that have it does not grow.
+//! A move starts at two places, of which one has the highest load in three moves of four. Either the operation at
+//! the first place moves behind the second, with all in between that depend on it, or the operation at the second
+//! place moves before the first, with all in between that it depends on. A move is kept if the load falls, or if it
+//! stays and the number of steps that have it does not grow.
 //!
 //! # Complexity
 //!
@@ -143,16 +143,16 @@ impl<'p> Walk<'p> {
         count as u64 + (to - from) as u64
     }
 
-    /// The order in which the operation at `from` follows the one at `to`, as do all in between that depend on it; `None` if
-    /// the one at `to` depends on it.
+    /// The order in which the operation at `from` follows the one at `to`, as do all in between that depend on it;
+    /// `None` if the one at `to` depends on it.
     fn moved_back(&mut self, from: usize, to: usize) -> Option<Vec<u32>> {
         let problem = self.problem;
         self.select(from..=to, from, |op| &problem.before[op as usize]);
         self.rearranged(from, to, false)
     }
 
-    /// The order in which the operation at `to` precedes the one at `from`, as do all in between that it depends on; `None`
-    /// if it depends on the one at `from`.
+    /// The order in which the operation at `to` precedes the one at `from`, as do all in between that it depends
+    /// on; `None` if it depends on the one at `from`.
     fn moved_forward(&mut self, from: usize, to: usize) -> Option<Vec<u32>> {
         let problem = self.problem;
         self.select((from..=to).rev(), to, |op| &problem.after[op as usize]);
@@ -173,7 +173,8 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// The order with the marked operations moved to the first or to the last places of `from..=to`; clears the marks.
+    /// The order with the marked operations moved to the first or to the last places of `from..=to`; clears the
+    /// marks.
     fn rearranged(&mut self, from: usize, to: usize, marked_first: bool) -> Option<Vec<u32>> {
         let part = &self.order[from..=to];
         let (marked, others): (Vec<u32>, Vec<u32>) = part.iter().partition(|&&op| self.moves[op as usize]);

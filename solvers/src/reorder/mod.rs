@@ -1,9 +1,9 @@
 //! Orders of a graph's operations with a lower load.
 //!
-//! The load of an order is that of [`planlab_graph::lower`]: at the step of an operation its inputs, its outputs and its
-//! workspace count, together with all that later operations need. Inputs of the graph count from the start to their last
-//! use, outputs count to the end, and external tensors do not count. [`HandOvers`] says whether an output counts beside
-//! an input whose place it may take.
+//! The load of an order is that of [`planlab_graph::lower`]: at the step of an operation its inputs, its outputs
+//! and its workspace count, together with all that later operations need. Inputs of the graph count from the start
+//! to their last use, outputs count to the end, and external tensors do not count. [`HandOvers`] says whether an
+//! output counts beside an input whose place it may take.
 //!
 //! | search | finds |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | [`ExactOrder`] | the best one, with a proof, if few sets of operations can be done first |
 //! | [`BestOrder`] | the best of all three, one after another |
 //!
-//! All of them search the [`Orders`] of a graph within a [`Budget`], of which they honour `wall`, `work` and `cancel`. When it
-//! is used up they return the best order so far and the bound that is proved by then.
+//! All of them search the [`Orders`] of a graph within a [`Budget`], of which they honour `wall`, `work` and
+//! `cancel`. When it is used up they return the best order so far and the bound that is proved by then.
 
 mod best;
 mod exact;
@@ -104,8 +104,8 @@ impl Orders {
     ///
     /// # Complexity
     ///
-    /// O(operations * (uses + dependencies / 64)), and the memory of the ancestor relation. If that would take more than
-    /// [`planlab_graph::Ancestors::MEMORY`], or if the budget is used up, the bound is a weaker one.
+    /// O(operations * (uses + dependencies / 64)), and the memory of the ancestor relation. If that would take more
+    /// than [`planlab_graph::Ancestors::MEMORY`], or if the budget is used up, the bound is a weaker one.
     #[must_use]
     pub fn bound(&self, budget: &Budget) -> Bytes {
         Bytes::new(self.bound_within(&mut Watch::new(budget)).0)

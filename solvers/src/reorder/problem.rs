@@ -115,9 +115,10 @@ impl Problem {
         order.iter().map(at).collect()
     }
 
-    /// A bound on the load of all orders: the most bytes that are live at one operation in every order. Of a storage that
-    /// means that an operation before that one (or itself) uses it in every order, and one after it (or itself).
-    /// Without the time or the memory for the whole bound, the most that one operation needs for itself.
+    /// A bound on the load of all orders: the most bytes that are live at one operation in every order. Of a
+    /// storage that means that an operation before that one (or itself) uses it in every order, and one after it
+    /// (or itself). Without the time or the memory for the whole bound, the most that one operation needs for
+    /// itself.
     pub(super) fn bound(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
         let mut bound = self.own_needs();
         let Some(turns) = self.turns() else { return (bound, Ok(())) };

@@ -1,34 +1,34 @@
-//! Blocks shared by reference counts, node by node: what MXNet's memory planner does with a graph.
+//! Shares blocks by reference counts, node by node: the memory planner of MXNet.
 //!
 //! At each node, in execution order:
-//! 1. an entry of its in-place permissions is made where an input lies that nobody else needs, if both are
-//!    of one size;
-//! 2. its other entries, the largest first, each take a free block whose size is within a factor, the *match
-//!    range*, of their own: the smallest that holds them, else the largest of the smaller ones, which grows,
-//!    else a new one;
-//! 3. its inputs count one reader less; a block without readers is free, and so is what nobody will read.
+//! 1. an entry with an in-place permission takes the place of its input if no other node needs the input any more
+//!    and if both have the same size;
+//! 2. the other entries of the node, the largest first, each take a free block whose size is within a factor, the
+//!    *match range*, of their own: the smallest that holds the entry, else the largest of the smaller ones, which
+//!    grows, else a new one;
+//! 3. each input has one reader less; a block without readers is free, and so is an entry that no node reads.
 //!
-//! The memory is the sum of all blocks. With colours, a block goes only from a node to a node of its colour,
-//! so that sharing does not make chains of operations wait for each other that may run side by side. With the
-//! ancestor relation, which is stricter in what it forbids and looser in what it allows, a block goes to a node only if
-//! all that used what lay there come before that node in every order.
+//! The memory is the sum of all blocks. With colours, a block passes only between nodes of one colour, so that
+//! sharing does not serialise chains of operations that may run in parallel. With the ancestor relation, a block
+//! passes to a node only if all nodes that used the block precede it in every order. This is safe in every order,
+//! which colours are not, and allows sharing between chains, which colours forbid.
 //!
 //! # References
 //!
 //! 1. T. Chen et al., *MXNet: a flexible and efficient machine learning library for heterogeneous distributed
 //!    systems*, 2015, arXiv:1512.01274, and the note *Optimizing memory consumption in deep learning* of its
 //!    documentation.
-//! 2. MXNet 0.11 and NNVM, `PlanMemory`: the totals in `solvers/tests/it/mxnet_totals.rs` are had with their
-//!    rule on their graphs.
+//! 2. MXNet 0.11 and NNVM, `PlanMemory`; `solvers/tests/it/mxnet_totals.rs` has the totals of their rule on their
+//!    graphs.
 //!
 //! # Complexity
 //!
-//! O((entries + reads) log entries), and O(colours (nodes + reads)) for the colours. With the ancestor relation
-//! O(nodes * reads / 64) and its memory, and at worst all free blocks for each entry.
+//! O((entries + reads) log entries), and O(colours * (nodes + reads)) for the colours. The ancestor relation takes
+//! O(nodes * reads / 64) time and its memory; with it, an entry may have to look at all free blocks.
 //!
 //! # Deviations from the public code
 //!
-//! None with the rules as they are by default. One size stands for one shape of one element type.
+//! None with the default rules. Equal sizes stand for equal shapes and element types.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{Ancestors, OpId, TooManyOperations};
@@ -37,7 +37,7 @@ use super::blocks::Blocks;
 use super::colours::{colours, makers};
 use super::graph::{Node, SharingGraph};
 
-/// How blocks are shared; by default as MXNet does: match range 16, in place, one colour.
+/// The rules for sharing blocks. The defaults are those of MXNet: match range 16, in place, one colour.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -67,14 +67,14 @@ impl Default for BlockSharing {
     }
 }
 
-/// Which entry lies in which block.
+/// The block of each entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedBlocks {
     /// The block of each entry; `None` for external entries.
     pub block_of: Vec<Option<u32>>,
     /// The size of each block.
     pub blocks: Vec<Bytes>,
-    /// The entries that were made in another's place: that one, and they.
+    /// The pairs of an input and the entry that takes its place.
     pub in_place: Vec<(u32, u32)>,
 }
 
@@ -87,7 +87,7 @@ impl SharedBlocks {
 }
 
 impl BlockSharing {
-    /// The largest factor between the sizes of a block and of what takes it; 0: blocks are never taken again.
+    /// The largest factor between the sizes of a block and of an entry that takes it; 0: blocks are never reused.
     /// Default: 16.
     #[must_use]
     pub const fn with_match_range(mut self, range: u64) -> Self {
@@ -95,30 +95,30 @@ impl BlockSharing {
         self
     }
 
-    /// Whether entries are made in the place of inputs. Default: yes.
+    /// Whether entries may take the places of inputs. Default: yes.
     #[must_use]
     pub const fn with_in_place(mut self, yes: bool) -> Self {
         self.in_place = yes;
         self
     }
 
-    /// How many colours there are, at least 1. A graph has no use for more than it has nodes. Default: 1.
+    /// The number of colours, at least 1. More than one for each node have no effect. Default: 1.
     #[must_use]
     pub const fn with_colours(mut self, colours: u32) -> Self {
         self.colours = if colours == 0 { 1 } else { colours };
         self
     }
 
-    /// Whether a node's entries take their blocks by size, the largest and the last of equals first; else in
-    /// the node's order. Default: yes.
+    /// Whether the entries of a node take their blocks by size, the largest first and the last of equals first;
+    /// otherwise in the order of the node. Default: yes.
     #[must_use]
     pub const fn with_largest_first(mut self, yes: bool) -> Self {
         self.largest_first = yes;
         self
     }
 
-    /// Whether a block that is just within the range of an entry that is larger has at least the size over the
-    /// factor; else at least that many whole bytes, as in the public code. Default: no.
+    /// Whether the least size of a block that an entry may take, its own size over the factor, is exact; otherwise
+    /// it is rounded down to whole bytes, as in the public code. Default: no.
     #[must_use]
     pub const fn with_exact_range(mut self, yes: bool) -> Self {
         self.exact_range = yes;
@@ -132,9 +132,9 @@ impl BlockSharing {
         shared
     }
 
-    /// Plans a graph whose nodes may run in parallel: a block, or the place of an input, is taken only by a node that
-    /// comes after all nodes that used it, in every order. `limit` is the most memory for the ancestor relation, usually
-    /// [`Ancestors::MEMORY`].
+    /// Plans a graph whose nodes may run in parallel: a block, or the place of an input, is taken only by a node
+    /// that comes after all nodes that used it, in every order. `limit` is the most memory for the ancestor
+    /// relation, usually [`Ancestors::MEMORY`].
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl BlockSharing {
         Ok(shared)
     }
 
-    /// Plans a graph, with a call for every node that may end it.
+    /// Plans a graph; calls `tick` at every node, which may end it.
     pub(super) fn plan_until<E>(
         &self,
         graph: &SharingGraph,
@@ -174,7 +174,7 @@ impl BlockSharing {
         Ok(SharedBlocks { block_of, blocks: blocks.sizes.into_iter().map(Bytes::new).collect(), in_place })
     }
 
-    /// As many colours as can be given out: each but the last has a node of its own.
+    /// The number of colours that can be used: each but the last has a node of its own.
     fn colours_of(&self, graph: &SharingGraph) -> u32 {
         let most = graph.nodes().len() + 1;
         u32::try_from(most).map_or(self.colours, |most| self.colours.min(most))
@@ -191,13 +191,13 @@ impl BlockSharing {
 struct Planning<'g> {
     rules: &'g BlockSharing,
     graph: &'g SharingGraph,
-    /// Readers to come of each entry, while it is not made; then of its block.
+    /// The number of reads and holds of each entry.
     references: Vec<u64>,
-    /// Readers to come of what lies in each block.
+    /// The number of reads and holds that are left of the entries in each block.
     readers: Vec<u64>,
-    /// Which node comes before which, where that counts.
+    /// Which nodes precede which in every order, if that counts.
     ancestors: Option<Ancestors>,
-    /// The nodes that have used what lies in each block.
+    /// The nodes that have used the entries in each block.
     users: Vec<Vec<usize>>,
     block_of: Vec<Option<u32>>,
     blocks: Blocks,
@@ -267,7 +267,7 @@ impl<'g> Planning<'g> {
         is_unplaced && self.references[output as usize] > 0 && from.bytes == to.bytes
     }
 
-    /// The entries of a node that have no place yet, in the order in which they are to have one.
+    /// The entries of a node that have no block yet, in the order in which they take one.
     fn unplaced(&self, node: &Node) -> Vec<u32> {
         let needs_block = |entry: &u32| {
             !self.graph.entries()[*entry as usize].external && self.block_of[*entry as usize].is_none()
@@ -296,7 +296,7 @@ impl<'g> Planning<'g> {
         self.block_of[entry as usize] = Some(block);
     }
 
-    /// Whether all that has used what lies in a block comes before a node in every order.
+    /// Whether all users of the entries in a block precede a node in every order.
     fn is_over(&self, block: u32, number: usize) -> bool {
         all_precede(self.ancestors.as_ref(), &self.users[block as usize], number)
     }
@@ -315,7 +315,7 @@ fn all_precede(ancestors: Option<&Ancestors>, users: &[usize], number: usize) ->
     ancestors.is_none_or(|ancestors| users.iter().all(|&user| is_before(ancestors, user)))
 }
 
-/// Which node comes before which, whatever the order.
+/// Which nodes precede which in every order.
 fn ancestors(graph: &SharingGraph, limit: Bytes) -> Result<Ancestors, TooManyOperations> {
     let maker = makers(graph);
     let before = |node: usize| {
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(chain(&[0, 1]), [Some(0), Some(1), Some(2)]);
     }
 
-    /// The trap of the note: B is read by a sigmoid that could be made in its place, and by F, which runs later.
+    /// The trap of the note: B is read by a sigmoid that could take its place, and by F, which runs later.
     #[test]
     fn a_sigmoid_does_not_overwrite_what_another_operation_still_reads() {
         // A -> B -> C = sigmoid(B) -> E, and F reads B and E.

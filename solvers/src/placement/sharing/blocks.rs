@@ -1,26 +1,26 @@
-//! Blocks, and those of them that nobody uses.
+//! Blocks, and which of them are free.
 
 use std::collections::BTreeSet;
 
-/// Blocks by number, with free ones by size for each colour.
+/// Blocks by number, and for each colour the free ones by size.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
-    /// The size of each in bytes.
+    /// The size of each block in bytes.
     pub(super) sizes: Vec<u64>,
-    /// Of each colour the free ones: size, turn at which it was released, number.
+    /// The free blocks of each colour: size, turn of the release, number.
     free: Vec<BTreeSet<(u64, u64, u32)>>,
     turn: u64,
 }
 
 impl Blocks {
-    /// None yet, for so many colours.
+    /// No blocks, for `colours` colours.
     pub(super) fn new(colours: usize) -> Self {
         Self { sizes: Vec::new(), free: vec![BTreeSet::new(); colours], turn: 0 }
     }
 
-    /// A block of at least `bytes`: of the free ones of a colour that are usable the smallest that holds them, up to
-    /// `most` bytes; where none does, the largest of at least `least`, which grows; where none is, a new one. Of
-    /// one size, the first takes what was released first, the second what was released last.
+    /// A block of at least `bytes`. Of the usable free blocks of a colour: the smallest that holds them, up to
+    /// `most` bytes; else the largest of at least `least` bytes, which grows; else a new block. Of equal blocks the
+    /// first rule takes the one released first, and the second rule the one released last.
     pub(super) fn request(
         &mut self,
         colour: u32,
@@ -45,7 +45,7 @@ impl Blocks {
         u32::try_from(self.sizes.len() - 1).expect("no more blocks than entries")
     }
 
-    /// Gives a block back, at a node of a colour.
+    /// Frees a block at a node of a colour.
     pub(super) fn release(&mut self, colour: u32, block: u32) {
         self.turn += 1;
         self.free[colour as usize].insert((self.sizes[block as usize], self.turn, block));

@@ -1,8 +1,7 @@
 //! Shared objects, greedy by breadth: the fullest step first, its buffers by size.
 //!
-//! The breadth of an operator (here: of a step) is the sum of the sizes that are live at it. Each buffer
-//! takes the smallest free object that holds it; where none does, the largest free one grows; where none
-//! is free, a new one is opened.
+//! The breadth of an operator (here: of a step) is the sum of the sizes of the buffers that are live at it. Each
+//! buffer takes the smallest free object that holds it; else the largest free one, which grows; else a new one.
 //!
 //! # References
 //!
@@ -12,15 +11,14 @@
 //!
 //! # Complexity
 //!
-//! O(n k log n) where a buffer has k objects to look at before one is free, as for
-//! `shared-objects/by-size`. The published loop looks at every object, and keeps a list of what is live for
+//! O(n k log n), where k is the number of objects that a buffer looks at until it finds a free one, as in
+//! `shared-objects/by-size`. The published loop looks at every object, and keeps a list of the live buffers for
 //! every step.
 //!
 //! # Deviations from the paper
 //!
-//! Ties, which the paper leaves open: between steps the earlier (the public code leaves that to an unstable
-//! sort), between buffers the lower id, between objects the one that was opened first. Alignment is
-//! honoured within objects.
+//! The paper leaves ties open: here the earlier step comes first (the public code uses an unstable sort), the
+//! buffer with the lower id, and the object that was opened first. Alignment is honoured within objects.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 

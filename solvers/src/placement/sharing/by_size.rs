@@ -1,6 +1,6 @@
 //! Shared objects, greedy by size: the largest buffer first, in the smallest object that is free.
 //!
-//! Objects are as large as the first buffer in them, and never grow: what comes later is smaller.
+//! An object is as large as the first buffer in it, and never grows, since later buffers are smaller.
 //!
 //! ```text
 //!   object 2  (8) |   b b   e e        c 64 and d 32 overlap: two objects;
@@ -17,15 +17,14 @@
 //!
 //! # Complexity
 //!
-//! O(n k log n) where a buffer has k objects to look at before one is free; k is at most the number of
-//! objects, and a small part of it where a few hundred buffers are live at once: 100,000 of them are planned
-//! within a second. Where tens of thousands are live at once, so many objects are busy that 100,000 buffers
-//! take tens of seconds. The published loop looks at every object.
+//! O(n k log n), where k is the number of objects that a buffer looks at until it finds a free one: at most all of
+//! them, and few if a few hundred buffers are live at once (100,000 buffers take less than a second then). If tens
+//! of thousands are live at once, 100,000 buffers take tens of seconds. The published loop looks at every object.
 //!
 //! # Deviations from the paper
 //!
-//! Ties, which the paper leaves open: between buffers the lower id, between objects the one that was
-//! opened first. Alignment is honoured within objects.
+//! The paper leaves ties open: here the buffer with the lower id comes first, and the object that was opened first.
+//! Alignment is honoured within objects.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 

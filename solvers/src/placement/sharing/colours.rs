@@ -1,8 +1,8 @@
-//! Colours of nodes: the longest chains of operations, which may run side by side.
+//! Colours of nodes: the longest chains of operations, which may run in parallel.
 //!
-//! Blocks that go from a node of one colour to a node of another would make one wait for the other. So the
-//! longest path through the graph has the first colour, the longest path through what has none yet the
-//! second, and so on; all that is left has the last.
+//! A block that passes from a node to a node of another chain makes one wait for the other. So the longest path
+//! through the graph has the first colour, the longest path through uncoloured nodes the second, and so on. All
+//! nodes that are left have the last colour.
 //!
 //! # Complexity
 //!
@@ -10,7 +10,7 @@
 
 use super::graph::{Node, SharingGraph};
 
-/// The colour of each node, from 0 to `count` - 1 at most.
+/// The colour of each node, less than `count`.
 pub(super) fn colours(graph: &SharingGraph, count: u32) -> Vec<u32> {
     let nodes = graph.nodes();
     let maker = makers(graph);
@@ -42,7 +42,7 @@ pub(super) fn makers(graph: &SharingGraph) -> Vec<Option<usize>> {
     makers
 }
 
-/// The nodes of a path with the most uncoloured nodes. Of equals, the one that begins last; from each node,
+/// The nodes of a path with the most uncoloured nodes; of equal paths the one that begins last and, from each node,
 /// the one whose next node comes last.
 fn longest_path(nodes: &[Node], maker: &[Option<usize>], uncoloured: &[bool]) -> Vec<usize> {
     let mut most = vec![0_u32; nodes.len()];

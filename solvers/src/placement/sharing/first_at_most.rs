@@ -1,4 +1,4 @@
-//! Numbers that change, and the first of them that is small enough, in O(log n).
+//! Numbers that change, and a search for the first that is at most a limit, in O(log n).
 
 /// A perfect binary tree of minima.
 #[derive(Clone, Debug)]
@@ -8,13 +8,13 @@ pub(super) struct FirstAtMost {
 }
 
 impl FirstAtMost {
-    /// `count` places without a number.
+    /// `count` empty places.
     pub(super) fn new(count: usize) -> Self {
         let leaves = count.next_power_of_two();
         Self { leaves, tree: vec![u64::MAX; 2 * leaves] }
     }
 
-    /// Puts a number into a place, or takes what is there out.
+    /// Sets the number of a place, or empties it.
     pub(super) fn set(&mut self, place: usize, number: Option<u32>) {
         let mut node = place + self.leaves;
         self.tree[node] = number.map_or(u64::MAX, u64::from);

@@ -1,7 +1,8 @@
 //! The graph for sharing by reference counts: nodes in execution order, and the entries that they read and make.
 //!
-//! Frameworks that plan by reference counts know entries that the caller holds several times and in-place permissions that
-//! need no last reader. A [`Graph`] has neither, so that sharing has a graph of its own, of numbers alone.
+//! Frameworks that plan by reference counts know entries that the caller holds several times and in-place
+//! permissions that need no last reader. A [`Graph`] has neither, so that sharing has a graph of its own, of
+//! numbers alone.
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Instance};
 use planlab_graph::{Graph, OpId, TensorId};
@@ -113,8 +114,8 @@ impl SharingGraph {
     ///
     /// # Errors
     ///
-    /// The first rule that is broken: nodes use entries that exist, read only what is external or made by an earlier node,
-    /// and make an entry once; permissions use positions that exist; all sizes together fit 64 bits.
+    /// The first rule that is broken: nodes use entries that exist, read only what is external or made by an
+    /// earlier node, and make an entry once; permissions use positions that exist; all sizes together fit 64 bits.
     pub fn new(entries: Vec<Entry>, nodes: Vec<Node>) -> Result<Self, SharingGraphError> {
         let mut total = Bytes::ZERO;
         for (entry, of) in entries.iter().enumerate() {
@@ -139,11 +140,11 @@ impl SharingGraph {
         &self.nodes
     }
 
-    /// A computation graph in its own order: a node for each operation, and an entry for each storage, by the id of its
-    /// root. Views and pieces are no entries: an operation that uses them uses the entry in which they lie. The first
-    /// operation that uses an entry makes it; for the later ones, which read or write a part of it, it counts as read.
-    /// Entries that are external, or there from the start, are external; those with an output of the graph are held once.
-    /// Workspaces are left out.
+    /// A computation graph in its own order: a node for each operation, and an entry for each storage, by the id of
+    /// its root. Views and pieces are no entries: an operation that uses them uses the entry in which they lie. The
+    /// first operation that uses an entry makes it; for the later ones, which read or write a part of it, it counts
+    /// as read. Entries that are external, or there from the start, are external; those with an output of the graph
+    /// are held once. Workspaces are left out.
     ///
     /// # Errors
     ///

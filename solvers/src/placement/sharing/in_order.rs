@@ -1,9 +1,8 @@
 //! Shared objects in execution order: each buffer takes the free object whose size is nearest to its own.
 //!
-//! When a buffer begins, the objects of all that has ended are free. The one is taken that wastes least: the
-//! smallest that holds the buffer, or the largest of the smaller ones, which grows, where that is nearer. A
-//! new object is opened only where none is free, so that there are never more objects than buffers live at
-//! one step.
+//! When a buffer begins, the objects of all buffers that have ended are free. The buffer takes the one whose size
+//! is nearest: the smallest that holds it, or the largest of the smaller ones, which grows. A new object is opened
+//! only if none is free, so that there are never more objects than buffers live at one step.
 //!
 //! # References
 //!
@@ -18,9 +17,9 @@
 //!
 //! # Deviations from the public code
 //!
-//! None in the rule. Ties: between buffers that begin together the lower id, between the sizes the larger
-//! object; of objects of one size the public code takes the one opened first where they hold the buffer, and
-//! the one opened last where they have to grow, and so does this. Alignment is honoured within objects.
+//! None in the rule. Ties: of buffers that begin together the lower id, and of sizes equally near the larger
+//! object. Of objects of one size the one opened first if they hold the buffer, and the one opened last if they
+//! must grow, as in the public code. Alignment is honoured within objects.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
     use crate::placement::testing::{instance, offsets};
 
-    /// The records that the public code tests itself with, and the objects that it expects.
+    /// The records in the tests of the public code, and the objects that they expect.
     #[test]
     fn published_records_have_the_published_objects() {
         let chain = instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);

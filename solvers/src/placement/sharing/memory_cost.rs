@@ -1,9 +1,10 @@
-//! What each way of sharing costs: the table of the framework note, and beside it what offsets make of the same
+//! The memory cost of each way of sharing: the table of the framework note, and plans with offsets for the same
 //! lifetimes.
 //!
-//! The strategies share whole blocks, within a match range. Beside each stand the load and the height of a plan that
-//! gives offsets to the same entries, live at the same nodes: an entry from the node that makes it to the last that
-//! reads it, both included, or to the end if the caller holds it; entries that are made in place are one.
+//! The strategies share whole blocks, within a match range. Each has beside it the load and the height of a plan
+//! that gives offsets to the same entries. An entry is live from the node that makes it to the last node that reads
+//! it, both included, or to the end if the caller holds it. An entry that takes the place of another is one with
+//! it.
 //!
 //! # References
 //!
@@ -20,23 +21,23 @@ use planlab_dsa::{Budget, Buffer, Bytes, Instance, InstanceError, LiveRange, Pla
 use super::block_sharing::BlockSharing;
 use super::graph::SharingGraph;
 
-/// A column of the note's table.
+/// A column of the table in the note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// A block for each entry.
     NoOptimisation,
-    /// Entries are made in place of inputs that nothing needs afterwards.
+    /// Entries take the places of inputs that no later node needs.
     InPlace,
-    /// Blocks are taken again.
+    /// Blocks are reused.
     Sharing,
     /// Both.
     Both,
-    /// Both, for the forward pass alone.
+    /// Both, for the forward pass only.
     ForwardOnly,
 }
 
 impl Strategy {
-    /// All, in the order of the table.
+    /// All strategies in the order of the table.
     pub const ALL: [Self; 5] =
         [Self::NoOptimisation, Self::InPlace, Self::Sharing, Self::Both, Self::ForwardOnly];
 
@@ -62,23 +63,23 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// What a strategy costs.
+/// The memory cost of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryCost {
     /// The strategy.
     pub strategy: Strategy,
-    /// The bytes of all blocks.
+    /// The sum of all blocks in bytes.
     pub bytes: Bytes,
     /// The number of blocks.
     pub blocks: usize,
-    /// The load of the same lifetimes: no offsets need less.
+    /// The load of the same lifetimes: a bound on plans with offsets.
     pub load: Bytes,
-    /// The height of a plan with offsets for them; `None` where the planner had no plan.
+    /// The height of a plan with offsets for them; `None` if the planner found none.
     pub height: Option<Bytes>,
 }
 
-/// The note's table for a graph: a row for each strategy; the last one only if there is a graph of the forward pass.
-/// `planner` gives the offsets.
+/// The table of the note for a graph: a row for each strategy, the last one only if there is a graph of the forward
+/// pass. `planner` finds the offsets.
 ///
 /// # Errors
 ///
@@ -100,12 +101,12 @@ pub fn memory_cost(
     graphs.map(row).collect()
 }
 
-/// The entries of a graph as buffers, live at nodes; what is made in place of an input is one buffer with it, where
-/// `in_place` is said. External entries are left out, and so are those without bytes.
+/// The entries of a graph as buffers that are live at nodes. With `in_place`, an entry that takes the place of an
+/// input is one buffer with it. External entries and entries of 0 bytes are left out.
 ///
 /// # Errors
 ///
-/// [`InstanceError`] where there are more than 2^32 - 1 buffers.
+/// [`InstanceError`] if there are more than 2^32 - 1 buffers.
 pub fn lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance, InstanceError> {
     // Without a match range, a block is what is made in one place.
     let shared = BlockSharing::default().with_in_place(in_place).with_match_range(0).plan(graph);

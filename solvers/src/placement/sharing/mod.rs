@@ -1,8 +1,8 @@
-//! Planners that share whole objects: two buffers have all of their place in common, or nothing.
+//! Planners that share whole objects: an object holds one buffer at a time.
 //!
-//! That is what memory that cannot be addressed byte by byte asks for (textures on a GPU), and what a
-//! framework can do that hands out blocks of its own. The height is the sum of the sizes of the objects:
-//! no plan here can put two small buffers into the place of a large one.
+//! Memory that is not addressed byte by byte (textures on a GPU) needs such plans, and so do frameworks that hand
+//! out blocks of their own. The height is the sum of the sizes of the objects: no plan here can put two small
+//! buffers into the place of a large one.
 
 mod block_sharing;
 mod blocks;

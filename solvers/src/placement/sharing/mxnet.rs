@@ -1,8 +1,8 @@
-//! MXNet's memory planner on placement instances, its match range searched.
+//! The memory planner of MXNet on placement instances, with a search for the match range.
 //!
 //! The steps at which buffers begin or end are the nodes of a graph: a step makes the buffers that begin at
 //! it and reads those whose last step it is. [`BlockSharing`] plans that graph with match ranges of 1, 2, 4, 8
-//! and 16; the blocks stand one above the other, and the lowest of the five plans is kept.
+//! and 16. The blocks are stacked, and the lowest of the five plans is kept.
 //!
 //! # References
 //!
@@ -17,14 +17,14 @@
 //!
 //! # Deviations from the public code
 //!
-//! - *Default: repaired.* A block is within the range where it is at least the size over the factor. The public
-//!   code compares with whole bytes, rounded down, so that plans change with the unit of the sizes:
+//! - *Default: repaired.* A block is within the range if it has at least the size of the buffer over the factor. The
+//!   public code rounds that down to whole bytes, so that plans depend on the unit of the sizes:
 //!   [`MxnetSharing::with_whole_bytes`] is the published rule, `mxnet-sharing/published`.
-//! - An in-place permission is used where both buffers are of one size, as published, and of one alignment. A
-//!   buffer that lives for one step never takes another's place, as nobody reads it.
-//! - A buffer that begins at the last step of another does not take its block unless that is permitted: both
-//!   are live at that step.
-//! - One colour: an instance says which pairs to keep apart, not which steps may run side by side.
+//! - An in-place permission is used if both buffers have the same size, as published, and the same alignment. A
+//!   buffer that is live for one step never takes the place of another, since no node reads it.
+//! - A buffer that begins at the last step of another does not take its block without a permission: both are live
+//!   at that step.
+//! - One colour: an instance says which pairs to keep apart, not which steps may run in parallel.
 
 use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Honours, InPlace, Instance, Plan, Planner, Run};
 
@@ -53,29 +53,29 @@ pub struct MxnetSharing {
     means: Means,
 }
 
-/// Which of its two means a plan may use.
+/// The means of sharing that a plan may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Means {
     /// Both.
     #[default]
     Both,
-    /// A buffer may take the place of an input that it may overwrite; no block is used again. The key is
+    /// A buffer takes the place of an input that it may overwrite; no block is reused. The key is
     /// `mxnet-sharing/in-place-only`.
     InPlace,
-    /// Free blocks are used again; no buffer overwrites an input. The key is `mxnet-sharing/sharing-only`.
+    /// Free blocks are reused; no buffer overwrites an input. The key is `mxnet-sharing/sharing-only`.
     Sharing,
 }
 
 impl MxnetSharing {
-    /// Whether the least size of a block within the range is rounded down to whole bytes; then the key is
-    /// `mxnet-sharing/published`. Default: no; the public code does.
+    /// Whether the least size of a block within the range is rounded down to whole bytes, as in the public code;
+    /// the key is `mxnet-sharing/published` then. Default: no.
     #[must_use]
     pub const fn with_whole_bytes(mut self, yes: bool) -> Self {
         self.whole_bytes = yes;
         self
     }
 
-    /// The same with some of its means. Default: both. With one of them the least size of a block is exact.
+    /// Sets the means of sharing. With only one of them, the least size of a block is exact. Default: both.
     #[must_use]
     pub const fn with_means(mut self, means: Means) -> Self {
         self.means = means;
@@ -106,7 +106,7 @@ impl MxnetSharing {
 
 /// The match ranges that are tried.
 pub(super) const MATCH_RANGES: [u64; 5] = [1, 2, 4, 8, 16];
-/// The match range with which no block is used again.
+/// The match range with which no block is reused.
 const NO_SHARING: [u64; 1] = [0];
 
 impl Planner for MxnetSharing {

@@ -1,8 +1,8 @@
-//! Buffers and holes of objects that are near each other in time.
+//! Buffers and the holes of objects, by their distance in time.
 //!
-//! A *hole* is a time in which an object is free: before a buffer that is in it, back to the one before.
-//! What lies after a buffer is a hole before it in reversed time; so there are two [`Side`]s of one kind,
-//! one of them on mirrored live ranges.
+//! A *hole* is a time in which an object is free: from the end of one buffer in it to the start of the next. In
+//! reversed time the hole after a buffer is a hole before it, so that there are two [`Side`]s of one kind, one of
+//! them with mirrored live ranges.
 //!
 //! ```text
 //!   object | aaaa......tttt.....        the hole before t: [end of a, start of t)
@@ -13,8 +13,8 @@ use planlab_dsa::{BufferId, Instance};
 
 use super::first_at_most::FirstAtMost;
 
-/// All buffers in the order of their starts, then by size, largest first, then by id: those that wait, by
-/// end, and the holes before those that have an object.
+/// All buffers by their starts, then by size, the largest first, then by id: the ends of those that wait, and the
+/// holes before those that have an object.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     lives: Vec<(u32, u32)>,
@@ -51,13 +51,13 @@ impl Side {
         self.lives[id.index()]
     }
 
-    /// Whether a buffer waits for an object.
+    /// Sets whether a buffer waits for an object.
     pub(super) fn set_waiting(&mut self, id: BufferId, waits: bool) {
         let end = self.life(id).1;
         self.waiting.set(self.place_of[id.index()] as usize, waits.then_some(end));
     }
 
-    /// Where the hole before a buffer with an object begins.
+    /// Sets the start of the hole before a buffer that has an object.
     pub(super) fn set_hole(&mut self, id: BufferId, begin: u32) {
         self.holes.set(self.place_of[id.index()] as usize, Some(begin));
     }
@@ -67,7 +67,7 @@ impl Side {
         self.waiting.find(self.first(begin), end).map(|place| self.order[place])
     }
 
-    /// The nearest buffer after `id` in the hole before which `id` would lie.
+    /// The nearest buffer after `id` that has an object and a hole before it in which `id` fits.
     pub(super) fn next_around(&self, id: BufferId) -> Option<BufferId> {
         let (start, end) = self.life(id);
         self.holes.find(self.first(end), start).map(|place| self.order[place])

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::{Buffer, BufferId, Halt, Honours, Instance, LiveRange, Offset, Plan, Run};
 
-/// What planners of whole objects take into account.
+/// What planners of whole objects honour.
 pub(crate) const HONOURS: Honours = Honours {
     in_place: false,
     pins: false,
@@ -17,13 +17,13 @@ pub(crate) const HONOURS: Honours = Honours {
     threads: false,
 };
 
-/// Where the planners of shared objects were published.
+/// The publication of the planners of shared objects.
 pub(super) const REFERENCE: &str = "Pisarchyk and Lee 2020, arXiv:2001.03288, section 4";
 
 /// The offsets of buffers that share objects; `object_of` has the number of each buffer's object, by id.
 ///
-/// Objects lie one above the other in the order of their numbers, and each buffer at the bottom of its
-/// object, rounded up to its alignment.
+/// Objects are stacked in the order of their numbers. A buffer lies at the bottom of its object, at the next
+/// multiple of its alignment.
 pub(crate) fn stacked(instance: &Instance, object_of: &[u32]) -> Vec<Offset> {
     let object = |id: &BufferId| object_of[id.index()];
     let mut ids: Vec<BufferId> = instance.ids().collect();
@@ -43,8 +43,8 @@ pub(crate) fn stacked(instance: &Instance, object_of: &[u32]) -> Vec<Offset> {
     offsets
 }
 
-/// Gives each buffer, in an order, the smallest free object that holds it; where none does, the largest
-/// free one, which grows; where none is free, a new one.
+/// Gives each buffer, in a given order, the smallest free object that holds it; else the largest free one, which
+/// grows; else a new one.
 pub(super) fn share_in_order(run: &mut Run<'_>, order: &[BufferId]) -> Result<(), Halt> {
     let instance = run.instance();
     let mut objects = Objects::new(instance.len());
@@ -55,11 +55,11 @@ pub(super) fn share_in_order(run: &mut Run<'_>, order: &[BufferId]) -> Result<()
     run.offer(Plan::from_offsets(stacked(instance, &objects.object_of)))
 }
 
-/// The objects opened so far, and when each is in use.
+/// The objects so far, and the steps at which each is in use.
 struct Objects {
     object_of: Vec<u32>,
     sizes: Vec<u64>,
-    /// Size and number of every object.
+    /// The size and the number of each object.
     by_size: BTreeSet<(u64, u32)>,
     /// The live ranges in each object: ends by start.
     uses: Vec<BTreeMap<u32, u32>>,
@@ -71,7 +71,7 @@ impl Objects {
         Self { object_of, sizes: Vec::new(), by_size: BTreeSet::new(), uses: Vec::new() }
     }
 
-    /// Puts a buffer into an object; says how many objects it looked at.
+    /// Puts a buffer into an object; gives the number of objects looked at.
     fn place(&mut self, id: BufferId, buffer: &Buffer) -> u64 {
         let size = buffer.size.get();
         let mut looked = 0;

@@ -1,15 +1,15 @@
 //! A free list with a window: blocks by reference counts, tensors in execution order.
 //!
-//! Each tensor counts its readers. Tensors are visited in execution order: one takes a block of the free list
-//! if the ratio of their sizes lies in a window, else a new block; then the readers of what its operation
-//! reads count down, and a block without readers goes to the free list. The window is searched over 1, 2, 4,
-//! 8 and 16, and the plan with the least memory is kept.
+//! Each tensor counts its readers. In execution order, a tensor takes a block of the free list if the ratio of
+//! their sizes lies in a window, else a new block. Then each input of its operation has one reader less, and a
+//! block without readers goes to the free list. The windows 1, 2, 4, 8 and 16 are tried, and the plan with the
+//! least memory is kept.
 //!
 //! # References
 //!
 //! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on allocation. Its number
-//!    is not known here; it publishes no figures that a plan could be held to.
-//! 2. NNVM, `PlanMemory` with `NNVM_AUTO_SEARCH_MATCH_RANGE`, of which the free list and the windows are.
+//!    is not known here, and it publishes no figures to compare with.
+//! 2. NNVM, `PlanMemory` with `NNVM_AUTO_SEARCH_MATCH_RANGE`, the source of the free list and the windows.
 //!
 //! # Complexity
 //!
@@ -17,12 +17,12 @@
 //!
 //! # Deviations from the claims
 //!
-//! - They do not say which block of several: the smallest that is large enough, else the largest, which grows
-//!   to the size of the tensor, as in `mxnet-sharing`.
-//! - Neither do they speak of operations that overwrite an input; here none does. With in-place operations, as
-//!   NNVM has them, it is `mxnet-sharing` but for the order of tensors that begin together (the lower id
-//!   first here, the larger there).
-//! - Without the search for checkpoints, which changes the graph.
+//! - The claims do not say which of several blocks is taken: here the smallest that is large enough, else the
+//!   largest, which grows to the size of the tensor, as in `mxnet-sharing`.
+//! - The claims do not mention operations that overwrite an input; here no operation does. With in-place
+//!   operations, as in NNVM, the planner would be `mxnet-sharing`, except for the order of tensors that begin
+//!   together (here the lower id first, there the larger tensor).
+//! - The search for checkpoints is left out, since it changes the graph.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 
@@ -48,7 +48,7 @@ use super::objects::HONOURS;
 pub struct PatentFreeList;
 
 impl PatentFreeList {
-    /// The rules under its windows.
+    /// The rules for each window.
     #[must_use]
     pub fn rules() -> BlockSharing {
         BlockSharing::default().with_in_place(false).with_largest_first(false)

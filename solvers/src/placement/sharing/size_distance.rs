@@ -1,10 +1,10 @@
-//! Shared objects, greedy by size and distance: buffers of like size, the nearest in time first.
+//! Shared objects, greedy by size and distance: buffers of similar size, the nearest in time first.
 //!
-//! The sizes are cut at the *positional maxima* (the i-th of them is the largest size that is the i-th
-//! largest of all live at some step): buffers of the first position, then of the second, and so on. Within a
-//! position, of all pairs of a buffer and an object that is free while it lives, the one with the least time
-//! between the buffer and what is in the object already comes next; so objects fill up without holes. Where
-//! no pair is left, the largest buffer opens an object.
+//! The sizes are divided at the *positional maxima* (the i-th is the largest size that is the i-th largest of all
+//! live at some step), and buffers are placed position by position. Within a position, consider all pairs of a
+//! buffer and an object that is free during its live range: the pair with the least time between the buffer and the
+//! contents of the object comes next, so that objects fill up without holes. If no pair is left, the largest buffer
+//! opens an object.
 //!
 //! # References
 //!
@@ -14,18 +14,17 @@
 //!
 //! # Complexity
 //!
-//! O((n + r) log n), where r is the number of times that a buffer has to look for its nearest object anew, as
-//! the one that it had found was taken: each time one of the objects of its position is, so r is at most n
-//! times the number of objects, and a few n on nets. The public loop is O(n^2) with a table of n times the
-//! objects. A queue of pairs stands for that table: the best pair of each waiting buffer, and for each buffer
-//! that has an object, on both sides in time, the pair with the nearest that waits.
+//! O((n + r) log n), where r is the number of times that a buffer looks for its nearest object again because the
+//! object was taken: at most n times the number of objects, and a few n on nets. The public loop is O(n^2) with a
+//! table of n times the objects. Here a queue replaces the table: it has the best pair of each waiting buffer and,
+//! for each buffer in an object and each side in time, the pair with the nearest waiting buffer.
 //!
 //! # Deviations from the paper
 //!
 //! - Positions and distances are those of the public code.
-//! - Ties: the larger buffer, then the lower id, as in the public code; then the larger neighbour in time,
-//!   then the one of the lower id. (There, of two objects that are equally near, the one that happened to be
-//!   looked at first; its comment says the largest.)
+//! - Ties: the larger buffer, then the lower id, as in the public code; then the larger neighbour in time, then the
+//!   one with the lower id. (Of two objects that are equally near, the public code takes the one that it looks at
+//!   first; its comment says the largest.)
 //! - Alignment is honoured within objects.
 
 use std::cmp::Reverse;
@@ -122,7 +121,7 @@ struct Sharing<'i> {
     object_of: Vec<u32>,
     objects: u32,
     sides: [Side; 2],
-    /// What lies before each buffer in its object, on either side.
+    /// The buffer before each one in its object, on either side.
     before: [Vec<Option<BufferId>>; 2],
     pairs: BinaryHeap<Reverse<Pair>>,
 }
@@ -140,7 +139,7 @@ impl<'i> Sharing<'i> {
         }
     }
 
-    /// Lets the buffers of a position wait.
+    /// Adds the buffers of a position to those that wait.
     fn begin(&mut self, stage: &[BufferId]) {
         self.pairs.clear();
         for &id in stage {
@@ -149,14 +148,14 @@ impl<'i> Sharing<'i> {
         }
     }
 
-    /// Queues a waiting buffer's best pair.
+    /// Queues the best pair of a waiting buffer.
     fn look_around(&mut self, id: BufferId) {
         let on = |side: usize| Some(self.pair(side, id, self.sides[side].next_around(id)?, false));
         let best = on(FORWARDS).into_iter().chain(on(BACKWARDS)).min();
         self.pairs.extend(best.map(Reverse));
     }
 
-    /// Queues the pair of a buffer that has an object with the nearest that waits in the hole before it.
+    /// Queues the pair of a buffer in an object and the nearest waiting buffer in the hole before it.
     fn look_before(&mut self, side: usize, neighbour: BufferId) {
         let (begin, end) = (self.hole(side, neighbour), self.sides[side].life(neighbour).0);
         // Seen from the neighbour, the hole lies behind it.
@@ -172,13 +171,13 @@ impl<'i> Sharing<'i> {
         Pair { distance, size, id, neighbour_size, neighbour, side, is_of_neighbour }
     }
 
-    /// Where the hole before a buffer begins.
+    /// The start of the hole before a buffer.
     fn hole(&self, side: usize, id: BufferId) -> u32 {
         self.before[side][id.index()].map_or(0, |before| self.sides[side].life(before).1)
     }
 
-    /// Looks at the first pair of the queue; the buffer takes the object if both still can. `false` where
-    /// there is no pair left.
+    /// Takes the first pair of the queue; the buffer takes the object if that is still possible. `false` if no pair
+    /// is left.
     fn take_nearest(&mut self) -> bool {
         let Some(Reverse(pair)) = self.pairs.pop() else { return false };
         let Pair { id, neighbour, side, .. } = pair;

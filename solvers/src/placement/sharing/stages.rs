@@ -1,12 +1,12 @@
-//! Which place a buffer's size has among what is live.
+//! The position of a buffer by its size among the live buffers.
 //!
 //! The i-th *positional maximum* is the largest size that is the i-th largest of all live at some step. Every
 //! plan of whole objects has, for each i, an i-th largest object at least that large. Buffers stand at
 //! the last position whose maximum is not below their size.
 //!
-//! With the buffers from x bytes up only, the most that are live at one step is the number of positional
-//! maxima from x up. So the positions of all sizes come from one pass over them, largest first, that
-//! counts what is live.
+//! The number of positional maxima of at least x bytes is the most buffers of at least x bytes that are live at one
+//! step. So one pass over all buffers, the largest first, that counts the live ones gives the positions of all
+//! sizes.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use planlab_dsa::{BufferId, Instance};
 use crate::placement::columns::Columns;
 use crate::placement::order::by;
 
-/// The buffers by position, the first position first; within one by size, largest first, then by id.
+/// The buffers by position, the first position first; within a position by size, the largest first, then by id.
 /// O(n log n).
 pub(super) fn stages(instance: &Instance) -> Vec<Vec<BufferId>> {
     let columns = Columns::of_live_ranges(instance);
@@ -34,12 +34,12 @@ pub(super) fn stages(instance: &Instance) -> Vec<Vec<BufferId>> {
     stages
 }
 
-/// How many ranges meet each column, and the most of all.
+/// The number of ranges at each column, and the largest of these numbers.
 struct Counts {
     leaves: usize,
-    /// The largest count below each node, less what stands above it.
+    /// The largest count below each node, without the additions at the nodes above it.
     most: Vec<u32>,
-    /// What was added to all columns of each node at once.
+    /// The additions to all columns of each node.
     here: Vec<u32>,
 }
 
@@ -77,7 +77,7 @@ impl Counts {
         self.here[node] += 1;
     }
 
-    /// Brings everything above a leaf up to date.
+    /// Updates all nodes above a leaf.
     fn pull(&mut self, mut node: usize) {
         while node > 1 {
             node /= 2;
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Sorts what is live at every step.
+    /// Sorts the live buffers of every step.
     fn literal(instance: &Instance) -> Vec<Vec<BufferId>> {
         let mut maxima: Vec<u64> = Vec::new();
         for step in 0..instance.horizon().get() {

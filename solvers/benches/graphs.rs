@@ -1,0 +1,102 @@
+//! Times of what is done with a whole graph: lowering, for one order and for all, and better orders.
+//!
+//! Names have the number of operations: `lower/1000`, `all-orders/pairs/1000`, `orders/greedy/1000`.
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use planlab_dsa::{Budget, Bytes};
+use planlab_graph::{
+    Ancestors, Dependencies, Graph, GraphBuilder, Operation, Safety, Tensor, TensorId, lower,
+    lower_for_all_orders,
+};
+use planlab_solvers::reorder::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+fn tensor(graph: &mut GraphBuilder, bytes: u64) -> TensorId {
+    graph.tensor(Tensor::new("", Bytes::new(bytes)))
+}
+
+/// Blocks of four branches of two operations each, joined; the backward pass mirrors them. Nothing waits for the gradients
+/// of weights.
+fn branching(operations: usize) -> Graph {
+    let mut graph = Graph::builder();
+    let mut input = tensor(&mut graph, 4096);
+    graph.operation(Operation::new("load").writes([input]));
+    let mut saved = Vec::new();
+    while graph.operations() * 25 / 9 < operations {
+        let joined = tensor(&mut graph, 4096);
+        let mut ends = Vec::new();
+        for branch in 1..5 {
+            let [middle, end] = [512 * branch, 1024].map(|bytes| tensor(&mut graph, bytes));
+            let first = Operation::new("conv").reads([input]).writes([middle]);
+            graph.operation(first.with_workspace(Bytes::new(300)));
+            graph.operation(Operation::new("conv").reads([middle]).writes([end]));
+            saved.extend([(input, middle), (middle, end)]);
+            ends.push(end);
+        }
+        graph.operation(Operation::new("concat").reads(ends).writes([joined]));
+        input = joined;
+    }
+    let mut gradient = tensor(&mut graph, 4096);
+    graph.operation(Operation::new("loss").reads([input]).writes([gradient]));
+    for &(from, to) in saved.iter().rev() {
+        let next = graph.bytes(from).get();
+        let next = tensor(&mut graph, next);
+        let weights = graph.tensor(Tensor::new("", Bytes::new(64)).as_external());
+        graph.operation(Operation::new("weights").reads([gradient, from]).writes([weights]));
+        graph.operation(Operation::new("data").reads([gradient, to]).writes([next]));
+        gradient = next;
+    }
+    graph.build().expect("valid")
+}
+
+fn graphs(criterion: &mut Criterion) {
+    for count in [1_000, 5_000] {
+        let graph = branching(count);
+        let dependencies = Dependencies::of(&graph);
+        let mut group = criterion.benchmark_group("lower");
+        group.sample_size(10);
+        group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
+            bencher.iter(|| lower(&graph, &graph.order()).expect("legal"));
+        });
+        group.finish();
+        let mut group = criterion.benchmark_group("all-orders");
+        group.sample_size(10);
+        group.bench_function(BenchmarkId::new("ancestors", count), |bencher| {
+            bencher.iter(|| Ancestors::of(&dependencies, Ancestors::MEMORY).expect("small"));
+        });
+        for (name, safety) in [("pairs", Safety::KeepApart), ("widened", Safety::Widened)] {
+            group.bench_function(BenchmarkId::new(name, count), |bencher| {
+                bencher.iter(|| lower_for_all_orders(&graph, &graph.order(), &dependencies, safety));
+            });
+        }
+        group.finish();
+        orders(criterion, &graph, &dependencies, count);
+    }
+}
+
+fn orders(criterion: &mut Criterion, graph: &Graph, dependencies: &Dependencies, count: usize) {
+    let (orders, budget) = (Orders::new(graph, dependencies, HandOvers::Counted), Budget::default());
+    let mut group = criterion.benchmark_group("orders");
+    group.sample_size(10);
+    group.bench_function(BenchmarkId::new("bound", count), |bencher| {
+        // A clone that has no bound yet.
+        let fresh = orders.clone();
+        bencher.iter(|| fresh.clone().bound(&budget));
+    });
+    group.bench_function(BenchmarkId::new("greedy", count), |bencher| {
+        bencher.iter(|| Greedy::default().order(&orders, &budget));
+    });
+    group.bench_function(BenchmarkId::new("local-search", count), |bencher| {
+        let search = LocalSearch::default().with_work(1 << 20);
+        bencher.iter(|| search.improve(&orders, &graph.order(), &budget, &mut ChaCha8Rng::seed_from_u64(1)));
+    });
+    group.bench_function(BenchmarkId::new("exact", count), |bencher| {
+        let search = ExactOrder::default().with_sets(1 << 8);
+        bencher.iter(|| search.order(&orders, &budget));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, graphs);
+criterion_main!(benches);
