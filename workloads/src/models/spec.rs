@@ -111,15 +111,15 @@ pub enum ModelError {
     Chainer {
         /// The net.
         net: &'static str,
-        /// What has no rule.
+        /// The reason.
         source: ChainerError,
     },
-    /// The net has no graph.
+    /// The net cannot be lowered to a graph.
     #[error("{net}: {source}")]
     Lower {
         /// The net.
         net: &'static str,
-        /// What is too large.
+        /// The reason.
         source: LowerError,
     },
     /// A net without a backward pass.
@@ -136,17 +136,17 @@ pub enum ModelError {
         /// What is wrong with them.
         source: NetError,
     },
-    /// The graph has no instance: its sizes are too large together.
+    /// The graph has no instance: the sum of its sizes does not fit 64 bits.
     #[error("{net}: {source}")]
     Order {
         /// The net.
         net: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         source: OrderError,
     },
 }
 
-/// One propagation of a net. Its text is its key.
+/// One propagation of a net. It is printed and parsed as its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The net.

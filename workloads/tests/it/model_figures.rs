@@ -72,6 +72,36 @@ fn resnet50() -> Count {
     count
 }
 
+/// The auxiliary classifiers have parameters, but do not run in inference.
+fn googlenet() -> Count {
+    let mut count = Count::default();
+    for (channels, kernel, extent) in [([3, 64], 7 * 7, 112), ([64, 64], 1, 56), ([64, 192], 9, 56)] {
+        count.conv(channels, kernel, extent * extent, BIAS);
+    }
+    let mut from = 192;
+    for ([one, to_three, three, to_five, five, pooled], extent) in [
+        ([64, 96, 128, 16, 32, 32], 28),
+        ([128, 128, 192, 32, 96, 64], 28),
+        ([192, 96, 208, 16, 48, 64], 14),
+        ([160, 112, 224, 24, 64, 64], 14),
+        ([128, 128, 256, 24, 64, 64], 14),
+        ([112, 144, 288, 32, 64, 64], 14),
+        ([256, 160, 320, 32, 128, 128], 14),
+        ([256, 160, 320, 32, 128, 128], 7),
+        ([384, 192, 384, 48, 128, 128], 7_u64),
+    ] {
+        count.conv([from, one + to_three + to_five + pooled], 1, extent * extent, BIAS);
+        count.conv([to_three, three], 9, extent * extent, BIAS);
+        count.conv([to_five, five], 25, extent * extent, BIAS);
+        from = one + three + five + pooled;
+    }
+    count.conv([1024, 1000], 1, 1, BIAS);
+    for from in [512, 528] {
+        count.unused((from + 1) * 128 + (128 * 4 * 4 + 1) * 1024 + (1024 + 1) * 1000);
+    }
+    count
+}
+
 /// Only the generator runs in inference.
 fn dcgan() -> Count {
     let mut count = Count::default();
@@ -280,6 +310,7 @@ fn counted(name: &str) -> Option<Count> {
     Some(match name {
         "alexnet" => alexnet(),
         "resnet50" => resnet50(),
+        "googlenet" => googlenet(),
         "dcgan" => dcgan(),
         "unet" => unet(),
         "resnext101-3d" => resnext101_3d(),

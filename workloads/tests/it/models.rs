@@ -473,7 +473,7 @@ fn first_fit(instance: &Instance) -> Plan {
 
 /// A small input: orders depend on the operations, not on the sizes.
 fn small(model: &'static Model, mode: Mode) -> Spec {
-    let sequence = matches!(model.input, Input::Tokens { .. }).then_some(4);
+    let sequence = matches!(model.input, Input::Tokens { .. }).then_some(2);
     Spec { sequence, ..Spec::new(model, mode, 1) }
 }
 

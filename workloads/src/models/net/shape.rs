@@ -1,4 +1,4 @@
-//! Shapes of values, and what is wrong with one.
+//! Shapes of values, and shape errors.
 
 /// The extents of a value, batch first: `[N, C, H, W]`, `[N, C, D, H, W]`, `[N, tokens, width]`, `[N, C]`, `[N]`. A
 /// scalar has no extents.

@@ -12,7 +12,7 @@ pub(super) static MODELS: [Model; 1] = [Model {
     name: "googlenet",
     summary: "GoogLeNet with two auxiliary classifiers in training, as in Chainer's example",
     input: image(224),
-    published: Published::new(Some(13_378_280), Some(3_166_000_000), "the weights of Caffe's bvlc_googlenet"),
+    published: Published::new(Some(13_378_280), None, "the weights of Caffe's bvlc_googlenet"),
     build: googlenet,
 }];
 

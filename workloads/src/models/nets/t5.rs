@@ -28,7 +28,7 @@ const VOCABULARY: u64 = 32_128;
 const WIDTH: u64 = 512;
 const HEADS: Heads = Heads { queries: 8, keys: 8 };
 const LAYERS: usize = 6;
-/// Distances between tokens are sorted into so many buckets.
+/// The number of buckets that distances between tokens are sorted into.
 const BUCKETS: u64 = 32;
 
 fn attend(n: &Net, x: Value, bias: Parameter) -> Value {
