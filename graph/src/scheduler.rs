@@ -445,15 +445,17 @@ impl<'p> ScheduleRun<'p> {
     fn judge(&self) -> Result<(), ScheduleHalt> {
         let Some(best) = &self.best else { return Ok(()) };
         let (seconds, scope) = (best.seconds(), best.scope());
-        for bound in &self.bounds {
-            let holds = bound.scope <= scope;
-            if holds && seconds < bound.seconds * (1.0 - SAME) {
-                return Err(ScheduleError::Refuted { bound: bound.seconds, seconds }.into());
-            }
-            // Only a bound on all schedules shows that none is faster.
-            if bound.scope == ScheduleScope::Any && seconds <= bound.seconds * (1.0 + SAME) {
-                return Err(ScheduleHalt::Stop(Stop::Proved));
-            }
+        let is_refuted =
+            |bound: &&ScheduleBound| bound.scope <= scope && seconds < bound.seconds * (1.0 - SAME);
+        if let Some(bound) = self.bounds.iter().find(is_refuted) {
+            return Err(ScheduleError::Refuted { bound: bound.seconds, seconds }.into());
+        }
+        // Only a bound on all schedules shows that none is faster.
+        let meets = |bound: &ScheduleBound| {
+            bound.scope == ScheduleScope::Any && seconds <= bound.seconds * (1.0 + SAME)
+        };
+        if self.bounds.iter().any(meets) {
+            return Err(ScheduleHalt::Stop(Stop::Proved));
         }
         Ok(())
     }
