@@ -114,7 +114,7 @@ fn what_hides_every_copy_is_proved_optimal() {
     let in_time = outcome.gap().expect("a schedule");
     assert!(in_time.abs() < 1e-9);
     let best = outcome.best.expect("a schedule");
-    assert!(!best.schedule().of(Engine::Out).is_empty() && best.scope() == ScheduleScope::InAfterForward);
+    assert!(!best.schedule().of(Engine::Out).is_empty() && best.scope() == ScheduleScope::Classes);
     let swapped = execute_scheduler(&SwapAll::scheduled(), &problem, ScheduleBudget::default(), 0);
     assert!(swapped.gap().is_some_and(|gap| gap > 0.1));
 }
@@ -161,7 +161,7 @@ fn a_lie_is_an_error() {
     let refuted = end(&roomy, |run| {
         run.raise_bound(ScheduleBound {
             seconds: 1e9,
-            scope: ScheduleScope::InAfterForward,
+            scope: ScheduleScope::Classes,
             evidence: ScheduleEvidence::Lp,
         })?;
         InCore.schedule(run)

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_graph::{
     Completions, Content, Engine, Event, FunctionId, Machine, MapId, Schedule, ScheduleBudget,
-    SchedulingProblem, Task, Verified, Violation, execute_scheduler, validate,
+    SchedulingProblem, Task, Verified, Violation, execute_scheduler, simulate, validate,
 };
 use planlab_solvers::schedule::{Class, Classes, Lab, Policy, Pooch, Prefetch};
 use proptest::prelude::*;
@@ -182,6 +182,11 @@ proptest! {
         let seconds = slow::run(&problem, verified.schedule(), MEMORY);
         let seconds = seconds.unwrap_or_else(|reason| panic!("valid, but {reason}"));
         prop_assert!((seconds - verified.seconds()).abs() <= 1e-9 * seconds);
+        let later = verified.schedule().clone().with_times(|event| event.seconds * rng.random_range(1.0..3.0));
+        let audited = validate(&problem, &later, None).expect("right whatever the times are");
+        let seconds = slow::run(&problem, &later, MEMORY).expect("right whatever the times are");
+        prop_assert!((seconds - audited.seconds).abs() <= 1e-9 * seconds);
+        prop_assert!(simulate(&later, None).is_ok_and(|run| (run.seconds - seconds).abs() <= 1e-9 * seconds));
         for _ in 0..40 {
             let mut schedule = verified.schedule().clone();
             let what = mutate(&mut rng, &mut schedule);
