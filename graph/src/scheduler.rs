@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use crate::feature_maps::FunctionKind;
 use crate::problem::SchedulingProblem;
-use crate::schedule::{Engine, Schedule};
-use crate::timeline::{Stuck, Timeline, simulate};
+use crate::schedule::{Content, Engine, Event, Schedule, Task};
+use crate::timeline::{Span, Stuck, Timeline, simulate};
 use crate::validate::{Violation, validate};
 
 /// Relative difference below which two times are the same: sums of seconds in another order.
@@ -80,8 +80,9 @@ pub struct ScheduleBudget {
 pub enum ScheduleScope {
     /// All.
     Any,
-    /// Those that copy nothing in before the forward pass is over.
-    InAfterForward,
+    /// Those that copy nothing in before the forward pass is over, and leave it with nothing on the device but inputs of
+    /// the net and maps that some backward pass reads: each such map is kept, swapped or recomputed.
+    Classes,
 }
 
 /// How a bound was had.
@@ -111,6 +112,7 @@ pub struct Verified {
     schedule: Schedule,
     timeline: Timeline,
     height: Bytes,
+    scope: ScheduleScope,
 }
 
 impl Verified {
@@ -129,7 +131,8 @@ impl Verified {
             schedule
         };
         let audited = validate(problem, &schedule, None)?;
-        Ok(Self { schedule, timeline, height: audited.height })
+        let scope = scope_of(problem, &schedule, &timeline);
+        Ok(Self { schedule, timeline, height: audited.height, scope })
     }
 
     /// The same schedule with other offsets, counted from the base.
@@ -148,7 +151,7 @@ impl Verified {
     ) -> Result<Self, ScheduleError> {
         let schedule = self.schedule.clone().place(&self.timeline, offsets);
         let audited = validate(problem, &schedule, None)?;
-        Ok(Self { schedule, timeline: self.timeline.clone(), height: audited.height })
+        Ok(Self { schedule, height: audited.height, ..self.clone() })
     }
 
     /// The placement problem that its buffers pose.
@@ -192,16 +195,25 @@ impl Verified {
 
     /// The narrowest scope that it belongs to.
     #[must_use]
-    pub fn scope(&self) -> ScheduleScope {
-        let is_forward = |event: &&crate::Event| matches!(event.task, crate::Task::Forward(_));
-        let forward = self.schedule.of(Engine::Compute).iter().filter(is_forward).count();
-        let late = |event: &crate::Event| event.after[Engine::Compute.index()] as usize >= forward;
-        if self.schedule.of(Engine::In).iter().all(late) {
-            ScheduleScope::InAfterForward
-        } else {
-            ScheduleScope::Any
-        }
+    pub const fn scope(&self) -> ScheduleScope {
+        self.scope
     }
+}
+
+/// The narrowest scope of a placed schedule.
+fn scope_of(problem: &SchedulingProblem, schedule: &Schedule, timeline: &Timeline) -> ScheduleScope {
+    let is_forward = |(event, _): &(&Event, &Span)| matches!(event.task, Task::Forward(_));
+    let compute = schedule.of(Engine::Compute).iter().zip(timeline.of(Engine::Compute));
+    let last = compute.filter(is_forward).map(|(_, span)| span.ended).max().unwrap_or(0);
+    let is_late = timeline.of(Engine::In).iter().all(|span| span.began >= last);
+    let may_stay = |content| match content {
+        Content::Map(map) => problem.net.is_retained(map) || !problem.net.has_gradient(map),
+        Content::Gradient(_) => true,
+    };
+    let lives = schedule.buffers.iter().zip(schedule.lifetimes(timeline));
+    let nothing_else =
+        lives.into_iter().all(|(buffer, (from, to))| may_stay(buffer.content) || from >= last || to <= last);
+    if is_late && nothing_else { ScheduleScope::Classes } else { ScheduleScope::Any }
 }
 
 /// Why a scheduler could not go on.
@@ -258,8 +270,8 @@ pub struct ScheduleMark {
 pub struct ScheduleOutcome {
     /// The fastest valid schedule.
     pub best: Option<Verified>,
-    /// The best proven bounds, by scope: of any schedule, and where there is more to say of those that copy in after
-    /// the forward pass.
+    /// The best proven bounds, by scope: of any schedule, and where there is more to say of those of
+    /// [classes](ScheduleScope::Classes).
     pub bounds: Vec<ScheduleBound>,
     /// How it ended.
     pub end: Result<Stop, ScheduleError>,
@@ -445,15 +457,17 @@ impl<'p> ScheduleRun<'p> {
     fn judge(&self) -> Result<(), ScheduleHalt> {
         let Some(best) = &self.best else { return Ok(()) };
         let (seconds, scope) = (best.seconds(), best.scope());
-        for bound in &self.bounds {
-            let holds = bound.scope <= scope;
-            if holds && seconds < bound.seconds * (1.0 - SAME) {
-                return Err(ScheduleError::Refuted { bound: bound.seconds, seconds }.into());
-            }
-            // Only a bound on all schedules shows that none is faster.
-            if bound.scope == ScheduleScope::Any && seconds <= bound.seconds * (1.0 + SAME) {
-                return Err(ScheduleHalt::Stop(Stop::Proved));
-            }
+        let is_refuted =
+            |bound: &&ScheduleBound| bound.scope <= scope && seconds < bound.seconds * (1.0 - SAME);
+        if let Some(bound) = self.bounds.iter().find(is_refuted) {
+            return Err(ScheduleError::Refuted { bound: bound.seconds, seconds }.into());
+        }
+        // Only a bound on all schedules shows that none is faster.
+        let meets = |bound: &ScheduleBound| {
+            bound.scope == ScheduleScope::Any && seconds <= bound.seconds * (1.0 + SAME)
+        };
+        if self.bounds.iter().any(meets) {
+            return Err(ScheduleHalt::Stop(Stop::Proved));
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! A lower bound on the time of a schedule that copies in after the forward pass: a linear relaxation.
+//! A lower bound on the time of a schedule of classes that copies in after the forward pass: a linear relaxation.
 //!
 //! Each map is kept, swapped and recomputed in parts k + s + r = 1. At the end of the forward pass the kept parts are on
-//! the device; the swapped ones come back after it; recomputing adds at least the time of the functions between the map and
-//! the nearest maps with a class.
+//! the device; the swapped ones come back after it; recomputing adds at least the time c(X) of the functions between the map
+//! and the nearest maps with a class, of which maps that have functions in common share the time.
 //!
 //! ```text
 //! min T   sum k |X|          <= capacity - base
@@ -41,13 +41,14 @@ pub fn lp_bound(lab: &Lab<'_>) -> Option<ScheduleBound> {
     // Bytes that no class has taken yet, when nothing is recomputed and T is `least`.
     let missing = total - room - rate * (least - forward);
     let mut pieces: Vec<(f64, f64)> = lab
-        .maps()
-        .filter(|&map| lab.can_recompute(map))
-        .map(|map| (lab.recompute_seconds(map), net.map(map).bytes.get() as f64))
+        .least_recompute_seconds()
+        .into_iter()
+        .filter(|&(map, _)| lab.can_recompute(map))
+        .map(|(map, seconds)| (seconds, net.map(map).bytes.get() as f64))
         .collect();
     pieces.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let seconds = least + extra_seconds(missing, rate, &pieces);
-    Some(ScheduleBound { seconds, scope: ScheduleScope::InAfterForward, evidence: ScheduleEvidence::Lp })
+    Some(ScheduleBound { seconds, scope: ScheduleScope::Classes, evidence: ScheduleEvidence::Lp })
 }
 
 /// The least extra time in which that many bytes are copied at `rate`, or recomputed: `pieces` are seconds and bytes,

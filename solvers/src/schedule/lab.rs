@@ -65,14 +65,9 @@ impl<'p> Lab<'p> {
         self.problem.net.producer(map).is_some()
     }
 
-    /// The seconds that recomputing a map takes when all that it is computed from is there.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such map.
-    #[must_use]
-    pub fn recompute_seconds(&self, map: MapId) -> f64 {
-        self.recipes.seconds(self.problem, map)
+    /// By map that has a class: the seconds that recomputing takes at least.
+    pub(super) fn least_recompute_seconds(&self) -> Vec<(MapId, f64)> {
+        self.recipes.least_seconds(self.problem)
     }
 
     /// All maps in one class.

@@ -59,10 +59,16 @@ impl Recipes {
         maps.map(|(index, _)| MapId::from_index(index))
     }
 
-    /// The seconds that recomputing a map takes when all that it is computed from is there.
-    pub(super) fn seconds(&self, problem: &SchedulingProblem, map: MapId) -> f64 {
-        let chain = self.cones[map.index()].as_ref().map_or(&[][..], |cone| &cone.chain);
-        chain.iter().map(|function| problem.times.forward()[function.index()]).sum()
+    /// What recomputing maps takes at least: the seconds of the functions between a map and the nearest maps that have a
+    /// class. Of a function between several maps, each has an equal share, as it may run for all of them at once.
+    pub(super) fn least_seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
+        let cones = || self.classified().filter_map(|map| Some((map, self.cones[map.index()].as_ref()?)));
+        let mut maps_of = vec![0_u32; problem.net.functions().len()];
+        for function in cones().flat_map(|(_, cone)| &cone.chain) {
+            maps_of[function.index()] += 1;
+        }
+        let share = |id: &FunctionId| problem.times.forward()[id.index()] / f64::from(maps_of[id.index()]);
+        cones().map(|(map, cone)| (map, cone.chain.iter().map(share).sum())).collect()
     }
 }
 

@@ -5,8 +5,8 @@ use planlab_graph::Scheduler;
 use super::{InCore, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
 
 /// Maps to branch on, and leaves, of the budgeted search.
-const DEPTH: usize = 12;
-const LEAVES: u32 = 64;
+const DEPTH: usize = 8;
+const LEAVES: u32 = 32;
 
 /// One scheduler of each kind, in the order in which they are listed.
 #[must_use]

@@ -155,12 +155,12 @@ fn with_convolutions(
     memory: &mut [u64],
 ) -> Result<Vec<usize>, DoesNotFit> {
     let starts: Vec<_> = order.iter().map(|&swap| convolution_before(problem, program, swap)).collect();
-    let stays = order.iter().map(|&swap| &program.swaps[swap]).zip(&starts);
+    let mut stays = order.iter().map(|&swap| &program.swaps[swap]).zip(&starts);
     for (swap, &start) in stays.clone() {
         memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
     }
     let highest = (0..memory.len()).max_by_key(|&step| memory[step]).unwrap_or(0);
-    let there = stays.filter(|&(swap, &start)| (start..=swap.last).contains(&highest)).last();
+    let there = stays.rfind(|&(swap, &start)| (start..=swap.last).contains(&highest));
     let what = there.map_or(Part::Functions, |(swap, _)| Part::CopyIn(swap.map));
     check(memory, problem.capacity, what)?;
     Ok(starts)

@@ -1,0 +1,170 @@
+//! What every registered scheduler keeps: valid schedules within the capacity, stops, and the same result again.
+
+use std::time::Duration;
+
+use planlab_dsa::{Bytes, CancelToken, Clock, Stop};
+use planlab_graph::{
+    Engine, Machine, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt,
+    ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, SchedulingProblem, execute_scheduler,
+    validate,
+};
+use planlab_solvers::schedule::{Class, InCore, Lab, Policy, Pooch, Prefetch, SwapAll, schedulers};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::nets::{random, resnet50, small_machine};
+use super::slow;
+
+fn small_problem(seed: u64) -> SchedulingProblem {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let problem = SchedulingProblem::new(random(&mut rng), small_machine());
+    let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
+    let [least, most] = [Class::Swap, Class::Keep].map(|class| lab.peak(&lab.all(class)).get());
+    let capacity = rng.random_range(least.min(most)..=most + 4);
+    problem.clone().with_capacity(Bytes::new(capacity))
+}
+
+/// Checks what a scheduler makes of a problem. Says whether there is a schedule.
+fn check(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> bool {
+    let key = scheduler.descriptor().key;
+    let outcome = execute_scheduler(scheduler, problem, ScheduleBudget::default(), 0);
+    assert!(outcome.end.is_ok(), "{key}: {:?}", outcome.end);
+    let bound = outcome.bound().expect("that every function takes its time");
+    let Some(best) = &outcome.best else {
+        assert!(outcome.shortfall.is_some_and(|reason| reason.starts_with("out of memory")), "{key}");
+        return false;
+    };
+    assert!(best.live_peak() <= problem.capacity && best.height() >= best.live_peak(), "{key}");
+    assert!(best.seconds() >= bound.seconds * (1.0 - 1e-9), "{key}: below its bound");
+    assert!(outcome.gap().is_some_and(|gap| gap > -1e-9), "{key}");
+    let audited = validate(problem, best.schedule(), Some(best.height())).expect("valid");
+    assert!((audited.seconds - best.seconds()).abs() < 1e-9 * best.seconds(), "{key}");
+    true
+}
+
+#[test]
+fn schedules_of_small_nets_are_right() {
+    let mut found = 0;
+    for seed in 0..150 {
+        let problem = small_problem(seed);
+        for scheduler in schedulers() {
+            if check(&problem, &scheduler) {
+                found += 1;
+                let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
+                let best = outcome.best.expect("again");
+                slow::run(&problem, best.schedule(), 4096)
+                    .unwrap_or_else(|reason| panic!("seed {seed}, {}: {reason}", scheduler.descriptor().key));
+            }
+        }
+    }
+    assert!(found > 750, "only {found} schedules");
+}
+
+#[test]
+fn schedules_of_resnet50_are_right() {
+    let mut found = 0;
+    for machine in ["x86-pcie3", "power9-nvlink2", "h100-pcie5"] {
+        for batch in [256, 640] {
+            let machine = Machine::built_in(machine).expect("built in");
+            let problem = SchedulingProblem::new(resnet50(batch), machine);
+            found += schedulers().into_iter().filter(|scheduler| check(&problem, scheduler)).count();
+        }
+    }
+    println!("{found} schedules");
+    assert!(found > 40, "only {found} schedules");
+}
+
+#[test]
+fn the_same_run_gives_the_same_schedule() {
+    let problem = small_problem(3);
+    for scheduler in schedulers() {
+        let run = || execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 5);
+        let (first, second) = (run(), run());
+        assert_eq!((first.best, first.work), (second.best, second.work));
+    }
+}
+
+#[test]
+fn a_run_stops_when_it_is_told() {
+    let problem = SchedulingProblem::new(resnet50(512), Machine::built_in("x86-pcie3").expect("built in"));
+    let pooch = Pooch::new(Policy::Discard);
+    let end = |budget: ScheduleBudget| execute_scheduler(&pooch, &problem, budget, 0);
+    let limited = end(ScheduleBudget { work: Some(200), ..ScheduleBudget::default() });
+    assert_eq!(limited.end, Ok(Stop::WorkLimit));
+    assert!(limited.best.is_some(), "the first step's schedule is kept");
+    let cancel = CancelToken::default();
+    cancel.cancel();
+    assert_eq!(end(ScheduleBudget { cancel, ..ScheduleBudget::default() }).end, Ok(Stop::Cancelled));
+    let seconds = std::sync::atomic::AtomicU64::new(0);
+    let clock =
+        Clock::new(move || Duration::from_secs(seconds.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+    let wall = Some(Duration::from_secs(9));
+    let late = end(ScheduleBudget { wall, clock, ..ScheduleBudget::default() });
+    assert_eq!((late.end, late.work), (Ok(Stop::Deadline), 9));
+    let slow = end(ScheduleBudget { target: Some(1e3), ..ScheduleBudget::default() });
+    assert_eq!(slow.end, Ok(Stop::TargetReached));
+}
+
+#[test]
+fn what_hides_every_copy_is_proved_optimal() {
+    let problem =
+        SchedulingProblem::new(resnet50(256), Machine::built_in("power9-nvlink2").expect("built in"));
+    let outcome = execute_scheduler(&Pooch::new(Policy::Discard), &problem, ScheduleBudget::default(), 0);
+    assert_eq!(outcome.end, Ok(Stop::Proved));
+    let in_time = outcome.gap().expect("a schedule");
+    assert!(in_time.abs() < 1e-9);
+    let best = outcome.best.expect("a schedule");
+    assert!(!best.schedule().of(Engine::Out).is_empty() && best.scope() == ScheduleScope::Classes);
+    let swapped = execute_scheduler(&SwapAll::scheduled(), &problem, ScheduleBudget::default(), 0);
+    assert!(swapped.gap().is_some_and(|gap| gap > 0.1));
+}
+
+/// Offers what it should not.
+struct Liar(fn(&mut ScheduleRun<'_>) -> Result<(), ScheduleHalt>);
+
+impl Scheduler for Liar {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        SchedulerDescriptor {
+            key: "liar".into(),
+            summary: String::new().into(),
+            randomized: false,
+            reference: "",
+            complexity: "",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        (self.0)(run)
+    }
+}
+
+#[test]
+fn a_lie_is_an_error() {
+    let problem = small_problem(1);
+    let roomy = problem.clone().with_capacity(Bytes::new(1 << 20));
+    let end = |problem: &SchedulingProblem, lie| {
+        execute_scheduler(&Liar(lie), problem, ScheduleBudget::default(), 0).end
+    };
+    let too_large = end(&roomy.clone().with_capacity(Bytes::new(4)), |run| {
+        let lab_problem = run.problem().clone().with_capacity(Bytes::new(1 << 20));
+        let lab = Lab::new(&lab_problem, Policy::Discard, Prefetch::AsRoomPermits);
+        run.offer(lab.draft(&lab.all(Class::Keep)).expect("there is room"))
+    });
+    assert!(matches!(too_large, Err(ScheduleError::Stuck(_))), "{too_large:?}");
+    let wrong = end(&roomy, |run| {
+        let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
+        let mut draft = lab.draft(&lab.all(Class::Keep)).expect("there is room");
+        draft.events[0].last_mut().expect("one").seconds = 0.0;
+        run.offer(draft)
+    });
+    assert!(matches!(wrong, Err(ScheduleError::Invalid(_))), "{wrong:?}");
+    let refuted = end(&roomy, |run| {
+        run.raise_bound(ScheduleBound {
+            seconds: 1e9,
+            scope: ScheduleScope::Classes,
+            evidence: ScheduleEvidence::Lp,
+        })?;
+        InCore.schedule(run)
+    });
+    assert!(matches!(refuted, Err(ScheduleError::Refuted { .. })), "{refuted:?}");
+}
