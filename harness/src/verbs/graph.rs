@@ -7,7 +7,8 @@ use std::time::Duration;
 use planlab_dsa::{Budget, Bytes, Digest, Instance, Labels, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
-    Dependencies, Graph, Lowered, OpId, OrderError, Rehearsal, Safety, lower, lower_for_all_orders, write_jsonl,
+    Dependencies, Graph, Lowered, OpId, OrderError, Rehearsal, Safety, lower, lower_for_all_orders,
+    write_jsonl,
 };
 use planlab_results::table::{Table, Value as Shown};
 use planlab_results::{Record, Status, Store};

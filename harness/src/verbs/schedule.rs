@@ -42,6 +42,7 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     if let Some(file) = &args.check {
         return check(&problem, file, output);
     }
+    refuse_hopeless(&problem)?;
     let keys = matching(&args.schedulers)?;
     let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
     let scratch = scratch()?;
@@ -105,6 +106,27 @@ fn machine(argument: &str) -> Result<Machine, Failure> {
     }
     let near = nearest(argument, Machine::BUILT_IN);
     Err(Failure::usage(format!("there is no machine `{argument}`{}", did_you_mean(&near))))
+}
+
+/// Refuses a capacity in which no schedule can run: the base, or one function with its inputs and its output, takes more.
+fn refuse_hopeless(problem: &SchedulingProblem) -> Result<(), Failure> {
+    let (net, capacity, base) = (&problem.net, problem.capacity, problem.base());
+    let refuse =
+        |what: String| Failure::usage(format!("a capacity of {capacity} bytes cannot be met: {what}"));
+    let Some(room) = capacity.get().checked_sub(base.get()) else {
+        return Err(refuse(format!("parameters and workspace alone take {base}")));
+    };
+    for function in net.functions() {
+        let maps = function.inputs.iter().chain([&function.output]);
+        let bytes: u64 = maps.map(|&map| net.map(map).bytes.get()).sum();
+        if bytes > room {
+            let name = &function.name;
+            return Err(refuse(format!(
+                "function `{name}` alone takes {bytes}, beside {base} of parameters and workspace"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The schedulers that one of the globs matches; without a glob, all.

@@ -30,5 +30,6 @@ mod replay_device;
 mod resume;
 mod rooms;
 mod scaling;
+mod schedules;
 mod verbs;
 mod work_limit;
