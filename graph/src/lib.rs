@@ -37,7 +37,7 @@ mod validate;
 
 pub use ancestors::Ancestors;
 pub use dot::write_dot;
-pub use feature_maps::{FeatureMap, Function, FunctionId, FunctionKind, MapId, Net, NetError, Work};
+pub use feature_maps::{FeatureMap, Function, FunctionId, FunctionKind, MapId, NetError, TrainingNet, Work};
 pub use graph::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Place, Tensor, TensorId};
 pub use jsonl::{read_jsonl, write_jsonl};
 pub use liveness::{Lowered, OrderError, liveness, lower};

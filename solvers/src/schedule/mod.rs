@@ -6,7 +6,7 @@
 //! ```
 //! use planlab_dsa::Bytes;
 //! use planlab_graph::{
-//!     FeatureMap, Function, FunctionKind, Machine, MapId, Net, ScheduleBudget, SchedulingProblem, Work, execute_scheduler,
+//!     FeatureMap, Function, FunctionKind, Machine, MapId, TrainingNet, ScheduleBudget, SchedulingProblem, Work, execute_scheduler,
 //! };
 //! use planlab_solvers::schedule::scheduler;
 //!
@@ -21,9 +21,9 @@
 //!         needs: vec![input], forward: work, backward: work,
 //!     });
 //! }
-//! let net = Net::new("chain", 8, 1000, maps, functions)?;
+//! let net = TrainingNet::new("chain", 8, 1000, maps, functions)?;
 //! let machine = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
-//! // Of 20 MB of maps, what the machine reserves and 12 MB of memory leave room for half.
+//! // The machine reserves 8 MB; 12 MB are left for maps of 20 MB, and for what the functions need meanwhile.
 //! let problem = SchedulingProblem::new(net, machine).with_capacity(Bytes::new(20_012_000));
 //! let pooch = scheduler("pooch/retain").ok_or("no such scheduler")?;
 //! let outcome = execute_scheduler(&pooch, &problem, ScheduleBudget::default(), 0);

@@ -13,7 +13,7 @@
 
 use planlab_dsa::{BufferId, Bytes};
 use planlab_graph::{
-    Content, Engine, Event, FunctionId, FunctionKind, MapId, Net, Schedule, SchedulingProblem, Task,
+    Content, Engine, Event, FunctionId, FunctionKind, MapId, Schedule, SchedulingProblem, Task, TrainingNet,
 };
 
 use super::class::{Class, Classes, Policy};
@@ -36,7 +36,7 @@ pub(super) struct Recipes {
 
 impl Recipes {
     /// Maps that a backward pass reads have a class, and inputs of the net that a recomputation starts from.
-    pub(super) fn new(net: &Net) -> Self {
+    pub(super) fn new(net: &TrainingNet) -> Self {
         let mut cones = vec![None; net.maps().len()];
         for map in net.retained() {
             let mut cone = Cone::default();
@@ -74,7 +74,7 @@ impl Recipes {
 
 impl Cone {
     /// Depth first through the transient maps, from a function to what it reads.
-    fn gather(&mut self, net: &Net, function: FunctionId) {
+    fn gather(&mut self, net: &TrainingNet, function: FunctionId) {
         for &input in &net.function(function).inputs {
             match net.producer(input) {
                 Some(producer) if !net.is_retained(input) => {

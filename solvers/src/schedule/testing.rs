@@ -1,7 +1,9 @@
 //! A net for tests.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Function, FunctionKind, Machine, MapId, Net, SchedulingProblem, Work};
+use planlab_graph::{
+    FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
+};
 
 /// image -> 0 conv -> 1 relu -> 2 conv -> 3 add(relu, conv) -> 4 loss: maps 0 (image), 2 (relu) and 4 (sum) have a class.
 pub(super) fn shortcut() -> SchedulingProblem {
@@ -25,7 +27,7 @@ pub(super) fn shortcut() -> SchedulingProblem {
         function(FunctionKind::Add, &[2, 3], 4, &[]),
         function(FunctionKind::Other, &[4], 5, &[4]),
     ];
-    let net = Net::new("shortcut", 1, 0, maps.to_vec(), functions).expect("a net");
+    let net = TrainingNet::new("shortcut", 1, 0, maps.to_vec(), functions).expect("a net");
     let machine = Machine {
         name: "small".to_owned(),
         copy_out: 256.0,
