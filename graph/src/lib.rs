@@ -20,45 +20,34 @@ mod ancestors;
 mod builder;
 mod dot;
 mod error;
-mod feature_maps;
 mod graph;
 mod jsonl;
 mod liveness;
-mod machine;
 mod order;
 mod parallel;
 mod parts;
-mod placing;
-mod problem;
 mod rehearsal;
 mod schedule;
-mod schedule_jsonl;
-mod scheduler;
 mod spans;
 mod storage;
-mod timeline;
-mod validate;
 mod writers;
 
 pub use ancestors::{Ancestors, TooManyOperations};
 pub use builder::GraphBuilder;
 pub use dot::write_dot;
 pub use error::GraphError;
-pub use feature_maps::{FeatureMap, Function, FunctionId, FunctionKind, MapId, Net, NetError, Work};
 pub use graph::{Graph, Place};
 pub use jsonl::{read_jsonl, write_jsonl};
 pub use liveness::{Lowered, OrderError, liveness, lower};
-pub use machine::{Machine, Times, TimesError};
 pub use order::Dependencies;
 pub use parallel::{AllOrders, Safety, lower_for_all_orders};
 pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
-pub use problem::SchedulingProblem;
 pub use rehearsal::{Clash, Rehearsal};
-pub use schedule::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
-pub use scheduler::{
-    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
-    ScheduleOutcome, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, Verified, execute_scheduler,
+pub use schedule::{
+    Audited, Completions, Content, Engine, Event, EventId, FeatureMap, Function, FunctionId, FunctionKind,
+    Machine, MapId, NetError, Schedule, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence,
+    ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope, ScheduledBuffer, Scheduler,
+    SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times, TimesError, TrainingNet,
+    Verified, Violation, Work, execute_scheduler, simulate, validate,
 };
 pub use storage::Storage;
-pub use timeline::{Span, Stuck, Timeline, simulate};
-pub use validate::{Audited, EventId, Violation, validate};

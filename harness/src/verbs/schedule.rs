@@ -7,7 +7,7 @@ use std::time::Duration;
 use planlab_dsa::{Bytes, Labels};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
-    Machine, Net, Schedule, ScheduleBudget, ScheduleOutcome, SchedulingProblem, Task, Verified,
+    Machine, Schedule, ScheduleBudget, ScheduleOutcome, SchedulingProblem, Task, TrainingNet, Verified,
     execute_scheduler, validate,
 };
 use planlab_results::Status;
@@ -376,7 +376,7 @@ impl Row {
 }
 
 /// How many of the maps that a backward pass reads a schedule keeps, swaps and recomputes.
-fn counts(net: &Net, schedule: &Schedule) -> [usize; 3] {
+fn counts(net: &TrainingNet, schedule: &Schedule) -> [usize; 3] {
     let mut counts = [0; 3];
     let tasks = || schedule.events.iter().flatten().map(|event| event.task);
     for map in net.map_ids().filter(|&map| net.is_retained(map)) {

@@ -3,6 +3,36 @@
 //! [`schedulers`] holds one of each; [`scheduler`] finds one by its key;
 //! [`execute_scheduler`](planlab_graph::execute_scheduler) runs it.
 //!
+//! ```
+//! use planlab_dsa::Bytes;
+//! use planlab_graph::{
+//!     FeatureMap, Function, FunctionKind, Machine, MapId, TrainingNet, ScheduleBudget, SchedulingProblem, Work, execute_scheduler,
+//! };
+//! use planlab_solvers::schedule::scheduler;
+//!
+//! let work = Work { flops: 1e9, bytes: 1e8, launches: 1 };
+//! let mut maps = vec![FeatureMap { name: "image".into(), bytes: Bytes::new(1_000_000) }];
+//! let mut functions = Vec::new();
+//! for turn in 1..20 {
+//!     let [input, output] = [turn - 1, turn].map(MapId::from_index);
+//!     maps.push(FeatureMap { name: format!("map {turn}"), bytes: Bytes::new(1_000_000) });
+//!     functions.push(Function {
+//!         name: format!("convolution {turn}"), kind: FunctionKind::Convolution, inputs: vec![input], output,
+//!         needs: vec![input], forward: work, backward: work,
+//!     });
+//! }
+//! let net = TrainingNet::new("chain", 8, 1000, maps, functions)?;
+//! let machine = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
+//! // The machine reserves 8 MB; 12 MB are left for maps of 20 MB, and for what the functions need meanwhile.
+//! let problem = SchedulingProblem::new(net, machine).with_capacity(Bytes::new(20_012_000));
+//! let pooch = scheduler("pooch/retain").ok_or("no such scheduler")?;
+//! let outcome = execute_scheduler(&pooch, &problem, ScheduleBudget::default(), 0);
+//! let best = outcome.best.as_ref().ok_or("does not fit")?;
+//! assert!(best.live_peak() <= problem.capacity);
+//! assert!(outcome.gap().is_some_and(|gap| gap < 0.5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | key | keeps | swaps | recomputes |
 //! |---|---|---|---|
 //! | `in-core` | all | | |
@@ -23,6 +53,8 @@ mod residency;
 mod superneurons;
 mod swap_all;
 mod swap_opt;
+#[cfg(test)]
+mod testing;
 
 pub use bound::lp_bound;
 pub use class::{Class, Classes, Counts, Policy};

@@ -13,7 +13,7 @@
 
 use planlab_dsa::{BufferId, Bytes};
 use planlab_graph::{
-    Content, Engine, Event, FunctionId, FunctionKind, MapId, Net, Schedule, SchedulingProblem, Task,
+    Content, Engine, Event, FunctionId, FunctionKind, MapId, Schedule, SchedulingProblem, Task, TrainingNet,
 };
 
 use super::class::{Class, Classes, Policy};
@@ -36,7 +36,7 @@ pub(super) struct Recipes {
 
 impl Recipes {
     /// Maps that a backward pass reads have a class, and inputs of the net that a recomputation starts from.
-    pub(super) fn new(net: &Net) -> Self {
+    pub(super) fn new(net: &TrainingNet) -> Self {
         let mut cones = vec![None; net.maps().len()];
         for map in net.retained() {
             let mut cone = Cone::default();
@@ -74,7 +74,7 @@ impl Recipes {
 
 impl Cone {
     /// Depth first through the transient maps, from a function to what it reads.
-    fn gather(&mut self, net: &Net, function: FunctionId) {
+    fn gather(&mut self, net: &TrainingNet, function: FunctionId) {
         for &input in &net.function(function).inputs {
             match net.producer(input) {
                 Some(producer) if !net.is_retained(input) => {
@@ -429,5 +429,48 @@ impl<'a> Builder<'a> {
         }
         self.schedule.events[Engine::Compute.index()] = self.events;
         Program { schedule: self.schedule, forward, swaps: self.swaps }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::shortcut;
+    use super::*;
+
+    /// What the compute engine does, a letter and a number for each event, if these maps are recomputed.
+    fn steps(recomputed: &[usize], policy: Policy) -> String {
+        let problem = shortcut();
+        let recipes = Recipes::new(&problem.net);
+        let mut classes = Classes::all(Class::Keep, problem.net.maps().len());
+        recomputed.iter().for_each(|&map| classes.set(MapId::from_index(map), Class::Recompute));
+        let program = Program::new(&problem, &recipes, &classes, policy, None);
+        let name = |event: &Event| match event.task {
+            Task::Forward(id) => format!("F{id}"),
+            Task::Recompute(id) => format!("R{id}"),
+            Task::Backward(id) => format!("B{id}"),
+            Task::Accumulate(map) => format!("A{map}"),
+            Task::CopyOut(_) | Task::CopyIn(_) => panic!("copies come later"),
+        };
+        program.steps().iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_sum_passes_its_gradient_on() {
+        assert_eq!(steps(&[], Policy::Discard), "F0 F1 F2 F3 F4 B4 B2 A2 B1 B0");
+    }
+
+    #[test]
+    fn a_recomputed_map_is_dropped_or_stays() {
+        let [discard, retain] = [Policy::Discard, Policy::Retain].map(|policy| steps(&[2, 4], policy));
+        assert_eq!(discard, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 R0 R1 B2 A2 B1 B0");
+        assert_eq!(retain, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 B2 A2 B1 B0");
+    }
+
+    #[test]
+    fn recomputation_takes_at_least_its_chain() {
+        let problem = shortcut();
+        let least = Recipes::new(&problem.net).least_seconds(&problem);
+        let least: Vec<_> = least.into_iter().map(|(map, seconds)| (map.index(), seconds)).collect();
+        assert_eq!(least, [(0, 0.0), (2, 4.0), (4, 4.0)]);
     }
 }

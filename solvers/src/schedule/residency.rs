@@ -211,3 +211,58 @@ fn add_copies(
     }
     schedule
 }
+
+#[cfg(test)]
+mod tests {
+    use planlab_graph::{Engine, simulate};
+
+    use super::super::class::{Class, Classes, Policy};
+    use super::super::program::Recipes;
+    use super::super::testing::shortcut;
+    use super::*;
+
+    fn program(problem: &SchedulingProblem, swapped: &[usize]) -> Program {
+        let mut classes = Classes::all(Class::Keep, problem.net.maps().len());
+        swapped.iter().for_each(|&map| classes.set(MapId::from_index(map), Class::Swap));
+        Program::new(problem, &Recipes::new(&problem.net), &classes, Policy::Discard, None)
+    }
+
+    #[test]
+    fn memory_counts_what_is_there_during_a_step() {
+        let problem = shortcut();
+        // F0 F1 F2 F3 F4 B4 B2 A2 B1 B0
+        let kept = [320, 576, 576, 832, 580, 832, 832, 1088, 832, 320];
+        assert_eq!(memory(&program(&problem, &[])), kept);
+        let swapped = [320, 576, 576, 832, 324, 576, 576, 832, 576, 320];
+        assert_eq!(memory(&program(&problem, &[2])), swapped);
+    }
+
+    #[test]
+    fn a_map_comes_back_as_early_as_there_is_room_until_its_last_use() {
+        let start = |capacity| {
+            let problem = shortcut().with_capacity(Bytes::new(capacity));
+            let draft = draft(&problem, program(&problem, &[2]), Prefetch::AsRoomPermits)?;
+            Ok(draft.of(Engine::In)[0].after[0])
+        };
+        assert_eq!(start(1088), Ok(5));
+        let map = MapId::from_index(2);
+        let (peak, capacity) = (Bytes::new(1088), Bytes::new(1087));
+        assert_eq!(start(1087), Err(DoesNotFit { what: Part::CopyIn(map), peak, capacity }));
+        let text = start(831).expect_err("too little").to_string();
+        assert_eq!(text, "out of memory: the functions alone take 832 of 831 bytes");
+    }
+
+    #[test]
+    fn two_maps_come_back_in_the_order_of_use() {
+        let problem = shortcut();
+        for (prefetch, wait) in [(Prefetch::AsRoomPermits, None), (Prefetch::OneAhead, Some(8))] {
+            let draft = draft(&problem, program(&problem, &[0, 2]), prefetch).expect("there is room");
+            let copies: Vec<_> = draft.of(Engine::In).iter().map(|copy| copy.task).collect();
+            assert_eq!(copies, [2, 0].map(|map| Task::CopyIn(MapId::from_index(map))));
+            assert_eq!(draft.of(Engine::In)[1].with, wait);
+            // The image, and then the map, out; each is awaited by the copy back.
+            assert_eq!(draft.of(Engine::In).iter().map(|copy| copy.after[1]).collect::<Vec<_>>(), [2, 1]);
+            simulate(&draft, None).expect("runs");
+        }
+    }
+}

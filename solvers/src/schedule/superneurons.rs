@@ -19,7 +19,9 @@
 //! No tensor cache: what stays is fixed before, as in the second reference. How long recomputed maps stay is a policy, of
 //! which [`Policy::Discard`] is the default.
 
-use planlab_graph::{FunctionKind, MapId, Net, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
+use planlab_graph::{
+    FunctionKind, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, TrainingNet,
+};
 
 use super::class::{Class, Classes, Policy};
 use super::lab::Lab;
@@ -68,7 +70,7 @@ impl Scheduler for SuperNeurons {
     }
 }
 
-fn is_dear(net: &Net, map: MapId) -> bool {
+fn is_dear(net: &TrainingNet, map: MapId) -> bool {
     net.producer(map).is_none_or(|id| {
         matches!(net.function(id).kind, FunctionKind::Convolution | FunctionKind::FullyConnected)
     })

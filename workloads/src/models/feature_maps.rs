@@ -27,7 +27,7 @@
 //! out.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, FunctionKind, MapId, Net, NetError, Work};
+use planlab_graph::{FeatureMap, FunctionKind, MapId, NetError, TrainingNet, Work};
 
 use super::net::{Call, Function, Program, ValueId, elements};
 use super::rules::{self, Backward, FLOAT, Source};
@@ -37,7 +37,7 @@ use super::rules::{self, Backward, FLOAT, Source};
 /// # Errors
 ///
 /// [`NetError`], if the program calls nothing, or has a map without bytes.
-pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<Net, NetError> {
+pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<TrainingNet, NetError> {
     let mut lowering = Lowering {
         program,
         map_of: vec![None; program.shapes.len()],
@@ -48,7 +48,7 @@ pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<Net, Ne
         lowering.call(call);
     }
     let parameters = program.parameter_count().unwrap_or(u64::MAX);
-    Net::new(name, batch, parameters, lowering.maps, lowering.functions)
+    TrainingNet::new(name, batch, parameters, lowering.maps, lowering.functions)
 }
 
 struct Lowering<'p> {

@@ -285,7 +285,7 @@ impl Spec {
     /// # Errors
     ///
     /// [`ModelError`] for a size that the net cannot have, and for inference, which keeps no feature map.
-    pub fn feature_maps(&self) -> Result<planlab_graph::Net, ModelError> {
+    pub fn feature_maps(&self) -> Result<planlab_graph::TrainingNet, ModelError> {
         let net = self.net.name;
         if self.mode != Mode::Train {
             return Err(ModelError::NoBackward { net });

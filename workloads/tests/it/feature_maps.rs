@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use planlab_graph::{Net, Work};
+use planlab_graph::{TrainingNet, Work};
 use planlab_workloads::models::{Mode, ModelError, Spec, find, models};
 use serde_json::Value;
 
-fn net(name: &str, batch: u64) -> Net {
+fn net(name: &str, batch: u64) -> TrainingNet {
     let spec = Spec::new(find(name).expect("a net"), Mode::Train, batch);
     spec.feature_maps().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -5,7 +5,7 @@ use planlab_graph::{
     Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, execute_scheduler, simulate,
 };
 use planlab_solvers::schedule::{
-    Class, Classes, Counts, InCore, Lab, Policy, Pooch, Prefetch, SuperNeurons, SwapAll, SwapOpt,
+    Class, Classes, Counts, InCore, Lab, Policy, Pooch, Prefetch, SuperNeurons, SwapAll, SwapOpt, scheduler,
 };
 use serde::Deserialize;
 
@@ -188,4 +188,14 @@ fn a_simulation_takes_less_than_ten_milliseconds() {
     let each = start.elapsed() / rounds;
     println!("a simulation of batch 640: {each:?}");
     assert!(each < std::time::Duration::from_millis(10), "{each:?}");
+}
+
+#[test]
+fn a_whole_search_takes_less_than_ten_seconds() {
+    let problem = SchedulingProblem::new(resnet50(640), Machine::built_in("x86-pcie3").expect("built in"));
+    for key in ["pooch/discard", "pooch/retain", "pooch/discard/budgeted"] {
+        let outcome = run(&problem, &scheduler(key).expect("there"));
+        println!("{key} at batch 640: {} iterations tried in {:?}", outcome.work, outcome.elapsed);
+        assert!(outcome.elapsed < std::time::Duration::from_secs(10), "{key}: {:?}", outcome.elapsed);
+    }
 }

@@ -392,3 +392,56 @@ fn a_schedule_comes_back_from_its_file() {
         Err(Violation::OutsideMemory { .. })
     ));
 }
+
+/// Changes a character, a number or a line of a text.
+fn damage(rng: &mut ChaCha8Rng, text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let (place, other) = (rng.random_range(0..lines.len()), rng.random_range(0..lines.len()));
+    match rng.random_range(0..4) {
+        0 => lines.swap(place, other),
+        1 => drop(lines.remove(place)),
+        2 => lines[place] = lines[other].clone(),
+        _ => {
+            let digits: Vec<_> =
+                lines[place].char_indices().filter(|(_, letter)| letter.is_ascii_digit()).collect();
+            let (at, _) = *pick(rng, &digits);
+            let number =
+                pick(rng, &["", "0", "1", "7", "-", "99", "4294967295", "18446744073709551615", "e99"]);
+            lines[place].replace_range(at..=at, number);
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_damaged_file_is_refused_or_judged_and_nothing_worse() {
+    let (mut unread, mut wrong, mut right) = (0, 0, 0);
+    for seed in 0..200 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let (problem, verified) = random_schedule(&mut rng);
+        let mut schedule = verified.schedule().clone();
+        // A draft now and then: it is given offsets before it is judged.
+        if seed % 3 == 0 {
+            schedule.buffers.iter_mut().for_each(|buffer| buffer.offset = None);
+        }
+        let text = schedule.write_jsonl();
+        for _ in 0..40 {
+            let mut damaged = damage(&mut rng, &text);
+            if rng.random_bool(0.3) {
+                damaged = damage(&mut rng, &damaged);
+            }
+            match Schedule::read_jsonl("s.jsonl", &damaged) {
+                Err(error) => {
+                    assert!(error.to_string().starts_with("s.jsonl:"));
+                    unread += 1;
+                }
+                Ok(read) => match Verified::new(&problem, read) {
+                    Err(_) => wrong += 1,
+                    Ok(_) => right += 1,
+                },
+            }
+        }
+    }
+    println!("unread {unread}, wrong {wrong}, right {right}");
+    assert!(unread > 1000 && wrong > 1000 && right > 0, "unread {unread}, wrong {wrong}, right {right}");
+}

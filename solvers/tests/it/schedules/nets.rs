@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Function, FunctionKind, Machine, MapId, Net, Work};
+use planlab_graph::{FeatureMap, Function, FunctionKind, Machine, MapId, TrainingNet, Work};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
@@ -44,7 +44,7 @@ pub(super) fn fixture(name: &str) -> String {
 }
 
 /// ResNet-50 as Chainer runs it.
-pub(super) fn resnet50(batch: u64) -> Net {
+pub(super) fn resnet50(batch: u64) -> TrainingNet {
     let raw: RawNet =
         serde_json::from_str(&fixture("resnet50_chainer_per_image.json.zst")).expect("the fixture");
     let map = |raw: &RawTensor| FeatureMap {
@@ -53,7 +53,7 @@ pub(super) fn resnet50(batch: u64) -> Net {
     };
     let maps = raw.tensors.iter().map(map).collect();
     let functions = raw.ops.iter().map(|op| function(op, batch)).collect();
-    let net = Net::new("resnet50", batch, raw.params, maps, functions).expect("a net");
+    let net = TrainingNet::new("resnet50", batch, raw.params, maps, functions).expect("a net");
     for (id, tensor) in net.map_ids().zip(&raw.tensors) {
         assert_eq!(net.is_retained(id), tensor.retained, "{}", tensor.name);
     }
@@ -90,7 +90,7 @@ fn function(op: &RawOp, batch: u64) -> Function {
 }
 
 /// A net of a few functions with branches, sums and joins, of tensors of a few bytes.
-pub(super) fn random(rng: &mut ChaCha8Rng) -> Net {
+pub(super) fn random(rng: &mut ChaCha8Rng) -> TrainingNet {
     let mut maps = vec![FeatureMap { name: "image".to_owned(), bytes: Bytes::new(rng.random_range(1..9)) }];
     let mut functions: Vec<Function> = Vec::new();
     for index in 0..rng.random_range(3..12) {
@@ -116,7 +116,7 @@ pub(super) fn random(rng: &mut ChaCha8Rng) -> Net {
             backward,
         });
     }
-    Net::new("random", 1, 0, maps, functions).expect("a net")
+    TrainingNet::new("random", 1, 0, maps, functions).expect("a net")
 }
 
 fn random_inputs(rng: &mut ChaCha8Rng, maps: &[FeatureMap]) -> (FunctionKind, Vec<MapId>) {

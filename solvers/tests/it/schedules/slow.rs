@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use planlab_graph::{Engine, Event, FunctionId, FunctionKind, MapId, Net, Schedule, SchedulingProblem, Task};
+use planlab_graph::{
+    Engine, Event, FunctionId, FunctionKind, MapId, Schedule, SchedulingProblem, Task, TrainingNet,
+};
 
 const RUBBISH: u64 = 0xDEAD_BEEF;
 
@@ -22,7 +24,7 @@ struct Truth {
     gradients: Vec<u64>,
 }
 
-fn forward_number(net: &Net, id: FunctionId, inputs: &[u64]) -> u64 {
+fn forward_number(net: &TrainingNet, id: FunctionId, inputs: &[u64]) -> u64 {
     let _ = net;
     mix(&[&[1, id.index() as u64], inputs].concat())
 }
@@ -34,7 +36,7 @@ fn part_number(id: FunctionId, place: usize, gradient: u64, needs: &[u64]) -> u6
 /// The gradient of what nothing uses.
 const SEED: u64 = 7;
 
-fn truth(net: &Net) -> Truth {
+fn truth(net: &TrainingNet) -> Truth {
     let mut maps: Vec<u64> = net.map_ids().map(|map| mix(&[3, map.index() as u64])).collect();
     for id in net.function_ids() {
         let function = net.function(id);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Buffer, Bytes, Instance, InstanceError, LiveRange, Offset};
 
-use crate::schedule::{Engine, Schedule};
-use crate::timeline::Timeline;
+use crate::schedule::events::{Engine, Schedule};
+use crate::schedule::timeline::Timeline;
 
 impl Schedule {
     /// By buffer, the moments of a timeline between which it is taken: half-open, and never empty.

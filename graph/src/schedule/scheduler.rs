@@ -12,11 +12,11 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use crate::feature_maps::FunctionKind;
-use crate::problem::SchedulingProblem;
-use crate::schedule::{Content, Engine, Event, Schedule, Task};
-use crate::timeline::{Span, Stuck, Timeline, simulate};
-use crate::validate::{Violation, validate};
+use crate::schedule::events::{Content, Engine, Event, Schedule, Task};
+use crate::schedule::problem::SchedulingProblem;
+use crate::schedule::timeline::{Span, Stuck, Timeline, simulate};
+use crate::schedule::training_net::FunctionKind;
+use crate::schedule::validate::{Violation, validate};
 
 /// Relative difference below which two times are the same: sums of seconds in another order.
 const SAME: f64 = 1e-9;
@@ -122,15 +122,18 @@ impl Verified {
     ///
     /// [`ScheduleError::Stuck`] if it does not run in the problem's capacity, [`ScheduleError::Invalid`] if it is wrong.
     pub fn new(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
-        let timeline = simulate(&schedule, Some(problem.capacity))?;
         let is_draft = schedule.buffers.iter().any(|buffer| buffer.offset.is_none());
-        let schedule = if is_draft {
+        if is_draft {
+            let timeline = simulate(&schedule, Some(problem.capacity))?;
             let offsets = schedule.best_fit(&timeline);
-            schedule.place(&timeline, &offsets)
-        } else {
-            schedule
-        };
+            return Self::placed(problem, schedule.place(&timeline, &offsets));
+        }
+        Self::placed(problem, schedule)
+    }
+
+    fn placed(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
         let audited = validate(problem, &schedule, None)?;
+        let timeline = simulate(&schedule, Some(problem.capacity))?;
         let scope = scope_of(problem, &schedule, &timeline);
         Ok(Self { schedule, timeline, height: audited.height, scope })
     }
@@ -149,9 +152,7 @@ impl Verified {
         problem: &SchedulingProblem,
         offsets: &[planlab_dsa::Offset],
     ) -> Result<Self, ScheduleError> {
-        let schedule = self.schedule.clone().place(&self.timeline, offsets);
-        let audited = validate(problem, &schedule, None)?;
-        Ok(Self { schedule, height: audited.height, ..self.clone() })
+        Self::placed(problem, self.schedule.clone().place(&self.timeline, offsets))
     }
 
     /// The placement problem that its buffers pose.
@@ -395,7 +396,7 @@ impl<'p> ScheduleRun<'p> {
         self.budget.clock.now().saturating_sub(self.start)
     }
 
-    /// Counts simulated iterations. Work counts before they do: a limit of n ends the run at the n-th.
+    /// Counts iterations that are about to be simulated or checked: a limit of n lets n of them be.
     ///
     /// # Errors
     ///

@@ -3,6 +3,10 @@
 //! A *feature map* is a tensor that a function makes, or the input image. A map is *retained* if the backward pass of
 //! some function reads it: it has to be kept, swapped to the host or recomputed. Every other map is *transient*: it is
 //! freed after its last use in the forward pass.
+//!
+//! A function makes one map, and its backward pass reads maps that are its inputs or its output. What a function keeps
+//! beside (a mask, statistics) is not modelled: its bytes belong to the map that it goes with. A view is no function: it is
+//! the map that it views.
 
 use std::fmt;
 
@@ -41,11 +45,11 @@ macro_rules! id {
 }
 
 id! {
-    /// A feature map: its place in [`Net::maps`].
+    /// A feature map: its place in [`TrainingNet::maps`].
     MapId
 }
 id! {
-    /// A function: its place in [`Net::functions`], which is its turn in the forward pass.
+    /// A function: its place in [`TrainingNet::functions`], which is its turn in the forward pass.
     FunctionId
 }
 
@@ -101,7 +105,7 @@ pub struct Function {
     pub backward: Work,
 }
 
-/// A rule of [`Net`] that is broken.
+/// A rule of [`TrainingNet`] that is broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
@@ -171,7 +175,7 @@ pub enum NetError {
 ///
 /// ```
 /// use planlab_dsa::Bytes;
-/// use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, Net, Work};
+/// use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, TrainingNet, Work};
 ///
 /// let [image, conv] = [0, 1].map(MapId::from_index);
 /// let map = |name: &str, bytes| FeatureMap { name: name.to_owned(), bytes: Bytes::new(bytes) };
@@ -180,12 +184,12 @@ pub enum NetError {
 ///     name: "conv".to_owned(), kind: FunctionKind::Convolution, inputs: vec![image], output: conv,
 ///     needs: vec![image], forward: work, backward: work,
 /// };
-/// let net = Net::new("one", 1, 1000, vec![map("image", 64), map("conv", 128)], vec![function])?;
+/// let net = TrainingNet::new("one", 1, 1000, vec![map("image", 64), map("conv", 128)], vec![function])?;
 /// assert!(net.is_retained(image) && !net.is_retained(conv));
 /// # Ok::<(), planlab_graph::NetError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Net {
+pub struct TrainingNet {
     name: String,
     batch: u64,
     parameters: u64,
@@ -198,7 +202,7 @@ pub struct Net {
     retained: Vec<bool>,
 }
 
-impl Net {
+impl TrainingNet {
     /// A net of `parameters` parameters that processes `batch` images at once.
     ///
     /// # Errors
@@ -402,7 +406,7 @@ pub(crate) mod tests {
     }
 
     /// image -> conv -> relu -> conv2 -> add(relu, conv2) -> loss, the second convolution in parallel to a shortcut.
-    pub(crate) fn shortcut_net() -> Net {
+    pub(crate) fn shortcut_net() -> TrainingNet {
         let maps = ["image", "conv", "relu", "conv2", "sum", "loss"];
         let maps = maps.iter().zip([64, 256, 256, 256, 256, 4]).map(|(name, bytes)| map(name, bytes));
         let make = |name: &str, kind, inputs: &[usize], output, needs: &[usize]| Function {
@@ -425,7 +429,7 @@ pub(crate) mod tests {
             make("add", FunctionKind::Add, &[2, 3], 4, &[]),
             make("loss", FunctionKind::Other, &[4], 5, &[4]),
         ];
-        Net::new("shortcut", 1, 100, maps.collect(), functions).expect("a net")
+        TrainingNet::new("shortcut", 1, 100, maps.collect(), functions).expect("a net")
     }
 
     #[test]
@@ -444,7 +448,7 @@ pub(crate) mod tests {
         let broken = |change: &dyn Fn(&mut Vec<Function>)| {
             let mut functions = net.functions().to_vec();
             change(&mut functions);
-            Net::new("x", 1, 0, net.maps().to_vec(), functions).expect_err("broken").to_string()
+            TrainingNet::new("x", 1, 0, net.maps().to_vec(), functions).expect_err("broken").to_string()
         };
         assert_eq!(broken(&Vec::clear), "a net without functions");
         let text = broken(&|functions| functions[0].inputs = vec![MapId::from_index(9)]);

@@ -16,7 +16,7 @@
 
 use planlab_dsa::{BufferId, Bytes, Offset};
 
-use crate::feature_maps::{FunctionId, MapId};
+use crate::schedule::training_net::{FunctionId, MapId};
 
 /// What runs events, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,14 +2,14 @@
 
 use planlab_dsa::Bytes;
 
-use crate::feature_maps::Net;
-use crate::machine::{Machine, Times};
+use crate::schedule::machine::{Machine, Times};
+use crate::schedule::training_net::TrainingNet;
 
 /// A net to be trained for one iteration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulingProblem {
     /// The net.
-    pub net: Net,
+    pub net: TrainingNet,
     /// The machine.
     pub machine: Machine,
     /// How long each pass of each function takes.
@@ -21,7 +21,7 @@ pub struct SchedulingProblem {
 impl SchedulingProblem {
     /// A net with its roofline times, in the memory that the machine has.
     #[must_use]
-    pub fn new(net: Net, machine: Machine) -> Self {
+    pub fn new(net: TrainingNet, machine: Machine) -> Self {
         let times = machine.times(&net);
         let capacity = machine.capacity;
         Self { net, machine, times, capacity }

@@ -8,9 +8,9 @@
 //!
 //! O(n) for n events and their buffers: each start and each completion looks at three heads.
 
-use planlab_dsa::Bytes;
+use planlab_dsa::{BufferId, Bytes};
 
-use crate::schedule::{Completions, Engine, Event, Schedule};
+use crate::schedule::events::{Completions, Engine, Event, Schedule};
 
 /// When an event ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -100,6 +100,11 @@ pub fn simulate(schedule: &Schedule, capacity: Option<Bytes>) -> Result<Timeline
     run.finish()
 }
 
+/// The bytes of some buffers; a file may hold sizes that do not add up in 64 bits.
+fn total(schedule: &Schedule, buffers: &[BufferId]) -> u64 {
+    buffers.iter().fold(0, |sum, &id| sum.saturating_add(schedule.buffer(id).bytes.get()))
+}
+
 struct Simulation<'s> {
     schedule: &'s Schedule,
     capacity: u64,
@@ -117,8 +122,7 @@ struct Simulation<'s> {
 
 impl<'s> Simulation<'s> {
     fn new(schedule: &'s Schedule, capacity: u64) -> Self {
-        let resident: u64 = schedule.resident.iter().map(|&id| schedule.buffer(id).bytes.get()).sum();
-        let taken = schedule.base.get() + resident;
+        let taken = schedule.base.get().saturating_add(total(schedule, &schedule.resident));
         Self {
             schedule,
             capacity,
@@ -147,7 +151,7 @@ impl<'s> Simulation<'s> {
     }
 
     fn asked(&self, event: &Event) -> u64 {
-        event.writes.iter().map(|&id| self.schedule.buffer(id).bytes.get()).sum()
+        total(self.schedule, &event.writes)
     }
 
     fn start_what_can(&mut self) {
@@ -171,7 +175,7 @@ impl<'s> Simulation<'s> {
             return;
         }
         if asked > 0 {
-            self.taken += asked;
+            self.taken = self.taken.saturating_add(asked);
             self.peak = self.peak.max(self.taken);
             self.note_memory();
         }
@@ -210,7 +214,7 @@ impl<'s> Simulation<'s> {
         let schedule = self.schedule;
         let event = &schedule.of(engine)[self.done[engine.index()] as usize];
         self.done[engine.index()] += 1;
-        let freed: u64 = event.frees.iter().map(|&id| schedule.buffer(id).bytes.get()).sum();
+        let freed = total(schedule, &event.frees);
         if freed > 0 {
             self.taken = self.taken.saturating_sub(freed);
             self.note_memory();
@@ -277,11 +281,9 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::BufferId;
-
     use super::*;
-    use crate::feature_maps::{FunctionId, MapId};
-    use crate::schedule::{Content, Task};
+    use crate::schedule::events::{Content, Task};
+    use crate::schedule::training_net::{FunctionId, MapId};
 
     fn bytes(size: u64) -> Bytes {
         Bytes::new(size)

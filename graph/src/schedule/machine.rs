@@ -30,7 +30,7 @@ use planlab_files::FormatError;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::feature_maps::{Net, Work};
+use crate::schedule::training_net::{TrainingNet, Work};
 
 /// A machine that trains: an accelerator with memory of its own, and a link to the host with an engine in each
 /// direction.
@@ -161,7 +161,7 @@ impl Machine {
 
     /// Bytes that are taken for the whole iteration: parameters with what belongs to them, and the workspace.
     #[must_use]
-    pub fn base(&self, net: &Net) -> Bytes {
+    pub fn base(&self, net: &TrainingNet) -> Bytes {
         let parameters = net.parameters().saturating_mul(self.bytes_per_parameter);
         Bytes::new(parameters.saturating_add(self.workspace.get()))
     }
@@ -186,7 +186,7 @@ impl Machine {
 
     /// The roofline times of a net.
     #[must_use]
-    pub fn times(&self, net: &Net) -> Times {
+    pub fn times(&self, net: &TrainingNet) -> Times {
         let add = |bytes: Bytes| Work { flops: 0.0, bytes: 3.0 * bytes.get() as f64, launches: 1 };
         Times {
             forward: net.functions().iter().map(|function| self.seconds(function.forward)).collect(),
@@ -237,7 +237,7 @@ impl Times {
     ///
     /// [`TimesError`] where a number is missing or is no time.
     pub fn new(
-        net: &Net,
+        net: &TrainingNet,
         forward: Vec<f64>,
         backward: Vec<f64>,
         accumulate: Vec<f64>,

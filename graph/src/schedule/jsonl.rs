@@ -16,8 +16,8 @@ use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_files::FormatError;
 use serde::{Deserialize, Serialize};
 
-use crate::feature_maps::{FunctionId, MapId};
-use crate::schedule::{Content, Event, Schedule, ScheduledBuffer, Task};
+use crate::schedule::events::{Content, Event, Schedule, ScheduledBuffer, Task};
+use crate::schedule::training_net::{FunctionId, MapId};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -253,7 +253,7 @@ fn raw_event(event: &Event) -> RawEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Engine;
+    use crate::schedule::events::Engine;
 
     const HEADER: &str = r#"{"planlab":"schedule","version":1,"scheduler":"s","net":"n","machine":"m","base":8,"seconds":0.1,"resident":[0]}"#;
     const IMAGE: &str = r#"{"buffer":0,"map":0,"version":0,"bytes":64,"offset":8}"#;

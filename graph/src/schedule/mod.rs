@@ -1,0 +1,34 @@
+//! Training in less memory than it needs: what stays on the device, what is copied to the host and back, and what is
+//! computed again.
+//!
+//! | file | what |
+//! |---|---|
+//! | `training_net` | a net as feature maps and functions |
+//! | `machine` | a machine as data, and the times of functions and copies on it |
+//! | `problem` | a net, a machine and a capacity |
+//! | `events`, `jsonl` | a schedule as data: what each engine does, and when it may start |
+//! | `timeline` | runs a schedule: when each event starts and ends, and what is in memory |
+//! | `placing` | offsets for the buffers of a schedule |
+//! | `validate` | audits a schedule; shares nothing with what made it |
+//! | `scheduler` | the contract of a scheduler, and its run |
+
+mod events;
+mod jsonl;
+mod machine;
+mod placing;
+mod problem;
+mod scheduler;
+mod timeline;
+mod training_net;
+mod validate;
+
+pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
+pub use machine::{Machine, Times, TimesError};
+pub use problem::SchedulingProblem;
+pub use scheduler::{
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    ScheduleOutcome, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, Verified, execute_scheduler,
+};
+pub use timeline::{Span, Stuck, Timeline, simulate};
+pub use training_net::{FeatureMap, Function, FunctionId, FunctionKind, MapId, NetError, TrainingNet, Work};
+pub use validate::{Audited, EventId, Violation, validate};

@@ -1,0 +1,89 @@
+//! What is surely complete when an event starts, and whether its buffers are there.
+
+use super::{Audit, EventId, Violation};
+use crate::schedule::events::{Completions, Engine};
+
+/// When an event starts, and what is surely complete by then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moment {
+    pub(super) seconds: f64,
+    pub(super) clock: Completions,
+}
+
+impl Audit<'_> {
+    /// Starts of all events: each is taken up once everything that it waits for has been.
+    pub(super) fn find_clocks(&mut self) -> Result<(), Violation> {
+        loop {
+            let before = self.starts.each_ref().map(Vec::len);
+            for engine in Engine::ALL {
+                while let Some(moment) = self.next_start(engine) {
+                    self.starts[engine.index()].push(moment);
+                }
+            }
+            if self.starts.each_ref().map(Vec::len) == before {
+                break;
+            }
+        }
+        let waiting = |&engine: &Engine| self.starts[engine.index()].len() < self.schedule.of(engine).len();
+        match Engine::ALL.into_iter().find(waiting) {
+            Some(engine) => {
+                let place = self.starts[engine.index()].len();
+                Err(Violation::NeverStarts(EventId { engine, place }))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The start of the next event of an engine; `None` if there is none, or what it waits for is not known yet.
+    fn next_start(&self, engine: Engine) -> Option<Moment> {
+        let place = self.starts[engine.index()].len();
+        let event = self.schedule.of(engine).get(place)?;
+        let mut wanted = event.after;
+        wanted[engine.index()] = wanted[engine.index()].max(u32::try_from(place).ok()?);
+        let mut moment = Moment::default();
+        for other in Engine::ALL {
+            let Some(last) = (wanted[other.index()] as usize).checked_sub(1) else { continue };
+            let start = self.starts[other.index()].get(last)?;
+            moment.seconds = moment.seconds.max(start.seconds + self.schedule.of(other)[last].seconds);
+            join(&mut moment.clock, start.clock);
+            moment.clock[other.index()] = moment.clock[other.index()].max(wanted[other.index()]);
+        }
+        if let Some(together) = event.with {
+            let start = self.starts[Engine::Compute.index()].get(together as usize)?;
+            moment.seconds = moment.seconds.max(start.seconds);
+            join(&mut moment.clock, start.clock);
+        }
+        Some(moment)
+    }
+
+    /// Whether `first` is surely complete when `second` starts.
+    pub(super) fn is_before(&self, first: EventId, second: EventId) -> bool {
+        self.starts[second.engine.index()][second.place].clock[first.engine.index()] as usize > first.place
+    }
+
+    /// Whether the event's buffers are written before it and not freed before its end.
+    pub(super) fn check_lives(&self) -> Result<(), Violation> {
+        for (event, data) in self.events() {
+            for &buffer in data.reads.iter().chain(&data.frees) {
+                let writer = self.writers[buffer.index()];
+                let itself = writer == Some(event) && !data.reads.contains(&buffer);
+                if !itself && writer.is_some_and(|writer| !self.is_before(writer, event)) {
+                    return Err(Violation::NotWritten { event, buffer });
+                }
+            }
+            for &buffer in data.reads.iter().chain(&data.writes) {
+                let free = self.frees[buffer.index()];
+                if free.is_some_and(|free| free != event && !self.is_before(event, free)) {
+                    return Err(Violation::AfterFree { event, buffer });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn join(clock: &mut Completions, other: Completions) {
+    for (count, known) in clock.iter_mut().zip(other) {
+        *count = (*count).max(known);
+    }
+}

@@ -1,0 +1,229 @@
+//! What every buffer holds, and whether each event reads what its task reads.
+//!
+//! Values are numbered: a map has one number, whoever computes it; a gradient is a sum of parts, one from each use of the
+//! map, and has the number of its sorted terms.
+
+use std::collections::BTreeMap;
+
+use planlab_dsa::BufferId;
+
+use super::{Audit, EventId, Violation};
+use crate::schedule::events::{Content, Engine, Event, Task};
+use crate::schedule::training_net::{FunctionId, FunctionKind, MapId};
+
+/// A number for each value that a buffer may hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Value {
+    Map(MapId),
+    /// What the backward pass of a function contributes to the gradient of its input of that number.
+    Part(FunctionId, usize),
+    /// A sum of values, by number, ascending.
+    Sum(Vec<usize>),
+}
+
+impl Audit<'_> {
+    fn number(&mut self, value: Value) -> usize {
+        let next = self.numbers.len();
+        let sum = if let Value::Sum(terms) = &value { Some(terms.clone()) } else { None };
+        let number = *self.numbers.entry(value).or_insert(next);
+        if let Some(terms) = sum {
+            self.sums.insert(number, terms);
+        }
+        number
+    }
+
+    fn sum(&mut self, mut terms: Vec<usize>) -> usize {
+        terms.sort_unstable();
+        match terms[..] {
+            [only] => only,
+            _ => self.number(Value::Sum(terms)),
+        }
+    }
+
+    /// What the gradient of each map is the sum of, from the last function to the first.
+    pub(super) fn find_gradients(&mut self) {
+        let net = &self.problem.net;
+        for id in net.function_ids().rev() {
+            let function = net.function(id);
+            // Every use of the output is a later function's, and has been seen.
+            let terms = self.terms[function.output.index()].clone();
+            if !terms.is_empty() {
+                self.gradients[function.output.index()] = Some(self.sum(terms));
+            }
+            for (place, input) in function.inputs.iter().enumerate() {
+                let term = match (function.kind, self.gradients[function.output.index()]) {
+                    (FunctionKind::Add, Some(gradient)) => gradient,
+                    _ => self.number(Value::Part(id, place)),
+                };
+                self.terms[input.index()].push(term);
+                self.terms[input.index()].sort_unstable();
+            }
+        }
+    }
+
+    /// Takes the events in an order in which writers come before readers, and works out what each buffer holds.
+    pub(super) fn check_values(&mut self) -> Result<(), Violation> {
+        for &buffer in &self.schedule.resident {
+            if let Content::Map(map) = self.schedule.buffer(buffer).content {
+                self.values[buffer.index()] = Some(self.number(Value::Map(map)));
+            }
+        }
+        for event in self.in_causal_order() {
+            let task = self.event(event).task;
+            match task {
+                Task::Forward(id) | Task::Recompute(id) => self.check_forward(event, id)?,
+                Task::Backward(id) => self.check_backward(event, id)?,
+                Task::Accumulate(map) => self.check_sum(event, map)?,
+                Task::CopyOut(map) => {
+                    self.check_reads(event, &[(Value::Map(map), format!("map {map}"))])?;
+                    self.check_results(event, &[])?;
+                }
+                Task::CopyIn(map) => self.check_copy_in(event, map)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// By the number of events that are surely complete before: what is before another has fewer.
+    fn in_causal_order(&self) -> Vec<EventId> {
+        let mut order: Vec<_> = self.events().map(|(event, _)| event).collect();
+        let before = |event: &EventId| {
+            let clock = self.starts[event.engine.index()][event.place].clock;
+            clock.into_iter().map(u64::from).sum::<u64>()
+        };
+        order.sort_by_key(|event| before(event));
+        order
+    }
+
+    /// Whether the event reads exactly these values.
+    fn check_reads(&mut self, event: EventId, wanted: &[(Value, String)]) -> Result<(), Violation> {
+        let mut missing: BTreeMap<usize, &str> = BTreeMap::new();
+        for (value, what) in wanted {
+            missing.insert(self.number(value.clone()), what);
+        }
+        self.check_operands(event, missing)
+    }
+
+    fn check_operands(&self, event: EventId, mut missing: BTreeMap<usize, &str>) -> Result<(), Violation> {
+        for &buffer in &self.event(event).reads {
+            let held = self.values[buffer.index()];
+            if held.is_none_or(|value| missing.remove(&value).is_none()) {
+                return Err(Violation::WrongValue { event, buffer });
+            }
+        }
+        match missing.into_values().next() {
+            Some(what) => Err(Violation::MissingValue { event, what: what.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the buffers that the event writes their values.
+    fn check_results(&mut self, event: EventId, results: &[(Content, usize)]) -> Result<(), Violation> {
+        let writes = &self.event(event).writes;
+        let named = |(buffer, (content, _)): (&BufferId, &(Content, usize))| {
+            self.schedule.buffer(*buffer).content == *content
+        };
+        if writes.len() != results.len() || !writes.iter().zip(results).all(named) {
+            return Err(Violation::WrongResult { event });
+        }
+        for (buffer, &(_, value)) in writes.iter().zip(results) {
+            self.values[buffer.index()] = Some(value);
+        }
+        Ok(())
+    }
+
+    fn check_forward(&mut self, event: EventId, id: FunctionId) -> Result<(), Violation> {
+        let function = self.problem.net.function(id);
+        let wanted: Vec<_> =
+            function.inputs.iter().map(|&map| (Value::Map(map), format!("map {map}"))).collect();
+        self.check_reads(event, &wanted)?;
+        let value = self.number(Value::Map(function.output));
+        self.check_results(event, &[(Content::Map(function.output), value)])
+    }
+
+    fn check_backward(&mut self, event: EventId, id: FunctionId) -> Result<(), Violation> {
+        let net = &self.problem.net;
+        let function = net.function(id);
+        let mut wanted = BTreeMap::new();
+        let names: Vec<_> = function.needs.iter().map(|map| format!("map {map}")).collect();
+        for (&map, name) in function.needs.iter().zip(&names) {
+            wanted.insert(self.number(Value::Map(map)), name.as_str());
+        }
+        if let Some(gradient) = self.gradients[function.output.index()] {
+            wanted.insert(gradient, "the gradient of its output");
+        }
+        self.check_operands(event, wanted)?;
+        let mut results = Vec::new();
+        for (place, &input) in function.inputs.iter().enumerate() {
+            if net.has_gradient(input) {
+                results.push((Content::Gradient(input), self.number(Value::Part(id, place))));
+            }
+        }
+        self.check_results(event, &results)
+    }
+
+    /// The terms of a map's gradient that a value is the sum of.
+    fn terms_of(&self, map: MapId, value: usize) -> Option<Vec<usize>> {
+        let terms = &self.terms[map.index()];
+        if terms.contains(&value) {
+            return Some(vec![value]);
+        }
+        let sum = self.sums.get(&value)?;
+        sum.iter().all(|term| terms.contains(term)).then(|| sum.clone())
+    }
+
+    fn check_sum(&mut self, event: EventId, map: MapId) -> Result<(), Violation> {
+        let mut rest = self.terms[map.index()].clone();
+        let mut terms = Vec::new();
+        for &buffer in &self.event(event).reads {
+            let wrong = Violation::WrongValue { event, buffer };
+            let held = self.values[buffer.index()].ok_or_else(|| wrong.clone())?;
+            for term in self.terms_of(map, held).ok_or_else(|| wrong.clone())? {
+                let place = rest.iter().position(|&other| other == term).ok_or_else(|| wrong.clone())?;
+                rest.remove(place);
+                terms.push(term);
+            }
+        }
+        if self.event(event).reads.len() != 2 {
+            return Err(Violation::MissingValue { event, what: "two parts of a gradient".to_owned() });
+        }
+        let value = self.sum(terms);
+        self.check_results(event, &[(Content::Gradient(map), value)])
+    }
+
+    fn check_copy_in(&mut self, event: EventId, map: MapId) -> Result<(), Violation> {
+        let copies = self.schedule.of(Engine::Out).iter().enumerate();
+        let is_out = |(place, data): (usize, &Event)| {
+            data.task == Task::CopyOut(map) && self.is_before(EventId { engine: Engine::Out, place }, event)
+        };
+        if !copies.into_iter().any(is_out) {
+            return Err(Violation::NotOnHost { event, map });
+        }
+        self.check_reads(event, &[])?;
+        let value = self.number(Value::Map(map));
+        self.check_results(event, &[(Content::Map(map), value)])
+    }
+
+    pub(super) fn check_counts(&self) -> Result<(), Violation> {
+        let net = &self.problem.net;
+        let mut counts = vec![(0, 0); net.functions().len()];
+        for (_, event) in self.events() {
+            match event.task {
+                Task::Forward(id) => counts[id.index()].0 += 1,
+                Task::Backward(id) => counts[id.index()].1 += 1,
+                _ => {}
+            }
+        }
+        for (function, (forward, backward)) in net.function_ids().zip(counts) {
+            if forward != 1 {
+                return Err(Violation::Forward { function, times: forward });
+            }
+            let passes_on = net.function(function).kind == FunctionKind::Add
+                && self.gradients[net.function(function).output.index()].is_some();
+            if backward != u32::from(!passes_on) {
+                return Err(Violation::Backward { function, times: backward });
+            }
+        }
+        Ok(())
+    }
+}
