@@ -1,6 +1,6 @@
 //! Cells of models: a net by batch and workspace limit, and what was asked of its graph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::performance::End;
 use planlab_results::WorkloadKey;
@@ -85,7 +85,34 @@ impl<'m> Case<'m> {
 /// Every workload of a net or graph file that has an answer.
 pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>> {
     let numbered = model.workloads.iter().enumerate();
-    numbered.filter_map(|(number, workload)| case((model, replays), number, workload)).collect()
+    let planned = numbered.filter_map(|(number, workload)| case((model, replays), number, workload));
+    let mut cases: Vec<Case<'m>> = planned.collect();
+    let known: BTreeSet<WorkloadKey> = cases.iter().map(|case| case.key.clone()).collect();
+    // Of some batches only an allocator was asked for.
+    for replayed in replays.simulated().filter(|case| !known.contains(case.workload())) {
+        let key = WorkloadKey::from(replayed.workload());
+        let Some((family, batch)) = family(&key) else { continue };
+        let reserved = held(replays, &key);
+        let load = replayed.row().requested_peak;
+        let (heights, question) = (BTreeMap::new(), Question::Plan);
+        let case =
+            Case { key, family, batch, question, load, heights, reserved, orders: None, order_bound: None };
+        if !case.reserved.is_empty() && cases.iter().all(|other| other.key != case.key) {
+            cases.push(case);
+        }
+    }
+    cases
+}
+
+/// What each online allocator that served a workload held once it had settled, bytes.
+fn held<'m>(replays: &'m Replays, key: &str) -> BTreeMap<&'m str, u64> {
+    let served = replays.simulated().filter(|case| case.workload() == key);
+    let served = served.filter(|case| case.row().performance.status == End::Complete);
+    let held = |case: &'m replays::Case| {
+        let row = case.row();
+        (row.contender.as_str(), case.settled().unwrap_or(row.performance.reserved_peak))
+    };
+    served.map(held).collect()
 }
 
 fn case<'m>(
@@ -105,13 +132,7 @@ fn case<'m>(
         order_bound = order_bound.max(cell.order_bound);
     }
     let key = WorkloadKey::from(key);
-    let reserved = replays.simulated().filter(|case| *case.workload() == *key);
-    let reserved = reserved.filter(|case| case.row().performance.status == End::Complete);
-    let held = |case: &'m replays::Case| {
-        let row = case.row();
-        (row.contender.as_str(), case.settled().unwrap_or(row.performance.reserved_peak))
-    };
-    let reserved = reserved.map(held).collect();
+    let reserved = held(replays, &key);
     let load = workload.load;
     (!heights.is_empty()).then_some(Case {
         key,

@@ -134,11 +134,11 @@ fn by_workspace(cases: &[Case<'_>]) -> Vec<Piece> {
             Value::Bytes(case.load),
             bytes_of(case.lowest()),
         ]);
-        if let Some(bytes) = fixed_bytes(limit) {
-            families.entry(rest.to_owned()).or_default().push((bytes, case));
+        if let Some(mebibytes) = fixed_mebibytes(limit) {
+            families.entry(rest.to_owned()).or_default().push((mebibytes, case));
         }
     }
-    let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "workspace in bytes", row));
+    let drawn = families.into_iter().filter_map(|(family, row)| figure(&family, "workspace in MiB", row));
     drawn.chain(table_piece(table)).collect()
 }
 
@@ -148,13 +148,13 @@ fn workspace(key: &WorkloadKey) -> Option<(&str, &str)> {
     Some((rest, last.strip_prefix("ws")?))
 }
 
-/// Bytes of a workspace that is no multiple of something: `8m` is 8 MiB. None has no place on a logarithmic axis.
-fn fixed_bytes(limit: &str) -> Option<u64> {
-    let bytes = match limit.strip_suffix('m') {
-        Some(mebibytes) => mebibytes.parse::<u64>().ok()?.checked_mul(1 << 20)?,
-        None => limit.parse().ok()?,
+/// Mebibytes of a workspace that is no multiple of something: `8m` is 8. A smaller one has no place on a logarithmic axis.
+fn fixed_mebibytes(limit: &str) -> Option<u64> {
+    let mebibytes = match limit.strip_suffix('m') {
+        Some(mebibytes) => mebibytes.parse::<u64>().ok()?,
+        None => limit.parse::<u64>().ok()? >> 20,
     };
-    Some(bytes).filter(|&bytes| bytes > 0)
+    Some(mebibytes).filter(|&mebibytes| mebibytes > 0)
 }
 
 /// Load and heights over a number; `None` for fewer than three numbers.
@@ -177,7 +177,10 @@ fn figure(family: &str, title: &str, mut row: Row<'_, '_>) -> Option<Piece> {
     for (at, name) in names.into_iter().enumerate() {
         let points = row.iter().zip(&memory);
         let points = points.filter_map(|((number, _), memory)| Some(point(*number, *memory.get(name)?)));
-        curves.push(Curve { series: series(name, at + 1), points: points.collect() });
+        let points: Vec<Point> = points.collect();
+        if points.len() > 1 {
+            curves.push(Curve { series: series(name, at + 1), points });
+        }
     }
     let (low, high) = lines::range(&curves, |point| point.x)?;
     let most = lines::range(&curves, |point| point.y)?.1;
@@ -199,7 +202,7 @@ fn largest_batch(site: &Site<'_>, cases: &[Case<'_>]) -> Table {
         "The largest batch that was seen to fit into a memory, together with what is kept beside the plan: parameters, and in \
          training their gradients and a momentum. GB: 10^9 bytes. A range, where not every batch was measured: the first \
          fits, the one after the last does not; >= where the largest that was measured still fits. \
-         `planlab sweep NET --capacity 16GB` finds the exact one.",
+         planlab sweep NET --capacity 16GB finds the exact one.",
         &columns,
     );
     let mut families: BTreeMap<&str, Vec<&Case<'_>>> = BTreeMap::new();
@@ -242,9 +245,10 @@ fn largest(points: &BTreeMap<u64, u64>, room: Option<u64>) -> String {
 fn orders(cases: &[Case<'_>]) -> Table {
     let table = Table::named(
         "model_orders",
-        "The net's own order of its operations beside the orders that searches found: load, lowest height of all planners \
-         that ran, and the change of each (below 0: less memory). Least: what no legal order can be below, as proved; where \
-         planners use in-place, an output that takes its input's place does not count in it.",
+        "The net's own order of its operations beside the order of the lowest plan that a search found: load, lowest height \
+         of all planners that ran, and the change of each (below 0: less memory). Found by: the first search that came so \
+         low. Least: no legal order needs less, as proved; where planners use in-place, an output that takes its \
+         input's place does not count. If it equals the height, no other order helps.",
         &[
             ("workload", "Workload"),
             ("order", "Found by"),
@@ -257,10 +261,28 @@ fn orders(cases: &[Case<'_>]) -> Table {
             ("height_change", "Change"),
         ],
     );
-    beside_the_plan(table, cases, |case, _| match case.question {
-        Question::Order(method) => Some(vec![Value::text(method), bytes_of(case.order_bound)]),
-        _ => None,
+    let mut best: BTreeMap<&WorkloadKey, (&str, &Case<'_>)> = BTreeMap::new();
+    let mut least: BTreeMap<&WorkloadKey, Option<u64>> = BTreeMap::new();
+    for case in cases {
+        let Question::Order(search) = case.question else { continue };
+        let bound = least.entry(&case.key).or_default();
+        *bound = case.order_bound.max(*bound);
+        let known = best.entry(&case.key).or_insert((search, case));
+        let rank = |search, case: &Case<'_>| (case.lowest().unwrap_or(u64::MAX), turn(search));
+        if rank(search, case) < rank(known.0, known.1) {
+            *known = (search, case);
+        }
+    }
+    beside_the_plan(table, cases, |case, _| {
+        let (search, found) = best.get(&case.key)?;
+        let is_best = found.question == case.question;
+        is_best.then(|| vec![Value::text(*search), bytes_of(least.get(&case.key).copied().flatten())])
     })
+}
+
+/// Which of the searches for an order runs first.
+fn turn(search: &str) -> usize {
+    ["greedy", "local-search", "exact"].iter().position(|name| *name == search).unwrap_or(usize::MAX)
 }
 
 fn safety(cases: &[Case<'_>]) -> Table {

@@ -436,7 +436,7 @@ fn models_have_their_costs_orders_and_curves() {
     );
     let workspaces = text(&files, "tables/model_workspaces.csv");
     assert!(workspaces.contains("model/vgg16/train/b4,x20,410,420\n"), "{workspaces}");
-    for plot in ["vgg16.train-memory-by-batch", "model.vgg16.train.b4-memory-by-workspace-in-bytes"] {
+    for plot in ["vgg16.train-memory-by-batch", "model.vgg16.train.b4-memory-by-workspace-in-mib"] {
         let svg = text(&files, &format!("plots/{plot}.svg"));
         assert!(svg.contains("load") && svg.contains("portfolio"), "{plot}");
     }
