@@ -149,7 +149,13 @@ impl Ancestors {
         list.iter().filter(is_last).copied().collect()
     }
 
-    fn row(&self, op: OpId) -> &[u64] {
+    /// The number of operations.
+    pub(crate) fn operations(&self) -> usize {
+        self.rows.len() / self.words.max(1)
+    }
+
+    /// The operations that precede one, a bit each.
+    pub(crate) fn row(&self, op: OpId) -> &[u64] {
         &self.rows[op.index() * self.words..][..self.words]
     }
 

@@ -241,17 +241,26 @@ mod tests {
 
     #[test]
     fn a_graph_that_is_read_written_and_read_is_the_same() {
-        // An output in the header, an input that is first mentioned by its update, and a time with 17 digits.
-        let text = r#"{"planlab":"graph","version":1,"order":"any","tensors":[{"tensor":"y","bytes":4,"output":true}]}
+        // An output in the header before the input, and a time with 17 digits.
+        let text = r#"{"planlab":"graph","version":1,"order":"any","tensors":[{"tensor":"y","bytes":4,"output":true},{"tensor":"x","bytes":8}]}
 {"op":"g","reads":["v"],"writes":[{"tensor":"y"}],"seconds":7.2057594037927933e-5,"inplace":[["v","y"]]}
 {"op":"f","reads":["x"],"writes":[{"tensor":"v","bytes":4,"alias":"x","at":4}],"seconds":1.7976931348623157e308}
-{"op":"update","reads":["x"],"writes":[{"tensor":"x","bytes":8}],"seconds":0.30000000000000004}
+{"op":"update","reads":["x"],"writes":[{"tensor":"x"}],"seconds":0.30000000000000004}
 "#;
         let graph = read_jsonl("any", text).expect("valid");
         let written = write_jsonl(&graph);
         assert_eq!(read_jsonl("again", &written).expect("valid"), graph, "{written}");
         let names: Vec<&str> = graph.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
         assert_eq!(names, ["x", "v", "y"]);
+    }
+
+    #[test]
+    fn a_read_before_any_write_is_named_unless_the_header_has_the_tensor() {
+        let update = r#"{"op":"f","reads":["a"],"writes":[{"tensor":"a","bytes":4}]}"#;
+        let error = read_jsonl("g", &format!("{{\"planlab\":\"graph\",\"version\":1}}\n{update}")).expect_err("a read");
+        assert!(error.to_string().starts_with("g:2: tensor `a` is read before any operation writes it"), "{error}");
+        let header = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"a","bytes":4}]}"#;
+        assert!(read_jsonl("g", &format!("{header}\n{update}")).is_ok());
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
     let built = if order == Turns::Any { graph.build_in_any_order() } else { graph.build() };
     let graph =
         built.map_err(|error| at(reader.line_of(&error).unwrap_or(first), reader.describe(&error)))?;
+    reader.check_inputs(&graph, first).map_err(|(line, reason)| at(line, reason))?;
     Ok(in_order_of_files(graph))
 }
 
@@ -220,6 +221,20 @@ impl Reader {
             seconds: raw.seconds,
             stream: Stream::new(raw.stream),
         })
+    }
+
+    /// A tensor that is read before any operation writes it has to be in the header.
+    fn check_inputs(&self, graph: &Graph, header: u64) -> Result<(), (u64, String)> {
+        let inputs = (0..).map(TensorId::from_index).zip(&self.tensors).filter(|(id, declared)| {
+            declared.line != header && declared.alias.is_none() && graph.is_input(*id)
+        });
+        match inputs.map(|(_, declared)| declared).next() {
+            Some(Declared { line, name, .. }) => {
+                let reason = "is read before any operation writes it; if it is an input, list it in the header";
+                Err((*line, format!("tensor `{name}` {reason}")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn known(&self, name: &str) -> Result<TensorId, String> {
