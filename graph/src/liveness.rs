@@ -62,8 +62,8 @@ pub enum OrderError {
     TooManyOperations(#[from] TooManyOperations),
     /// Too many buffers would have to be kept apart.
     #[error(
-        "{pairs} pairs of buffers must be kept apart, more than the limit of {limit}; widen live ranges instead \
-         (Safety::Widened)"
+        "{pairs} pairs of buffers must be kept apart, more than the limit of {limit}; widening live ranges needs \
+         no pairs"
     )]
     TooManyPairs {
         /// The number of pairs.

@@ -257,8 +257,12 @@ mod tests {
     #[test]
     fn a_read_before_any_write_is_named_unless_the_header_has_the_tensor() {
         let update = r#"{"op":"f","reads":["a"],"writes":[{"tensor":"a","bytes":4}]}"#;
-        let error = read_jsonl("g", &format!("{{\"planlab\":\"graph\",\"version\":1}}\n{update}")).expect_err("a read");
-        assert!(error.to_string().starts_with("g:2: tensor `a` is read before any operation writes it"), "{error}");
+        let error = read_jsonl("g", &format!("{{\"planlab\":\"graph\",\"version\":1}}\n{update}"))
+            .expect_err("a read");
+        assert!(
+            error.to_string().starts_with("g:2: tensor `a` is read before any operation writes it"),
+            "{error}"
+        );
         let header = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"a","bytes":4}]}"#;
         assert!(read_jsonl("g", &format!("{header}\n{update}")).is_ok());
     }

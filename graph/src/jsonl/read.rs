@@ -230,7 +230,8 @@ impl Reader {
         });
         match inputs.map(|(_, declared)| declared).next() {
             Some(Declared { line, name, .. }) => {
-                let reason = "is read before any operation writes it; if it is an input, list it in the header";
+                let reason =
+                    "is read before any operation writes it; if it is an input, list it in the header";
                 Err((*line, format!("tensor `{name}` {reason}")))
             }
             None => Ok(()),

@@ -103,7 +103,8 @@ pub(crate) struct GraphArgs {
     pub(crate) planner: String,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Work of the local search for a better order, in operations visited
+    /// Work of the local search for a better order, in operations visited; all searches for orders together end after
+    /// --time-limit, or 60 s
     #[arg(long, value_name = "N", default_value_t = 1 << 22)]
     pub(crate) order_work: u64,
     /// Run the plans in this many random legal orders

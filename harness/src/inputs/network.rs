@@ -73,6 +73,16 @@ impl Network {
         }
     }
 
+    /// Refuses the requests of Chainer, for what needs operations.
+    pub(crate) fn refuse_requests(&self, what: &str) -> Result<(), Failure> {
+        match self {
+            Self::Net(spec) if spec.allocator == Allocator::Chainer => Err(Failure::usage(format!(
+                "{what}: the requests of Chainer have no graph; leave out `chainer`"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a batch at which it has no trace.
     pub(crate) fn check(&self, batch: u64) -> Result<(), Failure> {
         match self {

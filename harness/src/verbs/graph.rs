@@ -20,8 +20,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::bench::run::open_store;
-use crate::cli::{AllocatorArg, GraphArgs};
+use crate::cli::GraphArgs;
 use crate::inputs::Source;
+use crate::inputs::hints::{self, Hints};
 use crate::inputs::network::{Network, in_order, source_file};
 use crate::planning::{Cell, RowContext, Runner, Samples, Subject, planners, record};
 use crate::shell::JSON_VERSION;
@@ -47,16 +48,12 @@ const SEARCH: Duration = Duration::from_secs(60);
 const PLANS: u64 = 10;
 
 pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
-    if args.shape.allocator_model == Some(AllocatorArg::Chainer) {
-        return Err(Failure::usage(
-            "Chainer's requests are no graph: `graph` takes the ideal allocator alone",
-        ));
-    }
     if let Some(path) = &args.output {
         output.refuse_stdout("graph", path)?;
     }
     planners::find(&args.planner)?;
     let network = Network::resolve(&args.graph, &args.shape, args.batch)?;
+    network.refuse_requests("graph")?;
     let (key, graph) = (network.key(network.batch()), network.graph(network.batch())?);
     let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
     let scratch = scratch()?;
@@ -149,11 +146,13 @@ struct Variant {
     lowered: Lowered,
     /// The least memory that any legal order needs, as a search for an order proved.
     order_bound: Option<Bytes>,
+    /// A plan to start from.
+    start: Option<Plan>,
 }
 
 impl Variant {
     const fn of(suffix: String, lowered: Lowered) -> Self {
-        Self { suffix, lowered, order_bound: None }
+        Self { suffix, lowered, order_bound: None, start: None }
     }
 }
 
@@ -167,9 +166,10 @@ impl Study<'_> {
         }
         let planner = self.args.planner.clone();
         let height = self.plan(&plain, "offsets", &planner, true)?;
+        let mut start = None;
         for (name, suffix, safety) in [
-            ("safe, by pairs", "safe-pairs", Safety::KeepApart),
             ("safe, by ranges", "safe-ranges", Safety::Widened),
+            ("safe, by pairs", "safe-pairs", Safety::KeepApart),
         ] {
             if safety == Safety::KeepApart && !planners::honours(&planner).apart {
                 note(&format!("{name}: left out, because {planner} cannot keep pairs of buffers apart"));
@@ -183,7 +183,11 @@ impl Study<'_> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            self.plan(&Variant::of(suffix.to_owned(), lowered), name, &planner, true)?;
+            let digest = lowered.instance.digest();
+            // A plan for ranges is valid for pairs: a planner that honours hints never ends above it.
+            let variant = Variant { start: start.take(), ..Variant::of(suffix.to_owned(), lowered) };
+            self.plan(&variant, name, &planner, true)?;
+            start = self.known.get(&(digest, planner.clone())).and_then(|(_, plan)| plan.clone());
         }
         self.orders(own, height)
     }
@@ -194,7 +198,7 @@ impl Study<'_> {
         for (stage, found) in self.search() {
             let lowered = lower(self.graph, &found.order)?;
             let suffix = format!("order-{}", method(stage));
-            let variant = Variant { suffix, lowered, order_bound: Some(found.bound) };
+            let variant = Variant { order_bound: Some(found.bound), ..Variant::of(suffix, lowered) };
             let (planner, name) = (self.args.planner.clone(), format!("order: {}", method(stage)));
             let height = self.plan(&variant, &name, &planner, false)?;
             if let Some(height) = height.filter(|&height| height < best.0) {
@@ -241,7 +245,9 @@ impl Study<'_> {
                 let trace = Trace::new(instance.clone(), labels.clone());
                 let file = self.scratch.path().join(format!("plan{}.csv", variant.suffix));
                 fs::write(&file, write_trace(&trace))?;
-                let made = self.cell(&source_file(&key, file), instance, planner)?;
+                let start = variant.start.as_ref().filter(|_| planners::honours(planner).hint);
+                let hints = start.map(|plan| plan.offsets.iter().copied().map(Some).collect::<Hints>());
+                let made = self.cell(&source_file(&key, file), instance, planner, hints)?;
                 self.known.insert(known, made.clone());
                 made
             }
@@ -270,10 +276,12 @@ impl Study<'_> {
         source: &Source,
         instance: &Instance,
         planner: &str,
+        hints: Option<Hints>,
     ) -> Result<(Record, Option<Plan>), Failure> {
         let digest = instance.digest();
-        let subject = Subject { source, instance, digest, hints: None };
-        let cell = Cell::of(source, planner, &self.args.limits);
+        let known = hints.as_deref().map(hints::digest);
+        let cell = Cell { hints: known, ..Cell::of(source, planner, &self.args.limits) };
+        let subject = Subject { source, instance, digest, hints };
         let started = now_ns();
         let judged = self.runner.run(&subject, std::slice::from_ref(&cell), None)?;
         let judgement =
@@ -335,11 +343,11 @@ impl Study<'_> {
 
     fn text(&self) -> String {
         let mut table =
-            Table::new(&["plan", "planner", "load", "relaxed", "height", "status", "orders that fail"]);
+            Table::new(&["plan", "planner", "load", "relaxed", "height", "status", "plan fails in"]);
         for row in &self.rows {
             let record = &row.record;
             let orders = record.orders_run.zip(record.orders_failed);
-            let orders = orders.map(|(run, failed)| format!("{failed} of {run}"));
+            let orders = orders.map(|(run, failed)| format!("{failed} of {run} orders"));
             table.push(vec![
                 Shown::text(&row.name),
                 Shown::text(&record.planner),
@@ -353,12 +361,25 @@ impl Study<'_> {
         let (operations, tensors) = (self.graph.operations().len(), self.graph.tensors().len());
         let mut text =
             format!("{}: {operations} operations, {tensors} tensors\n\n{}", self.key, table.render());
+        text.push_str(self.order_verdict());
         if let Some(bound) = self.order_bound() {
             let measure = if self.hand_overs == HandOvers::Relaxed { "relaxed load" } else { "load" };
             let bound = Shown::Bytes(bound).shown();
-            text.push_str(&format!("\nNo legal order has a {measure} below {bound}.\n"));
+            text.push_str(&format!("No legal order has a {measure} below {bound}.\n"));
         }
         text
+    }
+
+    /// Whether another order of the operations helps, in words; empty if no search ended.
+    fn order_verdict(&self) -> &'static str {
+        let height = |row: &Row| row.record.height.filter(|_| row.record.status.is_answer());
+        let own = self.rows.iter().find(|row| row.name == "offsets").and_then(height);
+        let others = self.rows.iter().filter(|row| row.record.order_bound.is_some()).filter_map(height).min();
+        match own.zip(others) {
+            Some((own, other)) if other < own => "\nAnother order needs less memory; -o writes it.\n",
+            Some(_) => "\nNo other order that was found needs less memory.\n",
+            None => "",
+        }
     }
 
     /// The least memory that any legal order needs, as far as the searches proved.

@@ -6,7 +6,7 @@ use planlab_workloads::models::{Mode, Spec};
 use serde_json::{Value, json};
 
 use crate::cli::{Emit, ModelArgs};
-use crate::inputs::network::spec;
+use crate::inputs::network::{Network, spec};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
@@ -35,6 +35,7 @@ fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
         let value = json!({ "buffers": buffers, "load": load, "digest": trace.instance.digest() });
         return Ok((write_trace(&trace), format!("{buffers} buffers, load {load}"), value));
     }
+    Network::Net(*spec).refuse_requests("--emit")?;
     let graph = spec.graph()?;
     let (operations, tensors) = (graph.operations().len(), graph.tensors().len());
     let text = match emit {

@@ -288,8 +288,13 @@ impl Answer<'_> {
         let first = self.args.batch.from;
         let kept = Shown::Bytes(self.kept).shown();
         let mut text = format!("{}: {kept} kept beside the plan\n\n{}", network.key(first), table.render());
+        text.push_str("\nload: the most bytes live at once; a planner that uses in-place can be below it\n");
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
-            text.push_str(&format!("\nlargest batch in {}:\n", Shown::Bytes(capacity).shown()));
+            let shown = Shown::Bytes(capacity).shown();
+            text.push_str(&format!("\nlargest batch in {shown} ({capacity} bytes), with what is kept:\n"));
+            if self.kept >= capacity {
+                text.push_str("  what is kept beside the plan fills it already\n");
+            }
             for (column, fit) in self.columns.iter().zip(fits) {
                 text.push_str(&format!("  {}  {}\n", fit.words(), column.name()));
             }

@@ -304,6 +304,8 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
         (&["sweep", "alexnet", "--capacity", "0.3"], "no whole number of bytes"),
         (&["model", "alexnet", "--emit", "dot"], "--output"),
         (&["graph", "alexnet", "--allocator-model", "chainer"], "requests"),
+        (&["graph", "model/alexnet/infer/b1/chainer"], "requests"),
+        (&["model", "model/alexnet/infer/b1/chainer", "--emit", "dot", "-o", "a.dot"], "requests"),
     ] {
         let (_, told) = run(folder.path(), arguments, 2);
         assert!(told.contains(reason), "{arguments:?}: {told}");

@@ -8,13 +8,14 @@ use planlab_results::replay::read_rows;
 use planlab_results::{Store, merge, read_records};
 
 /// Rows and replays of each folder.
-const RECORDS: [(&str, usize, usize); 6] = [
+const RECORDS: [(&str, usize, usize); 7] = [
     ("2026-11-21-2-core-vm", 4757, 0),
     ("2026-11-21-2-core-vm-exact", 1125, 0),
     ("2026-11-21-2-core-vm-planners", 759, 0),
     ("2026-11-21-2-core-vm-scale", 1154, 0),
     ("2026-11-22-2-core-vm-allocators", 0, 1287),
     ("2026-11-22-2-core-vm-replay-host", 0, 474),
+    ("2026-11-23-2-core-vm-models", 1529, 432),
 ];
 
 fn curated() -> PathBuf {
