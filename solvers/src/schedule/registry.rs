@@ -2,7 +2,7 @@
 
 use planlab_graph::Scheduler;
 
-use super::{InCore, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
+use super::{InCore, LocalSearch, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
 
 /// Maps to branch on, and leaves, of the budgeted search.
 const DEPTH: usize = 8;
@@ -22,6 +22,7 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
         Box::new(Pooch::new(Policy::Retain)),
         Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
         Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
+        Box::new(LocalSearch::default()),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 mod contract;
 mod golden;
+mod measured;
 mod mutants;
 mod nets;
 mod slow;
