@@ -5,5 +5,6 @@ mod golden;
 mod measured;
 mod mutants;
 mod nets;
+mod search;
 mod slow;
 mod table;
