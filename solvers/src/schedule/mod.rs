@@ -41,9 +41,11 @@
 //! | `swap-opt` | what fits, from the output | the rest | |
 //! | `superneurons` | the longest end of the net that fits | convolutions' outputs before it | the rest |
 //! | `pooch/{discard,retain}` | as `swap-opt` | what costs less to swap | what costs less to recompute |
+//! | `checkpoints/{chen,memonger,patent}` | the ends of blocks | | the rest, once |
 //! | `local-search` | what a search by simulation finds to be fastest, with offsets that fit | | |
 
 mod bound;
+pub mod checkpoints;
 mod class;
 mod in_core;
 mod lab;

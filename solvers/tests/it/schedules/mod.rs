@@ -1,5 +1,6 @@
 //! Schedules: the figures of the published methods on ResNet-50, and that what schedulers give is right.
 
+mod checkpoints;
 mod contract;
 mod golden;
 mod measured;
