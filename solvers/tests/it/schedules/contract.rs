@@ -72,8 +72,8 @@ fn schedules_of_resnet50_are_right() {
             let machine = Machine::built_in(machine).expect("built in");
             let problem = SchedulingProblem::new(resnet50(batch), machine);
             let budget = || ScheduleBudget { work: Some(12_000), ..ScheduleBudget::default() };
-            let is_right = |scheduler: &Box<dyn Scheduler>| check_within(&problem, scheduler, budget());
-            found += schedulers().iter().filter(|scheduler| is_right(scheduler)).count();
+            let is_right = |scheduler: &dyn Scheduler| check_within(&problem, scheduler, budget());
+            found += schedulers().iter().filter(|&scheduler| is_right(scheduler)).count();
         }
     }
     println!("{found} schedules");

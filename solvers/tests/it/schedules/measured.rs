@@ -1,8 +1,10 @@
 //! Nets with the times that PipeDream measured on a V100.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem, execute_scheduler};
-use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons};
+use planlab_graph::{
+    Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem, execute_scheduler, validate,
+};
+use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons, schedulers};
 
 use super::nets::fixture;
 
@@ -77,4 +79,35 @@ fn resnet50_as_measured() {
             }
         }
     }
+}
+
+/// A sample; the example `check_schedules` runs all nets.
+#[test]
+fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
+    let machines = ["x86-pcie3", "power9-nvlink2", "h100-pcie5"];
+    let nets = ["alexnet", "densenet121", "inception_v3", "resnet101", "resnext50", "vgg16"];
+    let mut found = 0;
+    for (place, name) in nets.into_iter().enumerate() {
+        let machine = Machine::built_in(machines[place % 3]).expect("built in");
+        let problem = profile(name).problem(name, [32, 64, 256][place / 2], machine).expect("a net");
+        let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
+        let peak = lab.peak(&lab.all(Class::Keep)).get();
+        let capacity = problem.base().get() + (peak - problem.base().get()) / 5 * 3;
+        let problem = problem.clone().with_capacity(Bytes::new(capacity));
+        for scheduler in schedulers() {
+            let key = scheduler.descriptor().key;
+            let budget = ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };
+            let outcome = execute_scheduler(&scheduler, &problem, budget, 0);
+            assert!(outcome.end.is_ok(), "{name}, {key}: {:?}", outcome.end);
+            let Some(best) = outcome.best else { continue };
+            let audited = validate(&problem, best.schedule(), Some(best.height()))
+                .unwrap_or_else(|violation| panic!("{name}, {key}: {violation}"));
+            assert!(
+                audited.height >= best.live_peak() && best.live_peak() <= problem.capacity,
+                "{name}, {key}"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 50, "only {found} schedules");
 }
