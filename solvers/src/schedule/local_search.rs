@@ -6,7 +6,7 @@
 //! the classes of two maps, or changes the room or the policy. It is judged by the simulated time, and is refused unless
 //! the default allocator's best fit, or else first fit by area, finds offsets that end below the capacity.
 //!
-//! The search starts from the better of everything kept and PoocH's classifications, each in the largest room that was
+//! The search starts from the best of everything kept, everything swapped and PoocH's classifications, each in the largest room that was
 //! found to leave enough for its gaps. The heat, relative to the time at the start, falls geometrically.
 //!
 //! # References
@@ -132,8 +132,21 @@ impl Search<'_, '_> {
     fn start(&mut self) -> Result<(), ScheduleHalt> {
         let classes = self.labs[0].all(Class::Keep);
         self.judge(State { classes, policy: Policy::Discard, room: self.capacity }, f64::INFINITY)?;
+        self.swap_all()?;
         for policy in [Policy::Retain, Policy::Discard] {
             self.start_with(policy)?;
+        }
+        Ok(())
+    }
+
+    /// Everything swapped, in less and less room until the offsets fit: a schedule after a few simulations.
+    fn swap_all(&mut self) -> Result<(), ScheduleHalt> {
+        let mut room = self.capacity;
+        for _ in 0..ROOMS {
+            let classes = self.labs[0].all(Class::Swap);
+            let state = State { classes, policy: Policy::Discard, room };
+            let Judged::TooHigh(height) = self.judge(state, f64::INFINITY)? else { break };
+            room = self.less_room(room, height);
         }
         Ok(())
     }

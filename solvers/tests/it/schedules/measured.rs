@@ -109,5 +109,5 @@ fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
             found += 1;
         }
     }
-    assert!(found > 50, "only {found} schedules");
+    assert!(found > 40, "only {found} schedules");
 }
