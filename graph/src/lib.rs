@@ -45,9 +45,9 @@ pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
 pub use rehearsal::{Clash, Rehearsal};
 pub use schedule::{
     Audited, Completions, Content, Engine, Event, EventId, FeatureMap, Function, FunctionId, FunctionKind,
-    Machine, MapId, NetError, Schedule, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence,
-    ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope, ScheduledBuffer, Scheduler,
-    SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times, TimesError, TrainingNet,
-    Verified, Violation, Work, execute_scheduler, simulate, validate,
+    Machine, MapId, NetError, PipeDream, Schedule, ScheduleBound, ScheduleBudget, ScheduleError,
+    ScheduleEvidence, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope,
+    ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times,
+    TimesError, TrainingNet, Verified, Violation, Work, execute_scheduler, simulate, validate,
 };
 pub use storage::Storage;

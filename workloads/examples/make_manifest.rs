@@ -101,6 +101,11 @@ fn origin(file: &str) -> Result<&'static str, String> {
             "expected results of out-of-core scheduling of ResNet-50 (roofline times)",
         ),
         ("schedules/resnet50_chainer", "ResNet-50's operations in Chainer: FLOPs and bytes per image"),
+        (
+            "schedules/pd_",
+            "a net's layers measured on a V100: msr-fiddle/pipedream, MIT (PIPEDREAM_LICENSE.txt)",
+        ),
+        ("schedules/PIPEDREAM", "the licence of schedules/pd_*"),
         ("schedules/", "a graph of MXNet 0.11 with the memory total that MXNet itself prints for it"),
         ("samples/jax", "an XLA dump of a small net"),
         ("samples/mlp_cpu", "a Chrome trace of torch.profiler with memory events"),

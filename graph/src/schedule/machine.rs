@@ -56,6 +56,9 @@ pub struct Machine {
     pub bytes_per_parameter: u64,
     /// Bytes reserved beside the parameters: the workspace of convolutions.
     pub workspace: Bytes,
+    /// How many times as long a pass of a convolution takes at each doubling of the batch above 128, beyond what the
+    /// roofline says: a fixed workspace limit forces slower algorithms on large batches. 1 where nothing is known.
+    pub large_batch_slowdown: f64,
 }
 
 /// Of the peak rates of arithmetic and of memory, what the functions of a net reach on a V100: fitted once, to no net
@@ -65,6 +68,9 @@ const MEMORY_EFFICIENCY: f64 = 0.80;
 /// Of the rate of a PCIe 5 link with 16 lanes (64e9 bytes/s), what a copy of pinned memory gets. The fraction is that
 /// of `x86-pcie3`, 12 of 16.
 const PCIE5: f64 = 64e9 * 0.75;
+
+/// The batch at which the efficiencies were fitted.
+const ROOFLINE_BATCH: f64 = 128.0;
 
 /// Value, gradient and momentum in 4 bytes each.
 const BYTES_PER_PARAMETER: u64 = 12;
@@ -110,6 +116,7 @@ impl Machine {
             capacity: Bytes::new(accelerator.capacity),
             bytes_per_parameter: BYTES_PER_PARAMETER,
             workspace: WORKSPACE,
+            large_batch_slowdown: 1.0,
         })
     }
 
@@ -128,8 +135,8 @@ impl Machine {
         self
     }
 
-    /// Reads a machine. `file` is what errors call it. All fields but `bytes_per_parameter` (12) and `workspace`
-    /// (8e6 bytes) have to be there.
+    /// Reads a machine. `file` is what errors call it. All fields but `bytes_per_parameter` (12), `workspace`
+    /// (8e6 bytes) and `large_batch_slowdown` (1) have to be there.
     ///
     /// # Errors
     ///
@@ -156,6 +163,12 @@ impl Machine {
                 .whole("bytes_per_parameter", raw.bytes_per_parameter)?
                 .unwrap_or(BYTES_PER_PARAMETER),
             workspace: reader.whole("workspace", raw.workspace)?.map_or(WORKSPACE, Bytes::new),
+            large_batch_slowdown: match raw.large_batch_slowdown {
+                None => 1.0,
+                given => {
+                    reader.number("large_batch_slowdown", given, |number| number >= 1.0, "1 or above")?
+                }
+            },
         })
     }
 
@@ -184,97 +197,12 @@ impl Machine {
         bytes.get() as f64 / self.copy_in
     }
 
-    /// The roofline times of a net.
+    /// How many times as long as the roofline says a pass of a convolution takes at a batch: 1 up to 128 images, and
+    /// [`large_batch_slowdown`](Self::large_batch_slowdown) times as long with every doubling above.
     #[must_use]
-    pub fn times(&self, net: &TrainingNet) -> Times {
-        let add = |bytes: Bytes| Work { flops: 0.0, bytes: 3.0 * bytes.get() as f64, launches: 1 };
-        Times {
-            forward: net.functions().iter().map(|function| self.seconds(function.forward)).collect(),
-            backward: net.functions().iter().map(|function| self.seconds(function.backward)).collect(),
-            accumulate: net.maps().iter().map(|map| self.seconds(add(map.bytes))).collect(),
-        }
-    }
-}
-
-/// How long each pass of each function takes, in seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Times {
-    forward: Vec<f64>,
-    backward: Vec<f64>,
-    accumulate: Vec<f64>,
-}
-
-/// Times that do not belong to the net.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TimesError {
-    /// Too few, or too many.
-    #[error("{given} {what} times for {wanted}")]
-    Count {
-        /// Of which pass.
-        what: &'static str,
-        /// How many were given.
-        given: usize,
-        /// How many the net has.
-        wanted: usize,
-    },
-    /// Negative, infinite or not a number.
-    #[error("{what} time {index} is {value}")]
-    Bad {
-        /// Of which pass.
-        what: &'static str,
-        /// Of which function or map.
-        index: usize,
-        /// The value, as text.
-        value: String,
-    },
-}
-
-impl Times {
-    /// Measured times: of the forward and the backward pass by function, of adding two gradients by map.
-    ///
-    /// # Errors
-    ///
-    /// [`TimesError`] where a number is missing or is no time.
-    pub fn new(
-        net: &TrainingNet,
-        forward: Vec<f64>,
-        backward: Vec<f64>,
-        accumulate: Vec<f64>,
-    ) -> Result<Self, TimesError> {
-        let (functions, maps) = (net.functions().len(), net.maps().len());
-        let lists = [
-            ("forward", &forward, functions),
-            ("backward", &backward, functions),
-            ("sum", &accumulate, maps),
-        ];
-        for (what, list, wanted) in lists {
-            if list.len() != wanted {
-                return Err(TimesError::Count { what, given: list.len(), wanted });
-            }
-            if let Some(index) = list.iter().position(|time| !time.is_finite() || *time < 0.0) {
-                return Err(TimesError::Bad { what, index, value: list[index].to_string() });
-            }
-        }
-        Ok(Self { forward, backward, accumulate })
-    }
-
-    /// The forward passes, by function.
-    #[must_use]
-    pub fn forward(&self) -> &[f64] {
-        &self.forward
-    }
-
-    /// The backward passes, by function.
-    #[must_use]
-    pub fn backward(&self) -> &[f64] {
-        &self.backward
-    }
-
-    /// The sums of two gradients, by map.
-    #[must_use]
-    pub fn accumulate(&self) -> &[f64] {
-        &self.accumulate
+    pub fn slowdown(&self, batch: u64) -> f64 {
+        let doublings = (batch as f64 / ROOFLINE_BATCH).log2().max(0.0);
+        self.large_batch_slowdown.powf(doublings)
     }
 }
 
@@ -290,6 +218,7 @@ struct RawMachine {
     capacity: Option<Spanned<f64>>,
     bytes_per_parameter: Option<Spanned<f64>>,
     workspace: Option<Spanned<f64>>,
+    large_batch_slowdown: Option<Spanned<f64>>,
 }
 
 /// The line, from 1, of a byte of the text.
@@ -395,6 +324,18 @@ mod tests {
         let work = |flops, bytes, launches| Work { flops, bytes, launches };
         assert_eq!(machine.seconds(work(3e12, 1e11, 0)), 3.0);
         assert_eq!(machine.seconds(work(1e12, 4e11, 2)), 6.0);
+    }
+
+    #[test]
+    fn large_batches_may_be_slow() {
+        let machine =
+            |factor| Machine::from_toml("m.toml", &format!("{GOOD}large_batch_slowdown = {factor}\n"));
+        let slow = machine(1.5).expect("good");
+        assert_eq!([64, 128, 256, 512].map(|batch| slow.slowdown(batch)), [1.0, 1.0, 1.5, 2.25]);
+        let even = Machine::built_in("x86-pcie3").expect("built in");
+        assert_eq!(even.slowdown(640), 1.0);
+        let refused = machine(0.5).expect_err("faster").to_string();
+        assert_eq!(refused, "m.toml:8: field `large_batch_slowdown` is 0.5, not a number 1 or above");
     }
 
     #[test]

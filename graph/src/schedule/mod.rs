@@ -4,7 +4,8 @@
 //! | file | what |
 //! |---|---|
 //! | `training_net` | a net as feature maps and functions |
-//! | `machine` | a machine as data, and the times of functions and copies on it |
+//! | `machine` | a machine as data |
+//! | `times`, `pipedream` | the times of functions: by the roofline, or measured |
 //! | `problem` | a net, a machine and a capacity |
 //! | `events`, `jsonl` | a schedule as data: what each engine does, and when it may start |
 //! | `timeline` | runs a schedule: when each event starts and ends, and what is in memory |
@@ -15,20 +16,24 @@
 mod events;
 mod jsonl;
 mod machine;
+mod pipedream;
 mod placing;
 mod problem;
 mod scheduler;
 mod timeline;
+mod times;
 mod training_net;
 mod validate;
 
 pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
-pub use machine::{Machine, Times, TimesError};
+pub use machine::Machine;
+pub use pipedream::PipeDream;
 pub use problem::SchedulingProblem;
 pub use scheduler::{
     ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
     ScheduleOutcome, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, Verified, execute_scheduler,
 };
 pub use timeline::{Span, Stuck, Timeline, simulate};
+pub use times::{Times, TimesError};
 pub use training_net::{FeatureMap, Function, FunctionId, FunctionKind, MapId, NetError, TrainingNet, Work};
 pub use validate::{Audited, EventId, Violation, validate};

@@ -2,7 +2,8 @@
 
 use planlab_dsa::Bytes;
 
-use crate::schedule::machine::{Machine, Times};
+use crate::schedule::machine::Machine;
+use crate::schedule::times::Times;
 use crate::schedule::training_net::TrainingNet;
 
 /// A net to be trained for one iteration.

@@ -17,6 +17,8 @@ pub struct Lab<'p> {
     recipes: Recipes,
     policy: Policy,
     prefetch: Prefetch,
+    /// The memory that schedules may take: the problem's capacity, or less.
+    room: Bytes,
 }
 
 /// Why a classification gives no schedule.
@@ -41,7 +43,15 @@ impl<'p> Lab<'p> {
     /// Classifications of a problem's maps under a policy.
     #[must_use]
     pub fn new(problem: &'p SchedulingProblem, policy: Policy, prefetch: Prefetch) -> Self {
-        Self { problem, recipes: Recipes::new(&problem.net), policy, prefetch }
+        Self { problem, recipes: Recipes::new(&problem.net), policy, prefetch, room: problem.capacity }
+    }
+
+    /// The same with so much memory, at most the problem's capacity, for the bytes that are taken at once. The rest is for
+    /// the gaps between buffers.
+    #[must_use]
+    pub fn with_room(mut self, room: Bytes) -> Self {
+        self.room = room.min(self.problem.capacity);
+        self
     }
 
     /// The problem.
@@ -105,7 +115,7 @@ impl<'p> Lab<'p> {
     ///
     /// What does not fit.
     pub fn draft(&self, classes: &Classes) -> Result<Schedule, DoesNotFit> {
-        residency::draft(self.problem, self.program(classes, None), self.prefetch)
+        residency::draft(self.problem, self.program(classes, None), self.prefetch, self.room)
     }
 
     /// A classification's draft, and how it runs.
@@ -114,14 +124,25 @@ impl<'p> Lab<'p> {
     ///
     /// Why it does not.
     pub fn run(&self, classes: &Classes) -> Result<(Schedule, Timeline), Trial> {
-        self.run_without(classes, None)
+        self.run_without(classes, None, self.room)
+    }
+
+    /// As [`Lab::run`] in another [room](Lab::with_room).
+    pub(super) fn run_within(&self, classes: &Classes, room: Bytes) -> Result<(Schedule, Timeline), Trial> {
+        self.run_without(classes, None, room.min(self.problem.capacity))
     }
 
     /// As [`Lab::run`], if `vanished` had no bytes.
-    fn run_without(&self, classes: &Classes, vanished: Option<MapId>) -> Result<(Schedule, Timeline), Trial> {
+    fn run_without(
+        &self,
+        classes: &Classes,
+        vanished: Option<MapId>,
+        room: Bytes,
+    ) -> Result<(Schedule, Timeline), Trial> {
         let program = self.program(classes, vanished);
-        let draft = residency::draft(self.problem, program, self.prefetch).map_err(Trial::DoesNotFit)?;
-        let timeline = simulate(&draft, Some(self.problem.capacity)).map_err(Trial::Stuck)?;
+        let draft =
+            residency::draft(self.problem, program, self.prefetch, room).map_err(Trial::DoesNotFit)?;
+        let timeline = simulate(&draft, Some(room)).map_err(Trial::Stuck)?;
         Ok((draft, timeline))
     }
 
@@ -135,7 +156,7 @@ impl<'p> Lab<'p> {
     #[must_use]
     pub fn seconds_with_free(&self, classes: &Classes, map: MapId) -> Option<f64> {
         let kept = classes.with(map, Class::Keep);
-        self.run_without(&kept, Some(map)).ok().map(|(_, timeline)| timeline.seconds)
+        self.run_without(&kept, Some(map), self.room).ok().map(|(_, timeline)| timeline.seconds)
     }
 
     /// A classification's compute events, without copies.

@@ -41,11 +41,15 @@
 //! | `swap-opt` | what fits, from the output | the rest | |
 //! | `superneurons` | the longest end of the net that fits | convolutions' outputs before it | the rest |
 //! | `pooch/{discard,retain}` | as `swap-opt` | what costs less to swap | what costs less to recompute |
+//! | `checkpoints/{chen,memonger,patent}` | the ends of blocks | | the rest, once |
+//! | `local-search` | what a search by simulation finds to be fastest, with offsets that fit | | |
 
 mod bound;
+pub mod checkpoints;
 mod class;
 mod in_core;
 mod lab;
+mod local_search;
 mod pooch;
 mod program;
 mod registry;
@@ -60,6 +64,7 @@ pub use bound::lp_bound;
 pub use class::{Class, Classes, Counts, Policy};
 pub use in_core::InCore;
 pub use lab::{Lab, Trial};
+pub use local_search::LocalSearch;
 pub use pooch::Pooch;
 pub use registry::{scheduler, scheduler_keys, schedulers};
 pub use residency::{DoesNotFit, Part, Prefetch};

@@ -112,7 +112,7 @@ impl Scheduler for Pooch {
 }
 
 /// Step 2.
-fn recompute_what_costs_less(
+pub(super) fn recompute_what_costs_less(
     lab: &Lab<'_>,
     run: &mut ScheduleRun<'_>,
     mut classes: Classes,

@@ -2,7 +2,8 @@
 
 use planlab_graph::Scheduler;
 
-use super::{InCore, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
+use super::checkpoints::{Checkpointing, Chen, Memonger, Patent};
+use super::{InCore, LocalSearch, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
 
 /// Maps to branch on, and leaves, of the budgeted search.
 const DEPTH: usize = 8;
@@ -22,6 +23,10 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
         Box::new(Pooch::new(Policy::Retain)),
         Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
         Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
+        Box::new(Checkpointing::chen(Chen::default())),
+        Box::new(Checkpointing::memonger(Memonger::default())),
+        Box::new(Checkpointing::patent(Patent::default())),
+        Box::new(LocalSearch::default()),
     ]
 }
 

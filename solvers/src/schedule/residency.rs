@@ -88,13 +88,13 @@ pub(super) fn memory(program: &Program) -> Vec<u64> {
     memory
 }
 
-/// A classification's draft: the program with its copies.
+/// A classification's draft: the program with its copies, in so much memory.
 pub(super) fn draft(
     problem: &SchedulingProblem,
     program: Program,
     prefetch: Prefetch,
+    capacity: Bytes,
 ) -> Result<Schedule, DoesNotFit> {
-    let capacity = problem.capacity;
     let mut memory = memory(&program);
     check(&memory, capacity, Part::Functions)?;
     let order = in_order_of_use(&program);
@@ -103,7 +103,7 @@ pub(super) fn draft(
         Prefetch::OneAhead => {
             order.iter().map(|&swap| (program.swaps[swap].first - 1).max(program.forward)).collect()
         }
-        Prefetch::WithConvolution => with_convolutions(problem, &program, &order, &mut memory)?,
+        Prefetch::WithConvolution => with_convolutions(problem, &program, &order, &mut memory, capacity)?,
     };
     Ok(add_copies(problem, program, &order, &starts, prefetch))
 }
@@ -153,6 +153,7 @@ fn with_convolutions(
     program: &Program,
     order: &[usize],
     memory: &mut [u64],
+    capacity: Bytes,
 ) -> Result<Vec<usize>, DoesNotFit> {
     let starts: Vec<_> = order.iter().map(|&swap| convolution_before(problem, program, swap)).collect();
     let mut stays = order.iter().map(|&swap| &program.swaps[swap]).zip(&starts);
@@ -162,7 +163,7 @@ fn with_convolutions(
     let highest = (0..memory.len()).max_by_key(|&step| memory[step]).unwrap_or(0);
     let there = stays.rfind(|&(swap, &start)| (start..=swap.last).contains(&highest));
     let what = there.map_or(Part::Functions, |(swap, _)| Part::CopyIn(swap.map));
-    check(memory, problem.capacity, what)?;
+    check(memory, capacity, what)?;
     Ok(starts)
 }
 
@@ -241,7 +242,7 @@ mod tests {
     fn a_map_comes_back_as_early_as_there_is_room_until_its_last_use() {
         let start = |capacity| {
             let problem = shortcut().with_capacity(Bytes::new(capacity));
-            let draft = draft(&problem, program(&problem, &[2]), Prefetch::AsRoomPermits)?;
+            let draft = draft(&problem, program(&problem, &[2]), Prefetch::AsRoomPermits, problem.capacity)?;
             Ok(draft.of(Engine::In)[0].after[0])
         };
         assert_eq!(start(1088), Ok(5));
@@ -256,7 +257,8 @@ mod tests {
     fn two_maps_come_back_in_the_order_of_use() {
         let problem = shortcut();
         for (prefetch, wait) in [(Prefetch::AsRoomPermits, None), (Prefetch::OneAhead, Some(8))] {
-            let draft = draft(&problem, program(&problem, &[0, 2]), prefetch).expect("there is room");
+            let draft = draft(&problem, program(&problem, &[0, 2]), prefetch, problem.capacity)
+                .expect("there is room");
             let copies: Vec<_> = draft.of(Engine::In).iter().map(|copy| copy.task).collect();
             assert_eq!(copies, [2, 0].map(|map| Task::CopyIn(MapId::from_index(map))));
             assert_eq!(draft.of(Engine::In)[1].with, wait);

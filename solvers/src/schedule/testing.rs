@@ -37,6 +37,7 @@ pub(super) fn shortcut() -> SchedulingProblem {
         launch: 0.0,
         capacity: Bytes::new(1 << 20),
         bytes_per_parameter: 0,
+        large_batch_slowdown: 1.0,
         workspace: Bytes::ZERO,
     };
     SchedulingProblem::new(net, machine)

@@ -144,6 +144,7 @@ pub(super) fn small_machine() -> Machine {
         launch: 0.25,
         capacity: Bytes::new(1 << 20),
         bytes_per_parameter: 0,
+        large_batch_slowdown: 1.0,
         workspace: Bytes::new(3),
     }
 }

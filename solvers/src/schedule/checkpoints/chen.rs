@@ -1,0 +1,80 @@
+//! Sublinear memory: blocks of about the square root of what the net takes.
+//!
+//! A plan with a threshold b takes about x + y: the bytes x of all checkpoints and the largest block y. The first plan
+//! has b = 0. Their geometric mean is the next threshold, and the rest are spread evenly between it over the root of 2 and
+//! times the root of 2.
+//!
+//! # References
+//!
+//! 1. T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. 2016. arXiv:1604.06174.
+//!    Algorithm 3 and section 4.3.
+//!
+//! # Complexity
+//!
+//! O(n) for each threshold, beside the cost.
+//!
+//! # Deviations from the paper
+//!
+//! The paper takes x + y for the cost; here it is what the caller measures.
+
+use super::cut::{Cut, Item, Round, try_threshold};
+
+/// Chen's thresholds.
+#[derive(Clone, Copy, Debug)]
+pub struct Chen {
+    trials: u32,
+}
+
+impl Default for Chen {
+    fn default() -> Self {
+        Self { trials: 6 }
+    }
+}
+
+impl Chen {
+    /// How many thresholds are spread around the root, two at least. Default: 6.
+    #[must_use]
+    pub const fn with_trials(mut self, trials: u32) -> Self {
+        self.trials = if trials < 2 { 2 } else { trials };
+        self
+    }
+
+    /// What was tried, in turn.
+    ///
+    /// # Errors
+    ///
+    /// Those of `cost`.
+    pub fn search<E>(
+        self,
+        items: &[Item],
+        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
+    ) -> Result<Vec<Round>, E> {
+        let first = try_threshold(items, 0.0, false, &mut cost)?;
+        let root = (first.cut.checkpoints as f64 * first.cut.largest() as f64).sqrt();
+        let mut rounds = vec![first, try_threshold(items, root, false, &mut cost)?];
+        let [low, high] = [root / 2_f64.sqrt(), root * 2_f64.sqrt()];
+        for trial in 0..self.trials {
+            let part = f64::from(trial) / f64::from(self.trials - 1);
+            rounds.push(try_threshold(items, low + part * (high - low), false, &mut cost)?);
+        }
+        Ok(rounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_chain_takes_the_root_of_its_length() {
+        let items = vec![Item { bytes: Bytes::new(1), is_candidate: true }; 100];
+        let cost = |cut: &Cut| Ok::<_, ()>(cut.checkpoints + cut.largest().max(cut.rest));
+        let rounds = Chen::default().search(&items, cost).expect("no error");
+        let least = rounds.iter().map(|round| round.cost).min();
+        // Everything kept, in blocks of 1.
+        assert_eq!((rounds[0].cost, rounds[1].threshold), (101, 10.0));
+        assert_eq!(least, Some(20));
+    }
+}

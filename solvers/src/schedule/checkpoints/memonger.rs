@@ -1,0 +1,101 @@
+//! The search of memonger, the program beside the paper on sublinear memory.
+//!
+//! Three rounds start from threshold 0; each next one is the root of half the checkpoints' bytes times the largest block.
+//! More thresholds follow in equal steps from the smallest largest block on, up to the last guess times the root of 2. All
+//! figures are whole MiB, and so is the cost by which the first of the cheapest is chosen.
+//!
+//! # References
+//!
+//! 1. dmlc/mxnet-memonger, `memonger.py`, `search_plan`. Apache-2.0.
+//! 2. T. Chen et al.: Training deep nets with sublinear memory cost. 2016. arXiv:1604.06174.
+//!
+//! # Complexity
+//!
+//! O(n) for each threshold, beside the cost.
+//!
+//! # Deviations from the program
+//!
+//! A candidate is what the program marks with `mirror_stage = True`; stages of other names are left out.
+
+use super::cut::{Cut, Item, Round, try_threshold};
+
+/// Rounds from guess to guess.
+const ROUNDS: u32 = 3;
+const MIB: f64 = 1_048_576.0;
+
+/// Memonger's thresholds.
+#[derive(Clone, Copy, Debug)]
+pub struct Memonger {
+    trials: u32,
+}
+
+impl Default for Memonger {
+    fn default() -> Self {
+        Self { trials: 6 }
+    }
+}
+
+impl Memonger {
+    /// How many thresholds follow the guesses. Default: 6.
+    #[must_use]
+    pub const fn with_trials(mut self, trials: u32) -> Self {
+        self.trials = trials;
+        self
+    }
+
+    /// What was tried, in turn.
+    ///
+    /// # Errors
+    ///
+    /// Those of `cost`.
+    pub fn search<E>(
+        self,
+        items: &[Item],
+        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
+    ) -> Result<Vec<Round>, E> {
+        let mut rounds = Vec::new();
+        let mut threshold = 0.0;
+        let mut least = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let round = try_threshold(items, threshold * MIB, false, &mut cost)?;
+            let [save, largest] =
+                [round.cut.checkpoints, round.cut.largest()].map(|bytes| (bytes >> 20) as f64);
+            least = least.min(largest);
+            threshold = (save * largest / 2.0).sqrt().floor();
+            rounds.push(round);
+        }
+        let trials = f64::from(self.trials.max(1));
+        let step = ((threshold * 2_f64.sqrt() - least) / trials).trunc();
+        if step > 0.0 {
+            for trial in 1..=self.trials {
+                let threshold = least + f64::from(trial) * step;
+                rounds.push(try_threshold(items, threshold * MIB, false, &mut cost)?);
+            }
+        }
+        Ok(rounds)
+    }
+
+    /// The round that the program chooses.
+    #[must_use]
+    pub fn choose(rounds: &[Round]) -> Option<&Round> {
+        rounds.iter().min_by_key(|round| round.cost >> 20)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn guesses_and_steps_are_whole() {
+        let items = vec![Item { bytes: Bytes::new(1 << 20), is_candidate: true }; 800];
+        let rounds =
+            Memonger::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
+        let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold / MIB).collect();
+        // 800 checkpoints and blocks of 1: 20. Then 38 and blocks of 21: 19. Then 40 and blocks of 20: 20.
+        assert_eq!(thresholds, [0.0, 20.0, 19.0, 5.0, 9.0, 13.0, 17.0, 21.0, 25.0]);
+        assert_eq!(Memonger::choose(&rounds).map(|round| round.threshold), Some(25.0 * MIB));
+    }
+}

@@ -1,0 +1,28 @@
+//! Checkpoints: a few tensors are kept, and everything between two of them is computed again when the backward pass gets
+//! there.
+//!
+//! The searches cut the forward pass into blocks at candidates: a block ends at the first candidate at which it exceeds a
+//! threshold, and that candidate is kept. They differ in the thresholds that they try, and take what costs least:
+//!
+//! | file | thresholds |
+//! |---|---|
+//! | `chen` | 0, the root of checkpoints times the largest block, and a grid around it |
+//! | `memonger` | three rounds of the same with half the product, in whole MiB, and a grid from the smallest block |
+//! | `patent` | round by round from what the last plan gave, by one of four rules |
+//!
+//! On graphs of MXNet ([`CheckpointGraph`]) the cost is the memory of blocks that are shared, or that of offsets. On a
+//! [`TrainingNet`](planlab_graph::TrainingNet) the same searches are schedulers: [`Checkpointing`].
+
+mod chen;
+mod cut;
+mod graph;
+mod memonger;
+mod patent;
+mod scheduler;
+
+pub use chen::Chen;
+pub use cut::{Cut, Item, Round, cut};
+pub use graph::{CheckpointGraph, CheckpointGraphError, CheckpointNode};
+pub use memonger::Memonger;
+pub use patent::{Patent, Update};
+pub use scheduler::Checkpointing;

@@ -1,0 +1,140 @@
+//! Checkpoints by a threshold that is updated from plan to plan.
+//!
+//! The first threshold is 0. Each round cuts the forward pass, plans the memory, and sets the next threshold from what
+//! the cut gave. The plan that needs the least memory is the result.
+//!
+//! # References
+//!
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on the choice of checkpoints.
+//!    Its number is not known here, and it publishes no figures to compare with.
+//!
+//! # Complexity
+//!
+//! O(n) for each round, beside the cost.
+//!
+//! # Deviations from the claims
+//!
+//! - The formula of the update is a picture that the text lacks; the sentence before it says that the memory stays at a
+//!   similar level in each block. Four rules are offered: [`Update::Mean`] is that sentence read literally.
+//! - The claims check a candidate before they add it to its block. The default adds it first, as memonger does, which the
+//!   expected results have; [`Patent::with_check_first`] is what the claims say.
+
+use super::cut::{Cut, Item, Round, try_threshold};
+
+/// How a cut gives the next threshold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Update {
+    /// The mean of all blocks, the last one included.
+    #[default]
+    Mean,
+    /// The root of the checkpoints' bytes times the largest block.
+    Chen,
+    /// The same with half the product.
+    Memonger,
+    /// Half of the checkpoints' bytes and the mean block together.
+    Equal,
+}
+
+impl Update {
+    /// All four.
+    pub const ALL: [Self; 4] = [Self::Mean, Self::Chen, Self::Memonger, Self::Equal];
+
+    fn next(self, cut: &Cut) -> f64 {
+        let checkpoints = cut.checkpoints as f64;
+        let last = (cut.rest > 0).then_some(cut.rest);
+        let blocks = || cut.blocks.iter().copied().chain(last);
+        let largest = blocks().max().unwrap_or(0) as f64;
+        let mean = blocks().map(|bytes| bytes as f64).sum::<f64>() / (blocks().count().max(1) as f64);
+        match self {
+            Self::Mean => mean,
+            Self::Chen => (checkpoints * largest).sqrt(),
+            Self::Memonger => (checkpoints * largest / 2.0).sqrt(),
+            Self::Equal => f64::midpoint(checkpoints, mean),
+        }
+    }
+}
+
+/// The patent's thresholds.
+#[derive(Clone, Copy, Debug)]
+pub struct Patent {
+    update: Update,
+    rounds: u32,
+    check_first: bool,
+}
+
+impl Default for Patent {
+    fn default() -> Self {
+        Self { update: Update::Mean, rounds: 8, check_first: false }
+    }
+}
+
+impl Patent {
+    /// The rule of the update. Default: [`Update::Mean`].
+    #[must_use]
+    pub const fn with_update(mut self, update: Update) -> Self {
+        self.update = update;
+        self
+    }
+
+    /// How many rounds. Default: 8.
+    #[must_use]
+    pub const fn with_rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// Whether a candidate is checked before it is added to its block. Default: no.
+    #[must_use]
+    pub const fn with_check_first(mut self, yes: bool) -> Self {
+        self.check_first = yes;
+        self
+    }
+
+    /// What was tried, in turn.
+    ///
+    /// # Errors
+    ///
+    /// Those of `cost`.
+    pub fn search<E>(
+        self,
+        items: &[Item],
+        mut cost: impl FnMut(&Cut) -> Result<u64, E>,
+    ) -> Result<Vec<Round>, E> {
+        let mut rounds = Vec::new();
+        let mut threshold = 0.0;
+        for _ in 0..self.rounds {
+            let round = try_threshold(items, threshold, self.check_first, &mut cost)?;
+            threshold = self.update.next(&round.cut);
+            rounds.push(round);
+        }
+        Ok(rounds)
+    }
+
+    /// The round with the least memory; of equal ones the first.
+    #[must_use]
+    pub fn choose(rounds: &[Round]) -> Option<&Round> {
+        rounds.iter().min_by_key(|round| round.cost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_has_its_threshold() {
+        let cut = Cut { kept: vec![1, 2], checkpoints: 8, blocks: vec![4, 9], rest: 2 };
+        assert_eq!(Update::ALL.map(|rule| rule.next(&cut)), [5.0, 72_f64.sqrt(), 6.0, 6.5]);
+    }
+
+    #[test]
+    fn the_mean_rises_from_round_to_round() {
+        use planlab_dsa::Bytes;
+        let items = vec![Item { bytes: Bytes::new(10), is_candidate: true }; 64];
+        let rounds = Patent::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
+        let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold).collect();
+        assert!(thresholds.is_sorted() && thresholds[1] == 10.0 && thresholds.len() == 8, "{thresholds:?}");
+        let least = rounds.iter().map(|round| round.cost).min();
+        assert_eq!(Patent::choose(&rounds).map(|round| round.cost), least);
+    }
+}

@@ -1,0 +1,349 @@
+//! Simulated annealing over what is kept, swapped and recomputed, with the simulator as the judge, among schedules whose
+//! buffers have offsets inside the capacity.
+//!
+//! A state is a class for each map, a policy for recomputed maps, and the *room*: the bytes that may be taken at once. The
+//! room is less than the capacity where buffers leave gaps between them. A change moves a map to another class, exchanges
+//! the classes of two maps, or changes the room or the policy. It is judged by the simulated time, and is refused unless
+//! the default allocator's best fit, or else first fit by area, finds offsets that end below the capacity.
+//!
+//! The search starts from the best of everything kept, everything swapped and PoocH's classifications, each in the largest room that was
+//! found to leave enough for its gaps. The heat, relative to the time at the start, falls geometrically.
+//!
+//! # References
+//!
+//! 1. S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing. Science 220(4598), 1983.
+//!    doi:10.1126/science.220.4598.671.
+//! 2. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019.
+//!    doi:10.1145/3293883.3298790. The start, and how classes become a schedule.
+//!
+//! # Complexity
+//!
+//! 100 simulations for each of n maps, at most 10,000, and a packing for each that the heat lets pass: O(n) and
+//! O(n g log n) for g gaps. Anytime.
+
+use planlab_dsa::{Budget, Bytes, Offset, execute};
+use planlab_graph::{MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};
+use rand::RngExt;
+
+use super::class::{Class, Classes, Policy};
+use super::lab::Lab;
+use super::pooch::recompute_what_costs_less;
+use super::residency::Prefetch;
+use super::swap_opt::keep_what_fits;
+use crate::placement::Order;
+use crate::placement::greedy::FirstFit;
+
+const KEY: &str = "local-search";
+/// Rooms that a start is tried in.
+const ROOMS: u32 = 8;
+/// The largest change of the room, as a part of the capacity.
+const ROOM_STEP: f64 = 0.02;
+
+/// Annealing from PoocH's classification, with offsets; key `local-search`.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalSearch {
+    per_map: u32,
+    most: u32,
+    hot: f64,
+    cold: f64,
+}
+
+impl Default for LocalSearch {
+    fn default() -> Self {
+        Self { per_map: 100, most: 10_000, hot: 0.01, cold: 1e-4 }
+    }
+}
+
+impl LocalSearch {
+    /// How many changes are tried: so many for each map, and `most` at most. Default: 100 and 10,000. With none the start
+    /// is the result.
+    #[must_use]
+    pub const fn with_changes(mut self, per_map: u32, most: u32) -> Self {
+        (self.per_map, self.most) = (per_map, most);
+        self
+    }
+
+    /// The heat at the first and at the last change, as parts of the time of the start. Default: 0.01 and 0.0001.
+    ///
+    /// # Panics
+    ///
+    /// Unless `hot >= cold > 0`.
+    #[must_use]
+    pub const fn with_heat(mut self, hot: f64, cold: f64) -> Self {
+        assert!(hot >= cold && cold > 0.0, "the heat falls, and stays above 0");
+        (self.hot, self.cold) = (hot, cold);
+        self
+    }
+}
+
+impl Scheduler for LocalSearch {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        SchedulerDescriptor {
+            key: KEY.into(),
+            summary: "anneals PoocH's classification; every schedule has offsets inside the capacity".into(),
+            randomized: true,
+            reference: "Kirkpatrick et al. 1983; Ito et al. 2019",
+            complexity: "100 n simulations, at most 10,000; anytime",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        let problem = run.problem();
+        let labs = [Policy::Discard, Policy::Retain]
+            .map(|policy| Lab::new(problem, policy, Prefetch::AsRoomPermits));
+        labs[0].claim_bound(run)?;
+        let maps = labs[0].maps().collect();
+        let mut search = Search { labs, maps, capacity: problem.capacity, run, best: None };
+        search.start()?;
+        search.anneal(self)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    classes: Classes,
+    policy: Policy,
+    room: Bytes,
+}
+
+/// What became of a state.
+enum Judged {
+    /// It has offsets, and takes so many seconds.
+    Placed(f64),
+    /// It takes at least as long as asked about.
+    Slow,
+    /// It runs, but its offsets take so many bytes.
+    TooHigh(Bytes),
+    /// It does not run.
+    Impossible,
+}
+
+struct Search<'r, 'p> {
+    /// By policy.
+    labs: [Lab<'p>; 2],
+    maps: Vec<MapId>,
+    capacity: Bytes,
+    run: &'r mut ScheduleRun<'p>,
+    best: Option<(f64, State)>,
+}
+
+impl Search<'_, '_> {
+    /// Offers what is kept, swapped and recomputed to begin with.
+    fn start(&mut self) -> Result<(), ScheduleHalt> {
+        let classes = self.labs[0].all(Class::Keep);
+        self.judge(State { classes, policy: Policy::Discard, room: self.capacity }, f64::INFINITY)?;
+        self.swap_all()?;
+        for policy in [Policy::Retain, Policy::Discard] {
+            self.start_with(policy)?;
+        }
+        Ok(())
+    }
+
+    /// Everything swapped, in less and less room until the offsets fit: a schedule after a few simulations.
+    fn swap_all(&mut self) -> Result<(), ScheduleHalt> {
+        let mut room = self.capacity;
+        for _ in 0..ROOMS {
+            let classes = self.labs[0].all(Class::Swap);
+            let state = State { classes, policy: Policy::Discard, room };
+            let Judged::TooHigh(height) = self.judge(state, f64::INFINITY)? else { break };
+            room = self.less_room(room, height);
+        }
+        Ok(())
+    }
+
+    /// PoocH's classifications, in less and less room until the offsets fit.
+    fn start_with(&mut self, policy: Policy) -> Result<(), ScheduleHalt> {
+        let mut room = self.capacity;
+        for _ in 0..ROOMS {
+            let lab = self.labs[policy as usize].clone().with_room(room);
+            let kept = keep_what_fits(&lab, self.run)?;
+            if let Judged::Impossible =
+                self.judge(State { classes: kept.clone(), policy, room }, f64::INFINITY)?
+            {
+                return Ok(());
+            }
+            let classes = recompute_what_costs_less(&lab, self.run, kept)?;
+            let Judged::TooHigh(height) = self.judge(State { classes, policy, room }, f64::INFINITY)? else {
+                return Ok(());
+            };
+            room = self.less_room(room, height);
+        }
+        Ok(())
+    }
+
+    /// The part of the room that leaves enough for the gaps, if they shrink with it.
+    fn less_room(&self, room: Bytes, height: Bytes) -> Bytes {
+        let base = self.run.problem().base().get();
+        let above = |bytes: Bytes| bytes.get().saturating_sub(base) as f64;
+        let part = above(self.capacity) / above(height).max(1.0);
+        bytes(base as f64 + above(room) * part.min(0.995))
+    }
+
+    fn anneal(&mut self, config: &LocalSearch) -> Result<(), ScheduleHalt> {
+        let Some((start, mut state)) = self.best.clone() else { return Ok(()) };
+        let maps = u32::try_from(self.maps.len()).unwrap_or(u32::MAX);
+        let changes = config.per_map.saturating_mul(maps).min(config.most);
+        let mut seconds = start;
+        for change in 0..changes {
+            let progress = f64::from(change) / f64::from(changes);
+            let heat = start * config.hot * (config.cold / config.hot).powf(progress);
+            let slack = -heat * self.run.rng().random::<f64>().max(f64::MIN_POSITIVE).ln();
+            let changed = self.change(&state);
+            if let Judged::Placed(taken) = self.judge(changed.clone(), seconds + slack)? {
+                (seconds, state) = (taken, changed);
+            }
+        }
+        Ok(())
+    }
+
+    /// A state beside this one.
+    fn change(&mut self, state: &State) -> State {
+        let mut state = state.clone();
+        match self.run.rng().random_range(0..20) {
+            0..10 => self.reclassify(&mut state),
+            10..17 => self.exchange(&mut state),
+            17..19 => {
+                let step = self.run.rng().random_range(-ROOM_STEP..ROOM_STEP);
+                let room = state.room.get() as f64 + step * self.capacity.get() as f64;
+                state.room = bytes(room).min(self.capacity);
+            }
+            _ => {
+                state.policy = match state.policy {
+                    Policy::Discard => Policy::Retain,
+                    Policy::Retain => Policy::Discard,
+                }
+            }
+        }
+        state
+    }
+
+    fn any_map(&mut self) -> MapId {
+        let place = self.run.rng().random_range(0..self.maps.len());
+        self.maps[place]
+    }
+
+    fn put(&self, state: &mut State, map: MapId, class: Class) {
+        let is_possible = class != Class::Recompute || self.labs[0].can_recompute(map);
+        state.classes.set(map, if is_possible { class } else { Class::Swap });
+    }
+
+    fn reclassify(&mut self, state: &mut State) {
+        let map = self.any_map();
+        let others = match state.classes.of(map) {
+            Class::Keep => [Class::Swap, Class::Recompute],
+            Class::Swap => [Class::Keep, Class::Recompute],
+            Class::Recompute => [Class::Keep, Class::Swap],
+        };
+        let class = others[self.run.rng().random_range(0..2)];
+        self.put(state, map, class);
+    }
+
+    fn exchange(&mut self, state: &mut State) {
+        let (first, second) = (self.any_map(), self.any_map());
+        let (one, other) = (state.classes.of(first), state.classes.of(second));
+        self.put(state, first, other);
+        self.put(state, second, one);
+    }
+
+    /// Simulates a state, and packs it if it takes less than `limit`; offers it if it is the fastest yet.
+    fn judge(&mut self, state: State, limit: f64) -> Result<Judged, ScheduleHalt> {
+        self.run.tick(1)?;
+        let lab = &self.labs[state.policy as usize];
+        let (draft, timeline) = match lab.run_within(&state.classes, state.room) {
+            Ok(found) => found,
+            Err(reason) => {
+                if self.best.is_none() {
+                    self.run.fall_short(format!("{reason} ({})", lab.count(&state.classes)));
+                }
+                return Ok(Judged::Impossible);
+            }
+        };
+        let seconds = timeline.seconds;
+        if seconds >= limit {
+            return Ok(Judged::Slow);
+        }
+        match pack(&draft, &timeline, self.capacity) {
+            Ok(offsets) => {
+                if self.best.as_ref().is_none_or(|&(best, _)| seconds < best) {
+                    self.best = Some((seconds, state));
+                    let placed = draft.place(&timeline, &offsets);
+                    self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })?;
+                }
+                Ok(Judged::Placed(seconds))
+            }
+            Err(height) => {
+                if self.best.is_none() {
+                    let counts = lab.count(&state.classes);
+                    let capacity = self.capacity;
+                    self.run.fall_short(format!(
+                        "out of memory: the offsets take {height} of {capacity} bytes ({counts})"
+                    ));
+                }
+                Ok(Judged::TooHigh(height))
+            }
+        }
+    }
+}
+
+/// Offsets, from the base, that end below the capacity; else the memory that the lowest ones take, the base included.
+fn pack(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Offset>, Bytes> {
+    let base = draft.base.get();
+    let room = capacity.get().saturating_sub(base);
+    let offsets = draft.best_fit(timeline);
+    let ends = draft.buffers.iter().zip(&offsets).map(|(buffer, offset)| offset.get() + buffer.bytes.get());
+    let mut least = ends.max().unwrap_or(0);
+    if least <= room {
+        return Ok(offsets);
+    }
+    if let Ok(instance) = draft.instance(timeline) {
+        let budget = Budget { target: Some(Bytes::new(room)), ..Budget::default() };
+        if let Some(plan) = execute(&FirstFit::new(Order::Area), &instance, budget, 0).best {
+            if plan.height().get() <= room {
+                return Ok(plan.offsets().to_vec());
+            }
+            least = least.min(plan.height().get());
+        }
+    }
+    Err(Bytes::new(base.saturating_add(least)))
+}
+
+/// The whole bytes of a size that is computed.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sizes are not negative, and saturate"
+)]
+fn bytes(size: f64) -> Bytes {
+    Bytes::new(size.max(0.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_graph::{ScheduleBudget, SchedulingProblem, execute_scheduler};
+
+    use super::super::testing::shortcut;
+    use super::*;
+
+    fn best(problem: &SchedulingProblem, search: &LocalSearch) -> Option<planlab_graph::Verified> {
+        let outcome = execute_scheduler(search, problem, ScheduleBudget::default(), 1);
+        assert!(outcome.end.is_ok(), "{:?}", outcome.end);
+        outcome.best
+    }
+
+    #[test]
+    fn offsets_fit_and_the_start_is_the_least_that_is_found() {
+        let problem = shortcut();
+        let mut found = 0;
+        for capacity in (800..1400).step_by(32) {
+            let problem = problem.clone().with_capacity(Bytes::new(capacity));
+            let start = best(&problem, &LocalSearch::default().with_changes(0, 0));
+            let end = best(&problem, &LocalSearch::default());
+            assert_eq!(start.is_some(), end.is_some());
+            let (Some(start), Some(end)) = (start, end) else { continue };
+            assert!(end.seconds() <= start.seconds(), "{capacity}");
+            assert!(end.height() <= problem.capacity && start.height() <= problem.capacity, "{capacity}");
+            found += 1;
+        }
+        assert!(found > 10, "only {found}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Checkpoints on MXNet's graph of a ResNet of 200 layers.
+
+use planlab_dsa::{Budget, Bytes, execute};
+use planlab_solvers::placement::sharing::{InPlaceEntries, lifetimes};
+use planlab_solvers::schedule::checkpoints::{
+    CheckpointGraph, CheckpointNode, Chen, Cut, Memonger, Patent, Round, Update,
+};
+use serde_json::Value;
+
+use crate::mxnet_totals::{list, number, read};
+
+fn graph(name: &str) -> CheckpointGraph {
+    let file = read(name);
+    let reference = |value: &Value| {
+        let [node, output] = [0, 1].map(|place| u32::try_from(number(&value[place])).expect("few"));
+        (node, output)
+    };
+    let node = |node: &Value| {
+        let op = node["op"].as_str().map(str::to_owned);
+        let outputs: Vec<_> =
+            list(&node["out_bytes"]).iter().map(|bytes| Bytes::new(bytes.as_u64().expect("bytes"))).collect();
+        let pair = |pair: &Value| InPlaceEntries {
+            read: number(&pair[0]),
+            write: number(&pair[1]),
+            identity: pair[2].as_bool().expect("yes or no"),
+        };
+        CheckpointNode {
+            name: node["name"].as_str().expect("a name").to_owned(),
+            // The statistics of a norm are for its backward pass alone.
+            visible: if op.as_deref() == Some("BatchNorm") { 1 } else { outputs.len() },
+            op,
+            inputs: list(&node["inputs"]).iter().map(reference).collect(),
+            outputs,
+            in_place: list(&node["inplace"]).iter().map(pair).collect(),
+        }
+    };
+    let nodes = list(&file["nodes"]).iter().map(node).collect();
+    let outputs = list(&file["outputs"]).iter().map(reference).collect();
+    CheckpointGraph::new(nodes, outputs, number(&file["num_forward_outputs"])).expect("a graph")
+}
+
+fn mebibytes(rounds: &[Round]) -> Vec<(u64, u64)> {
+    let whole = |bytes: f64| format!("{:.0}", bytes / 1_048_576.0).parse().expect("a number");
+    rounds.iter().map(|round| (whole(round.threshold), round.cost >> 20)).collect()
+}
+
+/// The items of a graph, whose blocks end at the inputs of residual blocks, and what a cut of them costs.
+struct Net {
+    graph: CheckpointGraph,
+    items: Vec<planlab_solvers::schedule::checkpoints::Item>,
+    nodes: Vec<usize>,
+}
+
+impl Net {
+    fn resnet200() -> Self {
+        let graph = graph("resnet200_train_b32");
+        let (items, nodes) = graph.items(&graph.block_inputs("elemwise_add"));
+        Self { graph, items, nodes }
+    }
+
+    fn shared(&self, cut: &Cut) -> Result<u64, planlab_solvers::placement::sharing::SharingGraphError> {
+        self.graph.recomputed(cut, &self.nodes).shared_bytes(16)
+    }
+
+    /// The bytes that a plan with offsets takes, and the load.
+    fn packed(&self, cut: &Cut) -> (Bytes, Bytes) {
+        let graph = self.graph.recomputed(cut, &self.nodes).sharing().expect("a graph");
+        let instance = lifetimes(&graph, true).expect("few buffers");
+        let planner = planlab_solvers::planner("first-fit/area").expect("it is there");
+        let height = execute(&planner, &instance, Budget::default(), 0).height().expect("a plan");
+        (height, instance.load().bytes)
+    }
+}
+
+#[test]
+fn recomputation_gives_the_graph_of_the_original_program() {
+    let net = Net::resnet200();
+    assert_eq!(net.graph.shared_bytes(16).map(|bytes| bytes >> 20), Ok(10_400));
+    let cut = planlab_solvers::schedule::checkpoints::cut(&net.items, f64::from(576 << 20), false);
+    let ours = net.graph.recomputed(&cut, &net.nodes);
+    let theirs = graph("resnet200_memonger_t576_b32");
+    assert_eq!((ours.nodes().len(), ours.nodes().len()), (3243, theirs.nodes().len()));
+    for (ours, theirs) in ours.nodes().iter().zip(theirs.nodes()) {
+        assert_eq!((&ours.op, &ours.inputs, &ours.outputs), (&theirs.op, &theirs.inputs, &theirs.outputs));
+    }
+}
+
+#[test]
+fn memonger_tries_and_finds_what_the_original_program_does() {
+    let net = Net::resnet200();
+    let rounds = Memonger::default().search(&net.items, |cut| net.shared(cut)).expect("a graph");
+    let expected = [
+        (0, 2941),
+        (889, 1992),
+        (576, 1957),
+        (707, 2105),
+        (748, 2191),
+        (789, 2191),
+        (830, 1992),
+        (871, 1992),
+        (912, 1992),
+    ];
+    assert_eq!(mebibytes(&rounds), expected);
+    let best = Memonger::choose(&rounds).expect("some");
+    assert_eq!(best.threshold, f64::from(576 << 20));
+    // Offsets for the same plan take a third less, and no plan takes less than they do.
+    let (height, load) = net.packed(&best.cut);
+    assert_eq!((height, height.get() / 104_858), (load, 12_917));
+}
+
+#[test]
+fn the_patent_s_rules_differ_in_their_thresholds() {
+    let net = Net::resnet200();
+    let expected: [(Update, &[u64], u64); 4] = [
+        (Update::Mean, &[0, 211, 301, 456, 544, 707, 832, 1010], 1992),
+        (Update::Chen, &[0, 1259, 852, 815], 1992),
+        (Update::Memonger, &[0, 891, 576, 650, 636, 653], 1862),
+        (Update::Equal, &[0, 1295, 862, 785, 739], 1992),
+    ];
+    for (update, thresholds, least) in expected {
+        let search = Patent::default().with_update(update);
+        let rounds = search.search(&net.items, |cut| net.shared(cut)).expect("a graph");
+        let tried: Vec<u64> = mebibytes(&rounds).iter().map(|&(threshold, _)| threshold).collect();
+        assert_eq!(&tried[..thresholds.len()], thresholds, "{update:?}");
+        let best = Patent::choose(&rounds).expect("some");
+        assert_eq!(best.cost >> 20, least, "{update:?}");
+        let (height, load) = net.packed(&best.cut);
+        println!(
+            "{update:?}: {least} MiB shared, {} MiB with offsets, load {}",
+            height.get() >> 20,
+            load.get() >> 20
+        );
+        assert!(height.get() < best.cost && height >= load, "{update:?}");
+    }
+}
+
+#[test]
+fn chen_s_grid_finds_no_more_than_its_first_guess_and_less_than_nothing_recomputed() {
+    let net = Net::resnet200();
+    let rounds = Chen::default().search(&net.items, |cut| net.shared(cut)).expect("a graph");
+    println!("{:?}", mebibytes(&rounds));
+    assert_eq!(rounds.len(), 8);
+    let least = rounds.iter().map(|round| round.cost >> 20).min().expect("some");
+    assert!(least <= rounds[1].cost >> 20 && least < 2941, "{least}");
+}
