@@ -21,6 +21,9 @@ pub(crate) struct ScheduleArgs {
     /// Rate of copies in each direction, bytes per second (12GB) [default: the machine's]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) link: Option<u64>,
+    /// Measured times of the net's functions, CSV: function,forward,backward in seconds [default: roofline]
+    #[arg(long, value_name = "CSV")]
+    pub(crate) times: Option<String>,
     /// Memory of the device, parameters included [default: the machine's]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) capacity: Option<u64>,

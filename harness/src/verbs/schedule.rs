@@ -7,7 +7,7 @@ use std::time::Duration;
 use planlab_dsa::{Bytes, Labels};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
-    Machine, Schedule, ScheduleBudget, ScheduleOutcome, SchedulingProblem, Task, TrainingNet, Verified,
+    Machine, Schedule, ScheduleBudget, ScheduleOutcome, SchedulingProblem, Task, Times, TrainingNet, Verified,
     execute_scheduler, validate,
 };
 use planlab_results::Status;
@@ -90,7 +90,12 @@ fn problem(args: &ScheduleArgs) -> Result<SchedulingProblem, Failure> {
         Some(link) => machine.with_link(link as f64),
         None => machine,
     };
-    let problem = SchedulingProblem::new(spec.feature_maps()?, machine);
+    let mut problem = SchedulingProblem::new(spec.feature_maps()?, machine);
+    if let Some(file) = &args.times {
+        let text = inputs::document(file)?;
+        let times = Times::from_csv(&problem.machine, &problem.net, inputs::name(file), &text)?;
+        problem = problem.with_times(times);
+    }
     Ok(match args.capacity {
         Some(capacity) => problem.with_capacity(Bytes::new(capacity)),
         None => problem,

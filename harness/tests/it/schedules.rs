@@ -64,11 +64,13 @@ fn a_schedule_is_written_checked_and_refused_if_it_lies() {
 fn what_no_schedule_can_do_is_named() {
     let folder = tempdir().expect("a folder");
     write(folder.path(), "slow.toml", MACHINE.replace("copy_in = 24e9", "copy_in = 0"));
+    write(folder.path(), "times.csv", "function,forward,backward\nnobody,0.1,0.2\n");
     write(folder.path(), "part.toml", MACHINE.replace("flops = 2e13\n", ""));
     for (more, reason) in [
         (["--machine", "slow.toml"], "slow.toml:3"),
         (["--machine", "part.toml"], "flops"),
         (["--machine", "x86-pcie"], "did you mean `x86-pcie3`"),
+        (["--times", "times.csv"], "times.csv:2"),
         (["--capacity", "100MB"], "parameters and workspace alone take"),
         (["--capacity", "1GB"], "alone takes"),
         (["--scheduler", "poch/retain"], "did you mean `pooch/retain`"),
