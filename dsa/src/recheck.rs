@@ -25,18 +25,10 @@ fn is_valid(instance: &Instance, plan: &Plan) -> bool {
         return false;
     }
     let rows: Vec<Row<'_>> = (0..instance.len()).map(|index| Row::new(instance, plan, index)).collect();
-    let apart = |a: usize, b: usize| {
-        instance
-            .apart()
-            .iter()
-            .any(|pair| [(a, b), (b, a)].contains(&(pair.first.index(), pair.second.index())))
-    };
-    let pair_is_fine = |a: usize, b: usize| {
-        let together = !apart(a, b) || rows[a].high <= rows[b].low || rows[b].high <= rows[a].low;
-        together && !rows[a].collides(&rows[b])
-    };
+    let are_apart = |a: usize, b: usize| rows[a].high <= rows[b].low || rows[b].high <= rows[a].low;
     rows.iter().all(Row::is_where_it_may_be)
-        && (0..rows.len()).all(|a| (0..a).all(|b| pair_is_fine(a, b)))
+        && (0..rows.len()).all(|a| (0..a).all(|b| !rows[a].collides(&rows[b])))
+        && instance.apart().iter().all(|pair| are_apart(pair.first.index(), pair.second.index()))
         && heights_fit(instance, &rows)
 }
 

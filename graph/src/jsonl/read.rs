@@ -108,6 +108,15 @@ impl Declared {
     }
 }
 
+/// What is wrong with the JSON of a line. Its line is always 1; the file's is told beside it.
+fn reason(error: &serde_json::Error) -> String {
+    let words = "a whole number from 0 to 2^64 - 1";
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
+        .replace("expected u64", &format!("expected {words}"))
+}
+
 fn merge<T: Clone + PartialEq + std::fmt::Debug>(
     tensor: &str,
     field: &str,
@@ -138,7 +147,8 @@ struct Reader {
 
 impl Reader {
     fn header(&mut self, line: u64, text: &str) -> Result<Turns, String> {
-        let header: Header = serde_json::from_str(text).map_err(|error| format!("not a header: {error}"))?;
+        let header: Header =
+            serde_json::from_str(text).map_err(|error| format!("not a header: {}", reason(&error)))?;
         if header.planlab != "graph" || header.version != 1 {
             return Err(format!(
                 "a `{}` of version {}, not a graph of version 1",
@@ -152,7 +162,7 @@ impl Reader {
     /// Reads an operation, and enters the tensors that it writes.
     fn declare(&mut self, line: u64, text: &str) -> Result<RawOperation, String> {
         let raw: RawOperation =
-            serde_json::from_str(text).map_err(|error| format!("not an operation: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("not an operation: {}", reason(&error)))?;
         raw.writes.iter().try_for_each(|tensor| self.mention(line, tensor))?;
         Ok(raw)
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use planlab_dsa::{Bytes, Labels};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
-    Machine, Schedule, ScheduleBudget, ScheduleOutcome, SchedulingProblem, Task, Times, TrainingNet, Verified,
-    execute_scheduler, validate,
+    Machine, Schedule, ScheduleBudget, ScheduleOutcome, SchedulingProblem, Task, Times, TrainingNet,
+    Verified, execute_scheduler, validate,
 };
 use planlab_results::Status;
 use planlab_results::table::{Table, Value as Shown};

@@ -238,6 +238,7 @@ fn largest(points: &BTreeMap<u64, u64>, room: Option<u64>) -> String {
         (Some(last), Some(next)) if next == last + 1 => last.to_string(),
         (Some(last), Some(next)) => format!("{last} to {}", next - 1),
         (None, Some(1)) => "none".to_owned(),
+        (None, _) if room.is_none() => "none".to_owned(),
         (None, next) => format!("< {}", next.unwrap_or(1)),
     }
 }
@@ -377,5 +378,6 @@ mod tests {
         assert_eq!(shown, ["none", "1", "2 to 3", "4", "5 to 7", ">= 8"]);
         assert_eq!(largest(&points, None), "none");
         assert_eq!(largest(&BTreeMap::from([(4, 40)]), Some(1)), "< 4");
+        assert_eq!(largest(&BTreeMap::from([(4, 40)]), None), "none");
     }
 }
