@@ -213,7 +213,7 @@ fn read_header(text: &str) -> Result<Schedule, String> {
     })
 }
 
-fn line(object: &impl Serialize) -> String {
+pub(super) fn line(object: &impl Serialize) -> String {
     // Numbers, texts and lists of them always have a form in JSON.
     serde_json::to_string(object).map_or_else(|_| String::new(), |text| text + "\n")
 }

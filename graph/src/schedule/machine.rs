@@ -172,6 +172,26 @@ impl Machine {
         })
     }
 
+    /// The machine as a file that [`Machine::from_toml`] reads.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let name = toml::Value::from(self.name.as_str());
+        // `Debug` gives the shortest text that reads as the same number.
+        format!(
+            "name = {name}\ncopy_out = {:?}\ncopy_in = {:?}\nflops = {:?}\nmemory = {:?}\nlaunch = {:?}\ncapacity = {}\n\
+             bytes_per_parameter = {}\nworkspace = {}\nlarge_batch_slowdown = {:?}\n",
+            self.copy_out,
+            self.copy_in,
+            self.flops,
+            self.memory,
+            self.launch,
+            self.capacity,
+            self.bytes_per_parameter,
+            self.workspace,
+            self.large_batch_slowdown
+        )
+    }
+
     /// Bytes that are taken for the whole iteration: parameters with what belongs to them, and the workspace.
     #[must_use]
     pub fn base(&self, net: &TrainingNet) -> Bytes {
@@ -343,6 +363,7 @@ mod tests {
         for key in Machine::BUILT_IN {
             let machine = Machine::built_in(key).expect("built in");
             assert_eq!(machine.name, key);
+            assert_eq!(Machine::from_toml(key, &machine.to_toml()).as_ref(), Ok(&machine));
             assert!(machine.copy_in > 1e9 && machine.capacity > Bytes::new(10_000_000_000));
         }
         assert_eq!(Machine::built_in("abacus"), None);

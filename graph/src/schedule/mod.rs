@@ -6,7 +6,7 @@
 //! | `training_net` | a net as feature maps and functions |
 //! | `machine` | a machine as data |
 //! | `times`, `pipedream` | the times of functions: by the roofline, or measured |
-//! | `problem` | a net, a machine and a capacity |
+//! | `problem`, `net_jsonl` | a net, a machine and a capacity; their file |
 //! | `events`, `jsonl` | a schedule as data: what each engine does, and when it may start |
 //! | `timeline` | runs a schedule: when each event starts and ends, and what is in memory |
 //! | `placing` | offsets for the buffers of a schedule |
@@ -16,6 +16,7 @@
 mod events;
 mod jsonl;
 mod machine;
+mod net_jsonl;
 mod pipedream;
 mod placing;
 mod problem;

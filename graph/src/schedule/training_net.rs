@@ -171,6 +171,22 @@ pub enum NetError {
     },
 }
 
+impl NetError {
+    /// The function that breaks the rule, if it is one's fault.
+    #[must_use]
+    pub fn function(&self) -> Option<&str> {
+        match self {
+            Self::Empty | Self::EmptyMap(_) => None,
+            Self::UnknownMap { function, .. }
+            | Self::ReadBeforeMade { function, .. }
+            | Self::MadeTwice { function, .. }
+            | Self::StrangeNeed { function, .. }
+            | Self::UnequalSum { function, .. }
+            | Self::BadWork { function, .. } => Some(function),
+        }
+    }
+}
+
 /// A net: feature maps and functions in the order of the forward pass.
 ///
 /// ```
