@@ -48,6 +48,7 @@ pub use schedule::{
     Machine, MapId, NetError, PipeDream, Schedule, ScheduleBound, ScheduleBudget, ScheduleError,
     ScheduleEvidence, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope,
     ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times,
-    TimesError, TrainingNet, Verified, Violation, Work, execute_scheduler, simulate, validate,
+    TimesError, TrainingNet, Verified, Violation, Work, compute_bound, execute_scheduler,
+    execute_scheduler_observed, simulate, validate,
 };
 pub use storage::Storage;

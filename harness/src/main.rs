@@ -7,6 +7,7 @@ mod inputs;
 mod planning;
 mod playing;
 mod process;
+mod scheduling;
 mod shell;
 mod verbs;
 
@@ -148,6 +149,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Scale(args) => verbs::scale::run(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => planning::child::serve(),
+        Verb::RunSchedule => scheduling::child::serve(),
         Verb::RunReplay => playing::host::child::serve(),
         Verb::RunDeviceReplay => playing::device::child::serve(),
         Verb::ExecExternal(args) => external::launch::run(&args),

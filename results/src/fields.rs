@@ -83,6 +83,7 @@ mod parquet {
     use crate::columns::{Table, lists_of, lists_opt_u64, lists_text};
     use crate::key::WorkloadKey;
     use crate::record::{Lane, Point, Status};
+    use crate::schedule::{Disturbance, Improvement};
 
     /// A value of a row: one column of a table, or several.
     pub(crate) trait Field: Sized {
@@ -279,6 +280,8 @@ mod parquet {
 
     numbers! {
         Point { elapsed_ns, height, bound }
+        Improvement { elapsed_ns, work, iteration_ns }
+        Disturbance { percent, draws, median_ns, worst_ns, compute_ns }
         Sample {
             propagations, wall_ns, cpu_ns, enqueue_ns, device_ns, reserved, reserved_peak, plans, planning_ns
         }

@@ -13,6 +13,7 @@ use crate::fields::Field;
 use crate::journal::Row;
 use crate::record::Record;
 use crate::replay::ReplayRow;
+use crate::schedule::ScheduleRow;
 
 /// Rows as a table: one column for each field, in the order of [`Record`].
 ///
@@ -38,6 +39,15 @@ pub fn from_frame(frame: DataFrame) -> Result<Vec<Record>, StoreError> {
 ///
 /// As [`to_frame`].
 pub fn replays_to_frame(rows: &[ReplayRow]) -> PolarsResult<DataFrame> {
+    frame_of(&rows.iter().collect::<Vec<_>>())
+}
+
+/// Schedules as a table: as [`to_frame`].
+///
+/// # Errors
+///
+/// As [`to_frame`].
+pub fn schedules_to_frame(rows: &[ScheduleRow]) -> PolarsResult<DataFrame> {
     frame_of(&rows.iter().collect::<Vec<_>>())
 }
 

@@ -30,6 +30,7 @@ mod repair;
 pub mod replay;
 #[cfg(feature = "parquet")]
 pub mod scale;
+pub mod schedule;
 mod shards;
 pub mod statistics;
 mod store;

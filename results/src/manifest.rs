@@ -11,11 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::journal::Row;
 use crate::record::Record;
 use crate::replay::ReplayRow;
+use crate::schedule::ScheduleRow;
 use crate::{StoreError, files};
 
 const FILE: &str = "manifest.json";
 /// The newest version of the file.
-const VERSION: u32 = WITH_REPLAYS;
+const VERSION: u32 = WITH_SCHEDULES;
+/// The version that names shards of schedules.
+const WITH_SCHEDULES: u32 = 3;
 /// The version that names shards of replays: programs of before would miss their rows without a word.
 const WITH_REPLAYS: u32 = 2;
 const WITHOUT_REPLAYS: u32 = 1;
@@ -57,6 +60,8 @@ pub(crate) struct Manifest {
     shards: Vec<Shard>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replays: Vec<Shard>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    schedules: Vec<Shard>,
 }
 
 /// What the manifest of every version says.
@@ -67,7 +72,7 @@ struct Versioned {
 
 impl Default for Manifest {
     fn default() -> Self {
-        Self { version: WITHOUT_REPLAYS, shards: Vec::new(), replays: Vec::new() }
+        Self { version: WITHOUT_REPLAYS, shards: Vec::new(), replays: Vec::new(), schedules: Vec::new() }
     }
 }
 
@@ -102,7 +107,11 @@ impl Manifest {
 
     pub(crate) fn write(&mut self, dir: &Path) -> Result<(), StoreError> {
         let path = path(dir);
-        self.version = if self.replays.is_empty() { WITHOUT_REPLAYS } else { WITH_REPLAYS };
+        self.version = match (self.schedules.is_empty(), self.replays.is_empty()) {
+            (false, _) => WITH_SCHEDULES,
+            (true, false) => WITH_REPLAYS,
+            (true, true) => WITHOUT_REPLAYS,
+        };
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|error| StoreError::BadFile { path: path.clone(), reason: error.to_string() })?;
         text.push(b'\n');
@@ -112,7 +121,11 @@ impl Manifest {
     /// The shards of one kind of rows, by their folder.
     #[cfg(feature = "parquet")]
     pub(crate) fn list(&mut self, folder: &str) -> &mut Vec<Shard> {
-        if folder == ReplayRow::SHARDS { &mut self.replays } else { &mut self.shards }
+        match folder {
+            ReplayRow::SHARDS => &mut self.replays,
+            ScheduleRow::SHARDS => &mut self.schedules,
+            _ => &mut self.shards,
+        }
     }
 
     /// The shards that it names and that are not there.
@@ -122,13 +135,19 @@ impl Manifest {
                 |shard: &Shard| MissingShard { path: dir.join(folder).join(&shard.name), rows: shard.rows };
             shards.iter().map(place).filter(|shard| !shard.path.exists()).collect()
         };
-        [of(Record::SHARDS, &self.shards), of(ReplayRow::SHARDS, &self.replays)].concat()
+        [
+            of(Record::SHARDS, &self.shards),
+            of(ReplayRow::SHARDS, &self.replays),
+            of(ScheduleRow::SHARDS, &self.schedules),
+        ]
+        .concat()
     }
 
     /// No longer names the shards that are not there.
     pub(crate) fn forget_missing(&mut self, dir: &Path) {
         self.shards.retain(|shard| dir.join(Record::SHARDS).join(&shard.name).exists());
         self.replays.retain(|shard| dir.join(ReplayRow::SHARDS).join(&shard.name).exists());
+        self.schedules.retain(|shard| dir.join(ScheduleRow::SHARDS).join(&shard.name).exists());
     }
 }
 

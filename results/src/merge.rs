@@ -10,6 +10,7 @@ use crate::journal::Row;
 use crate::latest::Latest;
 use crate::record::{Record, Status};
 use crate::replay::{ReplayRow, append_rows, read_rows};
+use crate::schedule::{Document, ScheduleRow, read_schedules};
 use crate::store::{Store, read_records};
 use crate::{StoreError, files};
 
@@ -71,19 +72,24 @@ struct Sources {
     read: usize,
     records: Best<Record>,
     replays: Best<ReplayRow>,
-    /// Folder and path of each instance and plan.
+    schedules: Best<ScheduleRow>,
+    /// Folder and path of each instance, plan and document.
     files: Vec<(&'static str, PathBuf)>,
 }
 
 impl Sources {
     fn read<P: AsRef<Path>>(dirs: &[P]) -> Result<Self, StoreError> {
-        let (records, replays) = (Best::new(), Best::new());
-        let mut sources = Self { read: 0, records, replays, files: Vec::new() };
+        let (records, replays, schedules) = (Best::new(), Best::new(), Best::new());
+        let mut sources = Self { read: 0, records, replays, schedules, files: Vec::new() };
         for dir in dirs {
             sources.read += keep_better(&mut sources.records, read_records(dir)?);
             sources.read += keep_better(&mut sources.replays, read_rows(dir)?);
-            for folder in ["instances", "plans"] {
-                let paths = files::list(&dir.as_ref().join(folder), "parquet")?;
+            sources.read += keep_better(&mut sources.schedules, read_schedules(dir)?);
+            let documents = Document::ALL.map(|document| (document.folder(), document.extension()));
+            for (folder, extension) in
+                [("instances", "parquet"), ("plans", "parquet")].into_iter().chain(documents)
+            {
+                let paths = files::list(&dir.as_ref().join(folder), extension)?;
                 sources.files.extend(paths.into_iter().map(|path| (folder, path)));
             }
         }
@@ -112,8 +118,10 @@ impl Sources {
         let records = news(self.records, |record| store.record(&record.cell, record.repetition));
         let there = Latest::of(read_rows(&into)?);
         let replays = news(self.replays, |row| there.get(&row.cell, row.repetition));
-        merged.changed = records.len() + replays.len();
+        let schedules = news(self.schedules, |row| store.schedule(&row.cell, row.repetition));
+        merged.changed = records.len() + replays.len() + schedules.len();
         store.append_all(&records)?;
+        schedules.iter().try_for_each(|row| store.append_schedule(row))?;
         if !replays.is_empty() {
             append_rows(&into, &replays)?;
         }
@@ -148,15 +156,29 @@ trait Ranked: Row {
     fn started_ns(&self) -> u64;
 }
 
+/// A lie is never hidden by an answer of another run.
+const fn worth(status: Status) -> u8 {
+    match status {
+        status if status.is_lie() => 3,
+        Status::Interrupted => 0,
+        status if status.is_answer() => 2,
+        _ => 1,
+    }
+}
+
+impl Ranked for ScheduleRow {
+    fn worth(&self) -> u8 {
+        worth(self.status)
+    }
+
+    fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+}
+
 impl Ranked for Record {
     fn worth(&self) -> u8 {
-        match self.status {
-            // A lie is never hidden by an answer of another run.
-            status if status.is_lie() => 3,
-            Status::Interrupted => 0,
-            status if status.is_answer() => 2,
-            _ => 1,
-        }
+        worth(self.status)
     }
 
     fn started_ns(&self) -> u64 {
@@ -210,6 +232,7 @@ fn copy_missing(path: &Path, folder: &Path) -> Result<bool, StoreError> {
     if target.exists() {
         return Ok(false);
     }
+    files::create_folder(folder)?;
     let Some(bytes) = files::read_if_there(path)? else { return Ok(false) };
     files::write_whole(&target, &bytes)?;
     Ok(true)

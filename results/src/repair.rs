@@ -7,6 +7,7 @@ use crate::journal::{self, Row};
 use crate::manifest::{self, Manifest, MissingShard};
 use crate::record::Record;
 use crate::replay::{self, ReplayRow};
+use crate::schedule::ScheduleRow;
 use crate::{StoreError, files, shards, store};
 
 /// What the name of a file ends in that holds what was damaged in another.
@@ -82,7 +83,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Sets aside the damaged lines and shards of a store's rows and replays, and makes its manifest name what is there. Nothing is
+/// Sets aside the damaged lines and shards of a store's rows of every kind, and makes its manifest name what is there. Nothing is
 /// done to what is whole, nor to a folder that is no store.
 ///
 /// # Errors
@@ -97,7 +98,8 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
         // One of a newer program is refused before anything is changed.
         manifest => drop(manifest?),
     }
-    let mut repairs: Vec<Repair> = lines::<Record>(dir)?.into_iter().collect();
+    let mut repairs: Vec<Repair> =
+        lines::<Record>(dir)?.into_iter().chain(lines::<ScheduleRow>(dir)?).collect();
     if replay::has_journal(dir) {
         let path = dir.join(ReplayRow::JOURNAL);
         let turn = replay::take_turn(&path)?;
@@ -146,7 +148,12 @@ fn free_aside(path: &Path) -> PathBuf {
 /// Sets shards aside that cannot be read.
 #[cfg(feature = "parquet")]
 fn damaged_shards(dir: &Path) -> Result<Vec<Repair>, StoreError> {
-    let damaged = [shards::damaged::<Record>(dir)?, shards::damaged::<ReplayRow>(dir)?].concat();
+    let damaged = [
+        shards::damaged::<Record>(dir)?,
+        shards::damaged::<ReplayRow>(dir)?,
+        shards::damaged::<ScheduleRow>(dir)?,
+    ]
+    .concat();
     damaged.into_iter().map(|path| Ok(Repair::Shard { aside: set_aside(&path)?, path })).collect()
 }
 

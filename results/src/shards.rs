@@ -12,6 +12,8 @@ use crate::manifest::Shard;
 use crate::record::Record;
 #[cfg(feature = "parquet")]
 use crate::replay::ReplayRow;
+#[cfg(feature = "parquet")]
+use crate::schedule::ScheduleRow;
 use crate::{StoreError, files, journal};
 
 /// The rows of one kind in a store that is open for writing: a journal, and the shards before it.
@@ -153,6 +155,7 @@ fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
 pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, StoreError> {
     name_all::<Record>(dir, &mut manifest)?;
     name_all::<ReplayRow>(dir, &mut manifest)?;
+    name_all::<ScheduleRow>(dir, &mut manifest)?;
     Ok(manifest)
 }
 
@@ -172,6 +175,7 @@ fn name_all<R: Row>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreErro
 pub(crate) fn with_all(dir: &Path, manifest: Manifest) -> Result<Manifest, StoreError> {
     read_all::<crate::record::Record>(dir)?;
     read_all::<crate::replay::ReplayRow>(dir)?;
+    read_all::<crate::schedule::ScheduleRow>(dir)?;
     Ok(manifest)
 }
 

@@ -9,6 +9,8 @@
 //! <dir>/plans/<digest>.parquet        plans, each once
 //! <dir>/replays.jsonl                 rows of replays, see [`crate::replay`]
 //! <dir>/replays/<n>-<digest>.parquet  rows of replays, compacted
+//! <dir>/schedules.jsonl               rows of schedules, see [`crate::schedule`], which also has their documents
+//! <dir>/schedules/<n>-<digest>.parquet rows of schedules, compacted
 //! ```
 //!
 //! Files under the folders appear whole or not at all. Compaction writes the shard first, then names it in the
@@ -30,6 +32,7 @@ use crate::journal::Row;
 use crate::manifest::{self, Manifest, MissingShard, missing_shards};
 use crate::record::Record;
 use crate::replay::ReplayRow;
+use crate::schedule::{self, Document, ScheduleRow};
 use crate::shards::{self, Rows};
 use crate::{StoreError, files, replay};
 
@@ -67,6 +70,8 @@ impl fmt::Display for Notice {
 pub struct Store {
     dir: PathBuf,
     rows: Rows<Record>,
+    /// Opened when it is first asked for: most stores have none.
+    schedules: Option<Rows<ScheduleRow>>,
     notices: Vec<Notice>,
     _lock: File,
 }
@@ -90,7 +95,11 @@ impl Store {
         files::sync_folder(dir)?;
         let mut notices = torn(&dir.join(Record::JOURNAL), cut);
         notices.extend(missing_shards(dir)?.into_iter().map(Notice::MissingShard));
-        Ok(Self { dir: dir.to_path_buf(), rows, notices, _lock: lock })
+        let mut store = Self { dir: dir.to_path_buf(), rows, schedules: None, notices, _lock: lock };
+        if dir.join(ScheduleRow::JOURNAL).exists() || dir.join(ScheduleRow::SHARDS).exists() {
+            store.schedules_mut()?;
+        }
+        Ok(store)
     }
 
     /// The folder.
@@ -137,6 +146,57 @@ impl Store {
     }
 }
 
+impl Store {
+    fn schedules_mut(&mut self) -> Result<&mut Rows<ScheduleRow>, StoreError> {
+        if self.schedules.is_none() {
+            let (rows, cut) = Rows::open(&self.dir)?;
+            self.notices.extend(torn(&self.dir.join(ScheduleRow::JOURNAL), cut));
+            files::sync_folder(&self.dir)?;
+            self.schedules = Some(rows);
+        }
+        Ok(self.schedules.as_mut().expect("opened above"))
+    }
+
+    /// The latest row of a scheduler's cell and repetition.
+    #[must_use]
+    pub fn schedule(&self, cell: &str, repetition: u32) -> Option<&ScheduleRow> {
+        self.schedules.as_ref()?.latest.get(cell, repetition)
+    }
+
+    /// Appends a row of a schedule; when it returns, the row is on the disk. A row of the same cell and repetition is
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append), and as [`read_schedules`](schedule::read_schedules) at the first row.
+    pub fn append_schedule(&mut self, row: &ScheduleRow) -> Result<(), StoreError> {
+        self.schedules_mut()?.append(std::slice::from_ref(row))
+    }
+
+    /// Keeps a problem or a schedule under the digest of its text, which it gives.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn put_document(&self, document: Document, text: &str) -> Result<String, StoreError> {
+        schedule::put(&self.dir, document, text)
+    }
+
+    /// Keeps the timeline of a schedule under the schedule's digest.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn put_timeline(&self, schedule: &str, timeline: &schedule::Timeline) -> Result<(), StoreError> {
+        let text = serde_json::to_string(timeline).map_err(|error| StoreError::Row {
+            cell: schedule.to_owned(),
+            repetition: 0,
+            reason: error.to_string(),
+        })?;
+        schedule::put_as(&self.dir, Document::Timeline, schedule, &text)
+    }
+}
+
 #[cfg(feature = "parquet")]
 impl Store {
     /// Moves the journal's rows into a new shard and gives its path; `None` where there are none to move.
@@ -164,6 +224,16 @@ impl Store {
         let shard = if is_torn { None } else { Rows::<ReplayRow>::open(&self.dir)?.0.compact(&self.dir)? };
         turn.unlock().map_err(StoreError::io("unlock", &path))?;
         Ok(shard)
+    }
+
+    /// The same for the rows of schedules.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    pub fn compact_schedules(&mut self) -> Result<Option<PathBuf>, StoreError> {
+        let dir = self.dir.clone();
+        self.schedules.as_mut().map_or(Ok(None), |rows| rows.compact(&dir))
     }
 
     /// Keeps an instance with its labels, under its digest. An instance that is there already, and whole, is left
@@ -238,6 +308,8 @@ fn is_store(dir: &Path) -> bool {
         || has(Record::SHARDS)
         || replay::has_journal(dir)
         || has(ReplayRow::SHARDS)
+        || has(ScheduleRow::JOURNAL)
+        || has(ScheduleRow::SHARDS)
         || has_manifest()
 }
 

@@ -11,8 +11,9 @@
 //! | `timeline` | runs a schedule: when each event starts and ends, and what is in memory |
 //! | `placing` | offsets for the buffers of a schedule |
 //! | `validate` | audits a schedule; shares nothing with what made it |
-//! | `scheduler` | the contract of a scheduler, and its run |
+//! | `scheduler`, `bounds` | the contract of a scheduler, its run, and what it proves |
 
+mod bounds;
 mod events;
 mod jsonl;
 mod machine;
@@ -26,13 +27,14 @@ mod times;
 mod training_net;
 mod validate;
 
+pub use bounds::{ScheduleBound, ScheduleEvidence, ScheduleScope, compute_bound};
 pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
 pub use machine::Machine;
 pub use pipedream::PipeDream;
 pub use problem::SchedulingProblem;
 pub use scheduler::{
-    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
-    ScheduleOutcome, ScheduleRun, ScheduleScope, Scheduler, SchedulerDescriptor, Verified, execute_scheduler,
+    ScheduleBudget, ScheduleError, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, Scheduler,
+    SchedulerDescriptor, Verified, execute_scheduler, execute_scheduler_observed,
 };
 pub use timeline::{Span, Stuck, Timeline, simulate};
 pub use times::{Times, TimesError};

@@ -91,6 +91,14 @@ impl Role {
 }
 
 impl PipeDream {
+    /// Whether a text looks like a profile: its first line is a layer.
+    #[must_use]
+    pub fn is_profile(text: &str) -> bool {
+        text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| {
+            line.trim_start().split_once(" -- ").is_some_and(|(node_name, _)| node(node_name).is_ok())
+        })
+    }
+
     /// Reads a profile that was measured at a batch. `file` is what errors call it.
     ///
     /// # Errors

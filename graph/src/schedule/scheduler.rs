@@ -12,14 +12,11 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
+use crate::schedule::bounds::{ScheduleBound, ScheduleScope, compute_bound};
 use crate::schedule::events::{Content, Engine, Event, Schedule, Task};
 use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::timeline::{Span, Stuck, Timeline, simulate};
-use crate::schedule::training_net::FunctionKind;
 use crate::schedule::validate::{Violation, validate};
-
-/// Relative difference below which two times are the same: sums of seconds in another order.
-const SAME: f64 = 1e-9;
 
 /// An algorithm that schedules: an immutable configuration, and a [`ScheduleRun`] with everything that changes.
 pub trait Scheduler: Send + Sync {
@@ -72,38 +69,6 @@ pub struct ScheduleBudget {
     pub cancel: CancelToken,
     /// What measures the wall time.
     pub clock: Clock,
-}
-
-/// Which schedules a bound is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScheduleScope {
-    /// All.
-    Any,
-    /// Those that copy nothing in before the forward pass is over, and leave it with nothing on the device but inputs of
-    /// the net and maps that some backward pass reads: each such map is kept, swapped or recomputed.
-    Classes,
-}
-
-/// How a bound was had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScheduleEvidence {
-    /// Every pass of every function runs once.
-    Compute,
-    /// A linear relaxation of what is kept, swapped and recomputed.
-    Lp,
-}
-
-/// A proven bound: no schedule of the scope takes less.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ScheduleBound {
-    /// Seconds of one iteration.
-    pub seconds: f64,
-    /// For which schedules.
-    pub scope: ScheduleScope,
-    /// How it was had.
-    pub evidence: ScheduleEvidence,
 }
 
 /// A schedule that has passed the validator.
@@ -290,9 +255,7 @@ impl ScheduleOutcome {
     /// The best bound that holds for the best schedule; of any schedule if there is none.
     #[must_use]
     pub fn bound(&self) -> Option<ScheduleBound> {
-        let scope = self.best.as_ref().map_or(ScheduleScope::Any, Verified::scope);
-        let holds = self.bounds.iter().filter(|bound| bound.scope <= scope);
-        holds.copied().max_by(|a, b| a.seconds.total_cmp(&b.seconds))
+        ScheduleBound::best_of(&self.bounds, self.best.as_ref())
     }
 
     /// (seconds - bound) / bound; 0 means optimal in the scope of the bound. `None` without a schedule.
@@ -314,6 +277,7 @@ pub struct ScheduleRun<'p> {
     bounds: Vec<ScheduleBound>,
     shortfall: Option<String>,
     trajectory: Vec<ScheduleMark>,
+    observer: Box<dyn FnMut(&Verified) + 'p>,
 }
 
 /// Runs a scheduler.
@@ -327,6 +291,18 @@ pub fn execute_scheduler(
     budget: ScheduleBudget,
     seed: u64,
 ) -> ScheduleOutcome {
+    execute_scheduler_observed(scheduler, problem, budget, seed, |_| ())
+}
+
+/// As [`execute_scheduler`]; `observer` sees every schedule that is better than all before it.
+#[must_use]
+pub fn execute_scheduler_observed<'p>(
+    scheduler: &dyn Scheduler,
+    problem: &'p SchedulingProblem,
+    budget: ScheduleBudget,
+    seed: u64,
+    observer: impl FnMut(&Verified) + 'p,
+) -> ScheduleOutcome {
     let start = budget.clock.now();
     let mut run = ScheduleRun {
         problem,
@@ -338,6 +314,7 @@ pub fn execute_scheduler(
         bounds: vec![compute_bound(problem)],
         shortfall: None,
         trajectory: Vec::new(),
+        observer: Box::new(observer),
     };
     let end = match scheduler.schedule(&mut run) {
         Ok(()) => Ok(Stop::Finished),
@@ -353,25 +330,6 @@ pub fn execute_scheduler(
         trajectory: run.trajectory,
         work: run.work,
     }
-}
-
-/// The time of every pass of every function, once, and of every sum of gradients: one less than a map has uses.
-fn compute_bound(problem: &SchedulingProblem) -> ScheduleBound {
-    let (net, times) = (&problem.net, &problem.times);
-    let mut uses = vec![0_u32; net.maps().len()];
-    net.functions().iter().flat_map(|function| &function.inputs).for_each(|map| uses[map.index()] += 1);
-    let passes = net.function_ids().map(|id| {
-        let function = net.function(id);
-        let passes_on = function.kind == FunctionKind::Add && uses[function.output.index()] > 0;
-        let backward = if passes_on { 0.0 } else { times.backward()[id.index()] };
-        times.forward()[id.index()] + backward
-    });
-    let sums = net
-        .map_ids()
-        .filter(|&map| net.has_gradient(map))
-        .map(|map| f64::from(uses[map.index()].saturating_sub(1)) * times.accumulate()[map.index()]);
-    let seconds = passes.chain(sums).sum();
-    ScheduleBound { seconds, scope: ScheduleScope::Any, evidence: ScheduleEvidence::Compute }
 }
 
 impl<'p> ScheduleRun<'p> {
@@ -434,6 +392,7 @@ impl<'p> ScheduleRun<'p> {
             return Ok(());
         }
         self.trajectory.push(ScheduleMark { elapsed: self.elapsed(), work: self.work, seconds });
+        (self.observer)(&verified);
         self.best = Some(verified);
         self.judge()?;
         match self.budget.target {
@@ -457,17 +416,10 @@ impl<'p> ScheduleRun<'p> {
 
     fn judge(&self) -> Result<(), ScheduleHalt> {
         let Some(best) = &self.best else { return Ok(()) };
-        let (seconds, scope) = (best.seconds(), best.scope());
-        let is_refuted =
-            |bound: &&ScheduleBound| bound.scope <= scope && seconds < bound.seconds * (1.0 - SAME);
-        if let Some(bound) = self.bounds.iter().find(is_refuted) {
-            return Err(ScheduleError::Refuted { bound: bound.seconds, seconds }.into());
+        if let Some(bound) = self.bounds.iter().find(|bound| bound.is_refuted_by(best)) {
+            return Err(ScheduleError::Refuted { bound: bound.seconds, seconds: best.seconds() }.into());
         }
-        // Only a bound on all schedules shows that none is faster.
-        let meets = |bound: &ScheduleBound| {
-            bound.scope == ScheduleScope::Any && seconds <= bound.seconds * (1.0 + SAME)
-        };
-        if self.bounds.iter().any(meets) {
+        if self.bounds.iter().any(|bound| bound.proves(best)) {
             return Err(ScheduleHalt::Stop(Stop::Proved));
         }
         Ok(())

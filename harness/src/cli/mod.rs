@@ -118,6 +118,9 @@ pub(crate) enum Verb {
     /// Serve cells to a parent process
     #[command(hide = true)]
     RunCells,
+    /// Serve a scheduler's cell to a parent process
+    #[command(hide = true)]
+    RunSchedule,
     /// Play one contender for a parent process
     #[command(hide = true)]
     RunReplay,
@@ -143,7 +146,14 @@ impl Verb {
 
     /// Whether it is for a parent process, which says when it is to end.
     pub(crate) const fn serves(&self) -> bool {
-        matches!(self, Self::RunCells | Self::RunReplay | Self::RunDeviceReplay | Self::ExecExternal(_))
+        matches!(
+            self,
+            Self::RunCells
+                | Self::RunSchedule
+                | Self::RunReplay
+                | Self::RunDeviceReplay
+                | Self::ExecExternal(_)
+        )
     }
 
     /// Whether it ends by itself when it is interrupted, and tells what it has.

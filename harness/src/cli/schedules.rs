@@ -1,23 +1,31 @@
 //! `schedule`.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::common::LimitArgs;
-use super::graphs::NetArgs;
+use super::graphs::ShapeArgs;
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArgs {
+    /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a training net in a file (docs/FILES.md),
+    /// or a profile of PipeDream
+    pub(crate) net: String,
     #[command(flatten)]
-    pub(crate) net: NetArgs,
-    /// Images, or sequences, at a time [default: 1]
+    pub(crate) shape: ShapeArgs,
+    /// Images, or sequences, at a time [default: 1; of a file its own]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
-    /// A machine (`planlab list machines`), or a file that describes one (.toml)
-    #[arg(long, value_name = "MACHINE", default_value = "x86-pcie3")]
-    pub(crate) machine: String,
+    /// The batch at which a profile of PipeDream was measured, which it does not say
+    #[arg(long, value_name = "N")]
+    pub(crate) measured_batch: Option<NonZeroU64>,
+    /// A machine (`planlab list machines`), or a file that describes one (.toml) [default: x86-pcie3; of a file that
+    /// names one, its own]
+    #[arg(long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
     /// Rate of copies in each direction, bytes per second (12GB) [default: the machine's]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     pub(crate) link: Option<u64>,
@@ -33,12 +41,21 @@ pub(crate) struct ScheduleArgs {
     /// The planner that gives the buffers of a schedule their offsets
     #[arg(long, value_name = "KEY", default_value = "portfolio")]
     pub(crate) planner: String,
+    /// Wall time of that planner [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) planner_time_limit: Option<std::time::Duration>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Check the schedule in this file instead; exit code 4 if it is not valid
-    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedulers", "output"])]
+    /// Instead: the largest batch at which each scheduler loses at most this share of the speed (10%), and fits
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share, conflicts_with_all = ["batch", "times", "output", "check"])]
+    pub(crate) loss: Option<f64>,
+    /// Instead: check the schedule in this file; exit code 4 if it is not valid
+    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedulers", "output", "out"])]
     pub(crate) check: Option<String>,
     /// Write the fastest schedule that fits, with its offsets, to this file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "SCHEDULE")]
     pub(crate) output: Option<String>,
+    /// Keep rows, schedules and timelines in this folder of results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }

@@ -39,7 +39,7 @@ impl Network {
         shape: &ShapeArgs,
         batch: Option<NonZeroU64>,
     ) -> Result<Self, Failure> {
-        if !is_graph_file(argument) {
+        if !is_file(argument) {
             return Ok(Self::Net(spec(argument, shape, batch)?));
         }
         if shape.is_said() {
@@ -170,7 +170,8 @@ pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
     Source { origin: Origin::File(path), ..Source::workload(key, None) }
 }
 
-fn is_graph_file(argument: &str) -> bool {
+/// Whether an argument names a file, not a net.
+pub(crate) fn is_file(argument: &str) -> bool {
     // A folder, or a file, with the name of a net hides no net.
     let is_there = || find(argument).is_err() && Path::new(argument).exists();
     argument == "-" || argument.ends_with(".jsonl") || argument.ends_with(".zst") || is_there()

@@ -2,8 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use planlab_dsa::{Budget, Bytes, CancelToken, Instance, Outcome, Planner, execute_observed};
@@ -14,7 +13,7 @@ use super::protocol::{Answer, CellRequest, Reply, Request};
 use super::{planners, saboteurs};
 use crate::external::{self, External};
 use crate::inputs::{self, Hints};
-use crate::process::{cpu_time, peak_rss, receive, reset_peak_rss, tell};
+use crate::process::{cancel_on_term, cpu_time, peak_rss, receive, reset_peak_rss, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::quantity::nanoseconds;
 
@@ -52,12 +51,6 @@ fn restrict(request: &Request) -> io::Result<()> {
         rustix::thread::sched_setaffinity(None, &cores)?;
     }
     Ok(())
-}
-
-fn cancel_on_term() -> io::Result<CancelToken> {
-    let flag = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&flag))?;
-    Ok(CancelToken::from(flag))
 }
 
 /// Runs one cell: once for the answer, then, where that was quick, again for the times.

@@ -191,24 +191,40 @@ impl Judgement<'_> {
     }
 
     fn take_death(&mut self, death: Death) {
-        let (status, reason) = match death {
-            Death::Timeout => (Status::Timeout, "did not end at its time limit and was killed".to_owned()),
-            Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
-            Death::Signal(signal) => {
-                self.signal = Some(signal);
-                // KILL comes from outside; a planner ends itself by ABRT, SEGV, ...
-                let status = if signal == 9 { Status::Killed } else { Status::Crashed };
-                (status, format!("ended by signal {signal}"))
-            }
-            Death::Exit(code) => {
-                self.exit_code = Some(code);
-                (Status::Crashed, format!("ended with exit code {code}"))
-            }
-            Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
-            Death::Interrupted => (Status::Interrupted, INTERRUPTED.to_owned()),
-        };
+        let Fate { status, reason, exit_code, signal } = fate(death);
         (self.status, self.reason) = (status, reason);
+        (self.exit_code, self.signal) = (exit_code.or(self.exit_code), signal.or(self.signal));
     }
+}
+
+/// What a row says of a child that gave no answer.
+pub(crate) struct Fate {
+    pub(crate) status: Status,
+    pub(crate) reason: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// What a row says of a death.
+pub(crate) fn fate(death: Death) -> Fate {
+    let (mut exit_code, mut killed_by) = (None, None);
+    let (status, reason) = match death {
+        Death::Timeout => (Status::Timeout, "did not end at its time limit and was killed".to_owned()),
+        Death::OutOfMemory => (Status::OutOfMemory, "needed more memory than its limit".to_owned()),
+        Death::Signal(signal) => {
+            killed_by = Some(signal);
+            // KILL comes from outside; a planner ends itself by ABRT, SEGV, ...
+            let status = if signal == 9 { Status::Killed } else { Status::Crashed };
+            (status, format!("ended by signal {signal}"))
+        }
+        Death::Exit(code) => {
+            exit_code = Some(code);
+            (Status::Crashed, format!("ended with exit code {code}"))
+        }
+        Death::BadOutput(reason) | Death::Unreadable(reason) => (Status::BadOutput, reason),
+        Death::Interrupted => (Status::Interrupted, INTERRUPTED.to_owned()),
+    };
+    Fate { status, reason, exit_code, signal: killed_by }
 }
 
 const fn status_of(kind: ComplaintKind) -> Status {

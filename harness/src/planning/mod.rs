@@ -24,6 +24,6 @@ mod slowdown;
 mod supervisor;
 
 pub(crate) use cell::Cell;
-pub(crate) use judge::Judgement;
+pub(crate) use judge::{Fate, Judgement, fate};
 pub(crate) use prover::Prover;
 pub(crate) use runner::{RowContext, Runner, Samples, Subject, in_process, record};

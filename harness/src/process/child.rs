@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use planlab_dsa::CancelToken;
 use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -53,6 +56,13 @@ pub(crate) fn die_with_parent(parent: u32) -> Result<(), Failure> {
 /// A dead child is a row, not a file of its memory.
 fn leave_no_core() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
+}
+
+/// A token that is cancelled when the parent asks the child to stop.
+pub(crate) fn cancel_on_term() -> io::Result<CancelToken> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&flag))?;
+    Ok(CancelToken::from(flag))
 }
 
 /// Answers with a line.

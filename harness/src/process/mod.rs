@@ -9,8 +9,8 @@ mod tail;
 mod talk;
 mod usage;
 
-pub(crate) use child::{die_with_parent, receive, tell};
+pub(crate) use child::{cancel_on_term, die_with_parent, receive, tell};
 pub(crate) use parent::{Death, GRACE, Lines, cause, command, end_of, listen, reap, send, signal};
 pub(crate) use tail::tail;
-pub(crate) use talk::{Talk, talk};
+pub(crate) use talk::{Talk, talk, talk_in};
 pub(crate) use usage::{cpu_time, peak_rss, peak_rss_of, reset_peak_rss};

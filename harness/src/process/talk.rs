@@ -10,6 +10,7 @@ use planlab_dsa::CancelToken;
 use rustix::process::Signal;
 use serde::Serialize;
 
+use super::limits::Cgroup;
 use super::parent::{Death, cause, end_of, reap, send, signal};
 
 /// How often the parent looks whether it was interrupted.
@@ -41,12 +42,26 @@ impl Talk {
 ///
 /// Where no child can be started; what a child does is never an error.
 pub(crate) fn talk(
-    mut command: Command,
+    command: Command,
     request: &impl Serialize,
     limit: Duration,
     cancel: &CancelToken,
 ) -> io::Result<Talk> {
+    talk_in(command, request, limit, cancel, None)
+}
+
+/// As [`talk`]; the child is held within the memory of a group.
+pub(crate) fn talk_in(
+    mut command: Command,
+    request: &impl Serialize,
+    limit: Duration,
+    cancel: &CancelToken,
+    group: Option<&Cgroup>,
+) -> io::Result<Talk> {
     let mut child = command.spawn()?;
+    if let Some(group) = group {
+        group.add(child.id())?;
+    }
     send(&mut child, request);
     let tail = end_of(&mut child);
     let (answer, killed) = follow(&mut child, limit, cancel);

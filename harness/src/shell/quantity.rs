@@ -82,6 +82,13 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Nanoseconds of so many seconds, rounded; 0 of what is no time.
+pub(crate) fn nanoseconds_of(seconds: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let nanoseconds = (seconds * 1e9).round() as u64;
+    nanoseconds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

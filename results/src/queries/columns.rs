@@ -3,7 +3,7 @@
 /// A column of a table of [`Tables`](super::Tables).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnDoc {
-    /// `rows`, `replays` or `instances`.
+    /// `rows`, `replays`, `schedules` or `instances`.
     pub table: &'static str,
     /// The column's name.
     pub name: &'static str,
@@ -23,6 +23,10 @@ const fn instance(name: &'static str, unit: &'static str, meaning: &'static str)
 
 const fn replay(name: &'static str, unit: &'static str, meaning: &'static str) -> ColumnDoc {
     ColumnDoc { table: "replays", name, unit, meaning }
+}
+
+const fn schedule(name: &'static str, unit: &'static str, meaning: &'static str) -> ColumnDoc {
+    ColumnDoc { table: "schedules", name, unit, meaning }
 }
 
 /// All columns, by table. Integers have a sign, so that differences may be negative; one past 2^63 - 1 is null.
@@ -145,6 +149,94 @@ pub const COLUMNS: &[ColumnDoc] = &[
     replay("started_ns", "ns", "When it started, since 1970"),
     replay("machine_host", "text", "Fingerprint of the machine"),
     replay("machine_cpu", "text", "CPU model"),
+    schedule("workload", "text", "Workload key: ideal/resnet50/train/b512"),
+    schedule("batch", "count", "Images, or sequences, of an iteration"),
+    schedule("machine", "text", "Key of the machine"),
+    schedule("capacity", "bytes", "Memory that the schedule may take"),
+    schedule("scheduler", "text", "Scheduler key"),
+    schedule("status", "text", "optimal, feasible, unknown (there is no schedule), timeout, ..."),
+    schedule("reason", "text", "What went wrong, or why there is no schedule"),
+    schedule("stop", "text", "Why the run stopped: finished, proved, deadline, ..."),
+    schedule("iteration_ns", "ns", "Time of an iteration by the best valid schedule"),
+    schedule("images_per_second", "per second", "Batch over iteration time"),
+    schedule("compute_ns", "ns", "Time of an iteration in which nothing waits"),
+    schedule("loss", "share", "1 - compute_ns / iteration_ns: how much slower than if all of it fitted"),
+    schedule("bound_ns", "ns", "Time below which no schedule of bound_scope is, as proved"),
+    schedule("iteration_gap", "share", "(iteration_ns - bound_ns) / bound_ns"),
+    schedule("bound_evidence", "text", "How `bound_ns` was had: compute, lp"),
+    schedule("bound_scope", "text", "any, or classes: the schedules that `bound_ns` speaks of"),
+    schedule("kept", "count", "Feature maps that stay on the device"),
+    schedule("swapped", "count", "Feature maps that are copied to the host and back"),
+    schedule("recomputed", "count", "Feature maps that are computed again"),
+    schedule("copied_out", "bytes", "Bytes that are copied to the host"),
+    schedule("recompute_ns", "ns", "Time of functions that are computed again"),
+    schedule("live_peak", "bytes", "Most bytes in use at once, parameters included"),
+    schedule("best_fit_height", "bytes", "Memory that the offsets of an online best fit need"),
+    schedule("height", "bytes", "Memory that the best offsets need"),
+    schedule("height_bound", "bytes", "Proven bound on `height`"),
+    schedule("height_evidence", "text", "How `height_bound` was had: load, search, ..."),
+    schedule("fits", "true/false", "Whether the offsets fit the capacity"),
+    schedule("planner", "text", "Planner that placed the buffers"),
+    schedule("planner_wall_ns", "ns", "Time limit of the planner"),
+    schedule("maps", "count", "Feature maps that a backward pass reads"),
+    schedule("functions", "count", "Functions of the net"),
+    schedule("base", "bytes", "Parameters and workspace: taken throughout"),
+    schedule("copy_out", "bytes/s", "Rate of copies to the host"),
+    schedule("copy_in", "bytes/s", "Rate of copies from the host"),
+    schedule(
+        "disturbed_percent",
+        "list of percent",
+        "By how much operation times are off in these draws, at most",
+    ),
+    schedule("disturbed_draws", "list of count", "How many draws"),
+    schedule("disturbed_median_ns", "list of ns", "Iteration with such times, the median"),
+    schedule("disturbed_worst_ns", "list of ns", "Iteration with such times, the slowest"),
+    schedule(
+        "disturbed_compute_ns",
+        "list of ns",
+        "Iteration in which nothing waits with such times, the median",
+    ),
+    schedule("elapsed_ns", "ns", "Time of the run"),
+    schedule("cpu_ns", "ns", "CPU time of the process"),
+    schedule("peak_rss_bytes", "bytes", "Most resident memory of the process"),
+    schedule("work", "count", "Simulated iterations"),
+    schedule("trajectory_elapsed_ns", "list of ns", "When the schedule became better"),
+    schedule("trajectory_work", "list of count", "Simulated iterations by these times"),
+    schedule("trajectory_iteration_ns", "list of ns", "Iteration time at these times"),
+    schedule("seed", "number", "Seed of the run's random numbers"),
+    schedule("repetition", "number", "From 0"),
+    schedule("suite", "text", "Suite that asked for the cell, or empty"),
+    schedule("wall_limit_ns", "ns", "Time limit"),
+    schedule("memory_limit_bytes", "bytes", "Memory limit"),
+    schedule("work_limit", "count", "Work limit, in simulated iterations"),
+    schedule("mechanism", "text", "What enforced the limits"),
+    schedule("exit_code", "number", "Exit code of the process"),
+    schedule("signal", "number", "Signal that ended the process"),
+    schedule("stderr_tail", "text", "Last of what the process wrote to stderr"),
+    schedule(
+        "cell",
+        "text",
+        "Digest of what makes the cell: problem, scheduler, planner, version, limits, seed",
+    ),
+    schedule("problem", "text", "Digest of the problem: net, machine, times, capacity"),
+    schedule("schedule", "text", "Digest of the schedule"),
+    schedule("instance", "text", "Digest of the placement instance of its buffers"),
+    schedule("plan", "text", "Digest of the plan of their offsets"),
+    schedule("scheduler_version", "text", "Digest of the scheduler's sources"),
+    schedule("started_ns", "ns", "When the cell started, since 1970"),
+    schedule("schema", "number", "Version of the row"),
+    schedule("machine_host", "text", "Fingerprint of the machine that planned"),
+    schedule("machine_cpu", "text", "CPU model"),
+    schedule("machine_cores", "count", "Cores that the process may use"),
+    schedule("machine_kernel", "text", "Kernel release"),
+    schedule("machine_governor", "text", "Frequency governor"),
+    schedule("machine_turbo", "text", "on, off or unknown"),
+    schedule("machine_load_average_milli", "count", "Load average when the cell started, in thousandths"),
+    schedule("machine_concurrency", "count", "Cells that ran at the same time, this one included"),
+    schedule("machine_git_commit", "text", "Commit of the program"),
+    schedule("machine_git_dirty", "true/false", "Whether the tree had changes that were not committed"),
+    schedule("machine_rustc", "text", "Compiler"),
+    schedule("machine_flags", "text", "Profile and flags of the build"),
 ];
 
 /// The columns of a table.
@@ -165,10 +257,14 @@ mod tests {
 
     #[test]
     fn every_field_of_a_row_is_a_column() {
-        let frame = crate::frame::to_frame(&[]).expect("an empty table");
-        let documented: BTreeSet<&str> = of("rows").map(|column| column.name).collect();
-        for name in frame.get_column_names() {
-            assert!(documented.contains(name.as_str()), "{name} is not in COLUMNS");
+        let tables =
+            [("rows", crate::frame::to_frame(&[])), ("schedules", crate::frame::schedules_to_frame(&[]))];
+        for (table, frame) in tables {
+            let frame = frame.expect("an empty table");
+            let documented: BTreeSet<&str> = of(table).map(|column| column.name).collect();
+            for name in frame.get_column_names() {
+                assert!(documented.contains(name.as_str()), "{table}: {name} is not in COLUMNS");
+            }
         }
     }
 

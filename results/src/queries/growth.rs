@@ -34,7 +34,7 @@ impl Tables {
     /// Whatever polars refuses; nothing is known that it would.
     pub fn of_records(records: &[Record]) -> Result<Self, StoreError> {
         let rows = crate::frame::to_frame(records).map_err(refused)?.lazy();
-        Ok(Self { rows, replays: DataFrame::empty().lazy() })
+        Ok(Self { rows, replays: DataFrame::empty().lazy(), schedules: DataFrame::empty().lazy() })
     }
 
     fn points(&self) -> PolarsResult<LazyFrame> {

@@ -15,6 +15,7 @@ mod profiles;
 mod replays;
 mod rows;
 mod scan;
+mod schedules;
 mod sql;
 mod summary;
 
@@ -42,6 +43,7 @@ pub use summary::{Failure, Limits};
 pub struct Tables {
     rows: LazyFrame,
     replays: LazyFrame,
+    schedules: LazyFrame,
 }
 
 impl std::fmt::Debug for Tables {
@@ -55,10 +57,11 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// As [`read_records`](crate::read_records), and as [`read_rows`](crate::replay::read_rows).
+    /// As [`read_records`](crate::read_records), [`read_rows`](crate::replay::read_rows) and
+    /// [`read_schedules`](crate::schedule::read_schedules).
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
-        Ok(Self { rows: scan::rows(dir)?, replays: replays::frame(dir)? })
+        Ok(Self { rows: scan::rows(dir)?, replays: replays::frame(dir)?, schedules: schedules::frame(dir)? })
     }
 }
 

@@ -46,7 +46,7 @@ pub enum Cell {
 
 impl Tables {
     /// Answers a question in the SQL of polars: `SELECT planner, avg(gap) FROM rows GROUP BY planner`. The tables are
-    /// `rows`, `replays` and `instances`; [`COLUMNS`] are their columns.
+    /// `rows`, `replays`, `schedules` and `instances`; [`COLUMNS`] are their columns.
     ///
     /// # Errors
     ///
@@ -77,6 +77,7 @@ impl Tables {
         context.register("rows", rows::table(self.rows.clone()));
         context.register("instances", rows::instances(self.rows.clone()));
         context.register("replays", self.replays.clone());
+        context.register("schedules", self.schedules.clone());
         context.execute(sql)
     }
 }

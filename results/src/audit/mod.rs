@@ -3,6 +3,8 @@
 //! A verified plan of one planner below the bound that another claims refutes the claim; nothing that a
 //! planner says of itself can show that.
 
+mod schedules;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -12,8 +14,11 @@ use planlab_dsa::{Evidence, Scope, Stop};
 use crate::journal::Row;
 use crate::record::{Record, Status};
 use crate::replay::ReplayRow;
+use crate::schedule::ScheduleRow;
 use crate::{MissingShard, StoreError, files, journal};
 use planlab_dsa::performance::End;
+
+pub use schedules::audit_schedules;
 
 /// Something wrong with a set of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +103,30 @@ pub enum Finding {
         /// What is wrong.
         reason: String,
     },
+    /// A bound on the time of an iteration, above that of a valid schedule.
+    RefutedTime {
+        /// Workload, machine and capacity.
+        workload: String,
+        /// Who claims the bound.
+        claimant: String,
+        /// The bound, nanoseconds.
+        bound_ns: u64,
+        /// Whose schedule is faster.
+        refuter: String,
+        /// Its iteration, nanoseconds.
+        iteration_ns: u64,
+    },
+    /// A stored schedule that is not what its row says.
+    FalseSchedule {
+        /// Workload, machine and capacity.
+        workload: String,
+        /// Scheduler.
+        scheduler: String,
+        /// Digest of the schedule.
+        schedule: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A shard that is gone.
     MissingShard(MissingShard),
     /// The last line of a journal was cut short by a crash, or has lost its end: its row is lost.
@@ -118,7 +147,7 @@ pub enum Finding {
     },
     /// A file that rows name and that is missing or damaged.
     MissingFile {
-        /// `instance` or `plan`.
+        /// `instance`, `plan`, `problem`, `schedule` or `timeline`.
         kind: &'static str,
         /// Its digest, as the rows say.
         digest: String,
@@ -146,6 +175,8 @@ impl Finding {
             Self::RefutedBound { .. }
                 | Self::Refuted { .. }
                 | Self::FalsePlan { .. }
+                | Self::FalseSchedule { .. }
+                | Self::RefutedTime { .. }
                 | Self::CorruptReplay { .. }
         )
     }
@@ -176,6 +207,14 @@ impl fmt::Display for Finding {
             }
             Self::FalsePlan { workload, planner, plan, reason } => {
                 write!(f, "{workload}: {planner}: plan {plan}: {reason}")
+            }
+            Self::RefutedTime { workload, claimant, bound_ns, refuter, iteration_ns } => write!(
+                f,
+                "{workload}: {claimant} claims that no iteration takes less than {bound_ns} ns, but one of {refuter} \
+                 takes {iteration_ns} ns"
+            ),
+            Self::FalseSchedule { workload, scheduler, schedule, reason } => {
+                write!(f, "{workload}: {scheduler}: schedule {schedule}: {reason}")
             }
             Self::MissingShard(shard) => shard.fmt(f),
             Self::TornLine { path, line, bytes } => {
@@ -275,7 +314,7 @@ pub fn audit_shards(dir: impl AsRef<std::path::Path>, has_rows: bool) -> Result<
     Ok(findings)
 }
 
-/// Looks whether the last lines of a store's journal and replays were cut short. A writer that is at work may be in the
+/// Looks whether the last lines of a store's journals were cut short. A writer that is at work may be in the
 /// middle of one.
 ///
 /// # Errors
@@ -283,7 +322,8 @@ pub fn audit_shards(dir: impl AsRef<std::path::Path>, has_rows: bool) -> Result<
 /// [`StoreError`] where one of them cannot be read.
 pub fn audit_ends(dir: impl AsRef<std::path::Path>) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
-    Ok(torn::<Record>(dir)?.into_iter().chain(torn::<ReplayRow>(dir)?).collect())
+    let rows = torn::<Record>(dir)?.into_iter().chain(torn::<ReplayRow>(dir)?);
+    Ok(rows.chain(torn::<ScheduleRow>(dir)?).collect())
 }
 
 fn torn<R: Row>(dir: &std::path::Path) -> Result<Option<Finding>, StoreError> {
@@ -427,6 +467,11 @@ impl<'r> Subject<'r> {
     fn of_record(row: &'r Record) -> Self {
         let Record { cell, repetition, workload, planner, .. } = row;
         Self { cell, repetition: *repetition, workload, planner }
+    }
+
+    fn of_schedule(row: &'r ScheduleRow) -> Self {
+        let ScheduleRow { cell, repetition, workload, scheduler, .. } = row;
+        Self { cell, repetition: *repetition, workload, planner: scheduler }
     }
 
     fn of_replay(row: &'r ReplayRow) -> Self {

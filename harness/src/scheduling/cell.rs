@@ -1,0 +1,82 @@
+//! A cell: one scheduler with its limits on one problem with one seed, and the planner that places its buffers.
+
+use std::time::Duration;
+
+use planlab_dsa::Digest;
+
+use super::saboteurs;
+use crate::shell::quantity::nanoseconds;
+
+/// What makes a cell, besides the problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) scheduler: String,
+    pub(crate) wall: Option<Duration>,
+    pub(crate) memory: Option<u64>,
+    pub(crate) work: Option<u64>,
+    pub(crate) seed: u64,
+    pub(crate) planner: String,
+    pub(crate) planner_wall: Option<Duration>,
+    pub(crate) repetition: u32,
+}
+
+impl Cell {
+    /// The digest under which the cell's rows are kept. It does not depend on the name of the workload, nor on the
+    /// repetition.
+    pub(crate) fn key(&self, problem: &str) -> String {
+        let parts = serde_json::json!({
+            "schedule": planlab_results::schedule::SCHEDULE_SCHEMA,
+            "problem": problem,
+            "scheduler": self.scheduler,
+            "version": self.version(),
+            "wall_ns": self.wall.map(nanoseconds),
+            "memory": self.memory,
+            "work": self.work,
+            "seed": self.seed,
+            "planner": self.planner,
+            "planner_wall_ns": self.planner_wall.map(nanoseconds),
+        });
+        Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+    }
+
+    /// The digest of the sources that the scheduler is made of.
+    pub(crate) fn version(&self) -> String {
+        let is_saboteur = saboteurs::KEYS.contains(&self.scheduler.as_str());
+        if is_saboteur { "saboteur" } else { planlab_solvers::SOURCE_DIGEST }.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_depends_on_what_makes_the_cell_and_on_nothing_else() {
+        let cell = Cell {
+            scheduler: "swap-all".to_owned(),
+            wall: Some(Duration::from_secs(10)),
+            memory: None,
+            work: None,
+            seed: 0,
+            planner: "portfolio".to_owned(),
+            planner_wall: None,
+            repetition: 0,
+        };
+        let key = cell.key("problem");
+        assert_eq!(Cell { repetition: 3, ..cell.clone() }.key("problem"), key);
+        let others = [
+            Cell { scheduler: "swap-opt".to_owned(), ..cell.clone() },
+            Cell { wall: None, ..cell.clone() },
+            Cell { memory: Some(1), ..cell.clone() },
+            Cell { work: Some(1), ..cell.clone() },
+            Cell { seed: 1, ..cell.clone() },
+            Cell { planner: "best-fit".to_owned(), ..cell.clone() },
+            Cell { planner_wall: Some(Duration::from_secs(1)), ..cell.clone() },
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert_ne!(other.key("problem"), key, "{other:?}");
+            assert!(others[..at].iter().all(|one| one.key("problem") != other.key("problem")), "{other:?}");
+        }
+        assert_ne!(cell.key("another"), key);
+    }
+}

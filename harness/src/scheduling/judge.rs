@@ -1,0 +1,201 @@
+//! From what became of a child to a verdict: the schedule is validated here, by the parent.
+
+use planlab_dsa::{Bytes, Evidence, Instance, Plan, Stop};
+use planlab_graph::{Schedule, ScheduleBound, SchedulingProblem, Task, TrainingNet, Verified, compute_bound};
+use planlab_results::Status;
+use planlab_results::schedule::{Disturbance, Improvement};
+
+use super::protocol::{Answer, ComplaintKind};
+use crate::planning::{Fate, fate};
+use crate::process::Death;
+
+/// Two times of one schedule, of which one went through a file, differ by less, relatively.
+const SAME: f64 = 1e-9;
+
+/// What a cell came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Judgement {
+    pub(crate) status: Status,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) reason: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stderr_tail: String,
+    /// The best schedule, validated by the parent; also of a child that died.
+    pub(crate) best: Option<Verified>,
+    /// The best bound that holds for it; without one, for any schedule.
+    pub(crate) bound: ScheduleBound,
+    /// The schedule with the lowest offsets.
+    pub(crate) placed: Option<Placed>,
+    pub(crate) disturbed: Vec<Disturbance>,
+    pub(crate) elapsed_ns: Option<u64>,
+    pub(crate) cpu_ns: Option<u64>,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) work: u64,
+    pub(crate) trajectory: Vec<Improvement>,
+}
+
+/// A schedule whose buffers a planner has placed.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) schedule: Verified,
+    /// What the planner was asked.
+    pub(crate) instance: Instance,
+    /// The lower of its plan and of the online best fit's.
+    pub(crate) plan: Plan,
+    /// A proven bound on the height, the base included.
+    pub(crate) bound: Bytes,
+    pub(crate) evidence: Evidence,
+}
+
+impl Judgement {
+    /// The memory that the lowest offsets need, the base included.
+    pub(crate) fn height(&self) -> Option<Bytes> {
+        self.placed.as_ref().map(|placed| placed.schedule.height())
+    }
+
+    /// Whether the schedule runs in the problem's memory with its offsets.
+    pub(crate) fn fits(&self, problem: &SchedulingProblem) -> bool {
+        self.height().is_some_and(|height| height <= problem.capacity)
+    }
+
+    /// (time - bound) / bound.
+    pub(crate) fn gap(&self) -> Option<f64> {
+        let bound = self.bound.seconds;
+        let best = self.best.as_ref()?;
+        (bound > 0.0).then(|| (best.seconds() - bound) / bound)
+    }
+
+    fn new(problem: &SchedulingProblem, stderr_tail: String) -> Self {
+        Self {
+            status: Status::Unknown,
+            stop: None,
+            reason: String::new(),
+            exit_code: None,
+            signal: None,
+            stderr_tail,
+            best: None,
+            bound: compute_bound(problem),
+            placed: None,
+            disturbed: Vec::new(),
+            elapsed_ns: None,
+            cpu_ns: None,
+            peak_rss_bytes: None,
+            work: 0,
+            trajectory: Vec::new(),
+        }
+    }
+
+    fn take_answer(&mut self, answer: Answer, problem: &SchedulingProblem) {
+        let contradiction = self.contradiction(answer.seconds);
+        let mut bounds = answer.bounds;
+        bounds.push(compute_bound(problem));
+        let refuted =
+            self.best.as_ref().and_then(|best| bounds.iter().find(|bound| bound.is_refuted_by(best)));
+        let refuted = refuted.map(|bound| format!("a bound of {:e} s was claimed", bound.seconds));
+        self.bound = ScheduleBound::best_of(&bounds, self.best.as_ref()).unwrap_or(self.bound);
+        self.stop = answer.stop;
+        self.exit_code = Some(0);
+        self.elapsed_ns = Some(answer.elapsed_ns);
+        self.cpu_ns = Some(answer.cpu_ns);
+        self.peak_rss_bytes = answer.peak_rss_bytes;
+        self.work = answer.work;
+        self.trajectory = answer.trajectory;
+        (self.status, self.reason) = match (contradiction.or(refuted), answer.error) {
+            (Some(reason), _) if reason.starts_with("a bound") => (Status::BoundRefuted, reason),
+            (Some(reason), _) => (Status::BadOutput, reason),
+            (None, Some(complaint)) => match complaint.kind {
+                ComplaintKind::Invalid => (Status::InvalidPlan, complaint.message),
+                ComplaintKind::Refuted => (Status::BoundRefuted, complaint.message),
+                ComplaintKind::Failed => (self.rank(&bounds, None).0, complaint.message),
+            },
+            (None, None) => self.rank(&bounds, answer.shortfall),
+        };
+    }
+
+    /// A time that is not the schedule's.
+    fn contradiction(&self, said: Option<f64>) -> Option<String> {
+        let found = self.best.as_ref().map(Verified::seconds);
+        let agree = match (said, found) {
+            (Some(said), Some(found)) => (said - found).abs() <= SAME * found.abs(),
+            (said, found) => said == found,
+        };
+        let text = |seconds: Option<f64>| {
+            seconds.map_or_else(|| "none".to_owned(), |seconds| format!("{seconds} s"))
+        };
+        (!agree).then(|| {
+            format!("the child says that an iteration takes {}, but it takes {}", text(said), text(found))
+        })
+    }
+
+    fn rank(&self, bounds: &[ScheduleBound], shortfall: Option<String>) -> (Status, String) {
+        match (&self.best, self.stop) {
+            (Some(best), _) if bounds.iter().any(|bound| bound.proves(best)) => {
+                (Status::Optimal, String::new())
+            }
+            (Some(_), _) => (Status::Feasible, String::new()),
+            (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
+            (None, Some(Stop::Deadline)) => {
+                (Status::Timeout, "the time was up before there was a schedule".to_owned())
+            }
+            (None, _) => {
+                (Status::Unknown, shortfall.unwrap_or_else(|| "the scheduler has no schedule".to_owned()))
+            }
+        }
+    }
+
+    fn take_death(&mut self, death: Death) {
+        let Fate { status, reason, exit_code, signal } = fate(death);
+        (self.status, self.reason) = (status, reason);
+        (self.exit_code, self.signal) = (exit_code, signal);
+    }
+}
+
+/// Judges what a child left: its answer or why there is none, and its mailbox.
+pub(super) fn judge(
+    problem: &SchedulingProblem,
+    end: Result<Answer, Death>,
+    mailbox: Option<&str>,
+    stderr_tail: String,
+) -> Judgement {
+    let mut judgement = Judgement::new(problem, stderr_tail);
+    let kept = mailbox.map(|text| {
+        let schedule =
+            Schedule::read_jsonl("schedule", text).map_err(|error| (Status::BadOutput, error.to_string()))?;
+        Verified::new(problem, schedule).map_err(|error| (Status::InvalidPlan, error.to_string()))
+    });
+    let refusal = match kept {
+        Some(Ok(best)) => {
+            judgement.best = Some(best);
+            None
+        }
+        Some(Err(refusal)) => Some(refusal),
+        None => None,
+    };
+    match end {
+        Ok(answer) => judgement.take_answer(answer, problem),
+        Err(death) => judgement.take_death(death),
+    }
+    if let Some(refusal) = refusal {
+        (judgement.status, judgement.reason) = refusal;
+    }
+    judgement
+}
+
+/// How many of the maps that a backward pass reads a schedule keeps, swaps and recomputes.
+pub(crate) fn counts(net: &TrainingNet, schedule: &Schedule) -> [usize; 3] {
+    let mut swapped = vec![false; net.maps().len()];
+    let mut recomputed = swapped.clone();
+    for event in schedule.events.iter().flatten() {
+        match event.task {
+            Task::CopyIn(map) => swapped[map.index()] = true,
+            Task::Recompute(id) => recomputed[net.function(id).output.index()] = true,
+            _ => {}
+        }
+    }
+    let mut counts = [0; 3];
+    for map in net.map_ids().filter(|&map| net.is_retained(map)).map(planlab_graph::MapId::index) {
+        counts[if swapped[map] { 1 } else { 2 * usize::from(recomputed[map]) }] += 1;
+    }
+    counts
+}

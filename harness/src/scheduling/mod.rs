@@ -1,0 +1,26 @@
+//! Schedules as cells: a scheduler under limits in a child process, with a verdict whatever the child does.
+//!
+//! ```text
+//!   Cell --Runner--> Request --> child: scheduler --Answer--> judge (validated here) --placing--> Judgement --> ScheduleRow
+//! ```
+//!
+//! The child gets the problem as text and answers with its best schedule. The parent validates that schedule itself, has
+//! a planner place its buffers (in a child of its own), and simulates it with other times.
+
+mod cell;
+pub(crate) mod child;
+mod disturb;
+mod judge;
+mod keeper;
+mod protocol;
+mod question;
+mod row;
+mod runner;
+mod saboteurs;
+
+pub(crate) use cell::Cell;
+pub(crate) use judge::{Judgement, counts};
+pub(crate) use keeper::keep;
+pub(crate) use question::{DEFAULT_MACHINE, Question, machine, matching};
+pub(crate) use row::Context;
+pub(crate) use runner::Runner;

@@ -1,0 +1,101 @@
+//! What parent and child say to each other.
+
+use planlab_dsa::Stop;
+use planlab_graph::{ScheduleBound, ScheduleError, ScheduleOutcome};
+use planlab_results::schedule::Improvement;
+use serde::{Deserialize, Serialize};
+
+use crate::shell::quantity::{nanoseconds, nanoseconds_of};
+
+/// One scheduler on one problem.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The process that asks; the child does not outlive it.
+    pub(crate) parent: u32,
+    /// The problem's file, as `SchedulingProblem::write_jsonl` makes it.
+    pub(crate) problem: std::path::PathBuf,
+    /// Where the child keeps its best schedule, so that a hard kill does not lose it.
+    pub(crate) mailbox: std::path::PathBuf,
+    pub(crate) scheduler: String,
+    pub(crate) seed: u64,
+    pub(crate) wall_ns: Option<u64>,
+    pub(crate) work: Option<u64>,
+    /// Address-space limit in bytes, if no cgroup holds the memory limit.
+    pub(crate) address_space: Option<u64>,
+}
+
+/// What the child says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reply {
+    /// The problem cannot be read.
+    Unreadable { reason: String },
+    /// It is done; the schedule is in the mailbox.
+    Finished(Box<Answer>),
+}
+
+/// What a child says of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) stop: Option<Stop>,
+    pub(crate) error: Option<Complaint>,
+    /// Seconds of an iteration by the schedule in the mailbox, if there is one.
+    pub(crate) seconds: Option<f64>,
+    pub(crate) bounds: Vec<ScheduleBound>,
+    pub(crate) shortfall: Option<String>,
+    pub(crate) trajectory: Vec<Improvement>,
+    pub(crate) elapsed_ns: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) work: u64,
+}
+
+/// Why a scheduler could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Complaint {
+    pub(crate) kind: ComplaintKind,
+    pub(crate) message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ComplaintKind {
+    /// A schedule that the validator refuses, or that does not run.
+    Invalid,
+    /// A bound above the time of a valid schedule.
+    Refuted,
+    Failed,
+}
+
+impl Complaint {
+    fn new(error: &ScheduleError) -> Self {
+        let kind = match error {
+            ScheduleError::Stuck(_) | ScheduleError::Invalid(_) => ComplaintKind::Invalid,
+            ScheduleError::Refuted { .. } => ComplaintKind::Refuted,
+            _ => ComplaintKind::Failed,
+        };
+        Self { kind, message: error.to_string() }
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(outcome: &ScheduleOutcome, cpu_ns: u64, peak_rss_bytes: Option<u64>) -> Self {
+        let improvement = |mark: &planlab_graph::ScheduleMark| Improvement {
+            elapsed_ns: nanoseconds(mark.elapsed),
+            work: mark.work,
+            iteration_ns: nanoseconds_of(mark.seconds),
+        };
+        Self {
+            stop: outcome.end.as_ref().ok().copied(),
+            error: outcome.end.as_ref().err().map(Complaint::new),
+            seconds: outcome.best.as_ref().map(planlab_graph::Verified::seconds),
+            bounds: outcome.bounds.clone(),
+            shortfall: outcome.shortfall.clone(),
+            trajectory: outcome.trajectory.iter().map(improvement).collect(),
+            elapsed_ns: nanoseconds(outcome.elapsed),
+            cpu_ns,
+            peak_rss_bytes,
+            work: outcome.work,
+        }
+    }
+}

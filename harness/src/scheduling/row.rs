@@ -1,0 +1,151 @@
+//! From a judged cell to a row, and to what a store keeps beside it.
+
+use planlab_dsa::Evidence;
+use planlab_graph::{Engine, Event, SchedulingProblem, Task, Verified, compute_bound};
+use planlab_results::Provenance;
+use planlab_results::schedule::{MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
+
+use super::judge::{Judgement, counts};
+use super::{Cell, Question};
+use crate::process::limits::Mechanism;
+use crate::shell::quantity::{nanoseconds, nanoseconds_of};
+
+/// What a row says besides the judgement.
+pub(crate) struct Context<'a> {
+    pub(crate) suite: &'a str,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) started_ns: u64,
+    pub(crate) provenance: Provenance,
+}
+
+/// The row of a judged cell, without the digests of what the store keeps.
+pub(super) fn row(
+    question: &Question,
+    cell: &Cell,
+    judgement: &Judgement,
+    context: Context<'_>,
+) -> ScheduleRow {
+    let Question { problem, .. } = question;
+    let best = judgement.best.as_ref();
+    let placed = judgement.placed.as_ref();
+    let counts = best.map(|best| counts(&problem.net, best.schedule()).map(|count| count as u64));
+    ScheduleRow {
+        schema: SCHEDULE_SCHEMA,
+        cell: cell.key(&question.digest),
+        repetition: cell.repetition,
+        suite: context.suite.to_owned(),
+        workload: question.workload.as_str().into(),
+        problem: question.digest.clone(),
+        batch: problem.net.batch(),
+        functions: problem.net.functions().len() as u64,
+        maps: problem.net.map_ids().filter(|&map| problem.net.is_retained(map)).count() as u64,
+        machine: problem.machine.name.clone(),
+        copy_out: problem.machine.copy_out,
+        copy_in: problem.machine.copy_in,
+        capacity: problem.capacity.get(),
+        base: problem.base().get(),
+        compute_ns: nanoseconds_of(compute_bound(problem).seconds),
+        scheduler: cell.scheduler.clone(),
+        scheduler_version: cell.version(),
+        seed: cell.seed,
+        wall_limit_ns: cell.wall.map(nanoseconds),
+        memory_limit_bytes: cell.memory,
+        work_limit: cell.work,
+        mechanism: context.mechanism.name().to_owned(),
+        status: judgement.status,
+        stop: judgement.stop,
+        reason: judgement.reason.clone(),
+        exit_code: judgement.exit_code,
+        signal: judgement.signal,
+        stderr_tail: judgement.stderr_tail.clone(),
+        iteration_ns: best.map(|best| nanoseconds_of(best.seconds())),
+        bound_ns: nanoseconds_of(judgement.bound.seconds),
+        bound_evidence: judgement.bound.evidence.name().to_owned(),
+        bound_scope: judgement.bound.scope.name().to_owned(),
+        kept: counts.map(|counts| counts[0]),
+        swapped: counts.map(|counts| counts[1]),
+        recomputed: counts.map(|counts| counts[2]),
+        copied_out: best.map(|best| copied_out(problem, best)),
+        recompute_ns: best.map(recompute_ns),
+        live_peak: best.map(|best| best.live_peak().get()),
+        best_fit_height: best.map(|best| best.height().get()),
+        height: judgement.height().map(|height| height.get()),
+        height_bound: placed.map(|placed| placed.bound.get()),
+        height_evidence: placed.map_or(Evidence::Load, |placed| placed.evidence),
+        planner: cell.planner.clone(),
+        planner_wall_ns: cell.planner_wall.map(nanoseconds),
+        disturbed: judgement.disturbed.clone(),
+        elapsed_ns: judgement.elapsed_ns,
+        cpu_ns: judgement.cpu_ns,
+        peak_rss_bytes: judgement.peak_rss_bytes,
+        work: judgement.work,
+        trajectory: judgement.trajectory.clone(),
+        instance: placed.map(|placed| placed.instance.digest().to_string()),
+        plan: None,
+        schedule: None,
+        started_ns: context.started_ns,
+        provenance: context.provenance,
+    }
+}
+
+fn copied_out(problem: &SchedulingProblem, schedule: &Verified) -> u64 {
+    let bytes = |event: &Event| match event.task {
+        Task::CopyOut(map) => problem.net.map(map).bytes.get(),
+        _ => 0,
+    };
+    schedule.schedule().of(Engine::Out).iter().map(bytes).sum()
+}
+
+fn recompute_ns(schedule: &Verified) -> u64 {
+    let is_again = |event: &&Event| matches!(event.task, Task::Recompute(_));
+    let events = schedule.schedule().of(Engine::Compute).iter();
+    nanoseconds_of(events.filter(is_again).map(|event| event.seconds).sum())
+}
+
+/// What a report draws of a schedule.
+pub(super) fn timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeline {
+    let mut spans = Vec::new();
+    for engine in Engine::ALL {
+        let events = schedule.schedule().of(engine).iter().zip(&schedule.timeline().spans[engine.index()]);
+        spans.extend(events.map(|(event, span)| {
+            let (task, name) = named(problem, event.task);
+            let written: u64 =
+                event.writes.iter().map(|&id| schedule.schedule().buffer(id).bytes.get()).sum();
+            let bytes = match event.task {
+                Task::CopyOut(map) => problem.net.map(map).bytes.get(),
+                _ => written,
+            };
+            TimelineSpan {
+                engine: engine.name().to_owned(),
+                task: task.to_owned(),
+                name: name.to_owned(),
+                bytes,
+                start_ns: nanoseconds_of(span.start),
+                end_ns: nanoseconds_of(span.end),
+            }
+        }));
+    }
+    let step = |&(at, bytes): &(f64, planlab_dsa::Bytes)| MemoryStep {
+        at_ns: nanoseconds_of(at),
+        bytes: bytes.get(),
+    };
+    Timeline {
+        spans,
+        memory: schedule.timeline().memory.iter().map(step).collect(),
+        capacity: problem.capacity.get(),
+        iteration_ns: nanoseconds_of(schedule.seconds()),
+    }
+}
+
+fn named(problem: &SchedulingProblem, task: Task) -> (&'static str, &str) {
+    let function = |id| problem.net.function(id).name.as_str();
+    let map = |id| problem.net.map(id).name.as_str();
+    match task {
+        Task::Forward(id) => ("forward", function(id)),
+        Task::Recompute(id) => ("recompute", function(id)),
+        Task::Backward(id) => ("backward", function(id)),
+        Task::Accumulate(id) => ("accumulate", map(id)),
+        Task::CopyOut(id) => ("copy-out", map(id)),
+        Task::CopyIn(id) => ("copy-in", map(id)),
+    }
+}

@@ -1,0 +1,321 @@
+//! `schedule`: what a net that does not fit keeps, swaps to the host and recomputes, and what that costs.
+
+mod check;
+mod largest;
+
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::time::Duration;
+
+use planlab_dsa::Bytes;
+use planlab_graph::{Machine, Verified};
+use planlab_results::table::{Table, Value as Shown};
+use planlab_results::{Status, Store};
+use serde_json::{Value, json};
+
+use crate::bench::run::open_store;
+use crate::cli::{LimitArgs, ScheduleArgs};
+use crate::inputs::network::{is_file, spec};
+use crate::planning::planners;
+use crate::scheduling::{
+    Cell, Context, DEFAULT_MACHINE, Judgement, Question, Runner, counts, keep, machine, matching,
+};
+use crate::shell::JSON_VERSION;
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::output::{Output, note};
+use crate::shell::progress::Progress;
+use crate::shell::provenance;
+use crate::shell::quantity::percent;
+use crate::shell::signals::cancel_token;
+use crate::shell::target::Target;
+
+/// Wall time of a scheduler, and of the planner, if none is named.
+const WALL: Duration = Duration::from_secs(60);
+const PLANNER_WALL: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
+    if let Some(path) = &args.output {
+        output.refuse_stdout("schedule", path)?;
+    }
+    planners::find(&args.planner)?;
+    if let Some(loss) = args.loss {
+        return largest::run(args, loss, output);
+    }
+    let question = question(args, args.batch)?;
+    if let Some(file) = &args.check {
+        return check::run(&question.problem, file, output);
+    }
+    if let Some(reason) = question.hopeless() {
+        return Err(Failure::usage(reason));
+    }
+    let keys = matching(&args.schedulers)?;
+    let target = args.output.as_ref().map(|path| Target::open(path)).transpose()?;
+    let mut study = Study::new(args, &question)?;
+    study.run_all(&keys)?;
+    let exit = study.exit();
+    let written = match (target, study.best()) {
+        (Some(target), Some(best)) => target.write(best.schedule().write_jsonl().as_bytes()),
+        (Some(_), None) => Err(Failure::new(Exit::Incomplete, "no schedule fits, so none is written")),
+        (None, _) => Ok(()),
+    };
+    match args.output.as_deref() {
+        // The schedule is what stdout has.
+        Some("-") => note(study.text().trim_end()),
+        _ => output.put(&study.object(), &study.text())?,
+    }
+    written.map(|()| exit)
+}
+
+/// The net in training on the machine, at a batch.
+fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result<Question, Failure> {
+    let named = match (&args.machine, args.link) {
+        (Some(name), link) => Some(machine(name, link)?),
+        (None, Some(link)) => Some(machine(DEFAULT_MACHINE, Some(link))?),
+        (None, None) => None,
+    };
+    let question = if is_file(&args.net) {
+        if args.shape.is_said() {
+            let says = "--mode, --size, --sequence, --allocator-model and --workspace are for nets";
+            return Err(Failure::usage(format!("{}: {says}; a file has its own shape", args.net)));
+        }
+        Question::of_file(
+            &args.net,
+            named,
+            batch.map(NonZeroU64::get),
+            args.measured_batch.map(NonZeroU64::get),
+        )?
+    } else {
+        if args.measured_batch.is_some() {
+            return Err(Failure::usage("--measured-batch is for profiles of PipeDream"));
+        }
+        let machine = match named {
+            Some(machine) => machine,
+            None => default_machine()?,
+        };
+        Question::of_net(&spec(&args.net, &args.shape, batch)?, machine)?
+    };
+    question.with(args.capacity, args.times.as_deref())
+}
+
+fn default_machine() -> Result<Machine, Failure> {
+    machine(DEFAULT_MACHINE, None)
+}
+
+/// The cell of a scheduler.
+fn cell(args: &ScheduleArgs, scheduler: &str) -> Cell {
+    let LimitArgs { time_limit, memory_limit, work_limit, seed, .. } = args.limits;
+    Cell {
+        scheduler: scheduler.to_owned(),
+        wall: Some(time_limit.unwrap_or(WALL)),
+        memory: Some(memory_limit),
+        work: work_limit,
+        seed,
+        planner: args.planner.clone(),
+        planner_wall: Some(args.planner_time_limit.unwrap_or(PLANNER_WALL)),
+        repetition: 0,
+    }
+}
+
+fn store(folder: Option<&Path>) -> Result<Option<Store>, Failure> {
+    folder.map(|folder| open_store(folder, &|text| note(text))).transpose()
+}
+
+/// What one scheduler came to.
+struct Row {
+    scheduler: String,
+    judgement: Judgement,
+}
+
+/// All schedulers on one problem.
+struct Study<'a> {
+    args: &'a ScheduleArgs,
+    question: &'a Question,
+    runner: Runner,
+    store: Option<Store>,
+    rows: Vec<Row>,
+}
+
+impl<'a> Study<'a> {
+    fn new(args: &'a ScheduleArgs, question: &'a Question) -> Result<Self, Failure> {
+        let runner = Runner::new(cancel_token())?;
+        Ok(Self { args, question, runner, store: store(args.out.as_deref())?, rows: Vec::new() })
+    }
+
+    fn run_all(&mut self, keys: &[String]) -> Result<(), Failure> {
+        let bar = Progress::new(keys.len() as u64, "schedulers");
+        for key in keys {
+            if self.runner.cancel().is_cancelled() {
+                break;
+            }
+            bar.set_message(key.clone());
+            self.run(key)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        #[cfg(feature = "reports")]
+        if let Some(store) = &mut self.store {
+            store.compact_schedules()?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, key: &str) -> Result<(), Failure> {
+        let cell = cell(self.args, key);
+        let started_ns = now_ns();
+        let judgement = self.runner.run(self.question, &cell)?;
+        if let Some(store) = &mut self.store {
+            let mechanism = self.runner.mechanism();
+            let context = Context { suite: "", mechanism, started_ns, provenance: provenance::here(1) };
+            keep(store, self.question, &cell, &judgement, context)?;
+        }
+        self.rows.push(Row { scheduler: key.to_owned(), judgement });
+        Ok(())
+    }
+
+    /// The fastest schedule whose offsets fit.
+    fn best(&self) -> Option<&Verified> {
+        let fitting = self.rows.iter().filter(|row| row.judgement.fits(&self.question.problem));
+        let placed = fitting.filter_map(|row| row.judgement.placed.as_ref()).map(|placed| &placed.schedule);
+        placed.min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+    }
+
+    fn exit(&self) -> Exit {
+        if self.runner.cancel().is_cancelled() {
+            Exit::Interrupted
+        } else if self.rows.iter().any(|row| row.judgement.status.is_lie()) {
+            Exit::Invalid
+        } else if self.best().is_none() || self.rows.iter().any(|row| row.judgement.status.is_failure()) {
+            Exit::Incomplete
+        } else {
+            Exit::Complete
+        }
+    }
+
+    /// The speed of an iteration in which nothing waits.
+    fn unlimited(&self) -> f64 {
+        let seconds = planlab_graph::compute_bound(&self.question.problem).seconds;
+        self.question.problem.images_per_second(seconds)
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(&[
+            "scheduler",
+            "images/s",
+            "slower",
+            "keep",
+            "swap",
+            "recompute",
+            "live peak",
+            "height",
+            "gap",
+            "remark",
+        ]);
+        let unlimited = self.unlimited();
+        for row in &self.rows {
+            let facts = row.facts(self.question);
+            let count = |number: Option<usize>| Shown::or_missing(number.map(Shown::count));
+            table.push(vec![
+                Shown::text(&row.scheduler),
+                Shown::text(facts.speed.map_or_else(String::new, |speed| format!("{speed:.1}"))),
+                Shown::text(
+                    facts.speed.map_or_else(String::new, |speed| percent(Some(1.0 - speed / unlimited))),
+                ),
+                count(facts.counts.map(|counts| counts[0])),
+                count(facts.counts.map(|counts| counts[1])),
+                count(facts.counts.map(|counts| counts[2])),
+                Shown::or_missing(facts.live_peak.map(Shown::Bytes)),
+                Shown::or_missing(facts.height.map(Shown::Bytes)),
+                Shown::text(percent(facts.gap)),
+                Shown::text(facts.remark),
+            ]);
+        }
+        let problem = &self.question.problem;
+        let bytes = |bytes: Bytes| Shown::Bytes(bytes.get()).shown();
+        format!(
+            "{} at batch {} on {}: {} of memory, {} of it reserved; {unlimited:.1} images/s if all of it fitted\n\n{}",
+            problem.net.name(),
+            problem.net.batch(),
+            problem.machine.name,
+            bytes(problem.capacity),
+            bytes(problem.base()),
+            table.render()
+        )
+    }
+
+    fn object(&self) -> Value {
+        let problem = &self.question.problem;
+        let rows = self.rows.iter().map(|row| row.object(self.question));
+        json!({
+            "version": JSON_VERSION,
+            "net": problem.net.name(),
+            "batch": problem.net.batch(),
+            "machine": problem.machine.name,
+            "capacity": problem.capacity,
+            "base": problem.base(),
+            "images_per_second": self.unlimited(),
+            "schedules": rows.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What is shown of a row.
+#[derive(Default)]
+struct Facts {
+    seconds: Option<f64>,
+    speed: Option<f64>,
+    /// Feature maps that are kept, swapped and recomputed.
+    counts: Option<[usize; 3]>,
+    live_peak: Option<u64>,
+    height: Option<u64>,
+    gap: Option<f64>,
+    remark: String,
+}
+
+impl Row {
+    fn facts(&self, question: &Question) -> Facts {
+        let Judgement { status, reason, best, .. } = &self.judgement;
+        let Some(best) = best else {
+            let remark =
+                if status.is_failure() { format!("{}: {reason}", status.name()) } else { reason.clone() };
+            return Facts { remark, ..Facts::default() };
+        };
+        let height = self.judgement.height();
+        let remark = match (status, height) {
+            (Status::Optimal | Status::Feasible, Some(height)) if height > question.problem.capacity => {
+                "its offsets do not fit".to_owned()
+            }
+            (Status::Optimal | Status::Feasible, None) => "its buffers have no plan".to_owned(),
+            (Status::Optimal, Some(_)) => "optimal".to_owned(),
+            (Status::Feasible, Some(_)) => reason.clone(),
+            (status, _) => format!("{}: {reason}", status.name()),
+        };
+        Facts {
+            seconds: Some(best.seconds()),
+            speed: Some(question.problem.images_per_second(best.seconds())),
+            counts: Some(counts(&question.problem.net, best.schedule())),
+            live_peak: Some(best.live_peak().get()),
+            height: height.map(Bytes::get),
+            gap: self.judgement.gap(),
+            remark,
+        }
+    }
+
+    fn object(&self, question: &Question) -> Value {
+        let facts = self.facts(question);
+        json!({
+            "scheduler": self.scheduler,
+            "status": self.judgement.status.name(),
+            "seconds": facts.seconds,
+            "images_per_second": facts.speed,
+            "kept": facts.counts.map(|counts| counts[0]),
+            "swapped": facts.counts.map(|counts| counts[1]),
+            "recomputed": facts.counts.map(|counts| counts[2]),
+            "live_peak": facts.live_peak,
+            "height": facts.height,
+            "fits": facts.height.map(|height| height <= question.problem.capacity.get()),
+            "gap": facts.gap,
+            "remark": facts.remark,
+        })
+    }
+}

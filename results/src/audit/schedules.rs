@@ -1,0 +1,98 @@
+//! Whether rows of schedules agree with each other and with themselves.
+
+use super::{Finding, Subject, by, disagree, missing_repetitions};
+use crate::schedule::ScheduleRow;
+
+/// Two times that come from different sums of the same numbers differ by less, relatively.
+const SAME: f64 = 1e-6;
+
+/// Everything wrong with a set of schedules, refutations first.
+#[must_use]
+pub fn audit_schedules(rows: &[ScheduleRow]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for row in rows {
+        findings.extend(refuted(row).or_else(|| inconsistent(row)));
+    }
+    for (problem, rows) in by(rows, |row| row.problem.as_str()) {
+        refuted_times(&rows, &mut findings);
+        let value = |row: &ScheduleRow| format!("{} maps in {} ns", row.maps, row.compute_ns);
+        disagree(problem, "the problem", rows.iter().map(|row| value(row)), &mut findings);
+    }
+    missing_repetitions(rows.iter().map(Subject::of_schedule), &mut findings);
+    findings.sort_by_key(|finding| !finding.is_refutation());
+    findings
+}
+
+fn refuted(row: &ScheduleRow) -> Option<Finding> {
+    row.status.is_lie().then(|| Finding::Refuted {
+        workload: named(row),
+        planner: row.scheduler.clone(),
+        status: row.status,
+        reason: row.reason.clone(),
+    })
+}
+
+/// The workload with its machine and capacity.
+fn named(row: &ScheduleRow) -> String {
+    format!("{} on {} with {} bytes", row.workload, row.machine, row.capacity)
+}
+
+/// A valid schedule of one scheduler below the time that another one claims for all schedules.
+fn refuted_times(rows: &[&ScheduleRow], findings: &mut Vec<Finding>) {
+    let fastest = rows.iter().filter_map(|row| Some((row.iteration_ns?, *row))).min_by_key(|(ns, _)| *ns);
+    let Some((iteration_ns, refuter)) = fastest else { return };
+    let is_refuted = |row: &&&ScheduleRow| {
+        row.bound_scope == "any" && real(iteration_ns) < real(row.bound_ns) * (1.0 - SAME)
+    };
+    for row in rows.iter().filter(is_refuted) {
+        findings.push(Finding::RefutedTime {
+            workload: named(row),
+            claimant: row.scheduler.clone(),
+            bound_ns: row.bound_ns,
+            refuter: refuter.scheduler.clone(),
+            iteration_ns,
+        });
+    }
+}
+
+fn inconsistent(row: &ScheduleRow) -> Option<Finding> {
+    let reason = contradiction(row)?;
+    let (workload, planner, cell) = (named(row), row.scheduler.clone(), row.cell.clone());
+    Some(Finding::Inconsistent { workload, planner, cell, reason })
+}
+
+fn contradiction(row: &ScheduleRow) -> Option<String> {
+    let Some(iteration) = row.iteration_ns else {
+        let says = format!("it is {}, but has no time of an iteration", row.status.name());
+        return row.status.is_answer().then_some(says);
+    };
+    let counts = [row.kept, row.swapped, row.recomputed].map(Option::unwrap_or_default);
+    let (peak, height) = (row.live_peak.unwrap_or(0), row.height);
+    // A map may be swapped and computed again: it counts once.
+    if counts.iter().sum::<u64>() != row.maps {
+        return Some(format!("{counts:?} maps are kept, swapped and recomputed, of {}", row.maps));
+    }
+    if peak > row.capacity || peak < row.base {
+        return Some(format!(
+            "{peak} bytes are in use at most, of {} with {} reserved",
+            row.capacity, row.base
+        ));
+    }
+    if let Some(height) = height.filter(|&height| height < peak) {
+        return Some(format!("its offsets need {height} bytes, but {peak} are in use at once"));
+    }
+    if let (Some(height), Some(bound)) = (height, row.height_bound)
+        && height < bound
+    {
+        return Some(format!("its offsets need {height} bytes, below the proven {bound}"));
+    }
+    if real(iteration) < real(row.bound_ns) * (1.0 - SAME) {
+        return Some(format!("an iteration takes {iteration} ns, below the proven {}", row.bound_ns));
+    }
+    None
+}
+
+#[expect(clippy::cast_precision_loss, reason = "compared with a tolerance")]
+const fn real(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,29 @@
+//! Schedules as a lazy frame.
+
+use std::path::Path;
+
+use polars::prelude::*;
+
+use super::rows::{excess, signed};
+use super::{columns, refused};
+use crate::StoreError;
+use crate::frame::schedules_to_frame;
+use crate::schedule::read_schedules;
+
+/// The table `schedules` of SQL; without rows where the store has none.
+///
+/// # Errors
+///
+/// As [`read_schedules`].
+pub(super) fn frame(dir: &Path) -> Result<LazyFrame, StoreError> {
+    let frame = schedules_to_frame(&read_schedules(dir)?).map_err(refused)?;
+    let known = columns::of("schedules").map(|column| signed(column.name));
+    let real = |name: &str| col(name).cast(DataType::Float64);
+    let derived = [
+        (real("batch") * lit(1e9) / real("iteration_ns")).alias("images_per_second"),
+        (lit(1.0) - real("compute_ns") / real("iteration_ns")).alias("loss"),
+        excess(col("iteration_ns"), col("bound_ns")).alias("iteration_gap"),
+        col("height").lt_eq(col("capacity")).alias("fits"),
+    ];
+    Ok(frame.lazy().with_columns(derived).select(known.collect::<Vec<_>>()))
+}
