@@ -19,6 +19,20 @@
 //! max_buffers = 20000                  # larger workloads are left out, optional
 //! quick = true                         # no searches, and no planner past the size it is practical for, optional
 //!
+//! [[schedule]]                         # nets in training that may not fit, optional; or a suite has these alone
+//! nets = ["resnet50", "vgg*"]          # of `planlab list models`
+//! batches = [256, 512]
+//! machines = ["x86-pcie3"]             # of `planlab list machines`
+//! schedulers = ["*"]
+//! except = ["local-search"]            # optional
+//! links = [16e9]                       # bytes per second, instead of the machine's, optional
+//! capacities = [14_950_000_000]        # bytes, instead of the machine's, optional
+//! time_limit = 60.0                    # seconds for a scheduler, optional
+//! work_limit = 10000                   # simulated iterations for a scheduler, optional
+//! planner = "portfolio"                # gives the offsets, optional
+//! planner_time_limit = 10.0            # seconds for it, optional
+//! repetitions = 3                      # optional
+//!
 //! [[expect]]                           # a height that is known, checked after the run
 //! workload = "chainer/alexnet/infer/b1"
 //! planner = "best-fit"
@@ -35,6 +49,8 @@
 //! groups ask for takes the limits of the first. Planners `external/*` that are not given are left out with a
 //! notice. Every other name has to stand for something, and every `[[expect]]` for a cell of the suite.
 
+mod schedules;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -43,7 +59,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 use serde::Deserialize;
 
 use crate::catalog::{Catalog, WorkloadError};
@@ -51,6 +67,8 @@ use crate::formats::{InputLimits, read_document};
 use crate::glob::{glob, is_glob};
 use crate::nearest::{did_you_mean, nearest};
 use crate::process::selects;
+
+pub use schedules::{ScheduleGroup, SchedulePick};
 
 /// What the keys of external planners begin with.
 const EXTERNAL: &str = "external/";
@@ -69,6 +87,8 @@ pub struct Suite {
     pub limits: Limits,
     /// The groups, in the file's order.
     pub groups: Vec<Group>,
+    /// The groups of schedules, in the file's order.
+    pub schedules: Vec<ScheduleGroup>,
     /// Heights that are known.
     pub expect: Vec<Expectation>,
     /// Names of the embedded suites whose groups and expectations are among them.
@@ -267,6 +287,8 @@ struct RawSuite {
     #[serde(default)]
     group: Vec<Group>,
     #[serde(default)]
+    schedule: Vec<ScheduleGroup>,
+    #[serde(default)]
     expect: Vec<Expectation>,
 }
 
@@ -281,8 +303,8 @@ pub fn builtin() -> &'static [Suite] {
     ALL.get_or_init(|| {
         let mut all = Vec::new();
         // Suites that include others come after those.
-        let (plain, composed): (Vec<_>, Vec<_>) = SUITES
-            .files()
+        let (plain, composed): (Vec<_>, Vec<_>) = files(&SUITES)
+            .into_iter()
             .partition(|file| !file.contents_utf8().is_some_and(|text| text.contains("\ninclude")));
         for file in plain.into_iter().chain(composed) {
             let name = format!("suites/{}", file.path().display());
@@ -292,6 +314,11 @@ pub fn builtin() -> &'static [Suite] {
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     })
+}
+
+/// The files of a folder and of those in it.
+fn files(folder: &'static Dir<'static>) -> Vec<&'static File<'static>> {
+    folder.files().chain(folder.dirs().flat_map(files)).collect()
 }
 
 impl Suite {
@@ -568,7 +595,8 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
     let raw: RawSuite = toml::from_str(text).map_err(|error| {
         bad(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
     })?;
-    let RawSuite { name, analysis, include, limits, group: mut groups, mut expect } = raw;
+    let RawSuite { name, analysis, include, limits, group: mut groups, schedule: mut schedules, mut expect } =
+        raw;
     let place = |what: &str| text.find(what).unwrap_or(0);
     if let Some(group) =
         groups.iter().find(|group| group.time_limit.is_some() && !group.time_limits.is_empty())
@@ -584,22 +612,26 @@ fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, SuiteError> {
             return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
         }
     }
+    if let Some((field, fault)) = schedules.iter().find_map(ScheduleGroup::fault) {
+        return Err(bad(place(field), fault));
+    }
     for other in &include {
         let Some(suite) = known.iter().find(|suite| suite.name == *other) else {
             let near = nearest(other, known.iter().map(|suite| suite.name.as_str()));
             return Err(bad(place(other), format!("there is no suite `{other}`{}", did_you_mean(&near))));
         };
         groups.extend(suite.groups.iter().cloned());
+        schedules.extend(suite.schedules.iter().cloned());
         expect.extend(suite.expect.iter().cloned());
     }
-    if groups.is_empty() {
-        return Err(bad(0, "the suite has no [[group]]".to_owned()));
+    if groups.is_empty() && schedules.is_empty() {
+        return Err(bad(0, "the suite has neither a [[group]] nor a [[schedule]]".to_owned()));
     }
     if groups.iter().any(|group| group.planners.is_empty() && group.allocators.is_empty()) {
         return Err(bad(place("[[group]]"), "a group has neither planners nor allocators".to_owned()));
     }
     let (file, text) = (file.to_owned(), text.to_owned());
-    Ok(Suite { name, analysis, limits, groups, expect, include, file, text })
+    Ok(Suite { name, analysis, limits, groups, schedules, expect, include, file, text })
 }
 
 #[cfg(test)]

@@ -2,5 +2,6 @@
 
 pub(crate) mod baselines;
 pub(crate) mod run;
+pub(crate) mod schedules;
 pub(crate) mod selection;
 pub(crate) mod turns;

@@ -282,7 +282,7 @@ fn is_unanswered(row: &Record) -> bool {
     matches!(row.status, Status::Unknown | Status::Timeout)
 }
 
-fn is_retried(status: Status, retry: Option<Retry>) -> bool {
+pub(crate) fn is_retried(status: Status, retry: Option<Retry>) -> bool {
     match retry {
         _ if status == Status::Interrupted => true,
         Some(Retry::Failed) => status.is_failure(),

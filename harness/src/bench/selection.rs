@@ -14,6 +14,7 @@ use crate::external;
 use crate::inputs::Source;
 use crate::planning::Cell;
 use crate::planning::planners;
+use crate::scheduling::known;
 use crate::shell::exit::Failure;
 use crate::shell::output::note;
 
@@ -39,6 +40,11 @@ pub(crate) fn tasks(
     let mut cells = Cells { args, by_workload: BTreeMap::new() };
     match suite {
         Some(suite) => of_suite(args, suite, catalog, &mut cells)?,
+        None if !args.schedulers.is_empty() => {
+            return Err(Failure::usage(
+                "--scheduler is for suites with schedules: add --suite offload/pooch",
+            ));
+        }
         None => of_workloads(args, catalog, &mut cells)?,
     }
     external::ask_versions(|key| cells.by_workload.values().flatten().any(|cell| cell.planner == key));
@@ -51,7 +57,8 @@ pub(crate) fn baselines(
     suite: Option<&Suite>,
     catalog: &Catalog,
 ) -> Result<Vec<(Source, Vec<Entry>)>, Failure> {
-    let Some(suite) = suite.filter(|_| args.planners.is_empty()) else { return Ok(Vec::new()) };
+    let is_asked = args.planners.is_empty() && args.schedulers.is_empty();
+    let Some(suite) = suite.filter(|_| is_asked) else { return Ok(Vec::new()) };
     let mut by_workload: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
     for baseline in suite.baselines(catalog, &online::keys())? {
         let is_wanted = args.workloads.is_empty()
@@ -129,6 +136,9 @@ fn of_suite(
     let baselines = suite.baselines(catalog, &online::keys())?;
     let mut keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
     keys.extend(baselines.iter().map(|baseline| baseline.workload.as_str()));
+    let scheduled: Vec<String> =
+        suite.schedules(&known())?.iter().map(|pick| pick.spec.to_string()).collect();
+    keys.extend(scheduled.iter().map(String::as_str));
     keys.dedup();
     for pattern in &args.workloads {
         if !keys.iter().any(|key| glob(pattern, key)) {
@@ -136,7 +146,7 @@ fn of_suite(
             return Err(Failure::usage(no_workload(pattern, &place, &keys, catalog)));
         }
     }
-    for pick in &selection.picks {
+    for pick in selection.picks.iter().filter(|_| args.schedulers.is_empty()) {
         let wanted =
             args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &pick.workload));
         if wanted && planners.contains(&pick.planner) {

@@ -15,6 +15,9 @@ pub(crate) struct BenchArgs {
     /// Only these planners (globs)
     #[arg(long = "planner", value_name = "GLOB")]
     pub(crate) planners: Vec<String>,
+    /// Only the schedules of the suite, and of those only these schedulers (globs)
+    #[arg(long = "scheduler", value_name = "GLOB", conflicts_with = "planners")]
+    pub(crate) schedulers: Vec<String>,
     /// Only these workloads (globs)
     #[arg(long = "workload", value_name = "GLOB")]
     pub(crate) workloads: Vec<String>,

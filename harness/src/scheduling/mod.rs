@@ -7,6 +7,7 @@
 //! The child gets the problem as text and answers with its best schedule. The parent validates that schedule itself, has
 //! a planner place its buffers (in a child of its own), and simulates it with other times.
 
+mod audit;
 mod cell;
 pub(crate) mod child;
 mod disturb;
@@ -18,9 +19,10 @@ mod row;
 mod runner;
 mod saboteurs;
 
+pub(crate) use audit::audit;
 pub(crate) use cell::Cell;
 pub(crate) use judge::{Judgement, counts};
 pub(crate) use keeper::keep;
-pub(crate) use question::{DEFAULT_MACHINE, Question, machine, matching};
+pub(crate) use question::{DEFAULT_MACHINE, Question, known, machine, matching};
 pub(crate) use row::Context;
 pub(crate) use runner::Runner;

@@ -128,9 +128,14 @@ pub(crate) fn machine(argument: &str, link: Option<u64>) -> Result<Machine, Fail
     Ok(link.map_or(machine.clone(), |link| machine.with_link(link as f64)))
 }
 
+/// The keys of all schedulers, with those that tests let in.
+pub(crate) fn known() -> Vec<String> {
+    scheduler_keys().into_iter().chain(saboteurs::keys()).collect()
+}
+
 /// The schedulers that one of the globs matches; without a glob, all.
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
-    let keys: Vec<String> = scheduler_keys().into_iter().chain(saboteurs::keys()).collect();
+    let keys = known();
     for wanted in globs {
         if !keys.iter().any(|key| glob(wanted, key)) {
             let near = nearest(wanted, keys.iter().map(String::as_str));

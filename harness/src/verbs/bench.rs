@@ -5,19 +5,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use planlab_dsa::performance::End;
-use planlab_results::audit::{Finding, audit, audit_replays};
+use planlab_results::audit::{Finding, audit, audit_replays, audit_schedules};
 use planlab_results::replay::ReplayRow;
+use planlab_results::schedule::{ScheduleRow, read_schedules};
 use planlab_results::{Record, Status, StoreError, read_records};
 use planlab_workloads::{Catalog, Suite};
 use serde_json::json;
 
 use crate::bench::baselines::{Baselines, Tally as Played};
 use crate::bench::run::{Order, Tally, left, open_store, run as run_bench};
+use crate::bench::schedules::{self, Schedules};
 use crate::bench::selection::{baselines, suite, tasks};
 use crate::cli::BenchArgs;
 use crate::inputs;
 use crate::planning::Cell;
 use crate::planning::{Runner, Samples};
+use crate::scheduling;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 use crate::shell::quantity;
@@ -42,10 +45,13 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let played = baselines(args, suite.as_ref(), &catalog)?;
     let (tasks, out) = (played.as_slice(), args.out.as_path());
     let pools = Baselines { suite: name, tasks, shard: args.shard, retry: args.retry, out };
+    let tasks = schedules::tasks(args, suite.as_ref())?;
+    let (shard, retry, seed) = (args.shard, args.retry, args.limits.seed);
+    let schedules = Schedules { suite: name, tasks, shard, retry, seed };
     if args.dry_run {
-        return dry_run(args, &order, &pools, output);
+        return dry_run(args, &order, &pools, &schedules, output);
     }
-    if order.tasks.is_empty() && pools.tasks.is_empty() {
+    if order.tasks.is_empty() && pools.tasks.is_empty() && schedules.tasks.is_empty() {
         // What a suite leaves out it has said in a notice; a misspelt name was refused before.
         note("nothing to run");
         return Ok(Exit::Complete);
@@ -77,25 +83,101 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     };
     #[cfg(feature = "reports")]
     store.compact_replays()?;
+    let scheduled = match run_schedules(&schedules, &mut store, &runner, output) {
+        Ok(scheduled) => scheduled,
+        Err(failure) => return ended_by(failure, &tally, output),
+    };
     tally.interrupted |= runner.cancel().is_cancelled();
     let surprises = surprises(suite.as_ref(), &order, &tally);
     summarize(&tally, &surprises, &args.out);
     summarize_played(&played);
+    summarize_schedules(&scheduled);
     let mut findings = audit(&tally.rows);
+    findings.extend(audit_schedules(&scheduled.rows));
     findings.extend(audit_replays(&played.rows));
     findings.iter().for_each(|finding| note(&finding.to_string()));
     if !output.json {
-        output.text(&summary_table(&tally.rows))?;
+        output.text(&(summary_table(&tally.rows) + &schedule_table(&scheduled.rows)))?;
     }
     let refuted = findings.iter().any(Finding::is_refutation);
     Ok(match exit_of(&tally, &surprises) {
         _ if refuted && !tally.interrupted => Exit::Invalid,
-        Exit::Complete => exit_of_played(&played),
+        Exit::Complete => worse(exit_of_schedules(&scheduled), exit_of_played(&played)),
         exit => exit,
     })
 }
 
-fn dry_run(args: &BenchArgs, order: &Order<'_>, pools: &Baselines<'_>, output: Output) -> Verdict {
+/// Alone, too: one problem after another.
+fn run_schedules(
+    schedules: &Schedules<'_>,
+    store: &mut planlab_results::Store,
+    runner: &Runner,
+    output: Output,
+) -> Result<schedules::Tally, Failure> {
+    if schedules.tasks.is_empty() || runner.cancel().is_cancelled() {
+        return Ok(schedules::Tally::default());
+    }
+    let print = |row: &ScheduleRow| {
+        if output.json {
+            let _ = output.value(&view::schedule(row));
+        }
+    };
+    let scheduled = schedules.run(store, &scheduling::Runner::new(runner.cancel().clone())?, &print)?;
+    #[cfg(feature = "reports")]
+    store.compact_schedules()?;
+    Ok(scheduled)
+}
+
+fn summarize_schedules(scheduled: &schedules::Tally) {
+    if !scheduled.rows.is_empty() {
+        note(&format!("{} rows of schedules, {} run now", scheduled.rows.len(), scheduled.ran));
+    }
+    for row in scheduled.rows.iter().filter(|row| row.status.is_failure() || row.status == Status::Timeout) {
+        note(&format!("{} on {}: {}: {}", row.scheduler, row.workload, row.status.name(), row.reason));
+    }
+}
+
+/// A scheduler that has no schedule for want of memory is shown, and no failure.
+fn exit_of_schedules(scheduled: &schedules::Tally) -> Exit {
+    let has_failed = |row: &ScheduleRow| row.status.is_failure() || row.status == Status::Timeout;
+    if scheduled.rows.iter().any(|row| row.status.is_lie()) {
+        Exit::Invalid
+    } else if scheduled.rows.iter().any(has_failed) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
+    }
+}
+
+fn worse(a: Exit, b: Exit) -> Exit {
+    if a.code() >= b.code() { a } else { b }
+}
+
+/// How the schedules ended, and how many fit with their offsets.
+fn schedule_table(rows: &[ScheduleRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut counts: BTreeMap<Status, [usize; 2]> = BTreeMap::new();
+    for row in rows {
+        let count = counts.entry(row.status).or_default();
+        count[0] += 1;
+        count[1] += usize::from(row.fits() == Some(true));
+    }
+    let mut table = planlab_results::table::Table::new(&["schedules", "cells", "fit with offsets"]);
+    for (status, [cells, fit]) in counts {
+        table.row([status.name().to_owned(), cells.to_string(), fit.to_string()]);
+    }
+    table.render()
+}
+
+fn dry_run(
+    args: &BenchArgs,
+    order: &Order<'_>,
+    pools: &Baselines<'_>,
+    schedules: &Schedules<'_>,
+    output: Output,
+) -> Verdict {
     let rows = match read_records(&args.out) {
         Err(StoreError::NoResults { .. }) => Vec::new(),
         _ if !args.out.exists() => Vec::new(),
@@ -117,6 +199,21 @@ fn dry_run(args: &BenchArgs, order: &Order<'_>, pools: &Baselines<'_>, output: O
     for (workload, allocator) in pools.left()? {
         let value = json!({ "workload": workload, "allocator": allocator });
         output.put(&value, &format!("{workload}  allocator {allocator}\n"))?;
+    }
+    let rows = if args.out.exists() { read_schedules(&args.out)? } else { Vec::new() };
+    let row = |cell: &str, repetition: u32| {
+        rows.iter().find(|row| row.cell == cell && row.repetition == repetition).cloned()
+    };
+    for (question, cell) in schedules.left(&row) {
+        let machine = &question.problem.machine.name;
+        let value = json!({
+            "workload": question.workload,
+            "machine": machine,
+            "capacity": question.problem.capacity,
+            "scheduler": cell.scheduler,
+            "repetition": cell.repetition,
+        });
+        output.put(&value, &format!("{}  {machine}  scheduler {}\n", question.workload, cell.scheduler))?;
     }
     let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
@@ -248,6 +345,9 @@ fn lost_table(rows: &[Record]) -> String {
 }
 
 fn summary_table(rows: &[Record]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let mut counts: BTreeMap<Status, usize> = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
     let mut table = planlab_results::table::Table::new(&["status", "cells"]);

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use planlab_results::audit::{Finding, audit_ends, audit_replays, audit_shards};
+use planlab_results::audit::{Finding, audit_ends, audit_replays, audit_schedules, audit_shards};
 #[cfg(feature = "reports")]
 use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
+use planlab_results::schedule::read_schedules;
 use planlab_results::{Repair, repair};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
+use crate::scheduling;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
@@ -20,7 +22,10 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     let (mut findings, rows) = audit_rows(&args.results)?;
     let replays = read_rows(&args.results)?;
     findings.extend(audit_replays(&replays));
-    findings.extend(audit_shards(&args.results, rows > 0)?);
+    let schedules = read_schedules(&args.results)?;
+    findings.extend(audit_schedules(&schedules));
+    findings.extend(scheduling::audit(&args.results, &schedules)?);
+    findings.extend(audit_shards(&args.results, rows > 0 || !schedules.is_empty())?);
     findings.extend(audit_ends(&args.results)?);
     #[cfg(feature = "reports")]
     findings.extend(Tables::open(&args.results)?.audit_plans(&args.results)?);
@@ -31,11 +36,14 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
         "version": JSON_VERSION,
         "rows": rows,
         "replays": replays.len(),
+        "schedules": schedules.len(),
         "findings": objects,
         "repairs": repairs.iter().map(repair_value).collect::<Vec<_>>(),
     });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
-    text += &format!("{rows} rows, {} replays, {} findings\n", replays.len(), findings.len());
+    let scheduled =
+        if schedules.is_empty() { String::new() } else { format!(", {} schedules", schedules.len()) };
+    text += &format!("{rows} rows, {} replays{scheduled}, {} findings\n", replays.len(), findings.len());
     output.put(&value, &text)?;
     let is_whole = findings.is_empty() && repairs.is_empty();
     Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {

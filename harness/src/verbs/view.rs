@@ -2,6 +2,7 @@
 
 use planlab_dsa::Scope;
 use planlab_results::replay::ReplayRow;
+use planlab_results::schedule::ScheduleRow;
 use planlab_results::{Record, Status};
 use serde_json::{Value, json};
 
@@ -39,6 +40,33 @@ pub(crate) fn object(record: &Record) -> Value {
         "reported_seconds": record.reported_ns.map(|ns| ns as f64 / 1e9),
         "peak_rss": record.peak_rss_bytes,
         "hand_overs": record.hand_overs,
+    })
+}
+
+/// A scheduler's cell as `bench --json` prints it.
+#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
+pub(crate) fn schedule(row: &ScheduleRow) -> Value {
+    json!({
+        "version": JSON_VERSION,
+        "workload": row.workload,
+        "machine": row.machine,
+        "capacity": row.capacity,
+        "scheduler": row.scheduler,
+        "repetition": row.repetition,
+        "status": row.status.name(),
+        "reason": row.reason,
+        "seconds": row.iteration_ns.map(|ns| ns as f64 / 1e9),
+        "images_per_second": row.images_per_second(),
+        "bound_seconds": row.bound_ns as f64 / 1e9,
+        "bound_scope": row.bound_scope,
+        "gap": row.gap(),
+        "kept": row.kept,
+        "swapped": row.swapped,
+        "recomputed": row.recomputed,
+        "live_peak": row.live_peak,
+        "height": row.height,
+        "fits": row.fits(),
+        "elapsed": row.elapsed_ns.map(|ns| ns as f64 / 1e9),
     })
 }
 

@@ -22,6 +22,7 @@ mod input;
 mod interrupt;
 mod isolation;
 mod json_errors;
+mod offload;
 mod published;
 mod pytorch;
 mod query;

@@ -20,6 +20,7 @@ const HOUSES: [House; 2] = [
         floors: &[
             &["verbs"],
             &["bench"],
+            &["scheduling"],
             &["planning", "playing"],
             &["external"],
             &["process"],

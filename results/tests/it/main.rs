@@ -10,4 +10,5 @@ mod queries;
 mod records;
 mod replay;
 mod scale;
+mod schedules;
 mod store;

@@ -196,7 +196,7 @@ fn a_manifest_of_a_newer_version_is_left_alone() {
     let dir = folder();
     Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
     let manifest = dir.path().join("manifest.json");
-    let text = r#"{"version": 3, "parts": ["of", "another", "shape"]}"#;
+    let text = r#"{"version": 4, "parts": ["of", "another", "shape"]}"#;
     fs::write(&manifest, text).expect("writes");
     fs::write(journal(dir.path()), "damaged\n").expect("writes");
     let error = repair(dir.path()).expect_err("refused");
@@ -252,7 +252,7 @@ fn a_last_line_that_was_cut_short_is_found_and_set_aside() {
 
 #[test]
 fn a_repair_changes_nothing_in_a_folder_of_something_else() {
-    for manifest in [r#"{"version": 1, "files": []}"#, r#"{"version": 3}"#, "of a person"] {
+    for manifest in [r#"{"version": 1, "files": []}"#, r#"{"version": 4}"#, "of a person"] {
         let dir = folder();
         fs::write(dir.path().join("manifest.json"), manifest).expect("writes");
         assert!(matches!(repair(dir.path()), Err(StoreError::NoResults { .. })));

@@ -1,0 +1,162 @@
+//! The schedules of a suite: what has a row is left alone, what has none is run, row by row.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use planlab_results::schedule::ScheduleRow;
+use planlab_results::{Status, Store};
+use planlab_workloads::suites::SchedulePick;
+use planlab_workloads::{Suite, glob};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+
+use crate::bench::run::{in_shard, is_retried};
+use crate::cli::{BenchArgs, Retry};
+use crate::scheduling::{Cell, Context, Question, Runner, keep, known, matching};
+use crate::shell::clock::now_ns;
+use crate::shell::exit::Failure;
+use crate::shell::output::{note, printable};
+use crate::shell::progress::Progress;
+use crate::shell::provenance;
+
+/// Wall time of a scheduler if nobody names one.
+const WALL: Duration = Duration::from_secs(60);
+/// Wall time of the planner if nobody names one.
+const PLANNER_WALL: Duration = Duration::from_secs(10);
+const PLANNER: &str = "portfolio";
+
+/// The cells of one problem.
+pub(crate) struct Task {
+    pub(crate) question: Question,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// What is asked for.
+pub(crate) struct Schedules<'a> {
+    pub(crate) suite: &'a str,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) shard: Option<(u64, u64)>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) seed: u64,
+}
+
+/// What it came to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// The rows of all cells that were asked for, those of earlier runs included.
+    pub(crate) rows: Vec<ScheduleRow>,
+    /// How many of them were run now.
+    pub(crate) ran: usize,
+    pub(crate) interrupted: bool,
+}
+
+/// The schedules to run: those of the suite, unless planners are named.
+pub(crate) fn tasks(args: &BenchArgs, suite: Option<&Suite>) -> Result<Vec<Task>, Failure> {
+    let Some(suite) = suite.filter(|_| args.planners.is_empty()) else { return Ok(Vec::new()) };
+    let chosen = matching(&args.schedulers)?;
+    let mut tasks: Vec<Task> = Vec::new();
+    for pick in suite.schedules(&known())? {
+        let key = pick.spec.to_string();
+        let is_wanted = args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &key));
+        if !is_wanted || !chosen.contains(&pick.scheduler) {
+            continue;
+        }
+        let question = Question::of_net(&pick.spec, pick.machine.clone())?.with(pick.capacity, None)?;
+        let at = tasks.iter().position(|task| task.question.digest == question.digest);
+        let at = at.unwrap_or_else(|| {
+            tasks.push(Task { question, cells: Vec::new() });
+            tasks.len() - 1
+        });
+        for repetition in 0..args.reps.unwrap_or(pick.repetitions) {
+            let cell = cell(args, &pick, repetition);
+            if !tasks[at].cells.contains(&cell) {
+                tasks[at].cells.push(cell);
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+/// What the command line says, else the suite, else the default.
+fn cell(args: &BenchArgs, pick: &SchedulePick, repetition: u32) -> Cell {
+    Cell {
+        scheduler: pick.scheduler.clone(),
+        wall: Some(args.limits.time_limit.or(pick.time_limit).unwrap_or(WALL)),
+        memory: Some(args.limits.memory_limit),
+        work: args.limits.work_limit.or(pick.work_limit),
+        seed: args.limits.seed,
+        planner: pick.planner.clone().unwrap_or_else(|| PLANNER.to_owned()),
+        planner_wall: Some(pick.planner_time_limit.unwrap_or(PLANNER_WALL)),
+        repetition,
+    }
+}
+
+impl Schedules<'_> {
+    /// The cells that are still to be run.
+    pub(crate) fn left<'s>(
+        &'s self,
+        row: &'s dyn Fn(&str, u32) -> Option<ScheduleRow>,
+    ) -> impl Iterator<Item = (&'s Question, &'s Cell)> {
+        let cells = self.tasks.iter().flat_map(|task| task.cells.iter().map(|cell| (&task.question, cell)));
+        cells.filter(move |(question, cell)| {
+            let key = cell.key(&question.digest);
+            let old = row(&key, cell.repetition);
+            in_shard(&key, self.shard) && old.is_none_or(|old| is_retried(old.status, self.retry))
+        })
+    }
+
+    /// Runs every cell that has no row yet. `on_row` sees each row as it comes, old ones too.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be written, or no child be started.
+    pub(crate) fn run(
+        &self,
+        store: &mut Store,
+        runner: &Runner,
+        on_row: &dyn Fn(&ScheduleRow),
+    ) -> Result<Tally, Failure> {
+        let mut tally = Tally::default();
+        let known = |key: &str, repetition: u32| store.schedule(key, repetition).cloned();
+        let due: BTreeSet<(String, u32)> =
+            self.left(&known).map(|(question, cell)| (cell.key(&question.digest), cell.repetition)).collect();
+        let mut cells: Vec<(&Question, &Cell)> = Vec::new();
+        for task in &self.tasks {
+            for cell in &task.cells {
+                let key = cell.key(&task.question.digest);
+                if due.contains(&(key.clone(), cell.repetition)) {
+                    cells.push((&task.question, cell));
+                } else if let Some(row) = store.schedule(&key, cell.repetition) {
+                    on_row(row);
+                    tally.rows.push(row.clone());
+                }
+            }
+        }
+        // Shuffled, so that a slow minute of the machine does not fall on one net alone.
+        cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(self.seed));
+        let bar = Progress::new(cells.len() as u64, "schedules");
+        for (question, cell) in cells {
+            if runner.cancel().is_cancelled() {
+                break;
+            }
+            bar.set_message(printable(&format!("{} {}", question.workload, cell.scheduler)).into_owned());
+            let started_ns = now_ns();
+            let judgement = runner.run(question, cell)?;
+            if judgement.status == Status::Interrupted {
+                note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
+                break;
+            }
+            let mechanism = runner.mechanism();
+            let context =
+                Context { suite: self.suite, mechanism, started_ns, provenance: provenance::here(1) };
+            let row = keep(store, question, cell, &judgement, context)?;
+            on_row(&row);
+            tally.ran += 1;
+            tally.rows.push(row);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        tally.interrupted = runner.cancel().is_cancelled();
+        Ok(tally)
+    }
+}

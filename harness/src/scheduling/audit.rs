@@ -1,0 +1,88 @@
+//! Whether the kept schedules are what their rows say: each is validated again, from its file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use planlab_graph::{Schedule, SchedulingProblem, validate};
+use planlab_results::audit::Finding;
+use planlab_results::schedule::{Document, ScheduleRow, load_document, load_timeline};
+use planlab_results::{StoreError, keeps_plans};
+
+use crate::shell::exit::Failure;
+use crate::shell::quantity::nanoseconds_of;
+
+/// Everything wrong with the documents that rows of schedules name. Curated records keep rows alone.
+///
+/// # Errors
+///
+/// What the store cannot read for another reason than that a document is gone or damaged: nothing is known.
+pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>, Failure> {
+    if !keeps_plans(folder) {
+        return Ok(Vec::new());
+    }
+    let mut problems: BTreeMap<&str, Result<SchedulingProblem, String>> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for row in rows {
+        let Some(digest) = &row.schedule else { continue };
+        let problem = problems.entry(&row.problem).or_insert_with(|| problem(folder, &row.problem));
+        let missing = |kind: &'static str, digest: &str, reason: String| Finding::MissingFile {
+            kind,
+            digest: digest.to_owned(),
+            workload: row.workload.to_string(),
+            rows: 1,
+            reason,
+        };
+        let text = load_document(folder, Document::Schedule, digest).map_err(|error| error.to_string());
+        match (problem, text) {
+            (Err(reason), _) => findings.push(missing("problem", &row.problem, reason.clone())),
+            (_, Err(reason)) => findings.push(missing("schedule", digest, reason)),
+            (Ok(problem), Ok(text)) => {
+                let reason = contradiction(problem, &text, row);
+                findings.extend(reason.map(|reason| false_schedule(row, digest, reason)));
+            }
+        }
+        if let Err(error) = load_timeline(folder, digest) {
+            findings.push(missing("timeline", digest, error.to_string()));
+        }
+    }
+    Ok(findings)
+}
+
+fn false_schedule(row: &ScheduleRow, digest: &str, reason: String) -> Finding {
+    Finding::FalseSchedule {
+        workload: format!("{} on {} with {} bytes", row.workload, row.machine, row.capacity),
+        scheduler: row.scheduler.clone(),
+        schedule: digest.to_owned(),
+        reason,
+    }
+}
+
+fn problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String> {
+    let text =
+        load_document(folder, Document::Problem, digest).map_err(|error: StoreError| error.to_string())?;
+    SchedulingProblem::read_jsonl("problem", &text, None).map_err(|error| error.to_string())
+}
+
+/// In what a schedule and its row differ.
+fn contradiction(problem: &SchedulingProblem, text: &str, row: &ScheduleRow) -> Option<String> {
+    let schedule = match Schedule::read_jsonl("schedule", text) {
+        Ok(schedule) => schedule,
+        Err(error) => return Some(error.to_string()),
+    };
+    let audited = match validate(problem, &schedule, None) {
+        Ok(audited) => audited,
+        Err(violation) => return Some(violation.to_string()),
+    };
+    let found = nanoseconds_of(audited.seconds);
+    if row.iteration_ns.is_some_and(|said| said.abs_diff(found) > 1) {
+        return Some(format!(
+            "an iteration takes {found} ns, its row says {}",
+            row.iteration_ns.unwrap_or(0)
+        ));
+    }
+    let height = audited.height.get();
+    if row.height.is_some_and(|said| said != height) {
+        return Some(format!("its offsets need {height} bytes, its row says {}", row.height.unwrap_or(0)));
+    }
+    None
+}

@@ -1,0 +1,197 @@
+//! Rows of schedules: kept, merged, repaired, audited.
+
+use std::fs;
+use std::path::Path;
+
+use planlab_dsa::{Evidence, Stop};
+use planlab_results::audit::audit_schedules;
+use planlab_results::schedule::{
+    Disturbance, Document, Improvement, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan,
+    load_document, load_timeline, read_schedules,
+};
+use planlab_results::{Provenance, Status, Store, StoreError, merge, repair};
+
+/// A row with a value, or a hard one, in every column.
+fn row(cell: &str, scheduler: &str) -> ScheduleRow {
+    ScheduleRow {
+        schema: SCHEDULE_SCHEMA,
+        cell: cell.to_owned(),
+        repetition: 0,
+        suite: "offload/smoke".to_owned(),
+        workload: "model/resnet50/train/b512".into(),
+        problem: "ab".repeat(32),
+        batch: 512,
+        functions: 175,
+        maps: 105,
+        machine: "x86-pcie3".to_owned(),
+        copy_out: 12e9,
+        copy_in: 12.5e9,
+        capacity: 14_950_000_000,
+        base: 300_000_000,
+        compute_ns: 1_600_000_000,
+        scheduler: scheduler.to_owned(),
+        scheduler_version: "0123".to_owned(),
+        seed: 7,
+        wall_limit_ns: Some(60_000_000_000),
+        memory_limit_bytes: None,
+        work_limit: Some(10_000),
+        mechanism: "rlimit".to_owned(),
+        status: Status::Feasible,
+        stop: Some(Stop::Finished),
+        reason: "a \"quote\", a\nline".to_owned(),
+        exit_code: Some(0),
+        signal: None,
+        stderr_tail: String::new(),
+        iteration_ns: Some(2_000_000_000),
+        bound_ns: 1_700_000_000,
+        bound_evidence: "lp".to_owned(),
+        bound_scope: "classes".to_owned(),
+        kept: Some(66),
+        swapped: Some(12),
+        recomputed: Some(27),
+        copied_out: Some(1 << 33),
+        recompute_ns: Some(1000),
+        live_peak: Some(14_940_000_000),
+        best_fit_height: Some(15_900_000_000),
+        height: Some(14_945_000_000),
+        height_bound: Some(14_940_000_000),
+        height_evidence: Evidence::Load,
+        planner: "portfolio".to_owned(),
+        planner_wall_ns: None,
+        disturbed: vec![Disturbance {
+            percent: 5,
+            draws: 50,
+            median_ns: 2_010_000_000,
+            worst_ns: 2_100_000_000,
+            compute_ns: 1_600_000_001,
+        }],
+        elapsed_ns: Some(500_000_000),
+        cpu_ns: None,
+        peak_rss_bytes: Some(1 << 24),
+        work: 4321,
+        trajectory: vec![Improvement { elapsed_ns: 1, work: 1, iteration_ns: 2_000_000_000 }],
+        instance: None,
+        plan: None,
+        schedule: None,
+        started_ns: 1,
+        provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn store(folder: &Path, rows: &[ScheduleRow]) -> Store {
+    let mut store = Store::open(folder).expect("opens");
+    rows.iter().for_each(|row| store.append_schedule(row).expect("appends"));
+    store
+}
+
+#[test]
+fn rows_come_back_as_they_were_and_the_latest_counts() {
+    let dir = folder();
+    let later = ScheduleRow { iteration_ns: None, status: Status::Crashed, ..row("a", "pooch/retain") };
+    let rows = [row("a", "pooch/retain"), row("b", "swap-all"), later.clone()];
+    let store = store(dir.path(), &rows);
+    assert_eq!(store.schedule("a", 0), Some(&later));
+    drop(store);
+    assert_eq!(read_schedules(dir.path()).expect("reads"), [later, rows[1].clone()]);
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn compaction_loses_nothing_and_a_lost_shard_is_missed() {
+    let dir = folder();
+    let mut store = store(dir.path(), &[row("a", "pooch/retain"), row("b", "swap-all")]);
+    let shard = store.compact_schedules().expect("compacts").expect("a shard");
+    store.append_schedule(&row("c", "swap-opt")).expect("appends");
+    drop(store);
+    let cells: Vec<String> =
+        read_schedules(dir.path()).expect("reads").into_iter().map(|row| row.cell).collect();
+    assert_eq!(cells, ["a", "b", "c"]);
+    assert_eq!(read_schedules(dir.path()).expect("reads")[0], row("a", "pooch/retain"));
+    fs::remove_file(&shard).expect("removed");
+    assert_eq!(planlab_results::missing_shards(dir.path()).expect("reads")[0].rows, 2);
+    assert_eq!(Store::open(dir.path()).expect("opens").notices().len(), 1);
+}
+
+#[test]
+fn a_damaged_line_is_named_and_set_aside() {
+    let dir = folder();
+    drop(store(dir.path(), &[row("a", "pooch/retain"), row("b", "swap-all")]));
+    let journal = dir.path().join("schedules.jsonl");
+    let text = fs::read_to_string(&journal).expect("text");
+    fs::write(&journal, text.replacen("pooch", "pouch", 1)).expect("written");
+    let error = read_schedules(dir.path()).expect_err("damaged");
+    assert!(matches!(error, StoreError::Corrupt { line: 1, .. }), "{error}");
+    assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
+    assert_eq!(read_schedules(dir.path()).expect("reads"), [row("b", "swap-all")]);
+}
+
+#[test]
+fn a_merge_takes_rows_and_documents() {
+    let (one, two, all) = (folder(), folder(), folder());
+    let worse =
+        ScheduleRow { status: Status::Timeout, iteration_ns: None, started_ns: 9, ..row("a", "swap-all") };
+    let store_one = store(one.path(), &[row("a", "swap-all")]);
+    let digest = store_one.put_document(Document::Schedule, "{}\n").expect("kept");
+    let timeline = Timeline {
+        spans: vec![TimelineSpan {
+            engine: "compute".to_owned(),
+            task: "forward".to_owned(),
+            name: "conv".to_owned(),
+            bytes: 8,
+            start_ns: 0,
+            end_ns: 5,
+        }],
+        memory: vec![MemoryStep { at_ns: 0, bytes: 8 }],
+        capacity: 10,
+        iteration_ns: 5,
+    };
+    store_one.put_timeline(&digest, &timeline).expect("kept");
+    drop((store_one, store(two.path(), &[worse, row("b", "swap-opt")])));
+    let into = all.path().join("merged");
+    let merged = merge(&[one.path(), two.path()], &into).expect("merges");
+    assert_eq!((merged.read, merged.changed, merged.files), (3, 2, 2));
+    let rows = read_schedules(&into).expect("reads");
+    assert_eq!(rows, [row("a", "swap-all"), row("b", "swap-opt")]);
+    assert_eq!(load_document(&into, Document::Schedule, &digest).expect("there"), "{}\n");
+    assert_eq!(load_timeline(&into, &digest).expect("there"), timeline);
+    fs::write(into.join("events").join(format!("{digest}.jsonl")), "{ }\n").expect("written");
+    let error = load_document(&into, Document::Schedule, &digest).expect_err("damaged").to_string();
+    assert!(error.contains("another digest"), "{error}");
+}
+
+#[test]
+fn rows_that_contradict_each_other_or_themselves_are_found() {
+    let good = [row("a", "pooch/retain"), row("b", "swap-all")];
+    assert_eq!(audit_schedules(&good), []);
+    let broken = |change: &dyn Fn(&mut ScheduleRow)| {
+        let mut rows = good.clone();
+        change(&mut rows[0]);
+        let findings = audit_schedules(&rows);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        (findings[0].is_refutation(), findings[0].to_string())
+    };
+    let (is_refuted, text) = broken(&|row| {
+        row.bound_scope = "any".to_owned();
+        row.bound_ns = 2_500_000_000;
+        row.iteration_ns = Some(3_000_000_000);
+    });
+    assert!(is_refuted && text.contains("but one of swap-all takes 2000000000 ns"), "{text}");
+    let (is_refuted, text) = broken(&|row| row.status = Status::InvalidPlan);
+    assert!(is_refuted && text.contains("invalid-plan"), "{text}");
+    for (change, reason) in [
+        ((|row| row.kept = Some(65)) as fn(&mut ScheduleRow), "of 105"),
+        (|row| row.live_peak = Some(15_000_000_000), "are in use at most"),
+        (|row| row.height = Some(14_000_000_000), "are in use at once"),
+        (|row| row.height_bound = Some(14_946_000_000), "below the proven"),
+        (|row| row.iteration_ns = Some(1_650_000_000), "an iteration takes"),
+        (|row| row.iteration_ns = None, "has no time of an iteration"),
+        (|row| row.compute_ns = 5, "rows disagree on the problem"),
+    ] {
+        let (is_refuted, text) = broken(&change);
+        assert!(!is_refuted && text.contains(reason), "{reason}: {text}");
+    }
+}
