@@ -25,6 +25,7 @@
 //! machines = ["x86-pcie3"]             # of `planlab list machines`
 //! schedulers = ["*"]
 //! except = ["local-search"]            # optional
+//! sizes = [224, 320]                   # height and width of input images, instead of the net's, optional
 //! links = [16e9]                       # bytes per second, instead of the machine's, optional
 //! capacities = [14_950_000_000]        # bytes, instead of the machine's, optional
 //! time_limit = 60.0                    # seconds for a scheduler, optional

@@ -27,6 +27,9 @@ pub struct ScheduleGroup {
     /// Patterns over scheduler keys that are left out all the same.
     #[serde(default)]
     pub except: Vec<String>,
+    /// Heights and widths of input images, a problem for each; none: the net's.
+    #[serde(default)]
+    pub sizes: Vec<u64>,
     /// Rates of copies in bytes per second, a problem for each; none: the machine's.
     #[serde(default)]
     pub links: Vec<f64>,
@@ -84,6 +87,9 @@ impl ScheduleGroup {
         if let Some(wrong) = self.links.iter().find(|&&link| !(link.is_finite() && link > 0.0)) {
             return Some(("links", format!("a link of {wrong} bytes per second")));
         }
+        if self.sizes.contains(&0) {
+            return Some(("sizes", "an image of 0 pixels".to_owned()));
+        }
         if self.capacities.contains(&0) {
             return Some(("capacities", "a capacity of 0 bytes".to_owned()));
         }
@@ -95,14 +101,16 @@ impl ScheduleGroup {
         let links: Vec<Option<f64>> = super::optional(&self.links);
         let capacities = super::optional(&self.capacities);
         let mut problems = Vec::new();
-        for net in nets {
+        for (net, input) in
+            nets.iter().flat_map(|net| super::optional(&self.sizes).into_iter().map(move |size| (net, size)))
+        {
+            let net = Spec { input, ..*net };
             for &batch in &self.batches {
                 for machine in machines {
                     for link in &links {
                         let machine =
                             link.map_or_else(|| machine.clone(), |link| machine.clone().with_link(link));
-                        let at =
-                            |capacity: &Option<u64>| (Spec { batch, ..*net }, machine.clone(), *capacity);
+                        let at = |capacity: &Option<u64>| (Spec { batch, ..net }, machine.clone(), *capacity);
                         problems.extend(capacities.iter().map(at));
                     }
                 }

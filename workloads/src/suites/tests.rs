@@ -14,7 +14,8 @@ fn every_embedded_suite_selects_something() {
     let catalog = Catalog::new(None);
     for suite in builtin() {
         let selection = suite.select(&catalog, &planners(), all_quick).expect(&suite.name);
-        assert_eq!(selection.picks.is_empty(), suite.name == "public", "{}", suite.name);
+        let is_empty = suite.name == "public" || suite.name.starts_with("offload/");
+        assert_eq!(selection.picks.is_empty(), is_empty, "{}", suite.name);
         assert!(suite.analysis.len() > 40, "{}", suite.name);
     }
 }
@@ -80,7 +81,10 @@ fn errors_name_file_and_line() {
     for (text, place) in [
         ("name = \"x\"", "bad.toml:1: missing field `analysis`"),
         ("name = \"x\"\nanalysis = \"\"\ncolour = 1", "bad.toml:3: unknown field `colour`"),
-        ("name = \"x\"\nanalysis = \"\"\n", "bad.toml:1: the suite has no [[group]]"),
+        (
+            "name = \"x\"\nanalysis = \"\"\n",
+            "bad.toml:1: the suite has neither a [[group]] nor a [[schedule]]",
+        ),
         (
             "name = \"x\"\nanalysis = \"\"\ninclude = [\"smok\"]\n",
             "bad.toml:3: there is no suite `smok`; did",
@@ -286,4 +290,21 @@ fn an_unknown_suite_has_near_ones() {
     let error = Suite::find("smokes").expect_err("unknown");
     assert_eq!(error.to_string(), "there is no suite `smokes`; did you mean `smoke`?");
     assert!(matches!(Suite::find("missing.toml"), Err(SuiteError::Io { .. })));
+}
+
+#[test]
+fn suites_of_schedules_select_nets_machines_and_schedulers() {
+    let schedulers = ["in-core", "swap-all", "swap-opt", "superneurons", "pooch/retain", "local-search"]
+        .map(str::to_owned)
+        .to_vec();
+    for suite in builtin().iter().filter(|suite| suite.name.starts_with("offload/")) {
+        let picks = suite.schedules(&schedulers).expect(&suite.name);
+        assert!(!picks.is_empty() && suite.groups.is_empty(), "{}", suite.name);
+    }
+    let every = Suite::find("offload/every").expect("embedded").schedules(&schedulers).expect("valid");
+    let nets = crate::models::models().count();
+    assert_eq!(every.len(), nets * 3 * 3 * schedulers.len());
+    let pooch = Suite::find("offload/pooch").expect("embedded").schedules(&schedulers).expect("valid");
+    assert!(pooch.iter().any(|pick| pick.machine.copy_in.total_cmp(&16e9).is_eq() && pick.spec.batch == 512));
+    assert!(pooch.iter().all(|pick| pick.planner_time_limit == Some(Duration::from_secs(2))));
 }
