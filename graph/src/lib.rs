@@ -44,10 +44,11 @@ pub use parallel::{AllOrders, Safety, lower_for_all_orders};
 pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
 pub use rehearsal::{Clash, Rehearsal};
 pub use schedule::{
-    Audited, Completions, Content, Engine, Event, EventId, FeatureMap, Function, FunctionId, FunctionKind,
-    Machine, MapId, NetError, PipeDream, Schedule, ScheduleBound, ScheduleBudget, ScheduleError,
-    ScheduleEvidence, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope,
-    ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times,
-    TimesError, TrainingNet, Verified, Violation, Work, execute_scheduler, simulate, validate,
+    Audited, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event, EventId,
+    FeatureMap, Function, FunctionId, FunctionKind, Kernel, Machine, MapId, NetError, PipeDream, Schedule,
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    ScheduleOutcome, ScheduleRun, ScheduleScope, ScheduledBuffer, Scheduler, SchedulerDescriptor,
+    SchedulingProblem, Span, Stuck, Task, Timeline, Times, TimesError, TrainingNet, Verified, Violation,
+    Work, WorkspaceLimitError, execute_scheduler, simulate, validate,
 };
 pub use storage::Storage;

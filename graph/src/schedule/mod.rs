@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `training_net` | a net as feature maps and functions |
+//! | `convolution` | kernels, and a limit on the workspace of convolutions |
 //! | `machine` | a machine as data |
 //! | `times`, `pipedream` | the times of functions: by the roofline, or measured |
 //! | `problem` | a net, a machine and a capacity |
@@ -13,6 +14,7 @@
 //! | `validate` | audits a schedule; shares nothing with what made it |
 //! | `scheduler` | the contract of a scheduler, and its run |
 
+mod convolution;
 mod events;
 mod jsonl;
 mod machine;
@@ -25,6 +27,7 @@ mod times;
 mod training_net;
 mod validate;
 
+pub use convolution::{ConvolutionAlgorithm, ConvolutionChoice, Kernel, WorkspaceLimitError};
 pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
 pub use machine::Machine;
 pub use pipedream::PipeDream;
