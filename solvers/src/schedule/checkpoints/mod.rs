@@ -21,7 +21,7 @@ mod patent;
 mod scheduler;
 
 pub use chen::Chen;
-pub use cut::{Cut, Item, Round, cut};
+pub use cut::{Cut, Item, Mark, Round, cut};
 pub use graph::{CheckpointGraph, CheckpointGraphError, CheckpointNode};
 pub use memonger::Memonger;
 pub use patent::{Patent, Update};

@@ -129,8 +129,9 @@ mod tests {
 
     #[test]
     fn the_mean_rises_from_round_to_round() {
+        use super::super::cut::Mark;
         use planlab_dsa::Bytes;
-        let items = vec![Item { bytes: Bytes::new(10), is_candidate: true }; 64];
+        let items = vec![Item { bytes: Bytes::new(10), mark: Mark::Alone }; 64];
         let rounds = Patent::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold).collect();
         assert!(thresholds.is_sorted() && thresholds[1] == 10.0 && thresholds.len() == 8, "{thresholds:?}");

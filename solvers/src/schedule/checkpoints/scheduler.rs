@@ -19,7 +19,7 @@ use super::super::class::{Class, Classes, Policy};
 use super::super::lab::Lab;
 use super::super::residency::Prefetch;
 use super::chen::Chen;
-use super::cut::{Cut, Item};
+use super::cut::{Cut, Item, Mark};
 use super::memonger::Memonger;
 use super::patent::Patent;
 
@@ -114,7 +114,7 @@ fn items(net: &TrainingNet, maps: &[MapId]) -> Vec<Item> {
     let has_carrier = maps.iter().any(|map| carriers[map.index()]);
     let item = |&map: &MapId| Item {
         bytes: net.map(map).bytes,
-        is_candidate: !has_carrier || carriers[map.index()],
+        mark: Mark::candidate(!has_carrier || carriers[map.index()]),
     };
     maps.iter().map(item).collect()
 }
