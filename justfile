@@ -55,6 +55,14 @@ bench-models ORDERS="10000": build
         {{store}}-models {{ORDERS}} || code=$?; \
     if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; just report {{store}}-models {{pages}}-models; exit "$code"
 
+# Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
+# CANDIDATES are `articulation` or `scored`.
+
+# the patent's search for checkpoints on every net (seconds after the build)
+bench-checkpoints CANDIDATES="articulation" BATCH="32":
+    cargo run --quiet --package planlab-workloads --example training_nets -- {{BATCH}} | \
+        cargo run --quiet --package planlab-solvers --example compare_checkpoints -- {{CANDIDATES}}
+
 # footprint over ten training iterations of seq2seq with other sentences each, by pool and planned; for the report
 iterations OUT=store: build
     for batch in 32 64 128 256; do \

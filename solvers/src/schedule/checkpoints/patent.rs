@@ -1,7 +1,8 @@
 //! Checkpoints by a threshold that is updated from plan to plan.
 //!
 //! The first threshold is 0. Each round cuts the forward pass, plans the memory, and sets the next threshold from what
-//! the cut gave. The plan that needs the least memory is the result.
+//! the cut gave. The plan that needs the least memory is the result. What may be a checkpoint, which checkpoints are
+//! swapped, and the free list are the matter of other files: `candidates`, `swapping` and the planner `patent-free-list`.
 //!
 //! # References
 //!
