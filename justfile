@@ -56,7 +56,7 @@ bench-models ORDERS="10000": build
     if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; just report {{store}}-models {{pages}}-models; exit "$code"
 
 # nets in training that do not fit: every scheduler of the suite SUITE (offload/pooch takes about NN minutes), then the report
-bench-offload suite="offload/pooch" *ARGS: build (bench-and-report suite (store + "-offload") (pages + "-offload") ARGS)
+bench-offload SUITE="offload/pooch" *ARGS: build (bench-and-report (SUITE) (store + "-offload") (pages + "-offload") ARGS)
 
 # every scheduler on every net, three batches and three machines: every schedule is validated, and validated again from its
 # file; says how many there are
@@ -64,6 +64,14 @@ check-schedules OUT=(store + "-schedules"): build
     {{planlab}} bench --suite offload/every --out {{OUT}}
     {{planlab}} audit {{OUT}}
     {{planlab}} query {{OUT}} "SELECT status, count(*) AS cells, sum(CASE WHEN iteration_ns IS NULL THEN 0 ELSE 1 END) AS valid FROM schedules GROUP BY status ORDER BY status"
+
+# Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
+# CANDIDATES are `articulation` or `scored`.
+
+# the patent's search for checkpoints on every net (seconds after the build)
+bench-checkpoints CANDIDATES="articulation" BATCH="32":
+    cargo run --quiet --package planlab-workloads --example training_nets -- {{BATCH}} | \
+        cargo run --quiet --package planlab-solvers --example compare_checkpoints -- {{CANDIDATES}}
 
 # footprint over ten training iterations of seq2seq with other sentences each, by pool and planned; for the report
 iterations OUT=store: build

@@ -44,11 +44,12 @@ pub use parallel::{AllOrders, Safety, lower_for_all_orders};
 pub use parts::{Alias, OpId, Operation, Tensor, TensorId};
 pub use rehearsal::{Clash, Rehearsal};
 pub use schedule::{
-    Audited, Completions, Content, Engine, Event, EventId, FeatureMap, Function, FunctionId, FunctionKind,
-    Machine, MapId, NetError, PipeDream, Schedule, ScheduleBound, ScheduleBudget, ScheduleError,
-    ScheduleEvidence, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun, ScheduleScope,
-    ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times,
-    TimesError, TrainingNet, Verified, Violation, Work, compute_bound, execute_scheduler,
-    execute_scheduler_observed, simulate, validate,
+    Audited, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event, EventId,
+    FeatureMap, Function, FunctionId, FunctionKind, Kernel, Machine, MapId, NetError, PipeDream, Schedule,
+    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    ScheduleOutcome, ScheduleRun, ScheduleScope, ScheduledBuffer, Scheduler, SchedulerDescriptor,
+    SchedulingProblem, Span, Stuck, Task, Timeline, Times, TimesError, TrainingNet, Verified, Violation,
+    Work, WorkspaceLimitError, compute_bound, execute_scheduler, execute_scheduler_observed, simulate,
+    validate,
 };
 pub use storage::Storage;

@@ -10,6 +10,8 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
+mod nets;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::stdin;
@@ -17,63 +19,11 @@ use std::process::ExitCode;
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
-    FeatureMap, Function, FunctionKind, Machine, MapId, ScheduleBudget, Scheduler, SchedulingProblem,
-    TrainingNet, Work, execute_scheduler, validate,
+    Machine, ScheduleBudget, Scheduler, SchedulingProblem, TrainingNet, execute_scheduler, validate,
 };
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, schedulers};
-use serde::Deserialize;
 
 const MACHINES: [&str; 3] = ["x86-pcie3", "power9-nvlink2", "h100-pcie5"];
-
-#[derive(Deserialize)]
-struct RawNet {
-    name: String,
-    batch: u64,
-    parameters: u64,
-    maps: Vec<(String, u64)>,
-    functions: Vec<RawFunction>,
-}
-
-#[derive(Deserialize)]
-struct RawFunction {
-    name: String,
-    kind: String,
-    inputs: Vec<usize>,
-    output: usize,
-    needs: Vec<usize>,
-    forward: (f64, f64, u32),
-    backward: (f64, f64, u32),
-}
-
-impl RawNet {
-    fn net(self) -> Result<TrainingNet, Box<dyn Error>> {
-        let map = |(name, bytes)| FeatureMap { name, bytes: Bytes::new(bytes) };
-        let maps = self.maps.into_iter().map(map).collect();
-        let functions = self.functions.into_iter().map(function).collect::<Result<_, _>>()?;
-        Ok(TrainingNet::new(self.name, self.batch, self.parameters, maps, functions)?)
-    }
-}
-
-fn function(raw: RawFunction) -> Result<Function, String> {
-    let kind = match &raw.kind[..] {
-        "convolution" => FunctionKind::Convolution,
-        "fully-connected" => FunctionKind::FullyConnected,
-        "add" => FunctionKind::Add,
-        "other" => FunctionKind::Other,
-        kind => return Err(format!("function `{}` is of unknown kind `{kind}`", raw.name)),
-    };
-    let ids = |places: Vec<usize>| places.into_iter().map(MapId::from_index).collect();
-    let work = |(flops, bytes, launches)| Work { flops, bytes, launches };
-    Ok(Function {
-        name: raw.name,
-        kind,
-        inputs: ids(raw.inputs),
-        output: MapId::from_index(raw.output),
-        needs: ids(raw.needs),
-        forward: work(raw.forward),
-        backward: work(raw.backward),
-    })
-}
 
 /// A net on a machine, in less memory than it takes.
 fn problem(net: TrainingNet, machine: Machine) -> SchedulingProblem {
@@ -124,10 +74,10 @@ fn check(problem: &SchedulingProblem, scheduler: &dyn Scheduler, work: u64, coun
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let work = std::env::args().nth(1).map_or(Ok(2000), |work| work.parse())?;
     let mut counts = BTreeMap::<String, Counts>::new();
-    let mut nets = 0;
-    for line in stdin().lines() {
-        let net = serde_json::from_str::<RawNet>(&line?)?.net()?;
-        nets += 1;
+    let mut count = 0;
+    for net in nets::read(stdin().lock()) {
+        let net = net?;
+        count += 1;
         for name in MACHINES {
             let machine = Machine::built_in(name).ok_or("no such machine")?;
             let problem = problem(net.clone(), machine);
@@ -146,6 +96,6 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         total.wrong += of.wrong;
     }
     println!("{:<26} {:>6} {:>6} {:>6}", "all", total.valid, total.out_of_memory, total.wrong);
-    println!("{nets} nets with their batches, {} machines, {work} simulations each", MACHINES.len());
+    println!("{count} nets with their batches, {} machines, {work} simulations each", MACHINES.len());
     Ok(if total.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `training_net` | a net as feature maps and functions |
+//! | `convolution` | kernels, and a limit on the workspace of convolutions |
 //! | `machine` | a machine as data |
 //! | `times`, `pipedream` | the times of functions: by the roofline, or measured |
 //! | `problem`, `net_jsonl` | a net, a machine and a capacity; their file |
@@ -14,6 +15,7 @@
 //! | `scheduler`, `bounds` | the contract of a scheduler, its run, and what it proves |
 
 mod bounds;
+mod convolution;
 mod events;
 mod jsonl;
 mod machine;
@@ -28,6 +30,7 @@ mod training_net;
 mod validate;
 
 pub use bounds::{ScheduleBound, ScheduleEvidence, ScheduleScope, compute_bound};
+pub use convolution::{ConvolutionAlgorithm, ConvolutionChoice, Kernel, WorkspaceLimitError};
 pub use events::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
 pub use machine::Machine;
 pub use pipedream::PipeDream;

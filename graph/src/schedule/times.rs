@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use planlab_files::FormatError;
 
 use crate::schedule::machine::Machine;
-use crate::schedule::training_net::{FunctionKind, TrainingNet, Work};
+use crate::schedule::training_net::{FunctionId, FunctionKind, TrainingNet, Work};
 
 impl Machine {
     /// The roofline times of a net.
@@ -182,6 +182,12 @@ impl Times {
     #[must_use]
     pub fn accumulate(&self) -> &[f64] {
         &self.accumulate
+    }
+
+    /// Both passes of a function take that many times as long.
+    pub(super) fn scale(&mut self, id: FunctionId, factor: f64) {
+        self.forward[id.index()] *= factor;
+        self.backward[id.index()] *= factor;
     }
 }
 

@@ -8,9 +8,12 @@
 //! beside (a mask, statistics) is not modelled: its bytes belong to the map that it goes with. A view is no function: it is
 //! the map that it views.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use planlab_dsa::Bytes;
+
+use crate::schedule::convolution::Kernel;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -169,6 +172,14 @@ pub enum NetError {
         /// The cost, as text.
         value: String,
     },
+    /// A kernel that is none, or that of a function that is no convolution.
+    #[error("function `{function}` cannot have the kernel {kernel:?}")]
+    BadKernel {
+        /// The function.
+        function: String,
+        /// The kernel.
+        kernel: Kernel,
+    },
 }
 
 impl NetError {
@@ -216,6 +227,8 @@ pub struct TrainingNet {
     /// By map: the function that reads it last in the forward pass.
     last_uses: Vec<Option<FunctionId>>,
     retained: Vec<bool>,
+    /// The kernels of convolutions, as far as they are known.
+    pub(super) kernels: BTreeMap<FunctionId, Kernel>,
 }
 
 impl TrainingNet {
@@ -241,6 +254,7 @@ impl TrainingNet {
             producers: vec![None; count],
             last_uses: vec![None; count],
             retained: vec![false; count],
+            kernels: BTreeMap::new(),
         };
         if net.functions.is_empty() {
             return Err(NetError::Empty);

@@ -80,6 +80,11 @@ impl<'p> Lab<'p> {
         self.recipes.least_seconds(self.problem)
     }
 
+    /// By map that has a class: the seconds that recomputing it alone takes, if the nearest maps with a class are there.
+    pub(super) fn recompute_seconds(&self) -> Vec<(MapId, f64)> {
+        self.recipes.seconds(self.problem)
+    }
+
     /// All maps in one class.
     #[must_use]
     pub fn all(&self, class: Class) -> Classes {

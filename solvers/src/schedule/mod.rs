@@ -42,6 +42,8 @@
 //! | `superneurons` | the longest end of the net that fits | convolutions' outputs before it | the rest |
 //! | `pooch/{discard,retain}` | as `swap-opt` | what costs less to swap | what costs less to recompute |
 //! | `checkpoints/{chen,memonger,patent}` | the ends of blocks | | the rest, once |
+//! | `checkpoints/patent/scored` | those that live long, are dear to compute and small | | the rest, once |
+//! | `checkpoints/patent/swap` | the ends of blocks whose copies would be waited for | the other ends | the rest, once |
 //! | `local-search` | what a search by simulation finds to be fastest, with offsets that fit | | |
 
 mod bound;

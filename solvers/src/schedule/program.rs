@@ -62,13 +62,23 @@ impl Recipes {
     /// What recomputing maps takes at least: the seconds of the functions between a map and the nearest maps that have a
     /// class. Of a function between several maps, each has an equal share, as it may run for all of them at once.
     pub(super) fn least_seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
-        let cones = || self.classified().filter_map(|map| Some((map, self.cones[map.index()].as_ref()?)));
         let mut maps_of = vec![0_u32; problem.net.functions().len()];
-        for function in cones().flat_map(|(_, cone)| &cone.chain) {
+        for function in self.chains().flat_map(|(_, chain)| chain) {
             maps_of[function.index()] += 1;
         }
         let share = |id: &FunctionId| problem.times.forward()[id.index()] / f64::from(maps_of[id.index()]);
-        cones().map(|(map, cone)| (map, cone.chain.iter().map(share).sum())).collect()
+        self.chains().map(|(map, chain)| (map, chain.iter().map(share).sum())).collect()
+    }
+
+    /// What recomputing each map alone takes: the seconds of all functions between it and the nearest maps that have a
+    /// class.
+    pub(super) fn seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
+        let seconds = |id: &FunctionId| problem.times.forward()[id.index()];
+        self.chains().map(|(map, chain)| (map, chain.iter().map(seconds).sum())).collect()
+    }
+
+    fn chains(&self) -> impl Iterator<Item = (MapId, &[FunctionId])> {
+        self.classified().filter_map(|map| Some((map, &self.cones[map.index()].as_ref()?.chain[..])))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use planlab_graph::Scheduler;
 
-use super::checkpoints::{Checkpointing, Chen, Memonger, Patent};
+use super::checkpoints::{Candidates, Checkpointing, Chen, Memonger, Patent};
 use super::{InCore, LocalSearch, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
 
 /// Maps to branch on, and leaves, of the budgeted search.
@@ -12,6 +12,7 @@ const LEAVES: u32 = 32;
 /// One scheduler of each kind, in the order in which they are listed.
 #[must_use]
 pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
+    let patent = Checkpointing::patent(Patent::default());
     vec![
         Box::new(InCore),
         Box::new(SwapAll::unscheduled()),
@@ -25,7 +26,9 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
         Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
         Box::new(Checkpointing::chen(Chen::default())),
         Box::new(Checkpointing::memonger(Memonger::default())),
-        Box::new(Checkpointing::patent(Patent::default())),
+        Box::new(patent),
+        Box::new(patent.with_candidates(Candidates::Scored)),
+        Box::new(patent.with_swap(true)),
         Box::new(LocalSearch::default()),
     ]
 }

@@ -27,9 +27,9 @@
 //! out.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, FunctionKind, MapId, NetError, TrainingNet, Work};
+use planlab_graph::{FeatureMap, FunctionId, FunctionKind, Kernel, MapId, NetError, TrainingNet, Work};
 
-use super::net::{Call, Function, Program, ValueId, elements};
+use super::net::{Call, Convolution, Function, Program, ValueId, elements};
 use super::rules::{self, Backward, FLOAT, Source};
 
 /// The net of a program in training; `name` is what it is called, `batch` how many inputs it processes at once.
@@ -43,12 +43,14 @@ pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<Trainin
         map_of: vec![None; program.shapes.len()],
         maps: Vec::new(),
         functions: Vec::new(),
+        kernels: Vec::new(),
     };
     for call in program.calls() {
         lowering.call(call);
     }
     let parameters = program.parameter_count().unwrap_or(u64::MAX);
-    TrainingNet::new(name, batch, parameters, lowering.maps, lowering.functions)
+    let Lowering { maps, functions, kernels, .. } = lowering;
+    TrainingNet::new(name, batch, parameters, maps, functions)?.with_kernels(kernels)
 }
 
 struct Lowering<'p> {
@@ -57,6 +59,7 @@ struct Lowering<'p> {
     map_of: Vec<Option<MapId>>,
     maps: Vec<FeatureMap>,
     functions: Vec<planlab_graph::Function>,
+    kernels: Vec<(FunctionId, Kernel)>,
 }
 
 impl Lowering<'_> {
@@ -103,7 +106,24 @@ impl Lowering<'_> {
     fn push(&mut self, call: &Call, name: String, inputs: Vec<MapId>, output: MapId, needs: Vec<MapId>) {
         let kind = self.kind(call, &inputs, output);
         let (forward, backward) = self.work(call, (&inputs, output, &needs), kind);
+        if let Function::Convolution(convolution) = &call.function {
+            let kernel = self.kernel(call, convolution);
+            self.kernels.push((FunctionId::from_index(self.functions.len()), kernel));
+        }
         self.functions.push(planlab_graph::Function { name, kind, inputs, output, needs, forward, backward });
+    }
+
+    /// A transposed convolution moves its window over what is its output.
+    fn kernel(&self, call: &Call, convolution: &Convolution) -> Kernel {
+        let moved = if convolution.is_transposed { call.inputs[0] } else { call.output };
+        let extents = &self.program.shape(moved)[2..];
+        // A window has three axes; those of the value are the last ones.
+        let first = convolution.window.kernel.len() - extents.len();
+        Kernel {
+            extents: convolution.window.kernel[first..].to_vec(),
+            strides: convolution.window.stride[first..].to_vec(),
+            positions: elements(extents),
+        }
     }
 
     fn name_of(&self, call: &Call) -> String {

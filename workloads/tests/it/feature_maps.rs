@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use planlab_graph::{TrainingNet, Work};
+use planlab_graph::{ConvolutionAlgorithm, FunctionKind, Machine, SchedulingProblem, TrainingNet, Work};
 use planlab_workloads::models::{Mode, ModelError, Spec, find, models};
 use serde_json::Value;
 
@@ -76,4 +76,60 @@ fn alexnet_and_lstms_keep_what_their_backward_passes_need() {
             kinds
         });
     assert_eq!(kinds[&true], 6);
+}
+
+#[test]
+fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
+    for model in models() {
+        let net = net(model.name, 2);
+        for id in net.function_ids() {
+            let function = net.function(id);
+            let is_convolution = function.kind == FunctionKind::Convolution;
+            assert_eq!(net.kernel(id).is_some(), is_convolution, "{}: {}", model.name, function.name);
+        }
+    }
+    let resnet = net("resnet50", 2);
+    let first = resnet.kernel(resnet.function_ids().next().expect("one")).expect("a convolution");
+    assert_eq!(
+        (&first.extents[..], &first.strides[..], first.positions),
+        (&[7, 7][..], &[2, 2][..], 112 * 112)
+    );
+    // Transposed convolutions move their windows over their outputs, once for each place of the input.
+    let dcgan = net("dcgan", 2);
+    let transposed = dcgan.function_ids().filter(|&id| dcgan.function(id).name.starts_with("transposed"));
+    let positions: Vec<u64> = transposed.filter_map(|id| Some(dcgan.kernel(id)?.positions)).collect();
+    assert_eq!(positions, [1, 4 * 4, 8 * 8, 16 * 16, 32 * 32]);
+    let volumes = net("resnext101-3d", 1);
+    assert!(
+        volumes.function_ids().filter_map(|id| volumes.kernel(id)).all(|kernel| kernel.extents.len() == 3)
+    );
+}
+
+/// By algorithm, the fastest first: how many of ResNet-50's convolutions use it; the largest workspace; all seconds over
+/// those without a limit.
+fn under_limit(batch: u64, factor: f64) -> ([usize; 4], u64, f64) {
+    let machine = Machine::built_in("x86-pcie3").expect("built in");
+    let problem = SchedulingProblem::new(net("resnet50", batch), machine);
+    let choices = problem.convolution_algorithms(factor).expect("kernels");
+    let count = |algorithm| choices.iter().filter(|choice| choice.algorithm == algorithm).count();
+    let limited = problem.with_workspace_limit(factor).expect("kernels");
+    let seconds = |problem: &SchedulingProblem| -> f64 {
+        problem.times.forward().iter().chain(problem.times.backward()).sum()
+    };
+    let ratio = (seconds(&limited) / seconds(&problem) * 1e4).round() / 1e4;
+    (ConvolutionAlgorithm::ALL.map(count), limited.machine.workspace.get(), ratio)
+}
+
+#[test]
+fn a_workspace_limit_leaves_resnet50_other_algorithms() {
+    // Without any workspace all 53 convolutions are plain products.
+    assert_eq!(under_limit(32, 0.0), ([0, 0, 0, 53], 0, 1.1797));
+    // At batch 1, the first convolution and the 3 x 3 ones of 64 and 128 channels cannot hold their indices: 4 * 9 bytes are
+    // more than 0.05 * 4 * 128. The largest that can is 1 x 1 on 56 x 56.
+    assert_eq!(under_limit(1, 0.05), ([0, 0, 45, 8], 4 * 56 * 56, 1.0302));
+    assert_eq!(under_limit(32, 0.05), ([0, 0, 53, 0], 4 * 49 * 112 * 112, 1.0));
+    // The first convolution by FFT, and Winograd for the 3 x 3 ones that do not halve the map.
+    let transforms = 8 * 4 * (3 * 224 * 224 + 64 * 112 * 112);
+    assert_eq!(under_limit(1, 20.0), ([16, 1, 36, 0], transforms, 0.9223));
+    assert_eq!(under_limit(32, 20.0), ([16, 1, 36, 0], 32 * transforms, 0.8931));
 }

@@ -65,11 +65,12 @@ impl Chen {
 mod tests {
     use planlab_dsa::Bytes;
 
+    use super::super::cut::Mark;
     use super::*;
 
     #[test]
     fn a_chain_takes_the_root_of_its_length() {
-        let items = vec![Item { bytes: Bytes::new(1), is_candidate: true }; 100];
+        let items = vec![Item { bytes: Bytes::new(1), mark: Mark::Alone }; 100];
         let cost = |cut: &Cut| Ok::<_, ()>(cut.checkpoints + cut.largest().max(cut.rest));
         let rounds = Chen::default().search(&items, cost).expect("no error");
         let least = rounds.iter().map(|round| round.cost).min();

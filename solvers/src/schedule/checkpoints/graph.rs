@@ -10,8 +10,10 @@
 
 use planlab_dsa::Bytes;
 
-use super::cut::{Cut, Item};
-use crate::placement::sharing::{BlockSharing, Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
+use super::cut::{Cut, Item, Mark};
+use crate::placement::sharing::{
+    BlockSharing, Entry, InPlaceEntries, MATCH_RANGES, Node, SharingGraph, SharingGraphError,
+};
 
 /// What a variable's name ends with if it is a parameter.
 const PARAMETERS: [&str; 4] = ["weight", "bias", "beta", "gamma"];
@@ -119,28 +121,29 @@ impl CheckpointGraph {
         &self.nodes
     }
 
-    /// The nodes of the forward pass whose outputs enter residual blocks: the first inputs of operations `add`.
+    /// By node, a mark on those of the forward pass whose outputs enter residual blocks: the first inputs of operations
+    /// `add`.
     #[must_use]
-    pub fn block_inputs(&self, add: &str) -> Vec<bool> {
-        let mut inputs = vec![false; self.nodes.len()];
+    pub fn block_inputs(&self, add: &str) -> Vec<Mark> {
+        let mut inputs = vec![Mark::Inside; self.nodes.len()];
         let sums = self.forward.iter().map(|&node| &self.nodes[node]);
         for (node, _) in
             sums.filter(|node| node.op.as_deref() == Some(add)).filter_map(|sum| sum.inputs.first())
         {
-            inputs[*node as usize] = true;
+            inputs[*node as usize] = Mark::Alone;
         }
         inputs
     }
 
     /// What the searches cut: the visible outputs of the forward pass but for parameters, and the nodes that they belong
-    /// to. `candidates` says by node where a block may end.
+    /// to. `marks` says by node where a block may end.
     ///
     /// # Panics
     ///
-    /// If `candidates` does not have an entry for each node.
+    /// If there is not a mark for each node.
     #[must_use]
-    pub fn items(&self, candidates: &[bool]) -> (Vec<Item>, Vec<usize>) {
-        assert_eq!(candidates.len(), self.nodes.len(), "one for each node");
+    pub fn items(&self, marks: &[Mark]) -> (Vec<Item>, Vec<usize>) {
+        assert_eq!(marks.len(), self.nodes.len(), "one for each node");
         let is_parameter = |node: &CheckpointNode| {
             node.op.is_none() && PARAMETERS.iter().any(|&ending| node.name.ends_with(ending))
         };
@@ -148,7 +151,7 @@ impl CheckpointGraph {
         nodes
             .flat_map(|&node| {
                 let visible = self.nodes[node].outputs.iter().take(self.nodes[node].visible);
-                visible.map(move |&bytes| (Item { bytes, is_candidate: candidates[node] }, node))
+                visible.map(move |&bytes| (Item { bytes, mark: marks[node] }, node))
             })
             .unzip()
     }
@@ -242,9 +245,25 @@ impl CheckpointGraph {
     ///
     /// As [`CheckpointGraph::sharing`].
     pub fn shared_bytes(&self, match_range: u64) -> Result<u64, SharingGraphError> {
-        let rules = BlockSharing::default().with_in_place(true).with_match_range(match_range);
-        Ok(rules.plan(&self.sharing()?).total().get())
+        Ok(shared(&self.sharing()?, match_range))
     }
+
+    /// The match range of 1, 2, 4, 8 and 16 with the least [bytes](Self::shared_bytes), and these: the allocation of the
+    /// patent's claims, and of NNVM's automatic search. Of equal ones the smallest.
+    ///
+    /// # Errors
+    ///
+    /// As [`CheckpointGraph::sharing`].
+    pub fn least_shared_bytes(&self) -> Result<(u64, u64), SharingGraphError> {
+        let graph = self.sharing()?;
+        let windows = MATCH_RANGES.map(|range| (range, shared(&graph, range)));
+        Ok(windows.into_iter().min_by_key(|&(_, bytes)| bytes).unwrap_or_default())
+    }
+}
+
+fn shared(graph: &SharingGraph, match_range: u64) -> u64 {
+    let rules = BlockSharing::default().with_in_place(true).with_match_range(match_range);
+    rules.plan(graph).total().get()
 }
 
 fn number(place: usize) -> u32 {
@@ -316,7 +335,7 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_copied_just_before_its_use() {
         let graph = chain();
-        let (items, nodes) = graph.items(&[true; 7]);
+        let (items, nodes) = graph.items(&[Mark::Alone; 7]);
         assert_eq!((items.len(), &nodes[..]), (4, &[0, 1, 2, 3][..]));
         let cut = Cut { kept: vec![1], ..Cut::default() };
         let recomputed = graph.recomputed(&cut, &nodes);

@@ -15,7 +15,8 @@
 //!
 //! # Deviations from the program
 //!
-//! A candidate is what the program marks with `mirror_stage = True`; stages of other names are left out.
+//! None. A tensor's attribute `mirror_stage` is its [`Mark`](super::Mark): [`Mark::of_stages`](super::Mark::of_stages)
+//! reads `True` and the names of stages.
 
 use super::cut::{Cut, Item, Round, try_threshold};
 
@@ -86,11 +87,12 @@ impl Memonger {
 mod tests {
     use planlab_dsa::Bytes;
 
+    use super::super::cut::Mark;
     use super::*;
 
     #[test]
     fn guesses_and_steps_are_whole() {
-        let items = vec![Item { bytes: Bytes::new(1 << 20), is_candidate: true }; 800];
+        let items = vec![Item { bytes: Bytes::new(1 << 20), mark: Mark::Alone }; 800];
         let rounds =
             Memonger::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold / MIB).collect();

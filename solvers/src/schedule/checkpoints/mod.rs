@@ -10,19 +10,25 @@
 //! | `memonger` | three rounds of the same with half the product, in whole MiB, and a grid from the smallest block |
 //! | `patent` | round by round from what the last plan gave, by one of four rules |
 //!
-//! On graphs of MXNet ([`CheckpointGraph`]) the cost is the memory of blocks that are shared, or that of offsets. On a
-//! [`TrainingNet`](planlab_graph::TrainingNet) the same searches are schedulers: [`Checkpointing`].
+//! On graphs of MXNet ([`CheckpointGraph`]) the cost is the memory of blocks that are shared, or that of offsets; so it is
+//! on a [`TrainingNet`](planlab_graph::TrainingNet) ([`CheckpointNet`]), where the same searches are schedulers too:
+//! [`Checkpointing`]. There blocks end at [`Candidates`], and checkpoints whose copies hide may be swapped.
 
+mod candidates;
 mod chen;
 mod cut;
 mod graph;
 mod memonger;
+mod net;
 mod patent;
 mod scheduler;
+mod swapping;
 
+pub use candidates::Candidates;
 pub use chen::Chen;
-pub use cut::{Cut, Item, Round, cut};
+pub use cut::{Cut, Item, Mark, Round, cut};
 pub use graph::{CheckpointGraph, CheckpointGraphError, CheckpointNode};
 pub use memonger::Memonger;
+pub use net::CheckpointNet;
 pub use patent::{Patent, Update};
 pub use scheduler::Checkpointing;

@@ -1,7 +1,8 @@
 //! Checkpoints by a threshold that is updated from plan to plan.
 //!
 //! The first threshold is 0. Each round cuts the forward pass, plans the memory, and sets the next threshold from what
-//! the cut gave. The plan that needs the least memory is the result.
+//! the cut gave. The plan that needs the least memory is the result. What may be a checkpoint, which checkpoints are
+//! swapped, and the free list are the matter of other files: `candidates`, `swapping` and the planner `patent-free-list`.
 //!
 //! # References
 //!
@@ -129,8 +130,9 @@ mod tests {
 
     #[test]
     fn the_mean_rises_from_round_to_round() {
+        use super::super::cut::Mark;
         use planlab_dsa::Bytes;
-        let items = vec![Item { bytes: Bytes::new(10), is_candidate: true }; 64];
+        let items = vec![Item { bytes: Bytes::new(10), mark: Mark::Alone }; 64];
         let rounds = Patent::default().search(&items, |cut| Ok::<_, ()>(cut.checkpoints)).expect("no error");
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold).collect();
         assert!(thresholds.is_sorted() && thresholds[1] == 10.0 && thresholds.len() == 8, "{thresholds:?}");

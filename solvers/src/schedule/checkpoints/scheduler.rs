@@ -1,9 +1,9 @@
 //! The searches for checkpoints as schedulers: what they keep stays on the device, and the rest is recomputed once, from
 //! the nearest checkpoint before it.
 //!
-//! Blocks may end where a single feature map carries everything that comes after it: at articulation points. A net that
-//! has none that can be kept offers all its maps. Every cut that is tried is offered; the cost, by which some searches go
-//! on, is the most bytes that are taken at once. The inputs of the net always stay.
+//! Blocks end at [`Candidates`]: articulation points, or those of them with a high score. Checkpoints stay, or are swapped
+//! if their copies hide. Every cut that is tried is offered; the cost, by which some searches go on, is the most bytes that
+//! are taken at once, copies in apart. The inputs of the net are checkpoints.
 //!
 //! # References
 //!
@@ -11,16 +11,15 @@
 //!
 //! # Complexity
 //!
-//! A simulation, O(n), for each threshold.
+//! A simulation, O(n), for each threshold; two with swapping.
 
-use planlab_graph::{MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, TrainingNet};
+use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::super::class::{Class, Classes, Policy};
-use super::super::lab::Lab;
-use super::super::residency::Prefetch;
+use super::candidates::Candidates;
 use super::chen::Chen;
-use super::cut::{Cut, Item};
+use super::cut::Cut;
 use super::memonger::Memonger;
+use super::net::CheckpointNet;
 use super::patent::Patent;
 
 /// Which search.
@@ -31,37 +30,61 @@ enum Search {
     Patent(Patent),
 }
 
-/// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and `checkpoints/patent`.
+/// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and `checkpoints/patent`, with
+/// `/scored` for [`Candidates::Scored`] and `/swap` for checkpoints that are swapped.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpointing {
     search: Search,
+    candidates: Candidates,
+    swaps: bool,
 }
 
 impl Checkpointing {
+    const fn new(search: Search) -> Self {
+        Self { search, candidates: Candidates::Articulation, swaps: false }
+    }
+
     /// By [`Chen`]'s thresholds.
     #[must_use]
     pub const fn chen(search: Chen) -> Self {
-        Self { search: Search::Chen(search) }
+        Self::new(Search::Chen(search))
     }
 
     /// By [`Memonger`]'s thresholds.
     #[must_use]
     pub const fn memonger(search: Memonger) -> Self {
-        Self { search: Search::Memonger(search) }
+        Self::new(Search::Memonger(search))
     }
 
     /// By the [`Patent`]'s thresholds.
     #[must_use]
     pub const fn patent(search: Patent) -> Self {
-        Self { search: Search::Patent(search) }
+        Self::new(Search::Patent(search))
     }
 
-    const fn key(self) -> &'static str {
-        match self.search {
-            Search::Chen(_) => "checkpoints/chen",
-            Search::Memonger(_) => "checkpoints/memonger",
-            Search::Patent(_) => "checkpoints/patent",
-        }
+    /// Where blocks may end. Default: [`Candidates::Articulation`].
+    #[must_use]
+    pub const fn with_candidates(mut self, candidates: Candidates) -> Self {
+        self.candidates = candidates;
+        self
+    }
+
+    /// Whether checkpoints are swapped if their copies hide in a trial run. Default: no.
+    #[must_use]
+    pub const fn with_swap(mut self, yes: bool) -> Self {
+        self.swaps = yes;
+        self
+    }
+
+    fn key(self) -> String {
+        let search = match self.search {
+            Search::Chen(_) => "chen",
+            Search::Memonger(_) => "memonger",
+            Search::Patent(_) => "patent",
+        };
+        let candidates = if self.candidates == Candidates::Scored { "/scored" } else { "" };
+        let swaps = if self.swaps { "/swap" } else { "" };
+        format!("checkpoints/{search}{candidates}{swaps}")
     }
 }
 
@@ -74,9 +97,11 @@ impl Scheduler for Checkpointing {
                 ("a threshold that follows the mean block", "a Chinese patent (Zhejiang) on checkpoints")
             }
         };
+        let candidates = if self.candidates == Candidates::Scored { ", of dear, small maps" } else { "" };
+        let keeps = if self.swaps { "swaps or keeps" } else { "keeps" };
         SchedulerDescriptor {
             key: self.key().into(),
-            summary: format!("keeps checkpoints and recomputes the rest: {summary}").into(),
+            summary: format!("{keeps} checkpoints and recomputes the rest: {summary}{candidates}").into(),
             randomized: false,
             reference,
             complexity: "n for each of about 8 thresholds",
@@ -84,53 +109,23 @@ impl Scheduler for Checkpointing {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        let lab = Lab::new(run.problem(), Policy::Retain, Prefetch::AsRoomPermits);
-        lab.claim_bound(run)?;
-        let maps: Vec<_> = lab.maps().filter(|&map| lab.can_recompute(map)).collect();
-        let items = items(&run.problem().net, &maps);
+        let net = CheckpointNet::new(run.problem(), self.candidates).with_swap(self.swaps);
+        net.lab().claim_bound(run)?;
+        let key = self.key();
         let mut cost = |cut: &Cut| {
-            let classes = classes(&lab, &maps, cut);
-            lab.offer(run, &classes, self.key())?;
-            Ok(lab.peak(&classes).get())
+            // The trial run.
+            run.tick(u64::from(self.swaps))?;
+            let classes = net.classes(cut);
+            net.lab().offer(run, &classes, &key)?;
+            Ok(net.lab().peak(&classes).get())
         };
         match self.search {
-            Search::Chen(search) => search.search(&items, &mut cost),
-            Search::Memonger(search) => search.search(&items, &mut cost),
-            Search::Patent(search) => search.search(&items, &mut cost),
+            Search::Chen(search) => search.search(net.items(), &mut cost),
+            Search::Memonger(search) => search.search(net.items(), &mut cost),
+            Search::Patent(search) => search.search(net.items(), &mut cost),
         }
         .map(|_: Vec<_>| ())
     }
-}
-
-fn classes(lab: &Lab<'_>, maps: &[MapId], cut: &Cut) -> Classes {
-    let mut classes = lab.all(Class::Keep);
-    maps.iter().for_each(|&map| classes.set(map, Class::Recompute));
-    cut.kept.iter().for_each(|&place| classes.set(maps[place], Class::Keep));
-    classes
-}
-
-fn items(net: &TrainingNet, maps: &[MapId]) -> Vec<Item> {
-    let carriers = carriers(net);
-    let has_carrier = maps.iter().any(|map| carriers[map.index()]);
-    let item = |&map: &MapId| Item {
-        bytes: net.map(map).bytes,
-        is_candidate: !has_carrier || carriers[map.index()],
-    };
-    maps.iter().map(item).collect()
-}
-
-/// By map, whether every later function gets what it reads through it: no other map is read on both sides of it.
-fn carriers(net: &TrainingNet) -> Vec<bool> {
-    let mut carriers = vec![false; net.maps().len()];
-    // The last function that reads something made before; inputs of the net are there from the start.
-    let last = |map: MapId| net.last_use(map).map_or(0, |id| id.index() + 1);
-    let mut latest = net.map_ids().filter(|&map| !net.has_gradient(map)).map(last).max().unwrap_or(0);
-    for id in net.function_ids() {
-        let output = net.function(id).output;
-        carriers[output.index()] = latest <= id.index() + 1;
-        latest = latest.max(last(output));
-    }
-    carriers
 }
 
 #[cfg(test)]
@@ -141,21 +136,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_beside_a_shortcut_carries_nothing() {
-        let problem = shortcut();
-        let found: Vec<_> =
-            carriers(&problem.net).iter().enumerate().filter_map(|(map, &yes)| yes.then_some(map)).collect();
-        assert_eq!(found, [1, 2, 4, 5]);
-    }
-
-    #[test]
     fn each_search_finds_a_schedule_that_recomputes() {
         // With everything kept the sum of gradients takes 1088 bytes.
         let problem = shortcut().with_capacity(planlab_dsa::Bytes::new(1084));
-        for scheduler in [Checkpointing::chen(Chen::default()), Checkpointing::patent(Patent::default())] {
+        let patent = Checkpointing::patent(Patent::default());
+        let scored = patent.with_candidates(Candidates::Scored);
+        for scheduler in [Checkpointing::chen(Chen::default()), patent, scored, patent.with_swap(true)] {
             let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
             assert!(outcome.end.is_ok(), "{:?}", outcome.end);
             assert!(outcome.best.is_some() || outcome.shortfall.is_some());
         }
+    }
+
+    #[test]
+    fn swapped_checkpoints_take_less_memory() {
+        // The image and the relu go and come back while the rest is computed; everything kept takes 1088 bytes.
+        let mut problem = shortcut().with_capacity(planlab_dsa::Bytes::new(1087));
+        problem.machine = problem.machine.with_link(128.0);
+        let least = |scheduler: Checkpointing| {
+            let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
+            outcome.best.map(|best| (best.schedule().of(planlab_graph::Engine::Out).len(), best.seconds()))
+        };
+        let patent = Checkpointing::patent(Patent::default());
+        assert_eq!(least(patent), None);
+        // Two copies out that nothing waits for: nine passes of 2 seconds, and the sum of gradients of 3.
+        assert_eq!(least(patent.with_swap(true)), Some((2, 21.0)));
+    }
+
+    #[test]
+    fn every_choice_is_in_the_key() {
+        let patent = Checkpointing::patent(Patent::default());
+        assert_eq!(patent.key(), "checkpoints/patent");
+        assert_eq!(patent.with_swap(true).key(), "checkpoints/patent/swap");
+        let scored = Checkpointing::chen(Chen::default()).with_candidates(Candidates::Scored);
+        assert_eq!(
+            (scored.key(), scored.with_swap(true).key()),
+            ("checkpoints/chen/scored".into(), "checkpoints/chen/scored/swap".into())
+        );
     }
 }

@@ -3,7 +3,7 @@
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_solvers::placement::sharing::{InPlaceEntries, lifetimes};
 use planlab_solvers::schedule::checkpoints::{
-    CheckpointGraph, CheckpointNode, Chen, Cut, Memonger, Patent, Round, Update,
+    CheckpointGraph, CheckpointNode, Chen, Cut, Mark, Memonger, Patent, Round, Update,
 };
 use serde_json::Value;
 
@@ -106,6 +106,46 @@ fn memonger_tries_and_finds_what_the_original_program_does() {
     // Offsets for the same plan take a third less, and no plan takes less than they do.
     let (height, load) = net.packed(&best.cut);
     assert_eq!((height, height.get() / 104_858), (load, 12_917));
+}
+
+/// As the example names them, stages are candidates of their own: one for each block.
+#[test]
+fn stages_of_one_tensor_each_are_candidates_of_their_own() {
+    let net = Net::resnet200();
+    let alone = net.graph.block_inputs("elemwise_add");
+    let names: Vec<String> = (0..alone.len()).map(|node| format!("stage{node}")).collect();
+    let stages = alone.iter().zip(&names).map(|(mark, name)| (*mark == Mark::Alone).then_some(&name[..]));
+    let marks = Mark::of_stages(stages);
+    let (items, nodes) = net.graph.items(&marks);
+    let rounds = Memonger::default().search(&items, |cut| net.graph.recomputed(cut, &nodes).shared_bytes(16));
+    let expected = Memonger::default().search(&net.items, |cut| net.shared(cut));
+    assert_eq!(rounds, expected);
+}
+
+/// A stage that spans all blocks has one candidate: everything of it is kept, or nothing.
+#[test]
+fn a_stage_of_all_blocks_is_kept_as_a_whole() {
+    let net = Net::resnet200();
+    let alone = net.graph.block_inputs("elemwise_add");
+    let stage = |mark: &Mark| (*mark == Mark::Alone).then_some("all");
+    let (items, _) = net.graph.items(&Mark::of_stages(alone.iter().map(stage)));
+    let kept = |threshold| planlab_solvers::schedule::checkpoints::cut(&items, threshold, false);
+    let everything = planlab_solvers::schedule::checkpoints::cut(&net.items, 0.0, false);
+    assert_eq!((kept(0.0).kept, kept(0.0).checkpoints), (everything.kept, everything.checkpoints));
+    assert_eq!((kept(0.0).blocks.len(), kept(1e12).kept.len()), (1, 0));
+}
+
+#[test]
+fn the_free_list_s_window_is_searched() {
+    let whole = graph("inception_bn_train_b32");
+    let windows = |graph: &CheckpointGraph| {
+        [1, 2, 4, 8, 16].map(|range| graph.shared_bytes(range).expect("a graph") >> 20)
+    };
+    assert_eq!(windows(&whole), [1771, 1391, 1341, 1340, 1340]);
+    let memonger = graph("resnet200_memonger_t576_b32");
+    assert_eq!(windows(&memonger), [3165, 1948, 1948, 1958, 1957]);
+    let (range, bytes) = memonger.least_shared_bytes().expect("a graph");
+    assert_eq!((range, bytes), (2, memonger.shared_bytes(2).expect("a graph")));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Schedules: the figures of the published methods on ResNet-50, and that what schedulers give is right.
 
+mod checkpoint_nets;
 mod checkpoints;
 mod contract;
 mod golden;

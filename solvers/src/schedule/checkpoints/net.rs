@@ -1,0 +1,197 @@
+//! A net in training that is cut into blocks: what a cut keeps, swaps and recomputes, and the memory that this takes.
+//!
+//! What a cut keeps stays on the device, or goes to the host and comes back; the rest is recomputed once, from the nearest
+//! checkpoint before it. The inputs of the net are checkpoints too.
+
+use planlab_dsa::{Budget, Bytes, Instance, execute};
+use planlab_graph::{MapId, ScheduleError, SchedulingProblem, Verified};
+
+use super::super::class::{Class, Classes, Policy};
+use super::super::lab::Lab;
+use super::super::residency::Prefetch;
+use super::candidates::Candidates;
+use super::cut::{Cut, Item, Mark};
+use super::swapping::swap_what_hides;
+use crate::placement::Order;
+use crate::placement::greedy::FirstFit;
+use crate::placement::sharing::PatentFreeList;
+
+/// A net in training whose forward pass is cut into blocks.
+///
+/// ```
+/// use planlab_dsa::Bytes;
+/// use planlab_graph::{
+///     FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
+/// };
+/// use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Patent};
+///
+/// let work = Work { flops: 1e9, bytes: 1e8, launches: 1 };
+/// let mut maps = vec![FeatureMap { name: "image".into(), bytes: Bytes::new(1 << 20) }];
+/// let mut functions = Vec::new();
+/// for turn in 1..40 {
+///     let [input, output] = [turn - 1, turn].map(MapId::from_index);
+///     maps.push(FeatureMap { name: format!("map {turn}"), bytes: Bytes::new(1 << 20) });
+///     functions.push(Function {
+///         name: format!("convolution {turn}"), kind: FunctionKind::Convolution, inputs: vec![input], output,
+///         needs: vec![input], forward: work, backward: work,
+///     });
+/// }
+/// let net = TrainingNet::new("chain", 8, 0, maps, functions)?;
+/// let machine = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
+/// let problem = SchedulingProblem::new(net, machine);
+/// let net = CheckpointNet::new(&problem, Candidates::Articulation);
+/// let bytes = |cut: &_| net.free_list(cut).map(Bytes::get);
+/// let rounds = Patent::default().search(net.items(), bytes)?;
+/// let best = Patent::choose(&rounds).ok_or("no round")?;
+/// // 39 maps are kept without blocks; with blocks of about 6, 6 of the checkpoints and a block.
+/// assert!(best.cost < rounds[0].cost / 2);
+/// assert!(net.packed(&best.cut)?.height().get() <= best.cost);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CheckpointNet<'p> {
+    lab: Lab<'p>,
+    /// What is cut: the maps that can be recomputed, in the order of the forward pass.
+    maps: Vec<MapId>,
+    items: Vec<Item>,
+    swaps: bool,
+}
+
+impl<'p> CheckpointNet<'p> {
+    /// A net whose blocks may end at such maps.
+    #[must_use]
+    pub fn new(problem: &'p SchedulingProblem, candidates: Candidates) -> Self {
+        let lab = Lab::new(problem, Policy::Retain, Prefetch::AsRoomPermits);
+        let maps: Vec<_> = lab.maps().filter(|&map| lab.can_recompute(map)).collect();
+        let may_end = candidates.among(&lab, &maps);
+        let item = |(map, yes): (&MapId, bool)| Item {
+            bytes: problem.net.map(*map).bytes,
+            mark: Mark::candidate(yes),
+        };
+        let items = maps.iter().zip(may_end).map(item).collect();
+        Self { lab, maps, items, swaps: false }
+    }
+
+    /// Whether checkpoints are swapped if their copies hide in a trial run. Default: no.
+    #[must_use]
+    pub const fn with_swap(mut self, yes: bool) -> Self {
+        self.swaps = yes;
+        self
+    }
+
+    /// What the searches cut.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub(super) const fn lab(&self) -> &Lab<'p> {
+        &self.lab
+    }
+
+    /// What becomes of each map under a cut.
+    ///
+    /// # Panics
+    ///
+    /// If the cut is not one of these items.
+    #[must_use]
+    pub fn classes(&self, cut: &Cut) -> Classes {
+        let mut classes = self.lab.all(Class::Keep);
+        self.maps.iter().for_each(|&map| classes.set(map, Class::Recompute));
+        cut.kept.iter().for_each(|&place| classes.set(self.maps[place], Class::Keep));
+        if self.swaps { swap_what_hides(&self.lab, classes) } else { classes }
+    }
+
+    /// What the patent's free list takes for a cut, the best of its windows; the base included.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`] if the plan does not run in the problem's capacity.
+    ///
+    /// # Panics
+    ///
+    /// As [`CheckpointNet::classes`].
+    pub fn free_list(&self, cut: &Cut) -> Result<Bytes, ScheduleError> {
+        let (draft, timeline) = self.lab.run(&self.classes(cut)).map_err(|error| failed(&error))?;
+        let instance = draft.instance(&timeline).map_err(|error| failed(&error))?;
+        let blocks = execute(&PatentFreeList, &instance, Budget::default(), 0).height();
+        let blocks = blocks.ok_or_else(|| failed(&"the free list has no plan"))?;
+        blocks.checked_add(draft.base).ok_or_else(|| failed(&"the free list exceeds 64 bits"))
+    }
+
+    /// A cut's schedule with offsets that the validator has seen: the lower of best-fit in the order of requests and of
+    /// packing the largest areas first.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`] if the plan does not run in the problem's capacity, or is refused.
+    ///
+    /// # Panics
+    ///
+    /// As [`CheckpointNet::classes`].
+    pub fn packed(&self, cut: &Cut) -> Result<Verified, ScheduleError> {
+        let problem = self.lab.problem();
+        let (draft, _) = self.lab.run(&self.classes(cut)).map_err(|error| failed(&error))?;
+        let online = Verified::new(problem, draft)?;
+        let Some(plan) = by_area(&online.instance().map_err(|error| failed(&error))?) else {
+            return Ok(online);
+        };
+        let packed = online.with_offsets(problem, &plan)?;
+        Ok(if packed.height() < online.height() { packed } else { online })
+    }
+}
+
+/// The offsets of a plan that places the largest areas first.
+fn by_area(instance: &Instance) -> Option<Vec<planlab_dsa::Offset>> {
+    let outcome = execute(&FirstFit::new(Order::Area), instance, Budget::default(), 0);
+    Some(outcome.best?.as_plan().offsets.as_slice().to_vec())
+}
+
+fn failed(reason: &impl ToString) -> ScheduleError {
+    ScheduleError::Failed(reason.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::shortcut;
+    use super::super::cut::cut;
+    use super::*;
+
+    #[test]
+    fn a_cut_keeps_its_checkpoints_and_the_inputs() {
+        let problem = shortcut();
+        let net = CheckpointNet::new(&problem, Candidates::Articulation);
+        let letters = |threshold| net.lab().letters(&net.classes(&cut(net.items(), threshold, false)));
+        assert_eq!(
+            (letters(0.0), letters(300.0), letters(600.0)),
+            ("KKK".into(), "KRK".into(), "KRR".into())
+        );
+    }
+
+    #[test]
+    fn memory_is_that_of_the_buffers_of_the_plan() {
+        let problem = shortcut();
+        let net = CheckpointNet::new(&problem, Candidates::Articulation);
+        // With everything kept, five buffers of 256 or 64 bytes are live at the sum of gradients; the loss of 4 has a block
+        // of its own.
+        let kept = cut(net.items(), 0.0, false);
+        let packed = net.packed(&kept).expect("there is room");
+        assert_eq!(packed.live_peak(), Bytes::new(1088));
+        assert_eq!(packed.height(), Bytes::new(1088));
+        assert_eq!(net.free_list(&kept), Ok(Bytes::new(1092)));
+        let tight = problem.clone().with_capacity(Bytes::new(500));
+        let refused =
+            CheckpointNet::new(&tight, Candidates::Articulation).free_list(&kept).expect_err("no room");
+        assert!(refused.to_string().starts_with("out of memory"), "{refused}");
+    }
+
+    #[test]
+    fn with_swap_what_hides_is_swapped() {
+        let mut problem = shortcut();
+        problem.machine = problem.machine.with_link(128.0);
+        let net = CheckpointNet::new(&problem, Candidates::Articulation).with_swap(true);
+        let kept = cut(net.items(), 0.0, false);
+        assert_eq!(net.lab().letters(&net.classes(&kept)), "SSK");
+        assert!(net.packed(&kept).is_ok());
+    }
+}
