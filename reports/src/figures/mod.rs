@@ -6,6 +6,7 @@
 mod backend;
 pub(crate) mod bars;
 pub(crate) mod chart;
+pub(crate) mod classes;
 pub(crate) mod coord;
 pub(crate) mod gap;
 pub(crate) mod lines;
@@ -16,6 +17,7 @@ pub(crate) mod palette;
 pub(crate) mod profile;
 pub(crate) mod raster;
 mod sizes;
+pub(crate) mod speed;
 pub(crate) mod strip;
 pub(crate) mod time;
 
