@@ -16,8 +16,8 @@ pub(crate) mod memory;
 pub(crate) mod palette;
 pub(crate) mod profile;
 pub(crate) mod raster;
+pub(crate) mod reference;
 mod sizes;
-pub(crate) mod speed;
 pub(crate) mod strip;
 pub(crate) mod time;
 

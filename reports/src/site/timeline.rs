@@ -142,7 +142,7 @@ fn memory(timeline: &Timeline, scale: &Scale) -> Markup {
     let capacity = number(scale.y(real(timeline.capacity)));
     html! {
         path d=(outline) fill=(hex(palette::BLUE)) fill-opacity="0.25" stroke=(hex(palette::BLUE)) vector-effect="non-scaling-stroke" {}
-        path d={ "M0 " (capacity) "H1000000" } fill="none" stroke=(hex(palette::RED)) stroke-width="1.5" stroke-dasharray="6 4" vector-effect="non-scaling-stroke" {}
+        path d={ "M0 " (capacity) "H1000000" } class="capacity" fill="none" stroke-width="1.5" stroke-dasharray="6 4" vector-effect="non-scaling-stroke" {}
     }
 }
 
@@ -162,7 +162,7 @@ fn labels(timeline: &Timeline, scale: &Scale) -> Markup {
             path.ink-grid-stroke d={ "M" (LEFT) " " (place(scale.y(level))) "h" (WIDE) } fill="none" {}
             text.ink-muted-fill x=(edge) y=(place(scale.y(level) + 4.0)) text-anchor="end" { (gigabytes(level)) }
         }
-        text x=(edge) y=(place(scale.y(above) + 4.0)) text-anchor="end" fill=(hex(palette::RED)) {
+        text x=(edge) y=(place(scale.y(above) + 4.0)) text-anchor="end" class="capacity" {
             (format!("{:.2} GB", above / 1e9))
             title { "capacity " (timeline.capacity) " bytes; at most " (peak) " bytes in use" }
         }
@@ -178,7 +178,7 @@ fn ticks(timeline: &Timeline) -> Markup {
         @for at in (0..20_u32).map(|n| f64::from(n) * step).take_while(|at| *at <= whole) {
             @let x = number(f64::from(LEFT) + f64::from(WIDE) * at / whole);
             path.ink-muted-stroke d={ "M" (x) " " (bottom) "v5" } fill="none" {}
-            text.ink-text-fill x=(x) y=(bottom + 20) text-anchor="middle" { (short(at)) }
+            text.ink-text-fill x=(x) y=(bottom + 20) text-anchor="middle" { (tick(at, step, whole)) }
         }
     }
 }
@@ -191,8 +191,18 @@ fn tick_step(whole: f64, most: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-fn short(ns: f64) -> String {
-    if ns == 0.0 { "0".to_owned() } else { nanoseconds(ns).replace(".00 ", " ").replace(".0 ", " ") }
+/// A tick of an axis with this step, in one unit for all of them; the script does the same.
+fn tick(ns: f64, step: f64, whole: f64) -> String {
+    if ns < step / 2.0 {
+        return "0".to_owned();
+    }
+    let (size, unit) = match step {
+        step if whole >= 1e9 && step >= 1e7 => (1e9, "s"),
+        step if step >= 1e4 => (1e6, "ms"),
+        _ => (1e3, "\u{b5}s"),
+    };
+    let digits = (0..9).find(|&digits| step * 10f64.powi(digits) >= size * (1.0 - 1e-9)).unwrap_or(9);
+    format!("{:.*} {unit}", digits.unsigned_abs() as usize, ns / size)
 }
 
 /// With one decimal, or none where it is 0.
@@ -246,5 +256,8 @@ mod tests {
     fn steps_of_an_axis_are_round() {
         let steps = [tick_step(2.0e9, 8.0), tick_step(1.5, 5.0), tick_step(16.0, 5.0), tick_step(8.0, 8.0)];
         assert_eq!(steps, [5.0e8, 0.5, 5.0, 1.0]);
+        let ticks =
+            [tick(1.5e9, 5e8, 2e9), tick(2e7, 2e7, 1.6e8), tick(400.0, 200.0, 1500.0), tick(0.0, 1.0, 8.0)];
+        assert_eq!(ticks, ["1.5 s", "20 ms", "0.4 \u{b5}s", "0"]);
     }
 }

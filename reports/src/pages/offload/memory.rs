@@ -138,9 +138,10 @@ pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
                        what their best offsets need was had.";
         pieces.push(Piece::Table(heights("offload-misfits", caption, misfits.into_iter())));
     }
-    let caption = "Memory of every schedule, parameters and workspace included. Bytes in use: the most at one moment. Online \
-                   best fit: offsets given in the order of the requests, as an allocator would. Best offsets: the lowest that \
-                   the planner found, and the bound that it proved. Says: what a schedule that counts bytes alone hides.";
+    let caption = "Memory of every schedule, parameters and workspace included. In use: the most bytes at one moment. Best fit: \
+                   what offsets need that are given in the order of the requests, as an allocator does. Best: the lowest \
+                   that the planner found, with its proven bound. Fits: yes; planned ahead: the best offsets fit, those of \
+                   the best fit do not; bytes alone: no offsets that fit were found, or none are, as proved.";
     pieces.extend(super::shown_or_folded(heights("offload-memory", caption, all.iter())));
     pieces
 }
@@ -152,13 +153,13 @@ fn heights<'p, 's: 'p>(name: &str, caption: &str, all: impl Iterator<Item = &'p 
         &[
             ("batch", "Batch"),
             ("scheduler", "Scheduler"),
-            ("live_peak_gb", "Bytes in use, GB"),
-            ("best_fit_gb", "Online best fit, GB"),
-            ("height_gb", "Best offsets, GB"),
+            ("live_peak_gb", "In use, GB"),
+            ("best_fit_gb", "Best fit, GB"),
+            ("height_gb", "Best, GB"),
             ("bound_gb", "Bound, GB"),
             ("evidence", "Evidence"),
-            ("over", "Over the capacity"),
-            ("verdict", "Says"),
+            ("over", "Over"),
+            ("verdict", "Fits"),
         ],
     );
     for placed in all {
@@ -182,10 +183,10 @@ fn heights<'p, 's: 'p>(name: &str, caption: &str, all: impl Iterator<Item = &'p 
 
 fn verdict(placed: &Placed<'_>) -> &'static str {
     match (placed.online.is_some(), placed.best.is_some()) {
-        _ if !placed.fits_in_bytes() => "does not fit",
-        (_, true) if placed.is_proved() => "fits by bytes, no offsets fit (proved)",
-        (_, true) => "fits by bytes, no offsets found that fit",
-        (true, false) => "fits, if planned ahead",
-        (false, false) => "fits",
+        _ if !placed.fits_in_bytes() => "no",
+        (_, true) if placed.is_proved() => "bytes alone (proved)",
+        (_, true) => "bytes alone",
+        (true, false) => "planned ahead",
+        (false, false) => "yes",
     }
 }

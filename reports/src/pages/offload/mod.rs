@@ -33,7 +33,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
         "A schedule says of each feature map whether it is kept, swapped to the host, or recomputed. Times are *simulated*: \
          operations take the times of the problem, copies their bytes over the rate of the link. A schedule fits if its \
          buffers do *with their offsets*. An image is an input of the batch; of language models, a sequence. Where a \
-         scheduler ran several times, the last run counts. GB: 10^9 bytes.",
+         scheduler ran several times, the last run counts. GB: 10^9 bytes; in tables GB/s is the rate of the link, and *of GB* the capacity.",
     )));
     page.pieces.extend(memory::findings(schedules));
     page.pieces.extend(speed::pieces(schedules));
@@ -91,11 +91,28 @@ fn answer(case: &Case) -> Text {
         Some(run) => text.strong(run.series.label.as_str()).plain(price(run)),
         None => text,
     };
+    let text = text.plain(faster_by_bytes(case, batch));
     let over = case.largest_scheduled().filter(|&most| most > batch);
     let over = over.map_or(String::new(), |most| {
         format!(" At batch {most} there are schedules, but the offsets of none of them fit.")
     });
     text.plain(over + &winners(case))
+}
+
+/// What would be faster at a batch if bytes alone had to fit.
+fn faster_by_bytes(case: &Case, batch: u64) -> String {
+    let fastest = case.at(batch).filter_map(|run| Some((run.iteration()?, run))).min_by_key(|(ns, _)| *ns);
+    match fastest {
+        Some((_, run)) if run.fits() == Some(false) => {
+            let need = run.row.height.map_or(String::new(), gigabytes);
+            let speed = run.speed().unwrap_or_default();
+            format!(
+                " By its bytes in use {} would fit, at {speed:.0} images/s, but its offsets need {need}.",
+                run.series.label
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 fn listed_batches(batches: &[u64]) -> String {
@@ -125,30 +142,32 @@ fn winners(case: &Case) -> String {
     }
     let Some(&most) = wins.values().max() else { return String::new() };
     let names: Vec<&str> = wins.iter().filter(|(_, won)| **won == most).map(|(name, _)| *name).collect();
-    let each = if names.len() > 1 { " each" } else { "" };
-    let number = counted(beyond.len(), "batch").replace("batchs", "batches");
-    let verb = if names.len() > 1 { "are" } else { "is" };
-    format!(
-        " Of {number} that do not fit in-core and have a schedule that fits, {} {verb} fastest at {most}{each}.",
-        names.join(" and ")
-    )
+    let (verb, each) = if names.len() > 1 { ("are", " each") } else { ("is", "") };
+    let names = names.join(" and ");
+    match beyond.len() {
+        1 => format!(" At the one batch that does not fit in-core, {names} {verb} fastest."),
+        number => format!(
+            " Of the {number} batches that fit, but not in-core, {names} {verb} fastest at {most}{each}."
+        ),
+    }
 }
 
 /// The columns that say what was asked.
 const SUBJECT: [(&str, &str); 4] =
-    [("net", "Net"), ("machine", "Machine"), ("copies", "Copies"), ("capacity_gb", "Capacity, GB")];
+    [("net", "Net"), ("machine", "Machine"), ("copies_gb", "GB/s"), ("capacity_gb", "Of GB")];
 
 fn table(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
     Table::named(name, caption, &[&SUBJECT, columns].concat())
 }
 
 fn subject(case: &Case) -> Vec<Value> {
-    vec![
-        Value::text(case.net.as_str()),
-        Value::text(case.machine.as_str()),
-        Value::text(case.rate()),
-        gb(case.capacity),
-    ]
+    vec![Value::text(case.net.as_str()), Value::text(case.machine.as_str()), copies(case), gb(case.capacity)]
+}
+
+/// The rate of copies, in units of 10^9 bytes.
+fn copies(case: &Case) -> Value {
+    let (out, back) = case.link;
+    if out.to_bits() == back.to_bits() { Value::Number(out / 1e9) } else { Value::text(case.rate()) }
 }
 
 /// Bytes in units of 10^9: three digits are shown, all are in the CSV file.
@@ -175,7 +194,7 @@ fn middle_and_most(values: &[f64]) -> Option<(f64, f64)> {
 
 /// A table as it is where it is short, else folded.
 fn shown_or_folded(table: Table) -> Option<Piece> {
-    const SHORT: usize = 24;
+    const SHORT: usize = 40;
     match table.rows.len() {
         0 => None,
         rows if rows <= SHORT => Some(Piece::Table(table)),

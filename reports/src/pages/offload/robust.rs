@@ -7,25 +7,28 @@ use planlab_results::table::{Column, Table, Value};
 
 use super::{share, subject};
 use crate::data::schedules::{Case, Run, Schedules};
-use crate::figures::Series;
 use crate::figures::coord::Axis;
-use crate::figures::lines::{self, Curve, Join, Point};
+use crate::figures::reference::{self, Curve, Point, Reference};
 use crate::format::{percent, real};
 use crate::site::page::Piece;
 
 pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
-    let table = table(schedules);
+    let is_largest = |case: &Case, run: &Run| case.largest_scheduled() == Some(run.row.batch);
+    let largest = table(schedules, ("offload-robustness-largest", is_largest));
+    let table = table(schedules, ("offload-robustness", |_, _| true));
     if table.rows.is_empty() {
         return Vec::new();
     }
     let mut pieces = vec![Piece::heading("If operations take other times")];
     pieces.push(Piece::note(
-        "Each schedule keeps its order and runs again with other times: every operation takes its time, more or less by up to \
-         so many percent, drawn evenly and anew for each draw. Slowdown: against the time that was planned. The line of compute \
-         alone is what the same draws do to an iteration in which nothing waits; no schedule avoids that part.",
+        "Each schedule keeps its order and runs again with other times: every operation and every copy takes its time, more \
+         or less by up to so many percent, drawn evenly and anew for each draw; all schedulers have the same draws. Slowdown: \
+         against the time that was planned. Compute alone is what the same draws do to an iteration in which nothing waits; \
+         no schedule avoids that part.",
     ));
     pieces.extend(schedules.cases.iter().filter_map(figure));
-    pieces.extend(super::shown_or_folded(table));
+    pieces.extend(super::shown_or_folded(largest));
+    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), table));
     pieces
 }
 
@@ -43,46 +46,40 @@ fn compute_alone(row: &ScheduleRow, disturbance: &Disturbance) -> Option<f64> {
 fn figure(case: &Case) -> Option<Piece> {
     let batch = case.largest_scheduled()?;
     let runs: Vec<&Run> = case.at(batch).filter(|run| run.iteration().is_some()).collect();
-    let mut curves: Vec<Curve> = runs
-        .iter()
-        .map(|run| Curve {
-            series: run.series.clone(),
-            points: run.row.disturbed.iter().filter_map(|of| point(of, slowdown(run, of)?.0)).collect(),
-        })
-        .collect();
-    let first = runs.iter().find(|run| !run.row.disturbed.is_empty())?;
-    let alone = |of: &Disturbance| point(of, compute_alone(&first.row, of)?);
-    let number = case.schedulers().iter().map(|series| series.number + 1).max().unwrap_or(0);
-    curves.push(Curve {
-        series: Series { label: "compute alone".to_owned(), number },
-        points: first.row.disturbed.iter().filter_map(alone).collect(),
-    });
-    let most = lines::range(&curves, |point| point.x)?.1;
-    let (low, high) = lines::range(&curves, |point| point.y)?;
-    let axes = (
-        Axis::counts("times off by up to, percent", most),
-        Axis::differences("slower than planned", low, high),
-    );
+    let curve = |run: &&Run| Curve {
+        series: run.series.clone(),
+        points: run.row.disturbed.iter().filter_map(|of| point(run, of)).collect(),
+    };
+    let curves: Vec<Curve> = runs.iter().map(curve).collect();
+    let first = &runs.iter().find(|run| !run.row.disturbed.is_empty())?.row;
+    let alone = |of: &Disturbance| Some((real(of.percent), compute_alone(first, of)?));
+    let points: Vec<(f64, f64)> = first.disturbed.iter().filter_map(alone).collect();
+    let most = first.disturbed.iter().map(|of| of.percent).max()?;
+    let draws = first.disturbed.iter().map(|of| of.draws).max()?;
+    let x = Axis::counts("times off by up to, percent", real(most));
+    let y = |low, high| Axis::differences("slower than planned", low, high);
+    let reference = Reference { name: "compute alone", points, hollow: "hollow: its offsets do not fit" };
     let title = format!("Slowdown with other times: {}, batch {batch}", case.name());
-    let drawing = lines::plot(&title, axes, Join::Lines, &curves)?;
-    let draws = first.row.disturbed.iter().map(|of| of.draws).max()?;
+    let drawing = reference::plot(&title, x, y, reference, &curves)?;
     Some(Piece::figure(
         drawing,
         format!("The median of {draws} draws, at the largest batch with a schedule."),
     ))
 }
 
-fn point(disturbance: &Disturbance, slowdown: f64) -> Option<Point> {
-    let percent_off = disturbance.percent;
-    let tip = format!("off by up to {percent_off} %: {}", percent(slowdown));
-    Some(Point { x: real(percent_off), y: slowdown, tip })
+fn point(run: &Run, disturbance: &Disturbance) -> Option<Point> {
+    let (median, worst) = slowdown(run, disturbance)?;
+    let (name, level) = (&run.series.label, disturbance.percent);
+    let tip = format!("{name}: off by up to {level} %: {}, at worst {}", percent(median), percent(worst));
+    Some(Point { x: real(level), y: Some(median), is_hollow: run.fits() != Some(true), tip })
 }
 
-fn table(schedules: &Schedules) -> Table {
+/// Those at the largest batch alone, or all.
+fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool)) -> Table {
     let all = || schedules.runs().flat_map(|(_, run)| &run.row.disturbed);
     let levels: BTreeSet<u64> = all().map(|disturbance| disturbance.percent).collect();
     let mut table = super::table(
-        "offload-robustness",
+        name,
         "Slowdown against the planned time if times are off by up to so many percent: the median and the worst of the draws, \
          and the median of compute alone.",
         &[("batch", "Batch"), ("scheduler", "Scheduler"), ("draws", "Draws")],
@@ -96,7 +93,7 @@ fn table(schedules: &Schedules) -> Table {
             table.columns.push(Column { key: format!("{key}_at_{level}"), title });
         }
     }
-    for (case, run) in schedules.runs() {
+    for (case, run) in schedules.runs().filter(|(case, run)| is_shown(case, run)) {
         if run.iteration().is_none() || run.row.disturbed.is_empty() {
             continue;
         }

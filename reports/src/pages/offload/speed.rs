@@ -5,7 +5,8 @@ use planlab_results::table::{Table, Value};
 use super::{share, subject, time};
 use crate::data::published::published;
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
-use crate::figures::speed::{self, Curve, Point};
+use crate::figures::coord::Axis;
+use crate::figures::reference::{self, Curve, Point, Reference};
 use crate::format::{percent, real};
 use crate::site::page::Piece;
 
@@ -36,9 +37,9 @@ fn figure(case: &Case) -> Option<Piece> {
         return None;
     }
     let point = |run: &Run| Point {
-        batch: real(run.row.batch),
-        speed: run.speed(),
-        fits: run.fits() == Some(true),
+        x: real(run.row.batch),
+        y: run.speed(),
+        is_hollow: run.fits() != Some(true),
         tip: tip(run),
     };
     let curves: Vec<Curve> = case
@@ -46,11 +47,16 @@ fn figure(case: &Case) -> Option<Piece> {
         .into_iter()
         .map(|series| Curve { series: series.clone(), points: case.of(series.number).map(point).collect() })
         .collect();
-    let most: Vec<(f64, f64)> = batches
+    let points: Vec<(f64, f64)> = batches
         .iter()
         .filter_map(|&batch| Some((real(batch), case.at(batch).next()?.row.images_per_second_at_most())))
         .collect();
-    let drawing = speed::plot(&format!("Speed by batch: {}", case.name()), &curves, &most)?;
+    let reference =
+        Reference { name: "if all of it fitted", points, hollow: "hollow: its offsets do not fit" };
+    let x = Axis::counts("batch", real(*batches.last()?) * 1.03);
+    let y = |_, most: f64| Axis::counts("images per second", most * 1.06);
+    let title = format!("Speed by batch: {}", case.name());
+    let drawing = reference::plot(&title, x, y, reference, &curves)?;
     let caption = "A line ends at the last batch with a schedule. A hollow mark: the bytes in use fit at every moment, the \
                    offsets of the buffers do not. Dashed: if all of it fitted and nothing waited.";
     Some(Piece::figure(drawing, caption))

@@ -1,6 +1,6 @@
 //! Schedules over time: three engines and the memory in use.
 
-use planlab_results::schedule::load_timeline;
+use planlab_results::schedule::{Timeline, load_timeline};
 
 use super::counted;
 use crate::data::schedules::{Case, Run, gigabytes};
@@ -9,22 +9,40 @@ use crate::site::Site;
 use crate::site::page::Piece;
 use crate::site::timeline::TimelinePart;
 
+/// So many events are drawn on the page at most: some megabytes.
+const EVENTS: usize = 24_000;
+
 pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
-    let wanted: Vec<(&Case, &Run)> =
-        site.schedules.cases.iter().flat_map(|case| chosen(case).map(move |run| (case, run))).collect();
-    if wanted.is_empty() {
+    // The first of each case comes before the second of any.
+    let mut wanted: Vec<(usize, usize, &Case, &Run)> = Vec::new();
+    for (number, case) in site.schedules.cases.iter().enumerate() {
+        wanted.extend(chosen(case).enumerate().map(|(rank, run)| (rank, number, case, run)));
+    }
+    wanted.sort_by_key(|&(rank, number, ..)| (rank, number));
+    let (mut drawn, mut missing, mut left_out, mut events) = (Vec::new(), 0, 0, 0);
+    for (rank, number, case, run) in wanted {
+        let loaded = run.row.schedule.as_deref().map(|schedule| load_timeline(site.store, schedule));
+        match loaded {
+            Some(Ok(timeline)) if events + timeline.spans.len() <= EVENTS => {
+                events += timeline.spans.len();
+                drawn.push(((number, rank), part(case, run, timeline)));
+            }
+            Some(Ok(_)) => left_out += 1,
+            _ => missing += 1,
+        }
+    }
+    drawn.sort_by_key(|(place, _)| *place);
+    if drawn.is_empty() && missing == 0 {
         return Vec::new();
     }
-    let mut pieces = vec![
-        Piece::heading("Timelines"),
-        Piece::note(
-            "Of each net and machine: at the largest batch the fastest schedule that fits and the fastest of another kind, and at \
-         the smallest batch that does not fit in-core the fastest one. Lanes: compute, copies to the host, copies back; below, \
-         the bytes in use with the capacity as a dashed line.",
-        ),
-    ];
-    let drawn: Vec<Piece> = wanted.iter().filter_map(|(case, run)| part(site, case, run)).collect();
-    let missing = wanted.len() - drawn.len();
+    let mut pieces = vec![Piece::heading("Timelines")];
+    if !drawn.is_empty() {
+        pieces.push(Piece::note(
+            "Of each net and machine: at the largest batch the fastest schedule that fits and the fastest of another kind, \
+             and at the smallest batch that does not fit in-core the fastest one. Lanes: compute, copies to the host, copies \
+             back; below, the bytes in use with the capacity as a dashed line.",
+        ));
+    }
     if missing > 0 {
         pieces.push(Piece::note(format!(
             "The store has no timeline of {}: records that are published consist of rows alone. A bench of the same suite \
@@ -32,7 +50,13 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
             counted(missing, "schedule")
         )));
     }
-    pieces.extend(drawn);
+    if left_out > 0 {
+        pieces.push(Piece::note(format!(
+            "{} not drawn, to keep the page small; a report of a store with fewer nets has them.",
+            counted(left_out, "more schedule")
+        )));
+    }
+    pieces.extend(drawn.into_iter().map(|(_, piece)| piece));
     pieces
 }
 
@@ -52,8 +76,7 @@ fn chosen(case: &Case) -> impl Iterator<Item = &Run> {
     [best, other, smallest.and_then(|batch| case.fastest(batch))].into_iter().flatten()
 }
 
-fn part(site: &Site<'_>, case: &Case, run: &Run) -> Option<Piece> {
-    let timeline = load_timeline(site.store, run.row.schedule.as_deref()?).ok()?;
+fn part(case: &Case, run: &Run, timeline: Timeline) -> Piece {
     let row = &run.row;
     let speed = run.speed().map_or(String::new(), |speed| format!(" ({speed:.0} images/s)"));
     let loss = run
@@ -71,5 +94,5 @@ fn part(site: &Site<'_>, case: &Case, run: &Run) -> Option<Piece> {
         nanoseconds(real(timeline.iteration_ns)),
     );
     let title = format!("{}, batch {}: {}", case.name(), row.batch, run.series.label);
-    Some(Piece::Timeline(TimelinePart { title, timeline, caption }))
+    Piece::Timeline(TimelinePart { title, timeline, caption })
 }
