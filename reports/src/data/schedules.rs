@@ -168,7 +168,8 @@ impl Case {
     /// Batches at which keeping everything was tried and does not fit.
     pub(crate) fn beyond(&self) -> Vec<u64> {
         let in_core = self.runs.iter().filter(|run| run.series.label == IN_CORE);
-        in_core.filter(|run| run.fits() != Some(true)).map(|run| run.row.batch).collect()
+        let is_beyond = |run: &&Run| run.fits() != Some(true) && !is_failure(&run.row);
+        in_core.filter(is_beyond).map(|run| run.row.batch).collect()
     }
 }
 

@@ -36,7 +36,7 @@ const TASKS: [(&str, RGBColor); 6] = [
 /// The whole iteration, in units of the inner picture.
 const WHOLE: f64 = 1e6;
 const LEFT: u32 = 92;
-const WIDE: u32 = 1080;
+const WIDE: u32 = 1060;
 const LANE: u32 = 34;
 const LANES: u32 = 3 * LANE;
 const BETWEEN: u32 = 14;
@@ -47,7 +47,7 @@ const AXIS: u32 = 34;
 
 pub(super) fn html(part: &TimelinePart) -> Markup {
     let timeline = &part.timeline;
-    let (width, height) = (LEFT + WIDE + 12, TOP + INNER + AXIS);
+    let (width, height) = (LEFT + WIDE + 32, TOP + INNER + AXIS);
     let scale = Scale::of(timeline);
     html! {
         h3 { (part.title) }

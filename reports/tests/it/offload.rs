@@ -313,6 +313,22 @@ fn failures_are_seen_on_both_pages_and_count_nowhere_else() {
 }
 
 #[test]
+fn a_bound_that_a_schedule_refutes_is_seen() {
+    let mut all = rows();
+    for row in all.iter_mut().filter(|row| row.batch == 512) {
+        (row.bound_scope, row.bound_ns) = ("any".to_owned(), 2_200_000_000);
+    }
+    let (_dir, files) = report(&all, false);
+    let page = text(&files, "offload.html");
+    assert!(!page.contains("No scheduler crashed"), "{page}");
+    let alerts: Vec<&str> = page.split("<p class=\"alert\">").skip(1).collect();
+    assert!(
+        alerts.iter().any(|alert| alert.contains("2200000000") && alert.contains("pooch/discard")),
+        "{alerts:?}"
+    );
+}
+
+#[test]
 fn timelines_are_drawn_where_the_store_has_them() {
     let (_dir, files) = report(&rows(), true);
     let page = text(&files, "offload.html");

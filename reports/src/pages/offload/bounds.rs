@@ -29,19 +29,19 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
 fn summary(schedules: &Schedules) -> Table {
     let mut table = super::table(
         "offload-gaps",
-        "Over the batches of a net and machine: how many schedules equal the bound, the gap of the others, and what the search \
-         took: wall time of the whole run, and simulated iterations.",
+        "Over the batches of a net and machine: how many schedules there are and how many equal the bound, the median and the worst \
+         gap, and what the search took: median and slowest wall time of the whole run, and the most simulated iterations.",
         &[
             ("scheduler", "Scheduler"),
-            ("schedules", "Schedules"),
-            ("proved", "Equal to the bound"),
+            ("schedules", "All"),
+            ("proved", "At the bound"),
             ("median_gap", "Gap, median"),
             ("worst_gap", "worst"),
             ("scopes", "Scopes"),
             ("evidence", "Evidence"),
-            ("median_ns", "Search, median"),
+            ("median_ns", "Search"),
             ("most_ns", "slowest"),
-            ("most_work", "Simulated, most"),
+            ("most_work", "Simulated"),
         ],
     );
     for case in &schedules.cases {

@@ -1,5 +1,6 @@
 //! What went wrong: crashes, lies, time-outs, exhausted memory, and rows that contradict each other.
 
+use planlab_results::audit::Finding;
 use planlab_results::table::{Table, Value};
 
 use crate::data::tables::{exit, last_line};
@@ -8,6 +9,13 @@ use crate::site::page::Piece;
 
 pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     let table = table(site);
+    let is_bound =
+        |finding: &&Finding| matches!(finding, Finding::RefutedTime { .. } | Finding::FalseSchedule { .. });
+    let refuted = site.findings.iter().filter(is_bound).map(|finding| Piece::alert(finding.to_string()));
+    let refuted: Vec<Piece> = refuted.collect();
+    if table.rows.is_empty() && !refuted.is_empty() {
+        return refuted;
+    }
     if table.rows.is_empty() {
         let fine = "No scheduler crashed, was killed, ran over its limits or gave a false answer: every schedule passed the \
                     validator.";
@@ -20,7 +28,9 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
             format!("{} failed, {lies} of them with a false answer.", super::counted(table.rows.len(), "row"))
         }
     };
-    vec![Piece::alert(text), Piece::Table(table)]
+    let mut pieces = vec![Piece::alert(text), Piece::Table(table)];
+    pieces.extend(refuted);
+    pieces
 }
 
 fn table(site: &Site<'_>) -> Table {

@@ -123,10 +123,15 @@ fn listed_batches(batches: &[u64]) -> String {
 /// Speed of a run, and what is lost.
 fn price(run: &Run) -> String {
     let (Some(speed), Some(loss)) = (run.speed(), run.loss()) else { return String::new() };
+    format!(" at {speed:.0} images/s, {}.", compared(loss))
+}
+
+/// A loss of speed in words.
+fn compared(loss: f64) -> String {
     if loss < 1e-9 {
-        format!(" at {speed:.0} images/s, as fast as if all of it fitted.")
+        "as fast as if all of it fitted".to_owned()
     } else {
-        format!(" at {speed:.0} images/s, {} slower than if all of it fitted.", percent(loss))
+        format!("{} slower than if all of it fitted", percent(loss))
     }
 }
 

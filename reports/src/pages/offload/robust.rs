@@ -81,14 +81,14 @@ fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool
     let mut table = super::table(
         name,
         "Slowdown against the planned time if times are off by up to so many percent: the median and the worst of the draws, \
-         and the median of compute alone.",
+         and (alone) the median of compute alone.",
         &[("batch", "Batch"), ("scheduler", "Scheduler"), ("draws", "Draws")],
     );
     for level in &levels {
         for (key, title) in [
             ("median", format!("{level} %: median")),
             ("worst", "worst".to_owned()),
-            ("compute", "compute alone".to_owned()),
+            ("compute", "alone".to_owned()),
         ] {
             table.columns.push(Column { key: format!("{key}_at_{level}"), title });
         }

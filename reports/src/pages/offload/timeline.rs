@@ -2,9 +2,9 @@
 
 use planlab_results::schedule::{Timeline, load_timeline};
 
-use super::counted;
+use super::{compared, counted};
 use crate::data::schedules::{Case, Run, gigabytes};
-use crate::format::{nanoseconds, percent, real};
+use crate::format::{nanoseconds, real};
 use crate::site::Site;
 use crate::site::page::Piece;
 use crate::site::timeline::TimelinePart;
@@ -79,9 +79,7 @@ fn chosen(case: &Case) -> impl Iterator<Item = &Run> {
 fn part(case: &Case, run: &Run, timeline: Timeline) -> Piece {
     let row = &run.row;
     let speed = run.speed().map_or(String::new(), |speed| format!(" ({speed:.0} images/s)"));
-    let loss = run
-        .loss()
-        .map_or(String::new(), |loss| format!(", {} slower than if all of it fitted", percent(loss)));
+    let loss = run.loss().map_or(String::new(), |loss| format!(", {}", compared(loss)));
     let peak = row.live_peak.map_or(String::new(), |peak| format!(" At most {} are in use", gigabytes(peak)));
     let height = row.height.map_or(String::new(), |height| {
         let fits = if height > row.capacity { ", more than there is" } else { "" };
