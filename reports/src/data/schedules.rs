@@ -149,10 +149,10 @@ impl Case {
         self.at(batch).find(|run| run.series.label == scheduler)
     }
 
-    /// The fastest run at a batch whose offsets fit, of equals the first.
+    /// The fastest run at a batch whose offsets fit; of equals in-core, else the first.
     pub(crate) fn fastest(&self, batch: u64) -> Option<&Run> {
         let fitting = self.at(batch).filter(|run| run.fits() == Some(true));
-        fitting.min_by_key(|run| run.iteration())
+        fitting.min_by_key(|run| (run.iteration(), run.series.label != IN_CORE))
     }
 
     /// The largest batch with a schedule whose offsets fit.

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 use planlab_results::schedule::{MemoryStep, Timeline, TimelineSpan};
-use plotters::style::RGBColor;
 
 use crate::figures::palette::{self, hex};
 use crate::format::{bytes, nanoseconds, real};
@@ -24,15 +23,7 @@ pub(crate) struct TimelinePart {
 
 /// Engines in the order of their lanes.
 const ENGINES: [(&str, &str); 3] = [("compute", "compute"), ("out", "copy out"), ("in", "copy in")];
-/// Tasks with their colours.
-const TASKS: [(&str, RGBColor); 6] = [
-    ("forward", palette::BLUE),
-    ("recompute", RGBColor(0x8a, 0x63, 0xd2)),
-    ("backward", palette::ORANGE),
-    ("accumulate", palette::GRAY),
-    ("copy-out", palette::GREEN),
-    ("copy-in", RGBColor(0xcc, 0x4c, 0x78)),
-];
+const TASKS: [&str; 6] = ["forward", "recompute", "backward", "accumulate", "copy-out", "copy-in"];
 /// The whole iteration, in units of the inner picture.
 const WHOLE: f64 = 1e6;
 const LEFT: u32 = 92;
@@ -94,14 +85,21 @@ impl Scale {
 
 /// The tasks that there are.
 fn legend(timeline: &Timeline) -> Markup {
-    let tasks = TASKS.iter().filter(|(task, _)| timeline.spans.iter().any(|span| span.task == *task));
+    let tasks = TASKS.iter().filter(|task| timeline.spans.iter().any(|span| span.task == **task));
     html! {
-        p.keys { @for (task, color) in tasks { span { i style={ "background:" (hex(*color)) } {} " " (task) } } }
+        p.keys { @for task in tasks { span { i style={ "background:" (color(task)) } {} " " (task) } } }
     }
 }
 
-fn color(task: &str) -> RGBColor {
-    TASKS.iter().find(|(known, _)| *known == task).map_or(palette::GRAY, |(_, color)| *color)
+fn color(task: &str) -> String {
+    hex(match task {
+        "forward" => palette::BLUE,
+        "recompute" => palette::PURPLE,
+        "backward" => palette::ORANGE,
+        "copy-out" => palette::GREEN,
+        "copy-in" => palette::PINK,
+        _ => palette::GRAY,
+    })
 }
 
 fn lanes(timeline: &Timeline, scale: &Scale) -> Markup {
@@ -127,7 +125,7 @@ fn event(span: &TimelineSpan, lane: u32, is_odd: bool, scale: &Scale) -> Markup 
     );
     html! {
         rect x=(number(from)) y=(lane * LANE + 4) width=(number((to - from).max(1.0))) height=(LANE - 8)
-            fill=(hex(color(&span.task))) opacity=[is_odd.then_some("0.72")] { title { (tip) } }
+            fill=(color(&span.task)) opacity=[is_odd.then_some("0.72")] { title { (tip) } }
     }
 }
 

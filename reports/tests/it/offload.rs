@@ -195,6 +195,15 @@ fn the_first_screen_says_what_fits_and_at_which_price() {
 }
 
 #[test]
+fn of_equals_the_one_that_does_nothing_is_named() {
+    let all = ["checkpoints/chen", "in-core"].map(|scheduler| row(scheduler, 128, [105, 0, 0], 512));
+    let (_dir, files) = report(&all, false);
+    let page = text(&files, "offload.html");
+    let said = "<strong>in-core</strong> at 250 images/s, as fast as if all of it fitted.";
+    assert!(page.contains(said) && page.contains("with the best offsets found, all fit."), "{page}");
+}
+
+#[test]
 fn a_store_without_schedules_has_no_such_page() {
     let (_dir, files) = report(&[], false);
     assert!(!files.contains_key("offload.html"));
