@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use planlab_files::NewFolder;
-use planlab_results::audit::{Finding, audit_replays, audit_shards};
+use planlab_results::audit::{Finding, audit_replays, audit_schedules, audit_shards};
 use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
+use planlab_results::schedule::read_schedules;
 use serde_json::json;
 
 use crate::data::model::Model;
 use crate::data::replays::Replays;
+use crate::data::schedules::Schedules;
 use crate::format::count;
 use crate::site::page::Page;
 use crate::site::{Frame, ReportOptions, Site, Writer, draw, draw_nets, slug, unique};
@@ -30,6 +32,7 @@ pub struct Report {
     store: PathBuf,
     model: Model,
     replays: Replays,
+    schedules: Schedules,
     findings: Vec<Finding>,
     options: ReportOptions,
     /// The short names of the model's workloads.
@@ -52,12 +55,15 @@ impl Report {
         let mut findings = tables.audit()?;
         findings.extend(audit_replays(&rows));
         findings.extend(tables.audit_plans(dir)?);
+        let schedules = read_schedules(dir)?;
+        findings.extend(audit_schedules(&schedules));
         let model = Model::new(tables)?;
-        findings.extend(audit_shards(dir, model.rows() > 0)?);
+        findings.extend(audit_shards(dir, model.rows() > 0 || !schedules.is_empty())?);
         findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
         let store = dir.to_path_buf();
-        Ok(Self { store, model, replays: Replays::new(rows), findings, options, slugs })
+        let (replays, schedules) = (Replays::new(rows), Schedules::new(schedules));
+        Ok(Self { store, model, replays, schedules, findings, options, slugs })
     }
 
     /// What the audit found.
@@ -98,6 +104,7 @@ impl Report {
             options: &self.options,
             model: &self.model,
             replays: &self.replays,
+            schedules: &self.schedules,
             findings: &self.findings,
             slugs: &self.slugs,
             instances: Vec::new(),
@@ -125,6 +132,7 @@ impl Report {
             ("records", json!(self.model.rows())),
             ("digest", json!(self.model.digest)),
             ("replays", json!(self.replays.rows)),
+            ("schedules", json!(self.schedules.rows)),
             ("schema", json!(planlab_results::SCHEMA)),
         ];
         about.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
@@ -141,7 +149,11 @@ impl Report {
             0 => String::new(),
             rows => format!(" and {} replays (digest {})", count(rows as u64), self.replays.digest),
         };
+        let scheduled = match self.schedules.rows {
+            0 => String::new(),
+            rows => format!(" and {} schedules (digest {})", count(rows as u64), self.schedules.digest),
+        };
         let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
-        Frame { command: self.options.command.clone(), records: records + &replayed, links }
+        Frame { command: self.options.command.clone(), records: records + &replayed + &scheduled, links }
     }
 }

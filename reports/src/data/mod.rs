@@ -7,6 +7,8 @@ pub(crate) mod models;
 pub(crate) mod nets;
 pub(crate) mod paper;
 pub(crate) mod pools;
+pub(crate) mod published;
 pub(crate) mod ratios;
 pub(crate) mod replays;
+pub(crate) mod schedules;
 pub(crate) mod tables;

@@ -52,7 +52,6 @@ pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Findin
         let Some(first) = failures.into_iter().min_by(|a, b| natural(&a.workload, &b.workload)) else {
             continue;
         };
-        let last_line = first.stderr_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("");
         table.push(vec![
             Value::text(planner),
             Value::text(status.name()),
@@ -60,7 +59,7 @@ pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Findin
             Value::text(&first.workload),
             Value::text(reason),
             Value::text(exit(first.signal, first.exit_code)),
-            Value::text(last_line),
+            Value::text(last_line(&first.stderr_tail)),
         ]);
     }
     for case in &replays.cases {
@@ -77,6 +76,11 @@ pub(crate) fn failures(failed: &[Failure], replays: &Replays, findings: &[Findin
         }
     }
     table
+}
+
+/// The last line of what a child wrote that is not blank.
+pub(crate) fn last_line(text: &str) -> &str {
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("")
 }
 
 /// How a child ended, where it did not end well: its signal or its exit code.

@@ -11,7 +11,7 @@ use plotters_backend::{BackendCoord, DrawingBackend, DrawingErrorKind};
 
 use super::backend::{Canvas, EM, FAMILY, has_font};
 use super::coord::Axis;
-use super::palette::{GRID, MUTED, Shape, TEXT};
+use super::palette::{GRID, MUTED, PAPER, Shape, TEXT};
 use super::{Area, Drawn};
 
 pub(crate) use super::backend::told;
@@ -130,7 +130,11 @@ pub(crate) fn level(chart: &mut Chart<'_>, at: f64, style: ShapeStyle, dashed: b
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Key {
     Dot(Shape),
-    Line { dashed: bool },
+    /// A dot that is hollow.
+    Ring(Shape),
+    Line {
+        dashed: bool,
+    },
     Box,
 }
 
@@ -145,6 +149,10 @@ pub(crate) struct Marker<C> {
 impl<C> Marker<C> {
     pub(crate) const fn new(at: C, shape: Shape, radius: u32, color: RGBColor) -> Self {
         Self { at, key: Key::Dot(shape), radius, color }
+    }
+
+    pub(crate) const fn ring(at: C, shape: Shape, radius: u32, color: RGBColor) -> Self {
+        Self { at, key: Key::Ring(shape), radius, color }
     }
 }
 
@@ -167,11 +175,10 @@ impl<C, B: DrawingBackend> Drawable<B> for Marker<C> {
         let Some((x, y)) = points.next() else { return Ok(()) };
         let color = self.color;
         match self.key {
-            Key::Dot(Shape::Circle) => backend.draw_circle((x, y), self.radius, &color, true),
-            Key::Dot(shape) => {
-                let radius = f64::from(self.radius) + 0.5;
-                let corner = |&(dx, dy): &(f64, f64)| (x + pixel(dx * radius), y + pixel(dy * radius));
-                backend.fill_polygon(shape.corners().iter().map(corner), &color)
+            Key::Dot(shape) => draw_shape(backend, (x, y), shape, (self.radius, color)),
+            Key::Ring(shape) => {
+                draw_shape(backend, (x, y), shape, (self.radius + 2, color))?;
+                draw_shape(backend, (x, y), shape, (self.radius, PAPER))
             }
             Key::Line { dashed: false } => {
                 backend.draw_path([(x - 8, y), (x + 8, y)], &color.stroke_width(2))
@@ -183,6 +190,20 @@ impl<C, B: DrawingBackend> Drawable<B> for Marker<C> {
             Key::Box => backend.draw_rect((x - 6, y - 6), (x + 5, y + 5), &color, true),
         }
     }
+}
+
+fn draw_shape<B: DrawingBackend>(
+    backend: &mut B,
+    (x, y): BackendCoord,
+    shape: Shape,
+    (radius, color): (u32, RGBColor),
+) -> Result<(), DrawingErrorKind<B::ErrorType>> {
+    if shape == Shape::Circle {
+        return backend.draw_circle((x, y), radius, &color, true);
+    }
+    let radius = f64::from(radius) + 0.5;
+    let corner = |&(dx, dy): &(f64, f64)| (x + pixel(dx * radius), y + pixel(dy * radius));
+    backend.fill_polygon(shape.corners().iter().map(corner), &color)
 }
 
 #[expect(

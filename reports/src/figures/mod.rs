@@ -6,6 +6,7 @@
 mod backend;
 pub(crate) mod bars;
 pub(crate) mod chart;
+pub(crate) mod classes;
 pub(crate) mod coord;
 pub(crate) mod gap;
 pub(crate) mod lines;
@@ -15,6 +16,7 @@ pub(crate) mod memory;
 pub(crate) mod palette;
 pub(crate) mod profile;
 pub(crate) mod raster;
+pub(crate) mod reference;
 mod sizes;
 pub(crate) mod strip;
 pub(crate) mod time;

@@ -18,14 +18,16 @@ pub(crate) const RED: RGBColor = RGBColor(0xd6, 0x28, 0x28);
 pub(crate) const BLUE: RGBColor = RGBColor(0x2f, 0x7e, 0xc0);
 pub(crate) const ORANGE: RGBColor = RGBColor(0xe6, 0x8a, 0x00);
 pub(crate) const GREEN: RGBColor = RGBColor(0x1b, 0x9e, 0x77);
+pub(crate) const PINK: RGBColor = RGBColor(0xcc, 0x4c, 0x78);
+pub(crate) const PURPLE: RGBColor = RGBColor(0x8a, 0x63, 0xd2);
 pub(crate) const GRAY: RGBColor = RGBColor(0x8b, 0x94, 0x9e);
 
 const SERIES: [RGBColor; 16] = [
     BLUE,
     ORANGE,
     GREEN,
-    RGBColor(0xcc, 0x4c, 0x78),
-    RGBColor(0x8a, 0x63, 0xd2),
+    PINK,
+    PURPLE,
     RGBColor(0x4b, 0xb3, 0xd9),
     RGBColor(0xb0, 0x8d, 0x00),
     RGBColor(0xd9, 0x5f, 0x0e),
@@ -62,10 +64,10 @@ pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
         None => RGBColor(0x6f, 0x9f, 0xd0),
         Some("activation" | "forward" | "feature") => BLUE,
         Some("gradient" | "grad" | "backward") => ORANGE,
-        Some("workspace" | "temporary" | "temp") => RGBColor(0x8a, 0x63, 0xd2),
+        Some("workspace" | "temporary" | "temp") => PURPLE,
         Some("param" | "parameter" | "weight") => GREEN,
         Some("input" | "data") => RGBColor(0xb0, 0x8d, 0x00),
-        Some("optimizer" | "state") => RGBColor(0xcc, 0x4c, 0x78),
+        Some("optimizer" | "state") => PINK,
         Some(_) => series(number + 5),
     }
 }

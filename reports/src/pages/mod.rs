@@ -10,6 +10,7 @@ mod iterations;
 mod memory;
 mod models;
 mod nets;
+mod offload;
 mod pytorch;
 pub(crate) mod ratios;
 mod requests;
@@ -25,12 +26,13 @@ use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report as the navigation has them; each is there where there is something for it.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 13] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 14] = [
     summary::page,
     boards::page,
     gaps::page,
     nets::page,
     models::page,
+    offload::page,
     memory::page,
     time::page,
     requests::page,

@@ -6,9 +6,10 @@ use planlab_results::Status;
 use planlab_results::audit::Finding;
 use planlab_results::queries::{GAP_SHIFT, PlannerGaps, Profile};
 use planlab_results::statistics::shifted_geometric_mean;
+use planlab_results::table::{Table, Value};
 
 use super::boards::limits_of;
-use super::nets;
+use super::{nets, offload};
 use crate::data::model::Model;
 use crate::data::{pools, tables};
 use crate::figures::{Drawing, Series, gap, profile, time};
@@ -27,14 +28,39 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
         .named("Summary")
         .with([Piece::text(summary(site.model))])
         .with(pools::sentence(site.replays).map(Piece::text))
+        .with(schedules(site))
         .with(damage(site))
-        .table_or(tables::failures(&site.model.failures, site.replays, site.findings), || {
+        .table_or(failures(site), || {
             Piece::fine(
                 "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
                  contradicts another.",
             )
         });
     Some(page.with(leaders(site)).with(plots(site)).with(gaps_and_workloads(site)).with(conditions))
+}
+
+/// Planners, allocators and schedulers that failed.
+fn failures(site: &Site<'_>) -> Table {
+    let mut table = tables::failures(&site.model.failures, site.replays, site.findings);
+    for row in &site.schedules.failures {
+        table.push(vec![
+            Value::text(format!("{} on {}", row.scheduler, row.machine)),
+            Value::text(row.status.name()),
+            Value::Count(1),
+            Value::text(row.workload.as_str()),
+            Value::text(row.reason.as_str()),
+            Value::text(tables::exit(row.signal, row.exit_code)),
+            Value::text(tables::last_line(&row.stderr_tail)),
+        ]);
+    }
+    table
+}
+
+/// What schedulers were asked, with the way to their page.
+fn schedules(site: &Site<'_>) -> Option<Piece> {
+    site.schedules.cases.first()?;
+    let text = Text::default().link("What if it does not fit?", "offload.html").plain(" ");
+    Some(Piece::text(text.plain(offload::asked(site.schedules))))
 }
 
 /// What is wrong with the store and with what it holds.

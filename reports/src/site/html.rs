@@ -4,8 +4,8 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use planlab_results::table::{Table, Value};
 
-use super::grid;
 use super::page::{Figure, Head, Page, Picture, Piece, Source, Span, Style, Text};
+use super::{grid, timeline};
 use crate::ReportError;
 use crate::format::count;
 
@@ -80,6 +80,7 @@ fn body(page: &Page, root: &str) -> Result<Markup, ReportError> {
     Ok(html! {
         h1 { (text(&page.heading, root)) }
         @for piece in pieces { (piece) }
+        @if page.has_timelines() { (timeline::script()) }
     })
 }
 
@@ -92,6 +93,7 @@ fn piece(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
             dl.facts { @for (name, value) in facts { dt { (name) } dd { (value) } } }
         },
         Piece::Table(table) => shown(table, root),
+        Piece::Folded(name, table) => html! { details { summary { (name) } (shown(table, root)) } },
         Piece::Figure(part) => figure(part)?,
         Piece::Picture(part) => picture(part, root)?,
         Piece::Pictures(parts) => {
@@ -100,6 +102,7 @@ fn piece(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
             html! { div.pair { @for part in parts { (part) } } }
         }
         Piece::Grid(grid) => grid::html(grid, root),
+        Piece::Timeline(part) => timeline::html(part),
         Piece::Verbatim(text) => html! { pre { (text) } },
     })
 }

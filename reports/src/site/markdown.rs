@@ -23,10 +23,10 @@ fn piece(piece: &Piece) -> Option<String> {
         Piece::Subheading(title) => format!("### {title}"),
         Piece::Text(_, words) => text(words),
         Piece::Facts(facts) => facts.iter().map(|(name, value)| format!("- {name}: {value}\n")).collect(),
-        Piece::Table(table) => table.to_markdown(),
+        Piece::Table(table) | Piece::Folded(_, table) => table.to_markdown(),
         Piece::Grid(grid) => grid.table.to_markdown(),
         Piece::Verbatim(text) => format!("```\n{}\n```", text.trim_end_matches('\n')),
-        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) => return None,
+        Piece::Figure(_) | Piece::Picture(_) | Piece::Pictures(_) | Piece::Timeline(_) => return None,
     })
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod markdown;
 mod names;
 mod options;
 pub(crate) mod page;
+pub(crate) mod timeline;
 mod writer;
 
 use std::path::Path;
@@ -17,6 +18,7 @@ use planlab_results::table::Value;
 
 use crate::data::model::Model;
 use crate::data::replays::Replays;
+use crate::data::schedules::Schedules;
 
 pub(crate) use drawn::{Drawn, draw_nets};
 pub(crate) use html::{Frame, page_alone};
@@ -32,6 +34,7 @@ pub(crate) struct Site<'r> {
     pub(crate) options: &'r ReportOptions,
     pub(crate) model: &'r Model,
     pub(crate) replays: &'r Replays,
+    pub(crate) schedules: &'r Schedules,
     /// What the audit found.
     pub(crate) findings: &'r [Finding],
     /// The short names of the model's workloads.

@@ -3,6 +3,7 @@
 use planlab_results::table::Table;
 
 use super::grid::Grid;
+use super::timeline::TimelinePart;
 use crate::figures::Drawing;
 
 /// A page. Files that it names are named from the report's folder.
@@ -29,11 +30,14 @@ pub(crate) enum Piece {
     Facts(Vec<(String, String)>),
     /// Has files, unless it has no name.
     Table(Table),
+    /// A long table, shown when it is asked for; what it is called.
+    Folded(String, Table),
     Figure(Figure),
     Picture(Picture),
     /// Pictures beside each other.
     Pictures(Vec<Picture>),
     Grid(Grid),
+    Timeline(TimelinePart),
     /// A text as it is, lines and all.
     Verbatim(String),
 }
@@ -130,7 +134,9 @@ impl Page {
     /// All tables that have files.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
         let shown = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Table(table) => Some(table).filter(|table| !table.name.is_empty()),
+            Piece::Table(table) | Piece::Folded(_, table) => {
+                Some(table).filter(|table| !table.name.is_empty())
+            }
             _ => None,
         });
         shown.chain(&self.files)
@@ -142,6 +148,11 @@ impl Page {
             Piece::Grid(grid) => Some(grid),
             _ => None,
         })
+    }
+
+    /// Whether it has timelines, which come with a script.
+    pub(crate) fn has_timelines(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Timeline(_)))
     }
 
     /// All figures that have files.

@@ -1,4 +1,5 @@
 //! Reports, as files.
 
+mod offload;
 mod replays;
 mod report;

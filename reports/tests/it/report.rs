@@ -136,7 +136,7 @@ fn written() -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
 }
 
 /// All files of a folder by their path in it.
-fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -153,7 +153,7 @@ fn read(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
+pub(crate) fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
     String::from_utf8(files[name].clone()).expect("is text")
 }
 

@@ -1,0 +1,63 @@
+//! What went wrong: crashes, lies, time-outs, exhausted memory, and rows that contradict each other.
+
+use planlab_results::audit::Finding;
+use planlab_results::table::{Table, Value};
+
+use crate::data::tables::{exit, last_line};
+use crate::site::Site;
+use crate::site::page::Piece;
+
+pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
+    let table = table(site);
+    let is_bound =
+        |finding: &&Finding| matches!(finding, Finding::RefutedTime { .. } | Finding::FalseSchedule { .. });
+    let refuted = site.findings.iter().filter(is_bound).map(|finding| Piece::alert(finding.to_string()));
+    let refuted: Vec<Piece> = refuted.collect();
+    if table.rows.is_empty() && !refuted.is_empty() {
+        return refuted;
+    }
+    if table.rows.is_empty() {
+        let fine = "No scheduler crashed, was killed, ran over its limits or gave a false answer: every schedule passed the \
+                    validator.";
+        return vec![Piece::fine(fine)];
+    }
+    let lies = site.schedules.failures.iter().filter(|row| row.status.is_lie()).count();
+    let text = match lies {
+        0 => format!("{} failed.", super::counted(table.rows.len(), "row")),
+        lies => {
+            format!("{} failed, {lies} of them with a false answer.", super::counted(table.rows.len(), "row"))
+        }
+    };
+    let mut pieces = vec![Piece::alert(text), Piece::Table(table)];
+    pieces.extend(refuted);
+    pieces
+}
+
+fn table(site: &Site<'_>) -> Table {
+    let mut table = Table::named(
+        "offload-failures",
+        "Rows without a valid answer: a crash, a kill, a time-out, exhausted memory of the process, or a schedule that the \
+         validator refused. That a net does not fit is no failure.",
+        &[
+            ("workload", "Workload"),
+            ("machine", "Machine"),
+            ("scheduler", "Scheduler"),
+            ("status", "Status"),
+            ("reason", "Reason"),
+            ("exit", "Exit"),
+            ("stderr", "Last line of stderr"),
+        ],
+    );
+    for row in &site.schedules.failures {
+        table.push(vec![
+            Value::text(row.workload.as_str()),
+            Value::text(row.machine.as_str()),
+            Value::text(row.scheduler.as_str()),
+            Value::text(row.status.name()),
+            Value::text(row.reason.as_str()),
+            Value::text(exit(row.signal, row.exit_code)),
+            Value::text(last_line(&row.stderr_tail)),
+        ]);
+    }
+    table
+}

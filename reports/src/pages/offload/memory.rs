@@ -1,0 +1,192 @@
+//! Do the schedules fit? By their bytes, with the offsets of an online best fit, and with the best offsets.
+
+use std::collections::BTreeMap;
+
+use planlab_results::table::{Table, Value};
+
+use super::{gb, gb_or_missing, of_all, share, subject};
+use crate::data::schedules::{Case, Run, Schedules};
+use crate::format::{percent, real};
+use crate::site::page::{Piece, Text};
+
+/// How much more than the capacity is needed; `None` where it suffices, or nothing is known.
+fn excess(run: &Run, height: Option<u64>) -> Option<f64> {
+    let capacity = run.row.capacity;
+    run.iteration()?;
+    height.filter(|&height| height > capacity).map(|height| real(height) / real(capacity) - 1.0)
+}
+
+/// A run with offsets, and by how much they exceed the capacity: online, and at best.
+struct Placed<'s> {
+    case: &'s Case,
+    run: &'s Run,
+    online: Option<f64>,
+    best: Option<f64>,
+}
+
+impl Placed<'_> {
+    fn fits_in_bytes(&self) -> bool {
+        self.run.row.live_peak.is_some_and(|peak| peak <= self.run.row.capacity)
+    }
+
+    /// No offsets at all fit, as proved.
+    fn is_proved(&self) -> bool {
+        self.run.row.height_bound.is_some_and(|bound| bound > self.run.row.capacity)
+    }
+}
+
+fn placed(schedules: &Schedules) -> Vec<Placed<'_>> {
+    let is_placed = |(_, run): &(&Case, &Run)| run.iteration().is_some() && run.row.height.is_some();
+    schedules
+        .runs()
+        .filter(is_placed)
+        .map(|(case, run)| Placed {
+            case,
+            run,
+            online: excess(run, run.row.best_fit_height),
+            best: excess(run, run.row.height),
+        })
+        .collect()
+}
+
+/// In sentences: how many schedules fit by bytes, and how many do with offsets.
+pub(super) fn findings(schedules: &Schedules) -> Vec<Piece> {
+    let all = placed(schedules);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let number = all.len();
+    let in_bytes = all.iter().filter(|placed| placed.fits_in_bytes()).count();
+    let online: Vec<f64> = all.iter().filter_map(|placed| placed.online).collect();
+    let best: Vec<&Placed<'_>> = all.iter().filter(|placed| placed.best.is_some()).collect();
+    let worst = online.iter().copied().fold(0.0, f64::max);
+    let by_online = if online.is_empty() {
+        "with the offsets that an online best fit gives them as they come, all fit; ".to_owned()
+    } else {
+        let most = percent(worst);
+        let part = of_all(online.len(), number);
+        format!(
+            "with the offsets that an online best fit gives them as they come, {part} do not, and need up to {most} more; "
+        )
+    };
+    let proved = best.iter().filter(|placed| placed.is_proved()).count();
+    let by_best = if best.is_empty() {
+        "with the best offsets found, all fit.".to_owned()
+    } else {
+        let part = of_all(best.len(), number);
+        format!(
+            "with the best offsets found, {part} do not (as proved for {proved}; for the others no offsets that fit were found)."
+        )
+    };
+    let text = Text::default()
+        .strong("Bytes that fit are not a plan that fits. ")
+        .plain(format!("By their bytes, {} schedules fit at every moment; ", of_all(in_bytes, number)))
+        .plain(by_online)
+        .plain(by_best);
+    vec![Piece::heading("Do they really fit?"), Piece::text(text), Piece::Table(by_scheduler(&all))]
+}
+
+fn by_scheduler(all: &[Placed<'_>]) -> Table {
+    let mut table = Table::named(
+        "offload-fits",
+        "Schedules by scheduler, over all nets, machines and batches: how many fit by the bytes in use, with the offsets of \
+         an online best fit, and with the best offsets found; and by how much the worst exceeds its capacity.",
+        &[
+            ("scheduler", "Scheduler"),
+            ("schedules", "Schedules"),
+            ("fit_by_bytes", "Fit by bytes"),
+            ("fit_by_best_fit", "with online best fit"),
+            ("fit_by_best_offsets", "with the best offsets"),
+            ("most_over_by_best_fit", "Worst, online best fit"),
+            ("most_over_by_best_offsets", "Worst, best offsets"),
+        ],
+    );
+    let mut groups: BTreeMap<usize, Vec<&Placed<'_>>> = BTreeMap::new();
+    for placed in all {
+        groups.entry(placed.run.series.number).or_default().push(placed);
+    }
+    for group in groups.values() {
+        let fitting = |of: fn(&Placed<'_>) -> bool| Value::count(group.iter().filter(|p| of(p)).count());
+        let worst = |of: fn(&Placed<'_>) -> Option<f64>| {
+            share(group.iter().filter_map(|placed| of(placed)).max_by(f64::total_cmp))
+        };
+        table.push(vec![
+            Value::text(group[0].run.series.label.as_str()),
+            Value::count(group.len()),
+            fitting(|placed| placed.fits_in_bytes()),
+            fitting(|placed| placed.online.is_none()),
+            fitting(|placed| placed.best.is_none()),
+            worst(|placed| placed.online),
+            worst(|placed| placed.best),
+        ]);
+    }
+    table
+}
+
+/// Every schedule with what its offsets need; those that do not fit before.
+pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
+    let all = placed(schedules);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let mut pieces = vec![Piece::heading("Memory: bytes in use, and what offsets need")];
+    let misfits: Vec<&Placed<'_>> = all.iter().filter(|placed| placed.best.is_some()).collect();
+    if misfits.is_empty() {
+        pieces.push(Piece::fine("The best offsets of every schedule fit its capacity."));
+    } else {
+        let caption = "Schedules that fit by bytes and for which no offsets that fit were found. Evidence: how the bound on \
+                       what their best offsets need was had.";
+        pieces.push(Piece::Table(heights("offload-misfits", caption, misfits.into_iter())));
+    }
+    let caption = "Memory of every schedule, parameters and workspace included. In use: the most bytes at one moment. Best fit: \
+                   what offsets need that are given in the order of the requests, as an allocator does. Best: the lowest \
+                   that the planner found, with its proven bound. Fits: yes; planned ahead: the best offsets fit, those of \
+                   the best fit do not; bytes alone: no offsets that fit were found, or none are, as proved.";
+    pieces.extend(super::shown_or_folded(heights("offload-memory", caption, all.iter())));
+    pieces
+}
+
+fn heights<'p, 's: 'p>(name: &str, caption: &str, all: impl Iterator<Item = &'p Placed<'s>>) -> Table {
+    let mut table = super::table(
+        name,
+        caption,
+        &[
+            ("batch", "Batch"),
+            ("scheduler", "Scheduler"),
+            ("live_peak_gb", "In use, GB"),
+            ("best_fit_gb", "Best fit, GB"),
+            ("height_gb", "Best, GB"),
+            ("bound_gb", "Bound, GB"),
+            ("evidence", "Evidence"),
+            ("over", "Over"),
+            ("verdict", "Fits"),
+        ],
+    );
+    for placed in all {
+        let row = &placed.run.row;
+        let mut values = subject(placed.case);
+        values.extend([
+            Value::Count(row.batch),
+            Value::text(placed.run.series.label.as_str()),
+            gb_or_missing(row.live_peak),
+            gb_or_missing(row.best_fit_height),
+            gb_or_missing(row.height),
+            Value::or_missing(row.height_bound.map(gb)),
+            Value::text(row.height_evidence.name()),
+            share(placed.best),
+            Value::text(verdict(placed)),
+        ]);
+        table.push(values);
+    }
+    table
+}
+
+fn verdict(placed: &Placed<'_>) -> &'static str {
+    match (placed.online.is_some(), placed.best.is_some()) {
+        _ if !placed.fits_in_bytes() => "no",
+        (_, true) if placed.is_proved() => "bytes alone (proved)",
+        (_, true) => "bytes alone",
+        (true, false) => "planned ahead",
+        (false, false) => "yes",
+    }
+}

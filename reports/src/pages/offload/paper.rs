@@ -1,0 +1,158 @@
+//! What the paper of `PoocH` publishes, and ours beside it.
+
+use planlab_results::table::{Table, Value};
+
+use super::subject;
+use crate::data::published::{Claim, Measure, published};
+use crate::data::schedules::{Case, Run, Schedules, gigabytes};
+use crate::format::percent;
+use crate::site::page::Piece;
+
+pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
+    let (counts, claims) = (counts(schedules), claims(schedules));
+    if counts.rows.is_empty() && claims.rows.is_empty() {
+        return Vec::new();
+    }
+    let note = "Ito et al., Profiling based Out-of-core Hybrid Method for Large Neural Networks (2019), on a V100 with 16 GB. \
+                The paper prints few numbers beside its curves; these are all. Its rates are measured, ours are simulated: \
+                compare the order of the schedulers, the ratios and the counts rather than images per second. The capacity \
+                and the rates of the links of these machines were chosen with table 3 in view.";
+    let mut pieces = vec![Piece::heading("Beside the paper"), Piece::note(note)];
+    for table in [counts, claims] {
+        if !table.rows.is_empty() {
+            pieces.push(Piece::Table(table));
+        }
+    }
+    pieces
+}
+
+fn counts(schedules: &Schedules) -> Table {
+    let mut table = super::table(
+        "offload-table-3",
+        "Table 3 of the paper: feature maps that are kept, swapped and recomputed, and ours. Difference: ours less published.",
+        &[
+            ("batch", "Batch"),
+            ("method", "Method"),
+            ("published", "Published"),
+            ("scheduler", "Scheduler"),
+            ("ours", "Ours"),
+            ("difference", "Difference"),
+        ],
+    );
+    for case in &schedules.cases {
+        for line in published().counts(case) {
+            let runs = line.schedulers.iter().filter_map(|scheduler| case.run(scheduler, line.batch));
+            for run in runs {
+                let mut values = subject(case);
+                values.extend([Value::Count(line.batch), Value::text(line.method.as_str())]);
+                values.extend([Value::text(slashed(line.counts)), Value::text(run.series.label.as_str())]);
+                values.extend(match run.classes() {
+                    Some(ours) => [Value::text(slashed(ours)), Value::text(difference(ours, line.counts))],
+                    None => [Value::text(run.end()), Value::Missing],
+                });
+                table.push(values);
+            }
+        }
+    }
+    table
+}
+
+fn slashed(counts: [u64; 3]) -> String {
+    counts.map(|count| count.to_string()).join(" / ")
+}
+
+fn difference(ours: [u64; 3], theirs: [u64; 3]) -> String {
+    let signed = |at: usize| match (ours[at], theirs[at]) {
+        (ours, theirs) if ours == theirs => "0".to_owned(),
+        (ours, theirs) if ours > theirs => format!("+{}", ours - theirs),
+        (ours, theirs) => format!("\u{2212}{}", theirs - ours),
+    };
+    if ours == theirs { "none".to_owned() } else { [0, 1, 2].map(signed).join(" / ") }
+}
+
+fn claims(schedules: &Schedules) -> Table {
+    let mut table = super::table(
+        "offload-claims",
+        "What the text prints of figures 15 to 22, and the same of our schedules, from the least to the greatest over the \
+         batches named. Lies: ours within, below or above what rounds to the published range.",
+        &[
+            ("figure", "Figure"),
+            ("claim", "Claim"),
+            ("published", "Published"),
+            ("scheduler", "Scheduler"),
+            ("batches", "Batches"),
+            ("ours", "Ours"),
+            ("lies", "Lies"),
+        ],
+    );
+    for case in &schedules.cases {
+        for claim in published().claims(case) {
+            for scheduler in &claim.schedulers {
+                let runs = claim.runs(case, scheduler);
+                let Some((batches, ours, lies)) = ours(claim, case, &runs) else { continue };
+                let mut values = subject(case);
+                values.extend([
+                    Value::Count(u64::from(claim.figure)),
+                    Value::text(claim.claim.as_str()),
+                    Value::text(claim.published.as_str()),
+                    Value::text(scheduler.as_str()),
+                    Value::text(batches),
+                    Value::text(ours),
+                    Value::text(lies),
+                ]);
+                table.push(values);
+            }
+        }
+    }
+    table
+}
+
+/// The batches that ours is of, our figure, and where it lies; `None` where no such batch ran.
+fn ours(claim: &Claim, case: &Case, runs: &[&Run]) -> Option<(String, String, &'static str)> {
+    if matches!(claim.measure, Measure::Runs | Measure::Fails) {
+        return outcome(claim.measure == Measure::Runs, runs);
+    }
+    // What fits costs nothing: the paper's losses are of batches beyond the memory.
+    let beyond = case.beyond();
+    let is_meant = |run: &&&Run| claim.measure != Measure::Loss || beyond.contains(&run.row.batch);
+    let values =
+        runs.iter().filter(is_meant).filter_map(|run| Some((run.row.batch, claim.value(case, run)?)));
+    let values: Vec<(u64, f64)> = values.collect();
+    let least = values.iter().map(|(_, value)| *value).min_by(f64::total_cmp)?;
+    let most = values.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
+    let (low, high) = (written(claim.measure, least), written(claim.measure, most));
+    let text = if low == high { low } else { format!("{low} to {high}") };
+    Some((range(values.iter().map(|(batch, _)| *batch))?, text, claim.lies((least, most))))
+}
+
+fn written(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Speed => format!("{value:.0} images/s"),
+        Measure::Loss => percent(value),
+        Measure::Ratio | Measure::Runs | Measure::Fails => format!("{value:.2} times"),
+    }
+}
+
+/// Whether there are schedules, and whether they have offsets that fit.
+fn outcome(runs_there: bool, runs: &[&Run]) -> Option<(String, String, &'static str)> {
+    let batches = range(runs.iter().map(|run| run.row.batch))?;
+    let scheduled: Vec<&&Run> = runs.iter().filter(|run| run.iteration().is_some()).collect();
+    let text = match (scheduled.as_slice(), runs) {
+        ([], _) => "fails".to_owned(),
+        ([run], [_]) => {
+            let needs = run.row.height.map_or(String::new(), |height| {
+                format!(", offsets need {} of {}", gigabytes(height), gigabytes(run.row.capacity))
+            });
+            format!("runs{needs}")
+        }
+        (some, all) => format!("runs at {} of {} batches", some.len(), all.len()),
+    };
+    let agrees = scheduled.len() == if runs_there { runs.len() } else { 0 };
+    Some((batches, text, if agrees { "agrees" } else { "differs" }))
+}
+
+/// The least and the greatest batch.
+fn range(batches: impl Iterator<Item = u64> + Clone) -> Option<String> {
+    let (least, most) = (batches.clone().min()?, batches.max()?);
+    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+}

@@ -1,0 +1,119 @@
+//! What a schedule takes if operations do not take the times that it was made for.
+
+use std::collections::BTreeSet;
+
+use planlab_results::schedule::{Disturbance, ScheduleRow};
+use planlab_results::table::{Column, Table, Value};
+
+use super::{share, subject};
+use crate::data::schedules::{Case, Run, Schedules};
+use crate::figures::coord::Axis;
+use crate::figures::reference::{self, Curve, Point, Reference};
+use crate::format::{percent, real};
+use crate::site::page::Piece;
+
+pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
+    let is_largest = |case: &Case, run: &Run| case.largest_scheduled() == Some(run.row.batch);
+    let largest = table(schedules, ("offload-robustness-largest", is_largest));
+    let table = table(schedules, ("offload-robustness", |_, _| true));
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut pieces = vec![Piece::heading("If operations take other times")];
+    pieces.push(Piece::note(
+        "Each schedule keeps its order and runs again with other times: every operation and every copy takes its time, more \
+         or less by up to so many percent, drawn evenly and anew for each draw; all schedulers have the same draws. Slowdown: \
+         against the time that was planned. Compute alone is what the same draws do to an iteration in which nothing waits; \
+         no schedule avoids that part.",
+    ));
+    pieces.extend(schedules.cases.iter().filter_map(figure));
+    pieces.extend(super::shown_or_folded(largest));
+    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), table));
+    pieces
+}
+
+/// Slower than planned: (median, worst).
+fn slowdown(run: &Run, disturbance: &Disturbance) -> Option<(f64, f64)> {
+    let planned = real(run.iteration().filter(|&ns| ns > 0)?);
+    Some((real(disturbance.median_ns) / planned - 1.0, real(disturbance.worst_ns) / planned - 1.0))
+}
+
+fn compute_alone(row: &ScheduleRow, disturbance: &Disturbance) -> Option<f64> {
+    (row.compute_ns > 0).then(|| real(disturbance.compute_ns) / real(row.compute_ns) - 1.0)
+}
+
+/// The medians at the largest batch with a schedule.
+fn figure(case: &Case) -> Option<Piece> {
+    let batch = case.largest_scheduled()?;
+    let runs: Vec<&Run> = case.at(batch).filter(|run| run.iteration().is_some()).collect();
+    let curve = |run: &&Run| Curve {
+        series: run.series.clone(),
+        points: run.row.disturbed.iter().filter_map(|of| point(run, of)).collect(),
+    };
+    let curves: Vec<Curve> = runs.iter().map(curve).collect();
+    let first = &runs.iter().find(|run| !run.row.disturbed.is_empty())?.row;
+    let alone = |of: &Disturbance| Some((real(of.percent), compute_alone(first, of)?));
+    let points: Vec<(f64, f64)> = first.disturbed.iter().filter_map(alone).collect();
+    let most = first.disturbed.iter().map(|of| of.percent).max()?;
+    let draws = first.disturbed.iter().map(|of| of.draws).max()?;
+    let x = Axis::counts("times off by up to, percent", real(most));
+    let y = |low, high| Axis::differences("slower than planned", low, high);
+    let reference = Reference { name: "compute alone", points, hollow: "hollow: its offsets do not fit" };
+    let title = format!("Slowdown with other times: {}, batch {batch}", case.name());
+    let drawing = reference::plot(&title, x, y, reference, &curves)?;
+    Some(Piece::figure(
+        drawing,
+        format!("The median of {draws} draws, at the largest batch with a schedule."),
+    ))
+}
+
+fn point(run: &Run, disturbance: &Disturbance) -> Option<Point> {
+    let (median, worst) = slowdown(run, disturbance)?;
+    let (name, level) = (&run.series.label, disturbance.percent);
+    let tip = format!("{name}: off by up to {level} %: {}, at worst {}", percent(median), percent(worst));
+    Some(Point { x: real(level), y: Some(median), is_hollow: run.fits() != Some(true), tip })
+}
+
+/// Those at the largest batch alone, or all.
+fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool)) -> Table {
+    let all = || schedules.runs().flat_map(|(_, run)| &run.row.disturbed);
+    let levels: BTreeSet<u64> = all().map(|disturbance| disturbance.percent).collect();
+    let mut table = super::table(
+        name,
+        "Slowdown against the planned time if times are off by up to so many percent: the median and the worst of the draws, \
+         and (alone) the median of compute alone.",
+        &[("batch", "Batch"), ("scheduler", "Scheduler"), ("draws", "Draws")],
+    );
+    for level in &levels {
+        for (key, title) in [
+            ("median", format!("{level} %: median")),
+            ("worst", "worst".to_owned()),
+            ("compute", "alone".to_owned()),
+        ] {
+            table.columns.push(Column { key: format!("{key}_at_{level}"), title });
+        }
+    }
+    for (case, run) in schedules.runs().filter(|(case, run)| is_shown(case, run)) {
+        if run.iteration().is_none() || run.row.disturbed.is_empty() {
+            continue;
+        }
+        let mut values = subject(case);
+        let draws = run.row.disturbed.iter().map(|of| of.draws).max();
+        values.extend([
+            Value::Count(run.row.batch),
+            Value::text(run.series.label.as_str()),
+            Value::or_missing(draws.map(Value::Count)),
+        ]);
+        for level in &levels {
+            let of = run.row.disturbed.iter().find(|of| of.percent == *level);
+            let slower = of.and_then(|of| slowdown(run, of));
+            values.extend([
+                share(slower.map(|(median, _)| median)),
+                share(slower.map(|(_, worst)| worst)),
+                share(of.and_then(|of| compute_alone(&run.row, of))),
+            ]);
+        }
+        table.push(values);
+    }
+    table
+}

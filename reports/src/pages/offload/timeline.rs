@@ -1,0 +1,96 @@
+//! Schedules over time: three engines and the memory in use.
+
+use planlab_results::schedule::{Timeline, load_timeline};
+
+use super::{compared, counted};
+use crate::data::schedules::{Case, Run, gigabytes};
+use crate::format::{nanoseconds, real};
+use crate::site::Site;
+use crate::site::page::Piece;
+use crate::site::timeline::TimelinePart;
+
+/// So many events are drawn on the page at most: some megabytes.
+const EVENTS: usize = 24_000;
+
+pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
+    // The first of each case comes before the second of any.
+    let mut wanted: Vec<(usize, usize, &Case, &Run)> = Vec::new();
+    for (number, case) in site.schedules.cases.iter().enumerate() {
+        wanted.extend(chosen(case).enumerate().map(|(rank, run)| (rank, number, case, run)));
+    }
+    wanted.sort_by_key(|&(rank, number, ..)| (rank, number));
+    let (mut drawn, mut missing, mut left_out, mut events) = (Vec::new(), 0, 0, 0);
+    for (rank, number, case, run) in wanted {
+        let loaded = run.row.schedule.as_deref().map(|schedule| load_timeline(site.store, schedule));
+        match loaded {
+            Some(Ok(timeline)) if events + timeline.spans.len() <= EVENTS => {
+                events += timeline.spans.len();
+                drawn.push(((number, rank), part(case, run, timeline)));
+            }
+            Some(Ok(_)) => left_out += 1,
+            _ => missing += 1,
+        }
+    }
+    drawn.sort_by_key(|(place, _)| *place);
+    if drawn.is_empty() && missing == 0 {
+        return Vec::new();
+    }
+    let mut pieces = vec![Piece::heading("Timelines")];
+    if !drawn.is_empty() {
+        pieces.push(Piece::note(
+            "Of each net and machine: at the largest batch the fastest schedule that fits and the fastest of another kind, \
+             and at the smallest batch that does not fit in-core the fastest one. Lanes: compute, copies to the host, copies \
+             back; below, the bytes in use with the capacity as a dashed line.",
+        ));
+    }
+    if missing > 0 {
+        pieces.push(Piece::note(format!(
+            "The store has no timeline of {}: records that are published consist of rows alone. A bench of the same suite \
+             makes them again.",
+            counted(missing, "schedule")
+        )));
+    }
+    if left_out > 0 {
+        pieces.push(Piece::note(format!(
+            "{} not drawn, to keep the page small; a report of a store with fewer nets has them.",
+            counted(left_out, "more schedule")
+        )));
+    }
+    pieces.extend(drawn.into_iter().map(|(_, piece)| piece));
+    pieces
+}
+
+/// The schedules that are drawn of a case; none twice.
+fn chosen(case: &Case) -> impl Iterator<Item = &Run> {
+    let kind = |run: &Run| run.series.label.split('/').next().unwrap_or_default().to_owned();
+    let largest = case.largest().or_else(|| case.largest_scheduled());
+    let scheduled = |run: &&Run| run.iteration().is_some();
+    let best = largest.and_then(|batch| {
+        case.fastest(batch).or_else(|| case.at(batch).filter(scheduled).min_by_key(|run| run.iteration()))
+    });
+    let other = best.zip(largest).and_then(|(best, batch)| {
+        let others = case.at(batch).filter(scheduled).filter(|run| kind(run) != kind(best));
+        others.min_by_key(|run| run.iteration())
+    });
+    let smallest = case.beyond().into_iter().min().filter(|batch| Some(*batch) != largest);
+    [best, other, smallest.and_then(|batch| case.fastest(batch))].into_iter().flatten()
+}
+
+fn part(case: &Case, run: &Run, timeline: Timeline) -> Piece {
+    let row = &run.row;
+    let speed = run.speed().map_or(String::new(), |speed| format!(" ({speed:.0} images/s)"));
+    let loss = run.loss().map_or(String::new(), |loss| format!(", {}", compared(loss)));
+    let peak = row.live_peak.map_or(String::new(), |peak| format!(" At most {} are in use", gigabytes(peak)));
+    let height = row.height.map_or(String::new(), |height| {
+        let fits = if height > row.capacity { ", more than there is" } else { "" };
+        format!("; offsets need {}{fits}", gigabytes(height))
+    });
+    let end = if peak.is_empty() { "" } else { "." };
+    let caption = format!(
+        "{} events in {}{speed}{loss}.{peak}{height}{end}",
+        timeline.spans.len(),
+        nanoseconds(real(timeline.iteration_ns)),
+    );
+    let title = format!("{}, batch {}: {}", case.name(), row.batch, run.series.label);
+    Piece::Timeline(TimelinePart { title, timeline, caption })
+}

@@ -1,0 +1,392 @@
+//! The page on schedules: what fits, at which price, and whether it really does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use planlab_dsa::{Evidence, Stop};
+use planlab_reports::{Report, ReportOptions};
+use planlab_results::schedule::{
+    Disturbance, Improvement, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan,
+};
+use planlab_results::{Provenance, Status, Store};
+
+use crate::report::{read, text};
+
+const GB: u64 = 1_000_000_000;
+
+/// A scheduler's run at a batch: kept, swapped, recomputed, and the time of an iteration in ms.
+fn row(scheduler: &str, batch: u64, [kept, swapped, recomputed]: [u64; 3], iteration_ms: u64) -> ScheduleRow {
+    let iteration_ns = iteration_ms * 1_000_000;
+    ScheduleRow {
+        schema: SCHEDULE_SCHEMA,
+        cell: format!("{scheduler} {batch}"),
+        repetition: 0,
+        suite: "offload/test".to_owned(),
+        workload: format!("model/resnet50/train/b{batch}").as_str().into(),
+        problem: format!("{batch:064x}"),
+        batch,
+        functions: 175,
+        maps: 105,
+        machine: "x86-pcie3".to_owned(),
+        copy_out: 12e9,
+        copy_in: 12e9,
+        capacity: 14_950_000_000,
+        base: 300_000_000,
+        compute_ns: batch * 4_000_000,
+        scheduler: scheduler.to_owned(),
+        scheduler_version: "v".to_owned(),
+        seed: 7,
+        wall_limit_ns: None,
+        memory_limit_bytes: None,
+        work_limit: None,
+        mechanism: "rlimit".to_owned(),
+        status: Status::Feasible,
+        stop: Some(Stop::Finished),
+        reason: String::new(),
+        exit_code: Some(0),
+        signal: None,
+        stderr_tail: String::new(),
+        iteration_ns: Some(iteration_ns),
+        bound_ns: batch * 4_000_000,
+        bound_evidence: "lp".to_owned(),
+        bound_scope: "classes".to_owned(),
+        kept: Some(kept),
+        swapped: Some(swapped),
+        recomputed: Some(recomputed),
+        copied_out: Some(3 * GB),
+        recompute_ns: Some(1000),
+        live_peak: Some(14 * GB),
+        best_fit_height: Some(14 * GB),
+        height: Some(14 * GB),
+        height_bound: Some(14 * GB),
+        height_evidence: Evidence::Load,
+        planner: "portfolio".to_owned(),
+        planner_wall_ns: None,
+        disturbed: vec![Disturbance {
+            percent: 20,
+            draws: 50,
+            median_ns: iteration_ns * 11 / 10,
+            worst_ns: iteration_ns * 13 / 10,
+            compute_ns: batch * 4_040_000,
+        }],
+        elapsed_ns: Some(5_000_000),
+        cpu_ns: None,
+        peak_rss_bytes: None,
+        work: 41,
+        trajectory: vec![Improvement { elapsed_ns: 1, work: 1, iteration_ns }],
+        instance: None,
+        plan: None,
+        schedule: None,
+        started_ns: batch,
+        provenance: Provenance::default(),
+    }
+}
+
+/// A run without a schedule.
+fn without(scheduler: &str, batch: u64, status: Status, reason: &str) -> ScheduleRow {
+    ScheduleRow {
+        status,
+        reason: reason.to_owned(),
+        iteration_ns: None,
+        kept: None,
+        swapped: None,
+        recomputed: None,
+        live_peak: None,
+        best_fit_height: None,
+        height: None,
+        height_bound: None,
+        disturbed: Vec::new(),
+        ..row(scheduler, batch, [0; 3], 1)
+    }
+}
+
+fn timeline() -> Timeline {
+    let span = |engine: &str, task: &str, start_ns, end_ns| TimelineSpan {
+        engine: engine.to_owned(),
+        task: task.to_owned(),
+        name: "conv</title><img>".to_owned(),
+        bytes: 2048,
+        start_ns,
+        end_ns,
+    };
+    Timeline {
+        spans: vec![
+            span("compute", "forward", 0, 1_000_000_000),
+            span("out", "copy-out", 1_000_000_000, 1_500_000_000),
+            span("compute", "recompute", 1_000_000_000, 2_100_000_000),
+        ],
+        memory: vec![MemoryStep { at_ns: 0, bytes: 300_000_000 }, MemoryStep { at_ns: 9, bytes: 14 * GB }],
+        capacity: 14_950_000_000,
+        iteration_ns: 2_100_000_000,
+    }
+}
+
+/// In-core up to 128; `PoocH` up to 512, the discarding one with offsets that do not fit.
+fn rows() -> Vec<ScheduleRow> {
+    let schedule = "d".repeat(64);
+    let retain = ScheduleRow { schedule: Some(schedule), ..row("pooch/retain", 512, [66, 8, 31], 2_500) };
+    let discard = ScheduleRow {
+        best_fit_height: Some(18 * GB),
+        height: Some(16_243_000_000),
+        schedule: Some("e".repeat(64)),
+        ..row("pooch/discard", 512, [66, 12, 27], 2_100)
+    };
+    let online = ScheduleRow { best_fit_height: Some(16 * GB), ..row("swap-all", 512, [0, 105, 0], 6_000) };
+    vec![
+        row("in-core", 128, [105, 0, 0], 512),
+        without("in-core", 512, Status::Unknown, "out of memory: 41 of 14 bytes"),
+        row("pooch/retain", 128, [105, 0, 0], 512),
+        retain,
+        discard,
+        online,
+    ]
+}
+
+fn report(rows: &[ScheduleRow], with_timeline: bool) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+    let timelines = with_timeline.then(|| ("d".repeat(64), timeline()));
+    report_with(rows, timelines.as_slice())
+}
+
+fn report_with(
+    rows: &[ScheduleRow],
+    timelines: &[(String, Timeline)],
+) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("store");
+    let mut store = Store::open(&path).expect("opens");
+    for row in rows {
+        store.append_schedule(row).expect("appends");
+    }
+    for (schedule, timeline) in timelines {
+        store.put_timeline(schedule, timeline).expect("kept");
+    }
+    drop(store);
+    let files = written(&path, &dir.path().join("out"));
+    (dir, files)
+}
+
+fn written(store: &Path, out: &Path) -> BTreeMap<String, Vec<u8>> {
+    let report = Report::from_store(store, ReportOptions::default()).expect("reads");
+    report.write(out).expect("writes");
+    read(out)
+}
+
+#[test]
+fn the_first_screen_says_what_fits_and_at_which_price() {
+    let (_dir, files) = report(&rows(), false);
+    let page = text(&files, "offload.html");
+    for said in [
+        "6 rows of training by 4 schedulers: 1 net (resnet50) on 1 machine (x86-pcie3), in 14.95 GB. 5 of 6 runs have a \
+         schedule.",
+        "No scheduler crashed",
+        "resnet50 on x86-pcie3 (12 GB/s, 14.95 GB)</strong>: Everything stays on the device up to batch 128. The largest \
+         batch that fits is 512, the largest that was asked for: <strong>pooch/retain</strong> at 205 images/s, 18.08 % \
+         slower than if all of it fitted. By its bytes in use pooch/discard would fit, at 244 images/s, but its offsets need \
+         16.243 GB. At the one batch that does not fit in-core, pooch/retain is fastest.",
+        "By their bytes, 5 of 5 (100 %) schedules fit at every moment; with the offsets that an online best fit gives them \
+         as they come, 2 of 5 (40.00 %) do not, and need up to 20.40 % more; with the best offsets found, 1 of 5 (20.00 %) \
+         do not (as proved for 0; for the others no offsets that fit were found).",
+    ] {
+        assert!(page.contains(said), "{said}\n{page}");
+    }
+    let index = text(&files, "index.html");
+    assert!(index.contains("<a href=\"offload.html\">What if it does not fit?</a>"), "the navigation");
+    assert!(index.contains("6 rows of training by 4 schedulers"), "the summary");
+}
+
+#[test]
+fn of_equals_the_one_that_does_nothing_is_named() {
+    let all = ["checkpoints/chen", "in-core"].map(|scheduler| row(scheduler, 128, [105, 0, 0], 512));
+    let (_dir, files) = report(&all, false);
+    let page = text(&files, "offload.html");
+    let said = "<strong>in-core</strong> at 250 images/s, as fast as if all of it fitted.";
+    assert!(page.contains(said) && page.contains("with the best offsets found, all fit."), "{page}");
+}
+
+#[test]
+fn a_store_without_schedules_has_no_such_page() {
+    let (_dir, files) = report(&[], false);
+    assert!(!files.contains_key("offload.html"));
+    assert!(!text(&files, "index.html").contains("What if it does not fit?"));
+}
+
+#[test]
+fn tables_have_the_figures_of_the_rows() {
+    let (_dir, files) = report(&rows(), false);
+    let speed = text(&files, "tables/offload-speed.csv");
+    insta::assert_snapshot!(speed, @r"
+    net,machine,copies_gb,capacity_gb,batch,scheduler,status,images_per_second,at_most,lost,iteration_ns,fits,reason
+    resnet50,x86-pcie3,12,14.95,128,in-core,feasible,250,250,0,512000000,yes,
+    resnet50,x86-pcie3,12,14.95,128,pooch/retain,feasible,250,250,0,512000000,yes,
+    resnet50,x86-pcie3,12,14.95,512,in-core,unknown,,250,,,,out of memory: 41 of 14 bytes
+    resnet50,x86-pcie3,12,14.95,512,pooch/discard,feasible,243.80952381,250,0.024761905,2100000000,no,
+    resnet50,x86-pcie3,12,14.95,512,pooch/retain,feasible,204.8,250,0.1808,2500000000,yes,
+    resnet50,x86-pcie3,12,14.95,512,swap-all,feasible,85.333333333,250,0.658666667,6000000000,yes,
+    ");
+    let memory = text(&files, "tables/offload-memory.csv");
+    insta::assert_snapshot!(memory, @r"
+    net,machine,copies_gb,capacity_gb,batch,scheduler,live_peak_gb,best_fit_gb,height_gb,bound_gb,evidence,over,verdict
+    resnet50,x86-pcie3,12,14.95,128,in-core,14,14,14,14,load,,yes
+    resnet50,x86-pcie3,12,14.95,128,pooch/retain,14,14,14,14,load,,yes
+    resnet50,x86-pcie3,12,14.95,512,pooch/discard,14,18,16.243,14,load,0.086488294,bytes alone
+    resnet50,x86-pcie3,12,14.95,512,pooch/retain,14,14,14,14,load,,yes
+    resnet50,x86-pcie3,12,14.95,512,swap-all,14,16,14,14,load,,planned ahead
+    ");
+    let misfits = text(&files, "tables/offload-misfits.csv");
+    assert_eq!(misfits.lines().count(), 2, "{misfits}");
+    assert!(misfits.contains(",pooch/discard,14,18,16.243,14,load,0.086488294,bytes alone\n"), "{misfits}");
+    let robust = text(&files, "tables/offload-robustness.csv");
+    assert!(robust.contains(",512,pooch/retain,50,0.1,0.3,0.01\n"), "{robust}");
+    let gaps = text(&files, "tables/offload-gaps.csv");
+    assert!(
+        gaps.contains(",pooch/retain,2,1,0.110351562,0.220703125,classes,lp,5000000,5000000,41\n"),
+        "{gaps}"
+    );
+    let classes = text(&files, "tables/offload-classes.csv");
+    assert!(classes.contains(",512,pooch/discard,105,66,12,27,3,1000\n"), "{classes}");
+    for name in
+        ["speed", "memory", "misfits", "fits", "robustness", "gaps", "bounds", "classes", "table-3", "claims"]
+    {
+        assert!(files.contains_key(&format!("tables/offload-{name}.tex")), "{name}");
+    }
+}
+
+#[test]
+fn the_paper_stands_beside_its_own_machine_alone() {
+    let (_dir, files) = report(&rows(), false);
+    let counts = text(&files, "tables/offload-table-3.csv");
+    assert!(counts.contains(",512,PoocH,66 / 12 / 27,pooch/discard,66 / 12 / 27,none\n"), "{counts}");
+    assert!(
+        counts.contains(",512,PoocH,66 / 12 / 27,pooch/retain,66 / 8 / 31,0 / \u{2212}4 / +4\n"),
+        "{counts}"
+    );
+    let claims = text(&files, "tables/offload-claims.csv");
+    assert!(claims.contains(",17,In-core fails from batch 256,fails,in-core,512,fails,agrees\n"), "{claims}");
+    let loss = ",17,PoocH's loss of speed beyond the memory,13 to 38 %,pooch/retain,512,18.08 %,within\n";
+    assert!(claims.contains(loss), "{claims}");
+    let page = text(&files, "offload.html");
+    assert!(page.contains("figure 17 (images per second by batch"), "{page}");
+    let elsewhere: Vec<ScheduleRow> =
+        rows().into_iter().map(|row| ScheduleRow { copy_out: 48e9, copy_in: 48e9, ..row }).collect();
+    let (_dir, files) = report(&elsewhere, false);
+    assert!(!files.contains_key("tables/offload-table-3.csv"));
+    assert!(!text(&files, "offload.html").contains("Beside the paper"));
+}
+
+#[test]
+fn a_figure_marks_what_does_not_fit() {
+    let (_dir, files) = report(&rows(), false);
+    let name = "plots/speed-by-batch-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg";
+    let svg = text(&files, name);
+    assert!(
+        svg.contains("pooch/discard, batch 512: 243.8 images/s, 2.48 % lost, 66 kept, 12 swapped"),
+        "{svg}"
+    );
+    assert!(svg.contains("hollow: its offsets do not fit") && svg.contains("if all of it fitted"), "{svg}");
+    let maps = text(&files, "plots/feature-maps-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg");
+    assert!(
+        maps.contains("swap-all, batch 512: swap 105 of 105") && maps.contains(">does not fit<"),
+        "{maps}"
+    );
+}
+
+#[test]
+fn failures_are_seen_on_both_pages_and_count_nowhere_else() {
+    let mut all = rows();
+    let mut crash = without("checkpoints/chen", 512, Status::Crashed, "signal <SEGV>");
+    (crash.signal, crash.stderr_tail) = (Some(11), "first\nlast <line>\n".to_owned());
+    // What a liar claims is not believed, though its row has a time.
+    let lie = ScheduleRow {
+        status: Status::OverCapacity,
+        reason: "more than there is".to_owned(),
+        ..row("liar", 512, [105, 0, 0], 1)
+    };
+    all.extend([crash, lie, without("slow", 512, Status::Timeout, "no answer in time")]);
+    let (_dir, files) = report(&all, false);
+    let page = text(&files, "offload.html");
+    assert!(page.contains("3 rows failed, 1 of them with a false answer."), "{page}");
+    assert!(!page.contains("<SEGV>") && !page.contains("No scheduler crashed"));
+    insta::assert_snapshot!(text(&files, "tables/offload-failures.csv"), @r"
+    workload,machine,scheduler,status,reason,exit,stderr
+    model/resnet50/train/b512,x86-pcie3,liar,over-capacity,more than there is,,
+    model/resnet50/train/b512,x86-pcie3,checkpoints/chen,crashed,signal <SEGV>,signal 11,last <line>
+    model/resnet50/train/b512,x86-pcie3,slow,timeout,no answer in time,,
+    ");
+    let failures = text(&files, "tables/failures.csv");
+    assert!(
+        failures.contains("checkpoints/chen on x86-pcie3,crashed,1,model/resnet50/train/b512,"),
+        "{failures}"
+    );
+    assert!(page.contains("<strong>pooch/retain</strong> at 205 images/s"), "the liar is not fastest");
+    assert!(!text(&files, "tables/offload-fits.csv").contains("liar"));
+}
+
+#[test]
+fn a_bound_that_a_schedule_refutes_is_seen() {
+    let mut all = rows();
+    for row in all.iter_mut().filter(|row| row.batch == 512) {
+        (row.bound_scope, row.bound_ns) = ("any".to_owned(), 2_200_000_000);
+    }
+    let (_dir, files) = report(&all, false);
+    let page = text(&files, "offload.html");
+    assert!(!page.contains("No scheduler crashed"), "{page}");
+    let alerts: Vec<&str> = page.split("<p class=\"alert\">").skip(1).collect();
+    assert!(
+        alerts.iter().any(|alert| alert.contains("2200000000") && alert.contains("pooch/discard")),
+        "{alerts:?}"
+    );
+}
+
+#[test]
+fn timelines_are_drawn_where_the_store_has_them() {
+    let (_dir, files) = report(&rows(), true);
+    let page = text(&files, "offload.html");
+    assert_eq!(page.matches("<figure class=\"timeline\"").count(), 1, "that of pooch/retain alone is kept");
+    assert!(page.contains("Zooms the time axis"), "the script");
+    assert!(
+        page.contains("forward conv&lt;/title&gt;&lt;img&gt;: 2.00 KiB, 1.00 s, from 0.00 ns to 1.00 s"),
+        "{page}"
+    );
+    assert!(
+        page.contains("3 events in 2.10 s (205 images/s), 18.08 % slower than if all of it fitted."),
+        "{page}"
+    );
+    let (_dir, files) = report(&rows(), false);
+    let page = text(&files, "offload.html");
+    assert!(!page.contains("<figure class=\"timeline\"") && !page.contains("Zooms the time axis"));
+    assert!(page.contains("The store has no timeline of 2 schedules"), "{page}");
+}
+
+#[test]
+fn a_page_draws_so_many_events_and_says_what_it_leaves_out() {
+    let whole = timeline();
+    let spans = vec![whole.spans[0].clone(); 23_999];
+    let timelines = [("d".repeat(64), Timeline { spans, ..whole.clone() }), ("e".repeat(64), whole)];
+    // swap-all is the fastest of another kind.
+    let mut all = rows();
+    all[5].schedule = Some("e".repeat(64));
+    let (_dir, files) = report_with(&all, &timelines);
+    let page = text(&files, "offload.html");
+    assert_eq!(page.matches("<figure class=\"timeline\"").count(), 1);
+    assert!(page.contains("1 more schedule not drawn, to keep the page small"), "{}", page.len());
+}
+
+#[test]
+fn the_last_run_of_a_cell_counts_and_a_report_made_again_is_the_same() {
+    let mut all = rows();
+    let again = ScheduleRow {
+        cell: "another seed".to_owned(),
+        started_ns: 9_999,
+        ..row("pooch/retain", 512, [66, 9, 30], 3_000)
+    };
+    all.push(again);
+    let (dir, files) = report(&all, true);
+    assert!(text(&files, "tables/offload-classes.csv").contains(",512,pooch/retain,105,66,9,30,3,1000\n"));
+    let second = written(&dir.path().join("store"), &dir.path().join("again"));
+    for (name, content) in &files {
+        assert!(second[name] == *content, "{name} differs");
+    }
+    all.reverse();
+    let (_dir, turned) = report(&all, true);
+    assert!(turned["offload.html"] == files["offload.html"], "rows in another order give the same page");
+}
