@@ -132,7 +132,8 @@ impl SchedulingProblem {
         })
     }
 
-    /// Writes the problem, so that [`SchedulingProblem::read_jsonl`] reads the same without another machine.
+    /// Writes the problem, so that [`SchedulingProblem::read_jsonl`] reads the same without another machine. What is known
+    /// of the kernels of convolutions is left out: the times hold what follows from them.
     #[must_use]
     pub fn write_jsonl(&self) -> String {
         let net = &self.net;

@@ -193,6 +193,7 @@ impl NetError {
             | Self::MadeTwice { function, .. }
             | Self::StrangeNeed { function, .. }
             | Self::UnequalSum { function, .. }
+            | Self::BadKernel { function, .. }
             | Self::BadWork { function, .. } => Some(function),
         }
     }

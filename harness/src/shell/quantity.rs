@@ -74,7 +74,9 @@ fn split(text: &str) -> (&str, &str) {
 
 /// A ratio as per cent; a dash if there is no ratio.
 pub(crate) fn percent(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", 100.0 * ratio))
+    // Adding 0 takes the sign off a zero.
+    let rounded = |ratio: f64| (100_000.0 * ratio).round() / 1000.0 + 0.0;
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", rounded(ratio)))
 }
 
 /// Nanoseconds of a duration, saturating after 584 years.
