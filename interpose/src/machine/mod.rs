@@ -1,0 +1,480 @@
+//! The state machine of a thread: watches its calls, finds the round, and serves it from a plan.
+//!
+//! ```text
+//!              a period is proved            planned             the round's first request
+//!   seeking ------------------------> (in the background) ---> seeking ------------------> following
+//!      ^                                                          ^                            |
+//!      +------------ another size, a block in use ----------------+----------------------------+
+//! ```
+//!
+//! It touches no memory of the program and makes no system call: that is for its [`Ground`]. Whatever comes, it never hands
+//! out memory that is live: [`Planned`](planlab_replay::Planned) refuses what the verified plan does not allow, and the
+//! real allocator serves it.
+
+mod ground;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use planlab_dsa::Bytes;
+
+pub use ground::Ground;
+use shelf::Shelf;
+
+use crate::course::Step;
+use crate::history::History;
+use crate::period::{News, Proof, Watch};
+use crate::round::Round;
+use crate::solve::{Solved, Unsolved};
+use crate::tally::{Count, PlanTally, Tally};
+use crate::token::Token;
+
+/// What the machine is told once.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Requests of fewer bytes are not its business. At least 64; default: 4096.
+    pub least_size: u64,
+    /// What proves a period.
+    pub proof: Proof,
+    /// Rounds with fewer transient bytes live at once are not planned. Default: 131,072, from where on glibc asks the
+    /// kernel for each block.
+    pub least_load: Bytes,
+    /// Plans that a thread keeps at most. Default: 16.
+    pub most_plans: usize,
+    /// Whether rounds go from one [`mark`](Machine::mark) to the next. Default: they are found.
+    pub marks: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            least_size: 4096,
+            proof: Proof::default(),
+            least_load: Bytes::new(128 << 10),
+            most_plans: 16,
+            marks: false,
+        }
+    }
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A plan serves it: here.
+    Planned(u64),
+    /// The real allocator is to serve it, and [`Machine::placed`] to be told where, with this number.
+    HandThrough(u64),
+    /// The real allocator is to serve it.
+    Foreign,
+}
+
+/// Rounds for which no plan was made, and that are not tried again.
+const MOST_REFUSED: usize = 16;
+/// Rounds between two marks that are remembered to count how often they come.
+const MOST_MARKED: usize = 64;
+/// How often blocks that outlive their round may change its plan.
+const MOST_EXCLUSIONS: u32 = 8;
+
+/// What is being planned.
+struct Pending {
+    round: Round,
+    faults_milli: u64,
+    /// The plan that is to go.
+    replaces: Option<Arc<Solved>>,
+    exclusions: u32,
+}
+
+/// A period that was proved: where it ends, its calls, page faults in a thousand of them.
+#[derive(Clone, Copy)]
+struct Found {
+    end: u64,
+    period: u64,
+    faults_milli: u64,
+}
+
+/// Watches the calls of a thread and serves those that are planned.
+pub struct Machine {
+    config: Config,
+    history: History,
+    watch: Watch,
+    shelf: Shelf,
+    tally: Arc<Tally>,
+    /// Whether a round is on its way.
+    follows: bool,
+    /// Requests left of the round that departed from its plan.
+    astray: usize,
+    pending: Option<Pending>,
+    found: Option<Found>,
+    refused: Vec<Round>,
+    /// Page faults when half a proof was there.
+    faults_at_half: u64,
+    /// Rounds of a new plan that are to end until its warm-up is over.
+    settling: bool,
+    /// Where the last mark was, and whether a round may begin.
+    marked: u64,
+    is_marked: bool,
+    /// Rounds between marks, and how often each came.
+    between_marks: Vec<(Round, u64)>,
+    /// How often the plan of each round was changed for blocks that outlive it.
+    exclusions: Vec<(Arc<Solved>, u32)>,
+}
+
+impl Machine {
+    /// One that has seen nothing.
+    #[must_use]
+    pub fn new(config: Config, tally: Arc<Tally>) -> Self {
+        Self {
+            history: History::default(),
+            watch: Watch::new(config.proof),
+            shelf: Shelf::new(config.least_size, config.most_plans),
+            tally,
+            follows: false,
+            astray: 0,
+            pending: None,
+            found: None,
+            refused: Vec::new(),
+            faults_at_half: 0,
+            settling: false,
+            marked: 0,
+            is_marked: false,
+            between_marks: Vec::new(),
+            exclusions: Vec::new(),
+            config,
+        }
+    }
+
+    /// A request for a block.
+    pub fn request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Answer {
+        self.tally.requests.add(1);
+        self.tally.bytes.add(size);
+        let Some(token) = Token::request(size, align) else {
+            self.tally.unplanned.add(1);
+            return Answer::Foreign;
+        };
+        if self.pending.is_some() || self.found.is_some() {
+            self.attend(ground);
+        }
+        let number = self.history.request(token);
+        let address = self.serve(token, size, number, ground);
+        self.look(ground);
+        match address {
+            Some(address) => {
+                self.tally.planned.add(1);
+                self.tally.planned_bytes.add(size);
+                Answer::Planned(address)
+            }
+            None => Answer::HandThrough(number),
+        }
+    }
+
+    /// The real allocator served the request with this number, here.
+    pub fn placed(&mut self, number: u64, address: u64) {
+        self.history.placed(number, address);
+    }
+
+    /// A block of the real allocator is about to be freed.
+    pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
+        if self.history.freed(address) {
+            self.look(ground);
+        }
+    }
+
+    /// A block of the real allocator is about to be resized by it. The number of its request, for
+    /// [`placed`](Self::placed), if it is known.
+    pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
+        let number = self.history.moves(address)?;
+        self.look(ground);
+        Some(number)
+    }
+
+    /// Frees a planned block. Whether one was live there.
+    pub fn free(&mut self, address: u64, ground: &mut impl Ground) -> bool {
+        let Some(number) = self.shelf.free(address, ground) else {
+            self.tally.wrong_frees.add(1);
+            return false;
+        };
+        self.history.freed_number(number);
+        self.look(ground);
+        true
+    }
+
+    /// A round ends and the next begins, says the program. Does nothing unless the configuration says that it does so.
+    pub fn mark(&mut self, ground: &mut impl Ground) {
+        if !self.config.marks {
+            return;
+        }
+        self.end_marked_round();
+        let calls = self.history.since(self.marked).unwrap_or_default();
+        let frees = calls.iter().take_while(|token| !token.is_request()).count();
+        let round = Round::of_calls(calls[frees..].to_vec());
+        self.marked = self.history.len();
+        self.is_marked = true;
+        if let Some(round) = round.filter(|round| !self.is_known(round.tokens())) {
+            self.count_marked(round, ground);
+        }
+    }
+
+    fn end_marked_round(&mut self) {
+        if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
+            self.depart();
+        }
+        self.astray = 0;
+    }
+
+    fn count_marked(&mut self, round: Round, ground: &mut impl Ground) {
+        let known = self.between_marks.iter_mut().find(|(other, _)| *other == round);
+        let count = match known {
+            Some((_, count)) => {
+                *count += 1;
+                *count
+            }
+            None => {
+                self.between_marks.truncate(MOST_MARKED - 1);
+                self.between_marks.insert(0, (round.clone(), 1));
+                1
+            }
+        };
+        if count >= self.config.proof.rounds && self.pending.is_none() {
+            self.between_marks.retain(|(other, _)| *other != round);
+            self.submit(Pending { round, faults_milli: 0, replaces: None, exclusions: 0 }, ground);
+        }
+    }
+
+    /// Another thread goes on with these plans: what the old one did says nothing of what comes.
+    pub fn rest(&mut self) {
+        if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
+            self.depart();
+        }
+        self.history.clear();
+        self.watch.restart();
+        (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
+    }
+
+    /// What was being planned is lost: the process is a copy of another.
+    pub fn forget_pending(&mut self) {
+        self.pending = None;
+    }
+
+    /// Bytes of the blocks in use are none.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.shelf.live() == 0
+    }
+
+    /// Where the plan has its place for a request, or `None`, which is counted with its reason.
+    fn serve(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if !self.follows {
+            return self.begin(token, size, number, ground);
+        }
+        let course = self.shelf.holder()?;
+        let step = match course.step(token, size, number) {
+            Step::InUse => self.step_after_draining(token, size, number, ground),
+            step => step,
+        };
+        match step {
+            Step::Here(address) => Some(address),
+            Step::Outliving => self.miss(|tally| &tally.outliving),
+            Step::Over => {
+                self.complete(ground);
+                self.begin(token, size, number, ground)
+            }
+            Step::Other => {
+                self.depart();
+                let begins = self.shelf.live() == 0 && self.shelf.candidate(token).is_some();
+                if begins { self.begin(token, size, number, ground) } else { self.miss(|tally| &tally.other_size) }
+            }
+            Step::InUse => {
+                self.depart();
+                self.miss(|tally| &tally.other_order)
+            }
+        }
+    }
+
+    fn miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {
+        reason(&self.tally).add(1);
+        None
+    }
+
+    #[cold]
+    fn step_after_draining(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Step {
+        self.drain(ground);
+        self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
+    }
+
+    /// Takes in what other threads freed.
+    fn drain(&mut self, ground: &mut impl Ground) {
+        while let Some(address) = ground.drain() {
+            self.tally.foreign_frees.add(1);
+            self.free(address, ground);
+        }
+    }
+
+    /// A round ended as planned.
+    fn complete(&mut self, ground: &mut impl Ground) {
+        self.follows = false;
+        self.tally.rounds.add(1);
+        if let Some(course) = self.shelf.holder() {
+            course.tally.rounds.add(1);
+            course.score = (course.score + 1).min(100);
+        }
+        if std::mem::take(&mut self.settling) {
+            ground.settled();
+        }
+    }
+
+    /// The round left its plan.
+    fn depart(&mut self) {
+        self.follows = false;
+        self.tally.departures.add(1);
+        if let Some(course) = self.shelf.holder() {
+            course.tally.departures.add(1);
+            course.score = (course.score - 2).max(-100);
+            self.astray = course.left();
+        }
+    }
+
+    /// Begins a round with this request, if there is a plan for it and nothing is in use.
+    fn begin(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        let may_begin = !self.config.marks || std::mem::take(&mut self.is_marked);
+        let Some(chosen) = self.shelf.candidate(token).filter(|_| may_begin) else {
+            let is_astray = self.astray > 0;
+            self.astray = self.astray.saturating_sub(1);
+            return self.miss(|tally| if is_astray { &tally.departed } else { &tally.unplanned });
+        };
+        if self.shelf.live() > 0 {
+            self.drain(ground);
+        }
+        if self.shelf.live() > 0 {
+            self.exclude(ground);
+            return self.miss(|tally| &tally.late);
+        }
+        (self.follows, self.astray) = (true, 0);
+        match self.shelf.begin(chosen).step(token, size, number) {
+            Step::Here(address) => Some(address),
+            _ => self.miss(|tally| &tally.outliving),
+        }
+    }
+
+    /// Blocks of the last round are in use where the next begins: from the next plan on they are left to the real
+    /// allocator.
+    fn exclude(&mut self, ground: &mut impl Ground) {
+        if self.pending.is_some() {
+            return;
+        }
+        let Some(course) = self.shelf.holder() else { return };
+        let (solved, in_use) = (Arc::clone(course.solved()), course.in_use());
+        let before = self.exclusions.iter().find(|(of, _)| Arc::ptr_eq(of, &solved)).map_or(0, |(_, count)| *count);
+        if before >= MOST_EXCLUSIONS {
+            return;
+        }
+        let round = solved.round().without(&in_use);
+        let exclusions = before + 1;
+        self.submit(Pending { round, faults_milli: 0, replaces: Some(solved), exclusions }, ground);
+    }
+
+    /// Looks at the latest call.
+    #[inline]
+    fn look(&mut self, ground: &mut impl Ground) {
+        if self.config.marks {
+            return;
+        }
+        match self.watch.look(&self.history) {
+            News::Nothing => {}
+            News::HalfWay => self.faults_at_half = ground.faults(),
+            News::Found { period, since_half } => self.note(period, since_half, ground),
+        }
+    }
+
+    /// A period is proved; it is planned at the next request, as there is no hurry in a free.
+    fn note(&mut self, period: u64, since_half: u64, ground: &mut impl Ground) {
+        let is_followed = self.follows && self.shelf.holder().is_some_and(|course| course.calls() == period);
+        if self.pending.is_none() && !is_followed {
+            let faults = ground.faults().saturating_sub(self.faults_at_half);
+            let faults_milli = (faults * 1000).saturating_mul(period) / since_half.max(1);
+            self.found = Some(Found { end: self.history.len(), period, faults_milli });
+        }
+    }
+
+    /// What is found is planned, and what is planned is taken up.
+    #[cold]
+    fn attend(&mut self, ground: &mut impl Ground) {
+        if let Some(found) = self.found.take() {
+            self.plan(found, ground);
+        }
+        // Not in the middle of a round.
+        let is_between = !self.follows || self.shelf.holder().is_none_or(|course| course.is_over());
+        if self.pending.is_some()
+            && is_between
+            && let Some(ended) = ground.collect()
+        {
+            self.take_up(ended, ground);
+        }
+    }
+
+    fn plan(&mut self, found: Found, ground: &mut impl Ground) {
+        if self.pending.is_some() {
+            return;
+        }
+        let calls = found.end.checked_sub(found.period).and_then(|from| self.history.since(from));
+        let period = usize::try_from(found.period).ok();
+        let Some(period) = calls.zip(period).and_then(|(calls, period)| calls.get(..period)) else { return };
+        if self.is_known(period) {
+            return;
+        }
+        if let Some(round) = Round::of_period(period) {
+            let faults_milli = found.faults_milli;
+            self.submit(Pending { round, faults_milli, replaces: None, exclusions: 0 }, ground);
+        }
+    }
+
+    fn is_known(&self, period: &[Token]) -> bool {
+        let planned = self.shelf.courses().iter().map(|course| course.solved().round());
+        planned.chain(&self.refused).any(|round| round.is_rotation_of(period))
+    }
+
+    fn submit(&mut self, pending: Pending, ground: &mut impl Ground) {
+        if ground.submit(pending.round.clone()) {
+            self.pending = Some(pending);
+        } else {
+            self.refuse(pending.round);
+        }
+    }
+
+    fn refuse(&mut self, round: Round) {
+        self.tally.refused.add(1);
+        self.refused.truncate(MOST_REFUSED - 1);
+        self.refused.insert(0, round);
+    }
+
+    fn take_up(&mut self, ended: Result<Solved, Unsolved>, ground: &mut impl Ground) {
+        let Some(pending) = self.pending.take() else { return };
+        let Ok(solved) = ended else { return self.refuse(pending.round) };
+        if self.follows {
+            self.complete(ground);
+        }
+        let (solved, tally) = (Arc::new(solved), Arc::new(PlanTally::new()));
+        fill(&tally, &solved, pending.faults_milli);
+        if !self.shelf.install(Arc::clone(&solved), Arc::clone(&tally), pending.replaces.as_ref(), ground) {
+            return self.refuse(pending.round);
+        }
+        self.exclusions.retain(|(of, _)| Arc::strong_count(of) > 1);
+        if pending.exclusions > 0 {
+            self.exclusions.push((solved, pending.exclusions));
+        }
+        self.tally.plans.add(1);
+        self.settling = true;
+        ground.adopted(&tally);
+    }
+}
+
+fn fill(tally: &PlanTally, solved: &Solved, faults_milli: u64) {
+    tally.requests.set(solved.round().requests().len() as u64);
+    tally.planned.set(solved.numbers().len() as u64);
+    tally.height.set(solved.height.get());
+    tally.load.set(solved.load.get());
+    tally.bound.set(solved.bound.get());
+    tally.planning_ns.set(u64::try_from(solved.took.as_nanos()).unwrap_or(u64::MAX));
+    tally.faults_before_milli.set(faults_milli);
+}
