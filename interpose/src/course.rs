@@ -180,6 +180,8 @@ impl Course {
 
     /// Requests whose blocks are in use, by their numbers in the round.
     pub(crate) fn in_use(&self) -> Vec<usize> {
-        (0..self.served.len()).filter(|&number| self.served[number].is_some_and(|at| at != u64::MAX)).collect()
+        (0..self.served.len())
+            .filter(|&number| self.served[number].is_some_and(|at| at != u64::MAX))
+            .collect()
     }
 }

@@ -24,7 +24,7 @@ mod solve;
 mod tally;
 mod token;
 
-#[cfg(all(feature = "preload", not(test), any()))]
+#[cfg(all(feature = "preload", not(test)))]
 mod preload;
 
 pub use course::Segment;

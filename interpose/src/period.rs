@@ -149,7 +149,9 @@ impl Watch {
         if self.seen < GRAM {
             return None;
         }
-        if self.places.is_empty() || (self.seen * 4 > self.places.len() as u64 && self.places.len() < MOST_PLACES) {
+        if self.places.is_empty()
+            || (self.seen * 4 > self.places.len() as u64 && self.places.len() < MOST_PLACES)
+        {
             self.grow();
         }
         let bits = self.places.len().trailing_zeros();

@@ -143,7 +143,8 @@ fn cut(period: &[Token]) -> Option<usize> {
         })
         .collect();
     let levels = levels(period, &sizes);
-    let before_requests = || levels.iter().zip(period).enumerate().filter(|(_, (_, token))| token.is_request());
+    let before_requests =
+        || levels.iter().zip(period).enumerate().filter(|(_, (_, token))| token.is_request());
     let lowest = before_requests().map(|(_, (level, _))| *level).min()?;
     let mut sorted: Vec<Token> = period.iter().copied().filter(|token| token.is_request()).collect();
     sorted.sort_unstable();

@@ -98,14 +98,24 @@ mod tests {
 
     fn round(size: u64) -> Round {
         let request = |size| Token::request(size, 16).expect("in range");
-        let calls = vec![request(size), request(2 * size), Token::free(2), request(size), Token::free(1), Token::free(2)];
+        let calls = vec![
+            request(size),
+            request(2 * size),
+            Token::free(2),
+            request(size),
+            Token::free(1),
+            Token::free(2),
+        ];
         Round::of_calls(calls).expect("a round")
     }
 
     #[test]
     fn a_round_has_a_verified_plan_as_high_as_its_load() {
         let solved = Solved::new(round(4096), Bytes::ZERO, Duration::from_secs(5)).expect("a plan");
-        assert_eq!((solved.height, solved.load, solved.bound), (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288)));
+        assert_eq!(
+            (solved.height, solved.load, solved.bound),
+            (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288))
+        );
         assert_eq!(solved.verified().expect("valid").height(), solved.height);
         assert_eq!((solved.numbers(), solved.alignment()), (&[0, 1, 2][..], 64));
     }

@@ -283,7 +283,11 @@ impl Machine {
             Step::Other => {
                 self.depart();
                 let begins = self.shelf.live() == 0 && self.shelf.candidate(token).is_some();
-                if begins { self.begin(token, size, number, ground) } else { self.miss(|tally| &tally.other_size) }
+                if begins {
+                    self.begin(token, size, number, ground)
+                } else {
+                    self.miss(|tally| &tally.other_size)
+                }
             }
             Step::InUse => {
                 self.depart();
@@ -298,7 +302,13 @@ impl Machine {
     }
 
     #[cold]
-    fn step_after_draining(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Step {
+    fn step_after_draining(
+        &mut self,
+        token: Token,
+        size: u64,
+        number: u64,
+        ground: &mut impl Ground,
+    ) -> Step {
         self.drain(ground);
         self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
     }
@@ -365,7 +375,8 @@ impl Machine {
         }
         let Some(course) = self.shelf.holder() else { return };
         let (solved, in_use) = (Arc::clone(course.solved()), course.in_use());
-        let before = self.exclusions.iter().find(|(of, _)| Arc::ptr_eq(of, &solved)).map_or(0, |(_, count)| *count);
+        let before =
+            self.exclusions.iter().find(|(of, _)| Arc::ptr_eq(of, &solved)).map_or(0, |(_, count)| *count);
         if before >= MOST_EXCLUSIONS {
             return;
         }

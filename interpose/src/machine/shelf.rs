@@ -71,7 +71,8 @@ impl Shelf {
     /// longest.
     pub(crate) fn candidate(&self, first: Token) -> Option<usize> {
         let begins = |&at: &usize| self.courses[at].first() == first;
-        let promise = |&at: &usize| (self.courses[at].score >= 0, self.courses[at].solved().round().tokens().len());
+        let promise =
+            |&at: &usize| (self.courses[at].score >= 0, self.courses[at].solved().round().tokens().len());
         (0..self.courses.len()).filter(begins).max_by_key(promise)
     }
 
@@ -133,7 +134,8 @@ impl Shelf {
         }
         let all = self.courses.iter().filter_map(|course| Course::need(course.solved()));
         let Some(segment) = ground.acquire(all.fold(need, u64::max)) else { return false };
-        let moved: Vec<Course> = self.courses.iter().filter_map(|course| self.moved(course, segment)).collect();
+        let moved: Vec<Course> =
+            self.courses.iter().filter_map(|course| self.moved(course, segment)).collect();
         if moved.len() < self.courses.len() {
             ground.release(segment);
             return false;

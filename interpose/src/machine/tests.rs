@@ -94,9 +94,8 @@ impl Rig {
         let (machine, sim, _) = &mut self.threads[thread];
         let (address, planned_by) = match machine.request(size, align, sim) {
             Answer::Planned(address) => {
-                let is_inside = |segment: &Segment| {
-                    segment.contains(address) && segment.contains(address + size - 1)
-                };
+                let is_inside =
+                    |segment: &Segment| segment.contains(address) && segment.contains(address + size - 1);
                 assert!(sim.segments.iter().any(is_inside), "outside of all segments");
                 (address, Some(thread))
             }
@@ -210,7 +209,7 @@ fn several_sequences_keep_a_plan_each_over_one_segment() {
 #[test]
 fn a_block_that_outlives_its_round_leaves_the_plan_and_not_the_memory() {
     let mut rig = Rig::new(1, config());
-    let round = |rig: &mut Rig, keep: bool| {
+    let kept_of = |rig: &mut Rig, keep: bool| {
         let kept = rig.alloc(0, 10_000, 64);
         net(rig, 0, 20, 1);
         if keep {
@@ -219,18 +218,19 @@ fn a_block_that_outlives_its_round_leaves_the_plan_and_not_the_memory() {
         rig.free(0, kept);
         None
     };
-    (0..4).for_each(|_| drop(round(&mut rig, false)));
-    let kept = round(&mut rig, true).expect("kept");
+    let round = |rig: &mut Rig| assert_eq!(kept_of(rig, false), None);
+    (0..4).for_each(|_| round(&mut rig));
+    let kept = kept_of(&mut rig, true).expect("kept");
     assert_eq!(kept.planned_by, Some(0));
     // The next round finds it in use; the one after has a plan without it, on another segment.
-    let (_, missed) = rig.count(0, |rig| drop(round(rig, false)));
+    let (_, missed) = rig.count(0, round);
     assert!(missed > 0 && rig.tally(0).late.get() > 0);
-    (0..2).for_each(|_| drop(round(&mut rig, false)));
-    assert_eq!(rig.count(0, |rig| drop(round(rig, false))), (41, 1));
+    (0..2).for_each(|_| round(&mut rig));
+    assert_eq!(rig.count(0, round), (41, 1));
     assert_eq!(rig.threads[0].1.segments.len(), 2);
     rig.free(0, kept);
     assert_eq!(rig.threads[0].1.segments.len(), 1, "the old segment went with its last block");
-    assert_eq!(rig.count(0, |rig| drop(round(rig, false))), (41, 1));
+    assert_eq!(rig.count(0, round), (41, 1));
 }
 
 #[test]
