@@ -66,7 +66,18 @@ impl History {
         self.tokens.push(token);
     }
 
-    /// The number of all calls so far.
+    /// Drops the latest calls, which repeat those before them. Requests keep their numbers.
+    pub(crate) fn rewind(&mut self, calls: u64) {
+        let calls = usize::try_from(calls).unwrap_or(usize::MAX);
+        self.tokens.truncate(self.tokens.len().saturating_sub(calls));
+    }
+
+    /// How many calls are known.
+    pub(crate) fn known(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The number of all calls so far, without those that repeat.
     pub(crate) fn len(&self) -> u64 {
         self.forgotten + self.tokens.len() as u64
     }

@@ -22,7 +22,7 @@
 //!
 //! # Complexity
 //!
-//! O(1) for each call. The table has 2^10 to 2^17 places, four for each call at first; where two sets of eight
+//! O(1) for each call. The table has 2^10 to 2^17 places, two to eight for each call that is known; where two sets of eight
 //! share a place the candidate comes a few calls later.
 
 use crate::history::History;
@@ -86,13 +86,15 @@ pub(crate) struct Watch {
     hash: u64,
     /// Calls since the last [`restart`](Self::restart).
     seen: u64,
-    /// The number of calls before the end of the latest eight with a hash, by the top bits of the hash; 0: none.
-    places: Vec<u64>,
+    /// The low bits of the number of calls up to the latest eight with a hash, by the top bits of the hash; 0: none.
+    places: Vec<u32>,
     /// The candidate, and how many calls equal the one a period before; 0: none.
     period: u64,
     run: u64,
 }
 
+/// Calls in a row that have a period, at least, before further rounds are not kept.
+const SETTLED: u64 = 1 << 13;
 const FIRST_PLACES: usize = 1 << 10;
 const MOST_PLACES: usize = 1 << 17;
 
@@ -108,11 +110,11 @@ impl Watch {
         self.roll(history, token.word());
         if self.period > 0 && history.get(end - 1 - self.period) == Some(token) {
             self.run += 1;
-            self.remember(end);
+            self.remember(history);
             return self.news();
         }
         (self.period, self.run) = (0, 0);
-        if let Some(before) = self.remember(end)
+        if let Some(before) = self.remember(history)
             && equals(history, end, end - before)
         {
             (self.period, self.run) = (end - before, GRAM);
@@ -145,7 +147,8 @@ impl Watch {
     }
 
     /// Notes where the latest eight calls end, and says where the same ended before, as far as the hash tells.
-    fn remember(&mut self, end: u64) -> Option<u64> {
+    fn remember(&mut self, history: &History) -> Option<u64> {
+        let end = history.len();
         if self.seen < GRAM {
             return None;
         }
@@ -157,8 +160,11 @@ impl Watch {
         let bits = self.places.len().trailing_zeros();
         let mixed = (self.hash ^ (self.hash >> 32)).wrapping_mul(FACTOR);
         let place = usize::try_from(mixed >> (64 - bits)).expect("fewer than 2^17 places");
-        let before = std::mem::replace(&mut self.places[place], end);
-        (before > 0).then_some(before)
+        // The low bits will do: what is found there is looked at.
+        #[expect(clippy::cast_possible_truncation, reason = "the low bits")]
+        let before = std::mem::replace(&mut self.places[place], end as u32);
+        let distance = (end as u32).wrapping_sub(before);
+        (before > 0 && distance > 0).then(|| end.checked_sub(distance.into())).flatten()
     }
 
     /// More places, all empty: they fill up again within a round.
@@ -166,6 +172,12 @@ impl Watch {
         let count = (self.places.len() * 4).clamp(FIRST_PLACES, MOST_PLACES);
         self.places.clear();
         self.places.resize(count, 0);
+    }
+
+    /// Whether the latest calls have repeated with this period for so long that another round tells nothing: an inner loop
+    /// of a round would have ended by then.
+    pub(crate) fn is_settled(&self, period: u64) -> bool {
+        self.period == period && self.run >= (8 * period).max(SETTLED)
     }
 
     /// Forgets what it saw: the history has lost its calls.

@@ -328,6 +328,11 @@ impl Machine {
         if let Some(course) = self.shelf.holder() {
             course.tally.rounds.add(1);
             course.score = (course.score + 1).min(100);
+            // So what is kept of a steady sequence does not grow.
+            let calls = course.calls();
+            if self.watch.is_settled(calls) {
+                self.history.rewind(calls);
+            }
         }
         if std::mem::take(&mut self.settling) {
             ground.settled();

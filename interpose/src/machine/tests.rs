@@ -411,3 +411,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_kept_of_a_steady_sequence_does_not_grow() {
+    let mut rig = Rig::new(1, config());
+    (0..200).for_each(|_| net(&mut rig, 0, 20, 1));
+    let known = rig.threads[0].0.history.known();
+    (0..200).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.threads[0].0.history.known(), known);
+    (0..4).for_each(|_| net(&mut rig, 0, 25, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 25, 1)), (51, 0), "another round is found as before");
+}
