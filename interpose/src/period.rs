@@ -153,7 +153,7 @@ impl Watch {
             return None;
         }
         if self.places.is_empty()
-            || (self.seen * 4 > self.places.len() as u64 && self.places.len() < MOST_PLACES)
+            || (history.known() * 2 > self.places.len() && self.places.len() < MOST_PLACES)
         {
             self.grow();
         }
@@ -162,8 +162,9 @@ impl Watch {
         let place = usize::try_from(mixed >> (64 - bits)).expect("fewer than 2^17 places");
         // The low bits will do: what is found there is looked at.
         #[expect(clippy::cast_possible_truncation, reason = "the low bits")]
-        let before = std::mem::replace(&mut self.places[place], end as u32);
-        let distance = (end as u32).wrapping_sub(before);
+        let low = end as u32;
+        let before = std::mem::replace(&mut self.places[place], low);
+        let distance = low.wrapping_sub(before);
         (before > 0 && distance > 0).then(|| end.checked_sub(distance.into())).flatten()
     }
 

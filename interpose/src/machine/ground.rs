@@ -30,6 +30,6 @@ pub trait Ground {
     /// A plan is in use from now on.
     fn adopted(&mut self, tally: &Arc<PlanTally>);
 
-    /// The first round of a new plan is over: the memory in which the rounds before it were served is of no use.
+    /// The first round of a new plan begins: the memory in which the rounds before it were served is of no use.
     fn settled(&mut self);
 }

@@ -110,7 +110,7 @@ pub struct Machine {
     refused: Vec<Round>,
     /// Page faults when half a proof was there.
     faults_at_half: u64,
-    /// Rounds of a new plan that are to end until its warm-up is over.
+    /// Whether a plan has not begun its first round.
     settling: bool,
     /// Where the last mark was, and whether a round may begin.
     marked: u64,
@@ -277,7 +277,7 @@ impl Machine {
             Step::Here(address) => Some(address),
             Step::Outliving => self.miss(|tally| &tally.outliving),
             Step::Over => {
-                self.complete(ground);
+                self.complete();
                 self.begin(token, size, number, ground)
             }
             Step::Other => {
@@ -322,7 +322,7 @@ impl Machine {
     }
 
     /// A round ended as planned.
-    fn complete(&mut self, ground: &mut impl Ground) {
+    fn complete(&mut self) {
         self.follows = false;
         self.tally.rounds.add(1);
         if let Some(course) = self.shelf.holder() {
@@ -333,9 +333,6 @@ impl Machine {
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);
             }
-        }
-        if std::mem::take(&mut self.settling) {
-            ground.settled();
         }
     }
 
@@ -364,6 +361,9 @@ impl Machine {
         if self.shelf.live() > 0 {
             self.exclude(ground);
             return self.miss(|tally| &tally.late);
+        }
+        if std::mem::take(&mut self.settling) {
+            ground.settled();
         }
         (self.follows, self.astray) = (true, 0);
         match self.shelf.begin(chosen).step(token, size, number) {
@@ -468,7 +468,7 @@ impl Machine {
         let Some(pending) = self.pending.take() else { return };
         let Ok(solved) = ended else { return self.refuse(pending.round) };
         if self.follows {
-            self.complete(ground);
+            self.complete();
         }
         let (solved, tally) = (Arc::new(solved), Arc::new(PlanTally::new()));
         fill(&tally, &solved, pending.faults_milli);
