@@ -5,9 +5,13 @@ use std::sync::Arc;
 use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator, Refused, Stream};
 use planlab_replay::{Planned, PlannedError};
 
+use crate::history::History;
 use crate::solve::Solved;
 use crate::tally::PlanTally;
 use crate::token::Token;
+
+/// Calls before a round that tell its begin.
+const CONTEXT: usize = 4;
 
 /// A piece of memory for plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +48,6 @@ pub(crate) enum Step {
     Here(u64),
     /// It is as expected, and not the plan's to serve.
     Outliving,
-    /// All requests of the round have come before.
-    Over,
     /// The round has another request here.
     Other,
     /// A block that should be free is in use.
@@ -64,6 +66,8 @@ pub(crate) struct Course {
     at: Vec<u32>,
     /// Pieces have 2^shift bytes: no two live blocks begin in one.
     shift: u32,
+    /// Whether no other request of the round is like its first.
+    begins_alone: bool,
     next: usize,
     /// Blocks in use.
     live: u64,
@@ -93,7 +97,21 @@ impl Course {
         let planned = Planned::new(&verified, Box::new(Given(segment)))?;
         drop(verified);
         let at = vec![u32::MAX; pieces];
-        Ok(Self { solved, tally, planned, segment, served, at, shift, next: 0, live: 0, score: 0 })
+        let first = solved.round().tokens()[0];
+        let begins_alone = solved.round().tokens().iter().filter(|&&token| token == first).count() == 1;
+        Ok(Self {
+            begins_alone,
+            solved,
+            tally,
+            planned,
+            segment,
+            served,
+            at,
+            shift,
+            next: 0,
+            live: 0,
+            score: 0,
+        })
     }
 
     pub(crate) fn solved(&self) -> &Arc<Solved> {
@@ -129,6 +147,20 @@ impl Course {
         self.solved.round().tokens().len() as u64
     }
 
+    /// Whether no other request of the round is like the one that it begins with.
+    pub(crate) const fn begins_alone(&self) -> bool {
+        self.begins_alone
+    }
+
+    /// Whether the calls before the latest are those that the round ends with.
+    pub(crate) fn goes_on_from(&self, history: &History) -> bool {
+        let before = history.len().saturating_sub(1);
+        let last = self.solved.round().tokens().iter().rev().cycle().take(CONTEXT);
+        (1..)
+            .zip(last)
+            .all(|(back, &token)| before.checked_sub(back).and_then(|at| history.get(at)) == Some(token))
+    }
+
     /// A round begins. Nothing may be in use.
     pub(crate) fn begin(&mut self) {
         self.planned.end_propagation();
@@ -138,7 +170,7 @@ impl Course {
     /// A request comes that has this number in the history.
     #[inline]
     pub(crate) fn step(&mut self, token: Token, size: u64, number: u64) -> Step {
-        let Some(request) = self.solved.round().requests().get(self.next) else { return Step::Over };
+        let Some(request) = self.solved.round().requests().get(self.next) else { return Step::Other };
         if request.token != token {
             return Step::Other;
         }

@@ -77,6 +77,9 @@ const MOST_MARKED: usize = 64;
 /// How often blocks that outlive their round may change its plan.
 const MOST_EXCLUSIONS: u32 = 8;
 
+/// After so many rounds that could not begin the plans leave a segment to the blocks in it.
+const MOST_LATE: u32 = 3;
+
 /// What is being planned.
 struct Pending {
     round: Round,
@@ -110,6 +113,8 @@ pub struct Machine {
     refused: Vec<Round>,
     /// Page faults when half a proof was there.
     faults_at_half: u64,
+    /// How often in a row blocks were in use where a round began.
+    late: u32,
     /// Whether a plan has not begun its first round.
     settling: bool,
     /// Where the last mark was, and whether a round may begin.
@@ -136,6 +141,7 @@ impl Machine {
             found: None,
             refused: Vec::new(),
             faults_at_half: 0,
+            late: 0,
             settling: false,
             marked: 0,
             is_marked: false,
@@ -155,6 +161,9 @@ impl Machine {
         };
         if self.pending.is_some() || self.found.is_some() {
             self.attend(ground);
+        }
+        if self.follows && self.shelf.holder().is_some_and(|course| course.is_over()) {
+            self.complete();
         }
         let number = self.history.request(token);
         let address = self.serve(token, size, number, ground);
@@ -276,13 +285,9 @@ impl Machine {
         match step {
             Step::Here(address) => Some(address),
             Step::Outliving => self.miss(|tally| &tally.outliving),
-            Step::Over => {
-                self.complete();
-                self.begin(token, size, number, ground)
-            }
             Step::Other => {
                 self.depart();
-                let begins = self.shelf.live() == 0 && self.shelf.candidate(token).is_some();
+                let begins = self.shelf.live() == 0 && self.candidate(token).is_some();
                 if begins {
                     self.begin(token, size, number, ground)
                 } else {
@@ -349,8 +354,7 @@ impl Machine {
 
     /// Begins a round with this request, if there is a plan for it and nothing is in use.
     fn begin(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
-        let may_begin = !self.config.marks || std::mem::take(&mut self.is_marked);
-        let Some(chosen) = self.shelf.candidate(token).filter(|_| may_begin) else {
+        let Some(chosen) = self.candidate(token) else {
             let is_astray = self.astray > 0;
             self.astray = self.astray.saturating_sub(1);
             return self.miss(|tally| if is_astray { &tally.departed } else { &tally.unplanned });
@@ -359,9 +363,10 @@ impl Machine {
             self.drain(ground);
         }
         if self.shelf.live() > 0 {
-            self.exclude(ground);
+            self.be_late(ground);
             return self.miss(|tally| &tally.late);
         }
+        self.late = 0;
         if std::mem::take(&mut self.settling) {
             ground.settled();
         }
@@ -372,8 +377,29 @@ impl Machine {
         }
     }
 
-    /// Blocks of the last round are in use where the next begins: from the next plan on they are left to the real
-    /// allocator.
+    /// The plan whose round this request begins. What a round begins with may come in the middle of it too: where nobody
+    /// marks the begin, the calls before have to be those that a round ends with, or the request is the only one like it.
+    fn candidate(&mut self, token: Token) -> Option<usize> {
+        if self.config.marks {
+            let is_first = std::mem::take(&mut self.is_marked);
+            return self.shelf.candidate(token, |_| is_first);
+        }
+        let history = &self.history;
+        self.shelf.candidate(token, |course| course.begins_alone() || course.goes_on_from(history))
+    }
+
+    /// Blocks of the last round are in use where the next begins. If that went to its end as planned, they are left to the
+    /// real allocator from the next plan on; else they may be freed yet, and if not the plans move on.
+    fn be_late(&mut self, ground: &mut impl Ground) {
+        self.late += 1;
+        if self.shelf.holder().is_some_and(|course| course.is_over()) {
+            self.exclude(ground);
+        } else if self.late >= MOST_LATE {
+            self.late = 0;
+            self.shelf.leave(ground);
+        }
+    }
+
     fn exclude(&mut self, ground: &mut impl Ground) {
         if self.pending.is_some() {
             return;

@@ -67,13 +67,17 @@ impl Shelf {
         &mut self.courses[chosen]
     }
 
-    /// The most promising course that begins with a request: one that did not fail more often than not, then the
-    /// longest.
-    pub(crate) fn candidate(&self, first: Token) -> Option<usize> {
-        let begins = |&at: &usize| self.courses[at].first() == first;
-        let promise =
-            |&at: &usize| (self.courses[at].score >= 0, self.courses[at].solved().round().tokens().len());
-        (0..self.courses.len()).filter(begins).max_by_key(promise)
+    /// The most promising course that begins with a request, among those that may begin: one that did not fail more often
+    /// than not, then the longest.
+    pub(crate) fn candidate(&self, first: Token, may_begin: impl Fn(&Course) -> bool) -> Option<usize> {
+        let begins = |(_, course): &(usize, &Course)| course.first() == first && may_begin(course);
+        let promise = |(_, course): &(usize, &Course)| (course.score >= 0, course.calls());
+        self.courses.iter().enumerate().filter(begins).max_by_key(promise).map(|(at, _)| at)
+    }
+
+    /// Leaves the segment to the blocks in it.
+    pub(crate) fn leave(&mut self, ground: &mut impl Ground) {
+        self.move_on(0, ground);
     }
 
     /// Takes a plan up, in the place of the one that it replaces. `false` where there is no memory.

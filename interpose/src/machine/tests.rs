@@ -328,6 +328,42 @@ fn every_request_counts_once() {
     assert_eq!(tally.requests.get(), tally.planned.get() + missed + tally.departed.get());
 }
 
+#[test]
+fn a_request_like_the_first_does_not_begin_a_round() {
+    let mut rig = Rig::new(1, config());
+    // All of one size: only what comes before tells the begin.
+    let round = |rig: &mut Rig| {
+        let blocks: Vec<Block> = (0..40).map(|_| rig.alloc(0, 5000, 64)).collect();
+        let again = rig.alloc(0, 5000, 64);
+        rig.free(0, again);
+        blocks.into_iter().for_each(|block| rig.free(0, block));
+    };
+    (0..4).for_each(|_| round(&mut rig));
+    // In the middle of a round the plan is there, and waits.
+    let other = rig.alloc(0, 7000, 64);
+    round(&mut rig);
+    rig.free(0, other);
+    let departures = rig.tally(0).departures.get();
+    (0..2).for_each(|_| round(&mut rig));
+    assert_eq!(rig.count(0, round), (41, 0));
+    assert_eq!(rig.tally(0).departures.get(), departures);
+}
+
+#[test]
+fn plans_leave_a_segment_to_blocks_of_a_round_that_departed() {
+    let mut rig = Rig::new(1, config());
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let kept = rig.alloc(0, 4096, 64);
+    assert_eq!(kept.planned_by, Some(0));
+    let other = rig.alloc(0, 1 << 20, 64);
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+    assert_eq!((rig.tally(0).late.get(), rig.threads[0].1.segments.len()), (3, 2));
+    rig.free(0, kept);
+    rig.free(0, other);
+    assert_eq!(rig.threads[0].1.segments.len(), 1);
+}
+
 /// What a thread of a random program does next.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
