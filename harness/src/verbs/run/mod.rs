@@ -23,6 +23,9 @@ use crate::shell::target::{Target, scratch};
 
 /// The library's file name.
 const LIBRARY: &str = "libplanlab.so";
+/// What the library calls its files: of each process a trace, whose name goes on with its number.
+const TRACE: &str = "trace";
+const REPORT: &str = "report";
 /// The longest time between two looks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -93,8 +96,8 @@ fn set(command: &mut Command, args: &RunArgs, scratch: &Path) {
         command.env(name, if is_on { "1" } else { "0" });
     }
     for (name, file, is_on) in [
-        ("PLANLAB_RECORD", "trace", args.record_only.is_some()),
-        ("PLANLAB_REPORT", "report", args.record_only.is_none()),
+        ("PLANLAB_RECORD", TRACE, args.record_only.is_some()),
+        ("PLANLAB_REPORT", REPORT, args.record_only.is_none()),
     ] {
         if is_on {
             command.env(name, scratch.join(file));
@@ -134,8 +137,11 @@ fn exit(status: ExitStatus) -> Exit {
 fn record(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit) -> Verdict {
     let mut traces = Vec::new();
     for entry in fs::read_dir(scratch.path())? {
-        let path = entry?.path();
-        traces.push((fs::metadata(&path)?.len(), path));
+        let entry = entry?;
+        // The folder has files of its own.
+        if entry.file_name().to_string_lossy().starts_with(TRACE) {
+            traces.push((entry.metadata()?.len(), entry.path()));
+        }
     }
     traces.sort();
     let others = traces.len().saturating_sub(1);
@@ -160,7 +166,7 @@ fn report(
     exit: Exit,
     output: Output,
 ) -> Verdict {
-    let file = scratch.path().join("report");
+    let file = scratch.path().join(REPORT);
     let lines = if file.exists() { fs::read_to_string(file)? } else { String::new() };
     let total = statistics::Total::of(&lines, pid)?;
     let object = total.object(&args.command, exit.code(), args.min_size);
