@@ -72,6 +72,11 @@ impl History {
         self.tokens.truncate(self.tokens.len().saturating_sub(calls));
     }
 
+    /// How many blocks of the real allocator are live, as far as is known.
+    pub(crate) fn live(&self) -> usize {
+        self.live.len()
+    }
+
     /// How many calls are known.
     pub(crate) fn known(&self) -> usize {
         self.tokens.len()

@@ -80,6 +80,22 @@ impl Round {
             })
     }
 
+    /// The most bytes of transient requests that are live at once.
+    pub(crate) fn load(&self) -> u128 {
+        let transient =
+            self.requests.iter().filter_map(|request| Some((request.live?, i128::from(request.size))));
+        let mut changes: Vec<(u32, i128)> = transient
+            .flat_map(|(live, size)| [(live.start().get(), size), (live.end().get(), -size)])
+            .collect();
+        changes.sort_unstable();
+        let mut live = 0;
+        let levels = changes.into_iter().map(|(_, change)| {
+            live += change;
+            live
+        });
+        levels.max().unwrap_or(0).unsigned_abs()
+    }
+
     /// The same round with these requests, told by their numbers, left to the real allocator.
     pub(crate) fn without(&self, requests: &[usize]) -> Self {
         let mut less = self.clone();
@@ -229,6 +245,7 @@ mod tests {
         let round = Round::of_calls(calls).expect("a round");
         assert_eq!(round.requests()[0].live, None);
         assert!(round.requests()[1].live.is_some());
+        assert_eq!(round.load(), 128);
         let (instance, numbers) = round.instance().expect("small");
         assert_eq!((instance.len(), numbers), (1, vec![1]));
     }

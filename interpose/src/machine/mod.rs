@@ -11,8 +11,10 @@
 //! out memory that is live: [`Planned`](planlab_replay::Planned) refuses what the verified plan does not allow, and the
 //! real allocator serves it.
 
+mod finding;
 mod ground;
 mod shelf;
+mod stretches;
 #[cfg(test)]
 mod tests;
 
@@ -22,13 +24,14 @@ use planlab_dsa::Bytes;
 
 pub use ground::Ground;
 use shelf::Shelf;
+use stretches::Stretches;
 
 use crate::course::Step;
 use crate::history::History;
-use crate::period::{News, Proof, Watch};
+use crate::period::{Proof, Watch};
 use crate::round::Round;
-use crate::solve::{Solved, Unsolved};
-use crate::tally::{Count, PlanTally, Tally};
+use crate::solve::Solved;
+use crate::tally::{Count, Tally};
 use crate::token::Token;
 
 /// What the machine is told once.
@@ -72,8 +75,6 @@ pub enum Answer {
 
 /// Rounds for which no plan was made, and that are not tried again.
 const MOST_REFUSED: usize = 16;
-/// Rounds between two marks that are remembered to count how often they come.
-const MOST_MARKED: usize = 64;
 /// How often blocks that outlive their round may change its plan.
 const MOST_EXCLUSIONS: u32 = 8;
 
@@ -120,8 +121,7 @@ pub struct Machine {
     /// Where the last mark was, and whether a round may begin.
     marked: u64,
     is_marked: bool,
-    /// Rounds between marks, and how often each came.
-    between_marks: Vec<(Round, u64)>,
+    stretches: Stretches,
     /// How often the plan of each round was changed for blocks that outlive it.
     exclusions: Vec<(Arc<Solved>, u32)>,
 }
@@ -145,7 +145,7 @@ impl Machine {
             settling: false,
             marked: 0,
             is_marked: false,
-            between_marks: Vec::new(),
+            stretches: Stretches::default(),
             exclusions: Vec::new(),
             config,
         }
@@ -164,6 +164,10 @@ impl Machine {
         }
         if self.follows && self.shelf.holder().is_some_and(|course| course.is_over()) {
             self.complete();
+            self.stretches.learn(self.history.live());
+        }
+        if !self.follows && !self.config.marks {
+            self.look_between(ground);
         }
         let number = self.history.request(token);
         let address = self.serve(token, size, number, ground);
@@ -209,48 +213,6 @@ impl Machine {
         true
     }
 
-    /// A round ends and the next begins, says the program. Does nothing unless the configuration says that it does so.
-    pub fn mark(&mut self, ground: &mut impl Ground) {
-        if !self.config.marks {
-            return;
-        }
-        self.end_marked_round();
-        let calls = self.history.since(self.marked).unwrap_or_default();
-        let frees = calls.iter().take_while(|token| !token.is_request()).count();
-        let round = Round::of_calls(calls[frees..].to_vec());
-        self.marked = self.history.len();
-        self.is_marked = true;
-        if let Some(round) = round.filter(|round| !self.is_known(round.tokens())) {
-            self.count_marked(round, ground);
-        }
-    }
-
-    fn end_marked_round(&mut self) {
-        if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
-            self.depart();
-        }
-        self.astray = 0;
-    }
-
-    fn count_marked(&mut self, round: Round, ground: &mut impl Ground) {
-        let known = self.between_marks.iter_mut().find(|(other, _)| *other == round);
-        let count = match known {
-            Some((_, count)) => {
-                *count += 1;
-                *count
-            }
-            None => {
-                self.between_marks.truncate(MOST_MARKED - 1);
-                self.between_marks.insert(0, (round.clone(), 1));
-                1
-            }
-        };
-        if count >= self.config.proof.rounds && self.pending.is_none() {
-            self.between_marks.retain(|(other, _)| *other != round);
-            self.submit(Pending { round, faults_milli: 0, replaces: None, exclusions: 0 }, ground);
-        }
-    }
-
     /// Another thread goes on with these plans: what the old one did says nothing of what comes.
     pub fn rest(&mut self) {
         if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
@@ -258,6 +220,7 @@ impl Machine {
         }
         self.history.clear();
         self.watch.restart();
+        self.stretches.drop_begun();
         (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
     }
 
@@ -337,6 +300,7 @@ impl Machine {
             let calls = course.calls();
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);
+                self.stretches.drop_begun();
             }
         }
     }
@@ -378,14 +342,17 @@ impl Machine {
     }
 
     /// The plan whose round this request begins. What a round begins with may come in the middle of it too: where nobody
-    /// marks the begin, the calls before have to be those that a round ends with, or the request is the only one like it.
+    /// marks the begin, nothing else may be live than between rounds, or the calls before are those that a round ends with, or
+    /// the request is the only one like it.
     fn candidate(&mut self, token: Token) -> Option<usize> {
         if self.config.marks {
             let is_first = std::mem::take(&mut self.is_marked);
             return self.shelf.candidate(token, |_| is_first);
         }
         let history = &self.history;
-        self.shelf.candidate(token, |course| course.begins_alone() || course.goes_on_from(history))
+        let is_between = self.stretches.is_between(history.live());
+        self.shelf
+            .candidate(token, |course| is_between || course.begins_alone() || course.goes_on_from(history))
     }
 
     /// Blocks of the last round are in use where the next begins. If that went to its end as planned, they are left to the
@@ -399,124 +366,4 @@ impl Machine {
             self.shelf.leave(ground);
         }
     }
-
-    fn exclude(&mut self, ground: &mut impl Ground) {
-        if self.pending.is_some() {
-            return;
-        }
-        let Some(course) = self.shelf.holder() else { return };
-        let (solved, in_use) = (Arc::clone(course.solved()), course.in_use());
-        let before =
-            self.exclusions.iter().find(|(of, _)| Arc::ptr_eq(of, &solved)).map_or(0, |(_, count)| *count);
-        if before >= MOST_EXCLUSIONS {
-            return;
-        }
-        let round = solved.round().without(&in_use);
-        let exclusions = before + 1;
-        self.submit(Pending { round, faults_milli: 0, replaces: Some(solved), exclusions }, ground);
-    }
-
-    /// Looks at the latest call.
-    #[inline]
-    fn look(&mut self, ground: &mut impl Ground) {
-        if self.config.marks {
-            return;
-        }
-        match self.watch.look(&self.history) {
-            News::Nothing => {}
-            News::HalfWay => self.faults_at_half = ground.faults(),
-            News::Found { period, since_half } => self.note(period, since_half, ground),
-        }
-    }
-
-    /// A period is proved; it is planned at the next request, as there is no hurry in a free.
-    fn note(&mut self, period: u64, since_half: u64, ground: &mut impl Ground) {
-        let is_followed = self.follows && self.shelf.holder().is_some_and(|course| course.calls() == period);
-        if self.pending.is_none() && !is_followed {
-            let faults = ground.faults().saturating_sub(self.faults_at_half);
-            let faults_milli = (faults * 1000).saturating_mul(period) / since_half.max(1);
-            self.found = Some(Found { end: self.history.len(), period, faults_milli });
-        }
-    }
-
-    /// What is found is planned, and what is planned is taken up.
-    #[cold]
-    fn attend(&mut self, ground: &mut impl Ground) {
-        if let Some(found) = self.found.take() {
-            self.plan(found, ground);
-        }
-        // Not in the middle of a round.
-        let is_between = !self.follows || self.shelf.holder().is_none_or(|course| course.is_over());
-        if self.pending.is_some()
-            && is_between
-            && let Some(ended) = ground.collect()
-        {
-            self.take_up(ended, ground);
-        }
-    }
-
-    fn plan(&mut self, found: Found, ground: &mut impl Ground) {
-        if self.pending.is_some() {
-            return;
-        }
-        let calls = found.end.checked_sub(found.period).and_then(|from| self.history.since(from));
-        let period = usize::try_from(found.period).ok();
-        let Some(period) = calls.zip(period).and_then(|(calls, period)| calls.get(..period)) else { return };
-        if self.is_known(period) {
-            return;
-        }
-        if let Some(round) = Round::of_period(period) {
-            let faults_milli = found.faults_milli;
-            self.submit(Pending { round, faults_milli, replaces: None, exclusions: 0 }, ground);
-        }
-    }
-
-    fn is_known(&self, period: &[Token]) -> bool {
-        let planned = self.shelf.courses().iter().map(|course| course.solved().round());
-        planned.chain(&self.refused).any(|round| round.is_rotation_of(period))
-    }
-
-    fn submit(&mut self, pending: Pending, ground: &mut impl Ground) {
-        if ground.submit(pending.round.clone()) {
-            self.pending = Some(pending);
-        } else {
-            self.refuse(pending.round);
-        }
-    }
-
-    fn refuse(&mut self, round: Round) {
-        self.tally.refused.add(1);
-        self.refused.truncate(MOST_REFUSED - 1);
-        self.refused.insert(0, round);
-    }
-
-    fn take_up(&mut self, ended: Result<Solved, Unsolved>, ground: &mut impl Ground) {
-        let Some(pending) = self.pending.take() else { return };
-        let Ok(solved) = ended else { return self.refuse(pending.round) };
-        if self.follows {
-            self.complete();
-        }
-        let (solved, tally) = (Arc::new(solved), Arc::new(PlanTally::new()));
-        fill(&tally, &solved, pending.faults_milli);
-        if !self.shelf.install(Arc::clone(&solved), Arc::clone(&tally), pending.replaces.as_ref(), ground) {
-            return self.refuse(pending.round);
-        }
-        self.exclusions.retain(|(of, _)| Arc::strong_count(of) > 1);
-        if pending.exclusions > 0 {
-            self.exclusions.push((solved, pending.exclusions));
-        }
-        self.tally.plans.add(1);
-        self.settling = true;
-        ground.adopted(&tally);
-    }
-}
-
-fn fill(tally: &PlanTally, solved: &Solved, faults_milli: u64) {
-    tally.requests.set(solved.round().requests().len() as u64);
-    tally.planned.set(solved.numbers().len() as u64);
-    tally.height.set(solved.height.get());
-    tally.load.set(solved.load.get());
-    tally.bound.set(solved.bound.get());
-    tally.planning_ns.set(u64::try_from(solved.took.as_nanos()).unwrap_or(u64::MAX));
-    tally.faults_before_milli.set(faults_milli);
 }

@@ -458,3 +458,23 @@ fn what_is_kept_of_a_steady_sequence_does_not_grow() {
     (0..4).for_each(|_| net(&mut rig, 0, 25, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 25, 1)), (51, 0), "another round is found as before");
 }
+
+#[test]
+fn rounds_of_several_kinds_need_not_follow_each_other() {
+    let mut rig = Rig::new(1, config());
+    let weights: Vec<Block> = (0..5).map(|_| rig.alloc(0, 50_000, 64)).collect();
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    // From here on no two equal rounds follow each other, and the order does not repeat.
+    let mut state = 7_u64;
+    let mut layers = 20;
+    for _ in 0..60 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        layers = 20 + (layers - 20 + 1 + (state >> 62) % 3) % 5;
+        net(&mut rig, 0, layers, 1 + layers);
+    }
+    for layers in [22, 20, 24, 21, 23] {
+        let requests = 2 * layers + 1;
+        assert_eq!(rig.count(0, |rig| net(rig, 0, layers, 1 + layers)), (requests, 0), "{layers} layers");
+    }
+    weights.into_iter().for_each(|block| rig.free(0, block));
+}

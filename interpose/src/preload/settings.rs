@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use planlab_dsa::Bytes;
 
-use super::{real, record, report, thread};
+use super::{real, record, report, symbols, thread};
 use crate::machine::Config;
 
 /// What the library was told.
@@ -78,7 +78,8 @@ extern "C" fn load() {
         libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
         libc::atexit(at_exit);
     }
-    let _ = SETTINGS.set(Settings::of_environment());
+    let settings = SETTINGS.get_or_init(Settings::of_environment);
+    symbols::open(settings.machine.least_size);
 }
 
 #[used]

@@ -4,6 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::segments::{self, Entry};
@@ -18,9 +19,16 @@ const TIMED: u64 = 64;
 const USUAL_ALIGN: usize = 16;
 
 /// Bytes from which on a request is large; none is before the library is set up.
+static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
 #[inline]
 fn least() -> usize {
-    settings().map_or(usize::MAX, |settings| segments::word(settings.machine.least_size))
+    LEAST.load(Ordering::Relaxed)
+}
+
+/// From now on requests of so many bytes are large.
+pub(super) fn open(least_size: u64) {
+    LEAST.store(segments::word(least_size), Ordering::Release);
 }
 
 fn address(block: *mut c_void) -> u64 {
