@@ -22,8 +22,8 @@
 //!
 //! # Complexity
 //!
-//! O(1) for each call. The table has 2^10 to 2^17 places, two to eight for each call that is known; where two sets of eight
-//! share a place the candidate comes a few calls later.
+//! O(1) for each call. The table has 2^10 to 2^15 places, which a processor's second cache holds; where two sets of eight
+//! share a place, and in rounds of more calls than that, the candidate comes some calls later.
 
 use crate::history::History;
 
@@ -78,6 +78,15 @@ pub(crate) enum News {
     },
 }
 
+/// Where eight calls ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Low bits of their hash: so the history is looked at only where they are most likely the same.
+    tag: u32,
+    /// Low bits of the number of calls up to their last; 0: none.
+    end: u32,
+}
+
 /// Watches a history for a period.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -86,8 +95,8 @@ pub(crate) struct Watch {
     hash: u64,
     /// Calls since the last [`restart`](Self::restart).
     seen: u64,
-    /// The low bits of the number of calls up to the latest eight with a hash, by the top bits of the hash; 0: none.
-    places: Vec<u32>,
+    /// Where each eight calls were last seen, by the top bits of their hash.
+    places: Vec<Place>,
     /// The candidate, and how many calls equal the one a period before; 0: none.
     period: u64,
     run: u64,
@@ -96,7 +105,7 @@ pub(crate) struct Watch {
 /// Calls in a row that have a period, at least, before further rounds are not kept.
 const SETTLED: u64 = 1 << 13;
 const FIRST_PLACES: usize = 1 << 10;
-const MOST_PLACES: usize = 1 << 17;
+const MOST_PLACES: usize = 1 << 15;
 
 impl Watch {
     pub(crate) fn new(proof: Proof) -> Self {
@@ -159,20 +168,22 @@ impl Watch {
         }
         let bits = self.places.len().trailing_zeros();
         let mixed = (self.hash ^ (self.hash >> 32)).wrapping_mul(FACTOR);
-        let place = usize::try_from(mixed >> (64 - bits)).expect("fewer than 2^17 places");
-        // The low bits will do: what is found there is looked at.
-        #[expect(clippy::cast_possible_truncation, reason = "the low bits")]
-        let low = end as u32;
-        let before = std::mem::replace(&mut self.places[place], low);
-        let distance = low.wrapping_sub(before);
-        (before > 0 && distance > 0).then(|| end.checked_sub(distance.into())).flatten()
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the place, and low bits: what they tell is looked at"
+        )]
+        let (place, tag, low) = ((mixed >> (64 - bits)) as usize, mixed as u32, end as u32);
+        let before = std::mem::replace(&mut self.places[place], Place { tag, end: low });
+        let distance = low.wrapping_sub(before.end);
+        let is_like = before.tag == tag && before.end > 0 && distance > 0;
+        is_like.then(|| end.checked_sub(distance.into())).flatten()
     }
 
     /// More places, all empty: they fill up again within a round.
     fn grow(&mut self) {
         let count = (self.places.len() * 4).clamp(FIRST_PLACES, MOST_PLACES);
         self.places.clear();
-        self.places.resize(count, 0);
+        self.places.resize(count, Place::default());
     }
 
     /// Whether the latest calls have repeated with this period for so long that another round tells nothing: an inner loop
@@ -184,7 +195,7 @@ impl Watch {
     /// Forgets what it saw: the history has lost its calls.
     pub(crate) fn restart(&mut self) {
         (self.hash, self.seen, self.period, self.run) = (0, 0, 0, 0);
-        self.places.fill(0);
+        self.places.fill(Place::default());
     }
 }
 
@@ -255,6 +266,13 @@ mod tests {
         let periods: Vec<u64> = all.iter().map(|&(period, _)| period).collect();
         assert!(periods.contains(&40), "the inner loop: {all:?}");
         assert!(periods.contains(&(round.len() as u64)), "the round: {all:?}");
+    }
+
+    #[test]
+    fn a_round_of_more_calls_than_places_is_found() {
+        let round: Vec<u64> = (1..=200_000).collect();
+        let all = found(Proof::default(), rounds(3, &round));
+        assert_eq!(all.first().map(|&(period, _)| period), Some(200_000), "{all:?}");
     }
 
     #[test]
