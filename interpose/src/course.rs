@@ -64,10 +64,10 @@ pub(crate) struct Course {
     served: Vec<Option<u64>>,
     /// The latest request at each piece of the segment, by its first address.
     at: Vec<u32>,
+    /// Of the requests of a round.
+    bytes: u64,
     /// Pieces have 2^shift bytes: no two live blocks begin in one.
     shift: u32,
-    /// Whether no other request of the round is like its first.
-    begins_alone: bool,
     next: usize,
     /// Blocks in use.
     live: u64,
@@ -96,22 +96,9 @@ impl Course {
         let verified = solved.verified().expect("it was verified when it was made");
         let planned = Planned::new(&verified, Box::new(Given(segment)))?;
         drop(verified);
+        let bytes = solved.round().requests().iter().map(|request| request.size).fold(0, u64::saturating_add);
         let at = vec![u32::MAX; pieces];
-        let first = solved.round().tokens()[0];
-        let begins_alone = solved.round().tokens().iter().filter(|&&token| token == first).count() == 1;
-        Ok(Self {
-            begins_alone,
-            solved,
-            tally,
-            planned,
-            segment,
-            served,
-            at,
-            shift,
-            next: 0,
-            live: 0,
-            score: 0,
-        })
+        Ok(Self { bytes, solved, tally, planned, segment, served, at, shift, next: 0, live: 0, score: 0 })
     }
 
     pub(crate) fn solved(&self) -> &Arc<Solved> {
@@ -137,6 +124,16 @@ impl Course {
         self.next == self.served.len()
     }
 
+    /// Whether no round went to its end so far.
+    pub(crate) fn is_new(&self) -> bool {
+        self.tally.rounds.get() == 0
+    }
+
+    /// Bytes of the requests of a round.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Requests of the round that have not come.
     pub(crate) fn left(&self) -> usize {
         self.served.len() - self.next
@@ -145,11 +142,6 @@ impl Course {
     /// Calls of the round.
     pub(crate) fn calls(&self) -> u64 {
         self.solved.round().tokens().len() as u64
-    }
-
-    /// Whether no other request of the round is like the one that it begins with.
-    pub(crate) const fn begins_alone(&self) -> bool {
-        self.begins_alone
     }
 
     /// Whether the calls before the latest are those that the round ends with.

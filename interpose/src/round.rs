@@ -69,15 +69,21 @@ impl Round {
         &self.requests
     }
 
-    /// Whether calls of one period are this round, wherever they begin.
+    /// Whether calls are one period of this round, wherever it begins, or an inner loop of it: a part that begins where more
+    /// is live than between rounds. (A part that begins where no more is live is a round by itself.)
     #[must_use]
-    pub fn is_rotation_of(&self, period: &[Token]) -> bool {
+    pub fn holds(&self, calls: &[Token]) -> bool {
+        let Some(first) = calls.first() else { return true };
         let count = self.tokens.len();
-        period.len() == count
-            && (0..count).any(|at| {
-                let (tail, head) = self.tokens.split_at(count - at);
-                period[at] == self.tokens[0] && period[at..] == *tail && period[..at] == *head
-            })
+        if calls.len() > count {
+            return false;
+        }
+        let is_there = |&at: &usize| {
+            let (head, tail) = calls.split_at(calls.len().min(count - at));
+            self.tokens[at..].starts_with(head) && self.tokens.starts_with(tail)
+        };
+        let at = (0..count).filter(|&at| self.tokens[at] == *first).find(is_there);
+        at.is_some_and(|at| calls.len() == count || levels(&self.tokens)[at] > 0)
     }
 
     /// The most bytes of transient requests that are live at once.
@@ -151,14 +157,7 @@ fn requests(tokens: &[Token]) -> Vec<Request> {
 
 /// Where the fewest bytes are live before a request; of several such places one whose request is the rarest.
 fn cut(period: &[Token]) -> Option<usize> {
-    let sizes: Vec<u64> = period
-        .iter()
-        .filter_map(|token| match token.call() {
-            Call::Request { size, .. } => Some(size),
-            _ => None,
-        })
-        .collect();
-    let levels = levels(period, &sizes);
+    let levels = levels(period);
     let before_requests =
         || levels.iter().zip(period).enumerate().filter(|(_, (_, token))| token.is_request());
     let lowest = before_requests().map(|(_, (level, _))| *level).min()?;
@@ -174,7 +173,12 @@ fn cut(period: &[Token]) -> Option<usize> {
 }
 
 /// Bytes live before each call, counted from the first; a block from before the period has the size of its like in it.
-fn levels(period: &[Token], sizes: &[u64]) -> Vec<i128> {
+fn levels(period: &[Token]) -> Vec<i128> {
+    let size_of = |token: &Token| match token.call() {
+        Call::Request { size, .. } => Some(size),
+        _ => None,
+    };
+    let sizes: Vec<u64> = period.iter().filter_map(size_of).collect();
     let count = sizes.len() as u64;
     let (mut level, mut made) = (0_i128, 0_u64);
     let mut levels = Vec::with_capacity(period.len());
@@ -224,7 +228,7 @@ mod tests {
             period.rotate_left(rotation);
             let round = Round::of_period(&period).expect("a round");
             assert_eq!(round.tokens(), nested(), "rotated by {rotation}");
-            assert!(round.is_rotation_of(&period));
+            assert!(round.holds(&period));
             assert!(round.requests().iter().all(|request| request.live.is_some()));
         }
     }
@@ -254,6 +258,9 @@ mod tests {
     fn frees_alone_are_no_round() {
         assert_eq!(Round::of_period(&[Token::free(1), Token::free(2)]), None);
         assert_eq!(Round::of_calls(vec![Token::free(1)]), None);
-        assert!(!Round::of_calls(nested()).expect("a round").is_rotation_of(&nested()[1..]));
+        let round = Round::of_calls(nested()).expect("a round");
+        assert!(round.holds(&nested()[1..4]) && round.holds(&[Token::free(1), request(100), request(64)]));
+        assert!(!round.holds(&[request(64), Token::free(2)]));
+        assert!(!round.holds(&[nested(), nested()].concat()));
     }
 }

@@ -30,9 +30,12 @@ impl Machine {
         self.is_marked = true;
     }
 
-    /// Before a request, outside of planned rounds: where no more is live than between rounds, a stretch ends.
+    /// Before a request: where fewer blocks were not live for a while, a stretch ends.
+    #[inline]
     pub(super) fn look_between(&mut self, ground: &mut impl Ground) {
-        if self.stretches.is_between(self.history.live()) && self.shelf.live() == 0 {
+        let planned = usize::try_from(self.shelf.live()).unwrap_or(usize::MAX);
+        self.is_between = self.stretches.observe(self.history.live() + planned, self.shelf.longest());
+        if self.is_between && planned == 0 && !self.follows && !self.config.marks {
             let begin = self.stretches.begin(self.history.len());
             begin.into_iter().for_each(|begin| self.end_stretch(begin, ground));
         }
@@ -129,9 +132,10 @@ impl Machine {
         }
     }
 
+    /// Whether calls are those of a known round, or an inner loop of it.
     fn is_known(&self, period: &[Token]) -> bool {
         let planned = self.shelf.courses().iter().map(|course| course.solved().round());
-        planned.chain(&self.refused).any(|round| round.is_rotation_of(period))
+        planned.chain(&self.refused).any(|round| round.holds(period))
     }
 
     fn submit(&mut self, pending: Pending, ground: &mut impl Ground) {
@@ -168,7 +172,7 @@ impl Machine {
             self.exclusions.push((solved, pending.exclusions));
         }
         self.tally.plans.add(1);
-        self.settling = true;
+        self.is_warm = true;
         ground.adopted(&tally);
     }
 }

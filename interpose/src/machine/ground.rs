@@ -15,6 +15,9 @@ pub trait Ground {
     /// Takes a segment back. Nothing in it is live.
     fn release(&mut self, segment: Segment);
 
+    /// Gives the pages of a segment back, not its addresses. Nothing in it is live, and what it holds is of no use.
+    fn rest(&mut self, segment: Segment);
+
     /// Starts planning a round; the one before has ended. Whether that was possible.
     fn submit(&mut self, round: Round) -> bool;
 
@@ -30,6 +33,6 @@ pub trait Ground {
     /// A plan is in use from now on.
     fn adopted(&mut self, tally: &Arc<PlanTally>);
 
-    /// The first round of a new plan begins: the memory in which the rounds before it were served is of no use.
+    /// Rounds go as planned from here on: the memory in which others were served before is of no use.
     fn settled(&mut self);
 }

@@ -81,6 +81,11 @@ const MOST_EXCLUSIONS: u32 = 8;
 /// After so many rounds that could not begin the plans leave a segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
+/// After so many rounds in a row the real allocator's memory of others goes back.
+const STEADY: u64 = 8;
+/// After so many rounds' bytes outside of plans the plans' memory goes back.
+const REST: u64 = 8;
+
 /// What is being planned.
 struct Pending {
     round: Round,
@@ -116,12 +121,21 @@ pub struct Machine {
     faults_at_half: u64,
     /// How often in a row blocks were in use where a round began.
     late: u32,
-    /// Whether a plan has not begun its first round.
-    settling: bool,
+    /// Whether the real allocator holds memory of rounds that were not planned, as far as is known.
+    is_warm: bool,
+    /// Rounds in a row that went as planned.
+    steady: u64,
+    /// Bytes that the real allocator served since a round was last planned, and whether the segment's pages are there.
+    astray_bytes: u64,
+    is_resting: bool,
     /// Where the last mark was, and whether a round may begin.
     marked: u64,
     is_marked: bool,
     stretches: Stretches,
+    /// Whether the request that comes may be the first of a round, by what is live.
+    is_between: bool,
+    /// Whether it is the first after a round that went to its end.
+    after_round: bool,
     /// How often the plan of each round was changed for blocks that outlive it.
     exclusions: Vec<(Arc<Solved>, u32)>,
 }
@@ -142,10 +156,15 @@ impl Machine {
             refused: Vec::new(),
             faults_at_half: 0,
             late: 0,
-            settling: false,
+            is_warm: false,
+            steady: 0,
+            astray_bytes: 0,
+            is_resting: false,
             marked: 0,
             is_marked: false,
             stretches: Stretches::default(),
+            is_between: false,
+            after_round: false,
             exclusions: Vec::new(),
             config,
         }
@@ -164,11 +183,11 @@ impl Machine {
         }
         if self.follows && self.shelf.holder().is_some_and(|course| course.is_over()) {
             self.complete();
-            self.stretches.learn(self.history.live());
         }
-        if !self.follows && !self.config.marks {
-            self.look_between(ground);
+        if !self.follows && self.shelf.live() > 0 {
+            self.drain(ground);
         }
+        self.look_between(ground);
         let number = self.history.request(token);
         let address = self.serve(token, size, number, ground);
         self.look(ground);
@@ -178,7 +197,12 @@ impl Machine {
                 self.tally.planned_bytes.add(size);
                 Answer::Planned(address)
             }
-            None => Answer::HandThrough(number),
+            None => {
+                if !self.follows {
+                    self.stray(size, ground);
+                }
+                Answer::HandThrough(number)
+            }
         }
     }
 
@@ -264,6 +288,20 @@ impl Machine {
         }
     }
 
+    /// The real allocator serves a request outside of planned rounds. Where it has served many rounds the plans' memory
+    /// goes back.
+    fn stray(&mut self, size: u64, ground: &mut impl Ground) {
+        self.astray_bytes = self.astray_bytes.saturating_add(size);
+        let Some(round) = self.shelf.holder().map(|course| course.bytes()) else { return };
+        if self.astray_bytes > round {
+            (self.is_warm, self.steady) = (true, 0);
+        }
+        if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
+            self.is_resting = true;
+            self.shelf.rest(ground);
+        }
+    }
+
     fn miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {
         reason(&self.tally).add(1);
         None
@@ -292,6 +330,9 @@ impl Machine {
     /// A round ended as planned.
     fn complete(&mut self) {
         self.follows = false;
+        self.after_round = true;
+        self.steady += 1;
+        self.stretches.drop_begun();
         self.tally.rounds.add(1);
         if let Some(course) = self.shelf.holder() {
             course.tally.rounds.add(1);
@@ -300,7 +341,6 @@ impl Machine {
             let calls = course.calls();
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);
-                self.stretches.drop_begun();
             }
         }
     }
@@ -324,17 +364,18 @@ impl Machine {
             return self.miss(|tally| if is_astray { &tally.departed } else { &tally.unplanned });
         };
         if self.shelf.live() > 0 {
-            self.drain(ground);
-        }
-        if self.shelf.live() > 0 {
             self.be_late(ground);
             return self.miss(|tally| &tally.late);
         }
         self.late = 0;
-        if std::mem::take(&mut self.settling) {
+        // At once after a new plan; later once the rounds are steady, as it is no trifle.
+        let is_new = self.shelf.courses()[chosen].is_new();
+        if self.is_warm && (is_new || self.steady >= STEADY) {
+            self.is_warm = false;
             ground.settled();
         }
         (self.follows, self.astray) = (true, 0);
+        (self.astray_bytes, self.is_resting) = (0, false);
         match self.shelf.begin(chosen).step(token, size, number) {
             Step::Here(address) => Some(address),
             _ => self.miss(|tally| &tally.outliving),
@@ -342,17 +383,18 @@ impl Machine {
     }
 
     /// The plan whose round this request begins. What a round begins with may come in the middle of it too: where nobody
-    /// marks the begin, nothing else may be live than between rounds, or the calls before are those that a round ends with, or
-    /// the request is the only one like it.
+    /// marks the begin, its last round has to have ended just now, or nothing may be live but what lives on between rounds, or
+    /// the calls before have to be those that a round ends with.
     fn candidate(&mut self, token: Token) -> Option<usize> {
         if self.config.marks {
             let is_first = std::mem::take(&mut self.is_marked);
             return self.shelf.candidate(token, |_| is_first);
         }
-        let history = &self.history;
-        let is_between = self.stretches.is_between(history.live());
-        self.shelf
-            .candidate(token, |course| is_between || course.begins_alone() || course.goes_on_from(history))
+        let (history, is_between) = (&self.history, self.is_between);
+        let after_round = std::mem::take(&mut self.after_round);
+        self.shelf.candidate(token, |course| {
+            is_between || after_round && course.is_over() || course.goes_on_from(history)
+        })
     }
 
     /// Blocks of the last round are in use where the next begins. If that went to its end as planned, they are left to the

@@ -21,6 +21,8 @@ pub(crate) struct Shelf {
     segment: Option<Segment>,
     /// Courses on segments of their own, until their last blocks are freed.
     retired: Vec<Course>,
+    /// Requests of the longest round.
+    longest: usize,
     /// Bytes that every request has at least.
     least: u64,
     /// Plans that are kept at most.
@@ -36,6 +38,7 @@ impl Shelf {
             holder: None,
             segment: None,
             retired: Vec::new(),
+            longest: 0,
             least,
             most: most.max(1),
         }
@@ -49,6 +52,11 @@ impl Shelf {
     /// Blocks in use in the segment.
     pub(crate) fn live(&self) -> u64 {
         self.holder.map_or(0, |holder| self.courses[holder].live())
+    }
+
+    /// Requests of the longest round.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
     }
 
     pub(crate) fn courses(&self) -> &[Course] {
@@ -105,9 +113,15 @@ impl Shelf {
         if let Some(at) = replaced.or_else(|| self.oldest()) {
             self.remove(at);
         }
+        // Inner loops of its round would begin in the middle of it.
+        while let Some(inner) = self.inner(&solved) {
+            self.remove(inner);
+        }
         let Some(segment) = self.segment else { return false };
         let Ok(course) = Course::new(solved, tally, segment, self.least) else { return false };
         self.courses.push(course);
+        let requests = self.courses.iter().map(|course| course.solved().round().requests().len());
+        self.longest = requests.max().unwrap_or(0);
         self.used.push(self.rounds);
         true
     }
@@ -118,6 +132,22 @@ impl Shelf {
         (self.courses.len() >= self.most)
             .then(|| (0..self.courses.len()).filter(is_free).min_by_key(|&at| self.used[at]))
             .flatten()
+    }
+
+    /// A course that is a part of another round, and has no block in use.
+    fn inner(&self, outer: &Solved) -> Option<usize> {
+        let is_inner = |(at, course): &(usize, &Course)| {
+            let is_held = Some(*at) == self.holder && course.live() > 0;
+            !is_held && outer.round().holds(course.solved().round().tokens())
+        };
+        self.courses.iter().enumerate().find(is_inner).map(|(at, _)| at)
+    }
+
+    /// Gives the segment's pages back, if nothing is live in it.
+    pub(crate) fn rest(&self, ground: &mut impl Ground) {
+        if let Some(segment) = self.segment.filter(|_| self.live() == 0) {
+            ground.rest(segment);
+        }
     }
 
     fn remove(&mut self, at: usize) -> Course {

@@ -23,6 +23,7 @@ struct Sim {
     foreign: Vec<u64>,
     adopted: Vec<Arc<PlanTally>>,
     settled: u64,
+    rested: u64,
     is_full: bool,
 }
 
@@ -37,6 +38,11 @@ impl Ground for Sim {
     fn release(&mut self, segment: Segment) {
         let at = self.segments.iter().position(|other| *other == segment).expect("it was handed out");
         self.segments.remove(at);
+    }
+
+    fn rest(&mut self, segment: Segment) {
+        assert!(self.segments.contains(&segment));
+        self.rested += 1;
     }
 
     fn submit(&mut self, round: Round) -> bool {
@@ -467,7 +473,8 @@ fn rounds_of_several_kinds_need_not_follow_each_other() {
     // From here on no two equal rounds follow each other, and the order does not repeat.
     let mut state = 7_u64;
     let mut layers = 20;
-    for _ in 0..60 {
+    // What was live while the weights came is forgotten after a while.
+    for _ in 0..150 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         layers = 20 + (layers - 20 + 1 + (state >> 62) % 3) % 5;
         net(&mut rig, 0, layers, 1 + layers);
@@ -477,4 +484,40 @@ fn rounds_of_several_kinds_need_not_follow_each_other() {
         assert_eq!(rig.count(0, |rig| net(rig, 0, layers, 1 + layers)), (requests, 0), "{layers} layers");
     }
     weights.into_iter().for_each(|block| rig.free(0, block));
+}
+
+#[test]
+fn memory_goes_back_on_either_side() {
+    let mut rig = Rig::new(1, config());
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 0));
+    // Far from the plan, for long: the plan's memory.
+    for number in 0..2000_u64 {
+        let block = rig.alloc(0, 50_000 + 8 * number, 64);
+        rig.free(0, block);
+    }
+    assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 1));
+    // And back for long: that of the others.
+    (0..40).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (2, 1));
+}
+
+#[test]
+fn an_inner_loop_gives_way_to_its_round() {
+    let mut rig = Rig::new(1, config());
+    let round = |rig: &mut Rig| {
+        let held: Vec<Block> = (0..10).map(|layer| rig.alloc(0, 200_000 + layer, 64)).collect();
+        (0..8).for_each(|_| net(rig, 0, 20, 1));
+        held.into_iter().for_each(|block| rig.free(0, block));
+    };
+    (0..5).for_each(|_| round(&mut rig));
+    assert!(rig.tally(0).plans.get() >= 2, "the inner loop has a plan first");
+    for _ in 0..3 {
+        assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
+    }
+    // Something comes in between, and the round is begun at once the next time.
+    let other = rig.alloc(0, 77_777, 64);
+    rig.free(0, other);
+    (0..2).for_each(|_| round(&mut rig));
+    assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
 }

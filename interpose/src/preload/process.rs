@@ -52,6 +52,10 @@ impl Ground for Process {
         segments::release(segment);
     }
 
+    fn rest(&mut self, segment: Segment) {
+        segments::rest(segment);
+    }
+
     fn submit(&mut self, round: Round) -> bool {
         self.job = Job::start(round, self.settings);
         self.job.is_some()

@@ -194,12 +194,20 @@ fn map_aligned(len: u64) -> Option<u64> {
     Some(begin)
 }
 
-/// Nothing is live in the segment that begins there: its pages go back.
-pub(super) fn release(segment: Segment) {
-    let Some(entry) = find(segment.base) else { return };
+/// Nothing is live in the segment: its pages go back.
+pub(super) fn rest(segment: Segment) {
     let memory = ptr::with_exposed_provenance_mut(word(segment.base));
     // SAFETY: nothing is live in it.
     unsafe { libc::madvise(memory, word(segment.len), libc::MADV_DONTNEED) };
+    if settings().is_some_and(|settings| settings.checks) {
+        super::check::fill_free(segment);
+    }
+}
+
+/// Nothing is live in the segment that begins there, and its thread needs it no more.
+pub(super) fn release(segment: Segment) {
+    let Some(entry) = find(segment.base) else { return };
+    rest(segment);
     entry.owner.store(0, Ordering::Relaxed);
     entry.is_used.store(false, Ordering::Release);
 }
