@@ -72,7 +72,8 @@ counts! {
         outliving,
         /// Missed: a block of an earlier round was still in use when the round began.
         late,
-        /// Missed: it has another size or alignment than the plan's next request. The rest of the round is `departed`.
+        /// Missed: it has another size or alignment than the plan's next request. After a few in a row the rest of the round
+        /// is `departed`.
         other_size,
         /// Missed: a block that should have been free was in use. The rest of the round is `departed`.
         other_order,

@@ -81,6 +81,8 @@ const MOST_EXCLUSIONS: u32 = 8;
 /// After so many rounds that could not begin the plans leave a segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
+/// So many requests in a row may come between those of a plan.
+const MOST_BETWEEN: u32 = 4;
 /// After so many rounds in a row the real allocator's memory of others goes back.
 const STEADY: u64 = 8;
 /// After so many rounds' bytes outside of plans the plans' memory goes back.
@@ -112,6 +114,8 @@ pub struct Machine {
     tally: Arc<Tally>,
     /// Whether a round is on its way.
     follows: bool,
+    /// Requests in a row that are not the plan's.
+    between: u32,
     /// Requests left of the round that departed from its plan.
     astray: usize,
     pending: Option<Pending>,
@@ -150,6 +154,7 @@ impl Machine {
             shelf: Shelf::new(config.least_size, config.most_plans),
             tally,
             follows: false,
+            between: 0,
             astray: 0,
             pending: None,
             found: None,
@@ -270,22 +275,31 @@ impl Machine {
             step => step,
         };
         match step {
-            Step::Here(address) => Some(address),
-            Step::Outliving => self.miss(|tally| &tally.outliving),
-            Step::Other => {
-                self.depart();
-                let begins = self.shelf.live() == 0 && self.candidate(token).is_some();
-                if begins {
-                    self.begin(token, size, number, ground)
-                } else {
-                    self.miss(|tally| &tally.other_size)
-                }
+            Step::Here(address) => {
+                self.between = 0;
+                Some(address)
             }
+            Step::Outliving => self.miss(|tally| &tally.outliving),
+            Step::Other => self.other(token, size, number, ground),
             Step::InUse => {
                 self.depart();
                 self.miss(|tally| &tally.other_order)
             }
         }
+    }
+
+    /// Another request comes than the plan's next: the first of another round, one in between (a line that is logged), or the
+    /// round has left its plan.
+    fn other(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.shelf.live() == 0 && self.candidate(token).is_some() {
+            self.depart();
+            return self.begin(token, size, number, ground);
+        }
+        self.between += 1;
+        if self.between > MOST_BETWEEN {
+            self.depart();
+        }
+        self.miss(|tally| &tally.other_size)
     }
 
     /// The real allocator serves a request outside of planned rounds. Where it has served many rounds the plans' memory
@@ -374,7 +388,7 @@ impl Machine {
             self.is_warm = false;
             ground.settled();
         }
-        (self.follows, self.astray) = (true, 0);
+        (self.follows, self.astray, self.between) = (true, 0, 0);
         (self.astray_bytes, self.is_resting) = (0, false);
         match self.shelf.begin(chosen).step(token, size, number) {
             Step::Here(address) => Some(address),

@@ -186,16 +186,36 @@ fn a_steady_sequence_is_served_from_its_plan() {
 fn a_departure_is_served_and_the_next_round_is_planned_again() {
     let mut rig = Rig::new(1, config());
     (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
-    // The fifth layer asks for more.
     let (planned, missed) = rig.count(0, |rig| {
-        let input = rig.alloc(0, 4096, 64);
-        let other = rig.alloc(0, 1 << 20, 64);
-        let third = rig.alloc(0, 4096 + 512, 64);
-        [input, other, third].into_iter().for_each(|block| rig.free(0, block));
+        let mut blocks = vec![rig.alloc(0, 4096, 64)];
+        blocks.extend((0..8).map(|number| rig.alloc(0, (1 << 20) + number, 64)));
+        blocks.into_iter().for_each(|block| rig.free(0, block));
     });
-    assert_eq!((planned, missed), (1, 2));
-    assert_eq!((rig.tally(0).departures.get(), rig.tally(0).other_size.get()), (1, 1));
-    assert_eq!(rig.tally(0).departed.get(), 1);
+    assert_eq!((planned, missed), (1, 8));
+    let tally = rig.tally(0);
+    assert_eq!((tally.departures.get(), tally.other_size.get(), tally.departed.get()), (1, 5, 3));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+}
+
+#[test]
+fn a_request_in_between_does_not_end_a_round() {
+    let mut rig = Rig::new(1, config());
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    let (planned, missed) = rig.count(0, |rig| {
+        let first = rig.alloc(0, 4096, 64);
+        let line = rig.alloc(0, 70_000, 16);
+        let mut input = first;
+        for layer in 1..=20 {
+            let output = rig.alloc(0, 4096 + 512 * layer, 64);
+            let workspace = rig.alloc(0, 8192 + layer, 16);
+            rig.free(0, workspace);
+            rig.free(0, input);
+            input = output;
+        }
+        rig.free(0, line);
+        rig.free(0, input);
+    });
+    assert_eq!((planned, missed, rig.tally(0).departures.get()), (41, 1, 0));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
 }
 
@@ -362,7 +382,7 @@ fn plans_leave_a_segment_to_blocks_of_a_round_that_departed() {
     let kept = rig.alloc(0, 4096, 64);
     assert_eq!(kept.planned_by, Some(0));
     let other = rig.alloc(0, 1 << 20, 64);
-    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    (0..5).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
     assert_eq!((rig.tally(0).late.get(), rig.threads[0].1.segments.len()), (3, 2));
     rig.free(0, kept);
