@@ -67,10 +67,12 @@ impl Checker {
 
 /// Says what is wrong on stderr, and aborts.
 fn fail(what: &str, address: u64, bytes: u64) -> ! {
-    let text = format!("planlab: {what}: address {address:#x}, a block of {bytes} bytes\n");
+    say(&format!("planlab: {what}: address {address:#x}, a block of {bytes} bytes\n"));
+    std::process::abort()
+}
+
+/// Writes to stderr.
+pub(super) fn say(text: &str) {
     // SAFETY: the text has so many bytes.
-    unsafe {
-        libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
-        libc::abort()
-    }
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }

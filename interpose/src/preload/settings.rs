@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use planlab_dsa::Bytes;
 
-use super::{real, record, report, symbols, thread};
+use super::{check, real, record, report, symbols, thread};
 use crate::machine::Config;
 
 /// What the library was told.
@@ -68,8 +68,12 @@ impl Settings {
 /// Before the program's own constructors and `main`. Until then every request is handed through.
 extern "C" fn load() {
     real::prepare();
-    // Nobody sees a panic of the library as a message of the program's; the planner's ends in "no plan".
-    std::panic::set_hook(Box::new(|_| {}));
+    // That of a planner ends in "no plan", and is no message of the program's; any other ends the process.
+    std::panic::set_hook(Box::new(|panic| {
+        if !thread::hands_all_through() {
+            check::say(&format!("planlab: {panic}\n"));
+        }
+    }));
     if !thread::prepare() {
         return;
     }

@@ -70,6 +70,11 @@ pub(super) fn hand_through_all() {
     set(UNWATCHED);
 }
 
+/// Whether the calling thread is not watched.
+pub(super) fn hands_all_through() -> bool {
+    value() == UNWATCHED
+}
+
 /// The thread ends. The C library calls it again as long as there is a value, four times at most; then it is over.
 extern "C" fn end(value: *mut c_void) {
     let state: *mut Thread = value.cast();
