@@ -69,12 +69,12 @@ impl Proof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     Nothing,
-    /// Half of a proof: from here on costs are measured.
-    HalfWay,
-    /// The latest calls have this period, and the proof took so many more since half way.
+    /// There may be a period: from here on costs are measured.
+    Likely,
+    /// The latest calls have this period, and so many came since it was likely.
     Found {
         period: u64,
-        since_half: u64,
+        since_likely: u64,
     },
 }
 
@@ -102,6 +102,8 @@ pub(crate) struct Watch {
     run: u64,
 }
 
+/// A run of so many calls makes a period likely.
+const LIKELY: u64 = 16;
 /// Calls in a row that have a period, at least, before further rounds are not kept.
 const SETTLED: u64 = 1 << 13;
 const FIRST_PLACES: usize = 1 << 10;
@@ -133,12 +135,13 @@ impl Watch {
 
     fn news(&self) -> News {
         let wanted = self.proof.run(self.period);
-        if self.run == wanted / 2 {
-            return News::HalfWay;
+        let likely = LIKELY.min(wanted - 1).max(GRAM + 1);
+        if self.run == likely {
+            return News::Likely;
         }
         // Once a period from there on: what was found may not have been of use yet.
         if self.run >= wanted && (self.run - wanted).is_multiple_of(self.period) {
-            return News::Found { period: self.period, since_half: self.run - wanted / 2 };
+            return News::Found { period: self.period, since_likely: self.run.saturating_sub(likely) };
         }
         News::Nothing
     }

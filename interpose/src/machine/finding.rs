@@ -85,17 +85,17 @@ impl Machine {
         }
         match self.watch.look(&self.history) {
             News::Nothing => {}
-            News::HalfWay => self.faults_at_half = ground.faults(),
-            News::Found { period, since_half } => self.note(period, since_half, ground),
+            News::Likely => self.faults_when_likely = ground.faults(),
+            News::Found { period, since_likely } => self.note(period, since_likely, ground),
         }
     }
 
     /// A period is proved; it is planned at the next request, as there is no hurry in a free.
-    fn note(&mut self, period: u64, since_half: u64, ground: &mut impl Ground) {
+    fn note(&mut self, period: u64, since_likely: u64, ground: &mut impl Ground) {
         let is_followed = self.follows && self.shelf.holder().is_some_and(|course| course.calls() == period);
         if self.pending.is_none() && !is_followed {
-            let faults = ground.faults().saturating_sub(self.faults_at_half);
-            let faults_milli = (faults * 1000).saturating_mul(period) / since_half.max(1);
+            let faults = ground.faults().saturating_sub(self.faults_when_likely);
+            let faults_milli = (faults * 1000).saturating_mul(period) / since_likely.max(1);
             self.found = Some(Found { end: self.history.len(), period, faults_milli });
         }
     }

@@ -121,8 +121,8 @@ pub struct Machine {
     pending: Option<Pending>,
     found: Option<Found>,
     refused: Vec<Round>,
-    /// Page faults when half a proof was there.
-    faults_at_half: u64,
+    /// Page faults when a period became likely.
+    faults_when_likely: u64,
     /// How often in a row blocks were in use where a round began.
     late: u32,
     /// Whether the real allocator holds memory of rounds that were not planned, as far as is known.
@@ -159,7 +159,7 @@ impl Machine {
             pending: None,
             found: None,
             refused: Vec::new(),
-            faults_at_half: 0,
+            faults_when_likely: 0,
             late: 0,
             is_warm: false,
             steady: 0,
