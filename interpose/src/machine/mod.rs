@@ -81,6 +81,9 @@ const MOST_EXCLUSIONS: u32 = 8;
 /// After so many rounds that could not begin the plans leave a segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
+/// Requests after which the machine looks away if none was ever planned, and for how many.
+const AWAKE: u32 = 1 << 17;
+const ASLEEP: u32 = 1 << 19;
 /// So many requests in a row may come between those of a plan.
 const MOST_BETWEEN: u32 = 4;
 /// After so many rounds in a row the real allocator's memory of others goes back.
@@ -114,6 +117,9 @@ pub struct Machine {
     tally: Arc<Tally>,
     /// Whether a round is on its way.
     follows: bool,
+    /// Requests since the machine woke, without a plan; requests until it wakes.
+    fruitless: u32,
+    asleep: u32,
     /// Requests in a row that are not the plan's.
     between: u32,
     /// Requests left of the round that departed from its plan.
@@ -154,6 +160,8 @@ impl Machine {
             shelf: Shelf::new(config.least_size, config.most_plans),
             tally,
             follows: false,
+            fruitless: 0,
+            asleep: 0,
             between: 0,
             astray: 0,
             pending: None,
@@ -183,6 +191,11 @@ impl Machine {
             self.tally.unplanned.add(1);
             return Answer::Foreign;
         };
+        if self.asleep > 0 {
+            self.sleep();
+            self.tally.unplanned.add(1);
+            return Answer::Foreign;
+        }
         if self.pending.is_some() || self.found.is_some() {
             self.attend(ground);
         }
@@ -205,6 +218,7 @@ impl Machine {
             None => {
                 if !self.follows {
                     self.stray(size, ground);
+                    self.tire();
                 }
                 Answer::HandThrough(number)
             }
@@ -218,7 +232,7 @@ impl Machine {
 
     /// A block of the real allocator is about to be freed.
     pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
-        if self.history.freed(address) {
+        if self.asleep == 0 && self.history.freed(address) {
             self.look(ground);
         }
     }
@@ -226,6 +240,9 @@ impl Machine {
     /// A block of the real allocator is about to be resized by it. The number of its request, for
     /// [`placed`](Self::placed), if it is known.
     pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.asleep > 0 {
+            return None;
+        }
         let number = self.history.moves(address)?;
         self.look(ground);
         Some(number)
@@ -313,6 +330,25 @@ impl Machine {
         if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
             self.is_resting = true;
             self.shelf.rest(ground);
+        }
+    }
+
+    /// Where nothing was ever planned for long, most calls are not looked at.
+    fn tire(&mut self) {
+        self.fruitless += 1;
+        let has_hope = self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty();
+        if self.fruitless > AWAKE && !has_hope {
+            (self.fruitless, self.asleep) = (0, ASLEEP);
+        }
+    }
+
+    fn sleep(&mut self) {
+        self.asleep -= 1;
+        if self.asleep == 0 {
+            self.history.clear();
+            self.watch.restart();
+            self.stretches = Stretches::default();
+            self.found = None;
         }
     }
 

@@ -541,3 +541,21 @@ fn an_inner_loop_gives_way_to_its_round() {
     (0..2).for_each(|_| round(&mut rig));
     assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
 }
+
+#[test]
+fn who_never_repeats_is_looked_at_now_and_then() {
+    let mut rig = Rig::new(1, config());
+    let mut size = 0;
+    let mut other = |rig: &mut Rig| {
+        size += 8;
+        let block = rig.alloc(0, 4096 + size, 16);
+        rig.free(0, block);
+    };
+    (0..super::AWAKE + 10).for_each(|_| other(&mut rig));
+    let known = rig.threads[0].0.history.len();
+    (0..1000).for_each(|_| other(&mut rig));
+    assert_eq!(rig.threads[0].0.history.len(), known, "it looks away");
+    (0..super::ASLEEP).for_each(|_| other(&mut rig));
+    (0..8).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+}
