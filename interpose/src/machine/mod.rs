@@ -133,6 +133,8 @@ pub struct Machine {
     late: u32,
     /// Whether the real allocator holds memory of rounds that were not planned, as far as is known.
     is_warm: bool,
+    /// The most that a plan needed when memory last went back, in bytes.
+    settled_height: u64,
     /// Rounds in a row that went as planned.
     steady: u64,
     /// Bytes that the real allocator served since a round was last planned, and whether the segment's pages are there.
@@ -170,6 +172,7 @@ impl Machine {
             faults_when_likely: 0,
             late: 0,
             is_warm: false,
+            settled_height: 0,
             steady: 0,
             astray_bytes: 0,
             is_resting: false,
@@ -418,10 +421,14 @@ impl Machine {
             return self.miss(|tally| &tally.late);
         }
         self.late = 0;
-        // At once after a new plan; later once the rounds are steady, as it is no trifle.
-        let is_new = self.shelf.courses()[chosen].is_new();
-        if self.is_warm && (is_new || self.steady >= STEADY) {
+        // At once where a plan needs far more than those before; else once the rounds are steady, as the real allocator
+        // has to ask for it again if not.
+        let course = &self.shelf.courses()[chosen];
+        let height = course.solved().height.get();
+        let is_first = course.is_new() && height / 2 > self.settled_height;
+        if self.is_warm && (is_first || self.steady >= STEADY) {
             self.is_warm = false;
+            self.settled_height = self.settled_height.max(height);
             ground.settled();
         }
         (self.follows, self.astray, self.between) = (true, 0, 0);
