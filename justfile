@@ -10,9 +10,10 @@ planlab := "cargo run --quiet --release --package planlab --"
 default:
     @just --list --unsorted
 
-# build the release binary
+# build the release binary, and the library that `planlab run` preloads (by itself, so that it has no solver it does not need)
 build:
     cargo build --release --package planlab
+    cargo build --release --package planlab-interpose
 
 # run every suite of the main job (resumes by itself), then write the report
 bench-all *ARGS: build (bench-and-report "all" store pages ARGS)
@@ -129,6 +130,7 @@ miri:
        cargo +nightly miri test --package planlab-dsa --lib online; \
        cargo +nightly miri test --package planlab-replay --no-default-features --lib -- pattern sequence; \
        cargo +nightly miri test --package planlab-replay --no-default-features --test it -- planned:: hostile::; \
+       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine round history; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
 # the tests of replays under the address sanitizer (needs nightly; skipped, and said so, without it)

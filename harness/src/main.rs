@@ -126,6 +126,7 @@ fn run(cli: Cli) -> Verdict {
         Verb::Bound(args) => verbs::bound::run(&args, output),
         Verb::Simulate(args) => verbs::simulate::run(&args, output),
         Verb::Replay(args) => verbs::replay::run(&args, output),
+        Verb::Run(args) => verbs::run::run(&args, output),
         Verb::Generate(args) => verbs::convert::generate(&args, output),
         Verb::Model(args) => verbs::model::run(&args, output),
         Verb::Graph(args) => verbs::graph::run(&args, output),

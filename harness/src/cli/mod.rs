@@ -7,6 +7,7 @@ mod list;
 mod planning;
 mod playing;
 mod results;
+mod running;
 mod schedules;
 mod traces;
 
@@ -24,6 +25,7 @@ pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};
 pub(crate) use results::{AuditArgs, DiffArgs, TurnsArgs};
 #[cfg(feature = "reports")]
 pub(crate) use results::{MergeArgs, QueryArgs, RatiosArgs, ReportArgs, ScaleArgs};
+pub(crate) use running::RunArgs;
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{DialectArg, ExportArgs, ExportFormat, GenerateArgs, ImportArgs, ImportFormat};
@@ -77,6 +79,8 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Play a trace on real memory: a plan beside pools and the allocators of processes, every byte checked
     Replay(ReplayArgs),
+    /// Run a program on planned memory (libplanlab.so); nothing in it changes
+    Run(RunArgs),
     /// Make a synthetic trace
     Generate(GenerateArgs),
     /// Make the trace or the graph of a net, or print its figures
@@ -160,7 +164,7 @@ impl Verb {
     pub(crate) const fn ends_by_itself(&self) -> bool {
         match self {
             Self::Bench(_) | Self::Plan(_) | Self::Compare(_) | Self::Bound(_) | Self::Replay(_) => true,
-            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) => true,
+            Self::Graph(_) | Self::Sweep(_) | Self::Schedule(_) | Self::Run(_) => true,
             Self::Diff(args) => args.turns.interleave,
             _ => false,
         }

@@ -15,21 +15,31 @@ use crate::shell::JSON_VERSION;
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    Complete = 0,
+    Complete,
     /// A regression or a failed check.
-    Regression = 1,
+    Regression,
     /// Usage or bad input.
-    Usage = 2,
+    Usage,
     /// Some cell has no answer; the disk is full.
-    Incomplete = 3,
+    Incomplete,
     /// An invalid plan or a refuted bound was found.
-    Invalid = 4,
-    Interrupted = 130,
+    Invalid,
+    Interrupted,
+    /// The code of the program that was run.
+    Program(u8),
 }
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {
-        self as u8
+        match self {
+            Self::Complete => 0,
+            Self::Regression => 1,
+            Self::Usage => 2,
+            Self::Incomplete => 3,
+            Self::Invalid => 4,
+            Self::Interrupted => 130,
+            Self::Program(code) => code,
+        }
     }
 }
 

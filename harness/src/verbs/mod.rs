@@ -18,6 +18,7 @@ pub(crate) mod query;
 #[cfg(feature = "reports")]
 pub(crate) mod ratios;
 pub(crate) mod replay;
+pub(crate) mod run;
 #[cfg(feature = "reports")]
 pub(crate) mod scale;
 pub(crate) mod schedule;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate of the workspace may see of the others.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("planlab-files", &[]),
     ("planlab-dsa", &[]),
     ("planlab-graph", &["planlab-dsa", "planlab-files"]),
@@ -15,6 +15,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("planlab-replay", &["planlab-dsa", "planlab-graph"]),
     ("planlab-results", &["planlab-dsa", "planlab-files"]),
     ("planlab-reports", &["planlab-dsa", "planlab-results", "planlab-files"]),
+    ("planlab-interpose", &["planlab-dsa", "planlab-solvers", "planlab-replay"]),
     (
         "planlab",
         &[
@@ -26,6 +27,8 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "planlab-replay",
             "planlab-results",
             "planlab-reports",
+            // For its tests, which preload it.
+            "planlab-interpose",
         ],
     ),
 ];

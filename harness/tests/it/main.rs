@@ -30,6 +30,7 @@ mod replay;
 mod replay_device;
 mod resume;
 mod rooms;
+mod run;
 mod scaling;
 mod schedules;
 mod verbs;

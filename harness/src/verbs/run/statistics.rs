@@ -1,0 +1,218 @@
+//! What the library counted in each process, summed up.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use planlab_dsa::{Bytes, gap};
+use planlab_results::table::Table;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Exit, Failure};
+use crate::shell::quantity::{percent, seconds};
+
+/// Why requests were not planned: the library's names, and what they mean.
+const MISSES: [(&str, &str); 7] = [
+    ("unplanned", "no plan for what came"),
+    ("outliving", "outlives its round, or is resized"),
+    ("late", "a block of the round before was in use"),
+    ("other_size", "another size or alignment than planned"),
+    ("other_order", "a block that should have been free was in use"),
+    ("departed", "later in a round that left its plan"),
+    ("reentrant", "asked for inside the allocator"),
+];
+/// Plans that the table shows at most.
+const SHOWN: usize = 12;
+
+/// A line of the library's file.
+#[derive(Debug, Deserialize)]
+struct Process {
+    pid: u32,
+    counts: BTreeMap<String, u64>,
+    plans: Vec<Plan>,
+    minor_faults: Option<u64>,
+    peak_rss: Option<u64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Plan {
+    requests: u64,
+    planned: u64,
+    height: Bytes,
+    load: Bytes,
+    bound: Bytes,
+    planning_ns: u64,
+    rounds: u64,
+    departures: u64,
+    faults_before_milli: u64,
+}
+
+impl Plan {
+    /// Page faults that its rounds would have taken, had they gone on as before it was made.
+    fn faults_saved(&self) -> u64 {
+        self.rounds.saturating_mul(self.faults_before_milli) / 1000
+    }
+}
+
+/// All processes of a run.
+#[derive(Debug, Default)]
+pub(super) struct Total {
+    processes: usize,
+    counts: BTreeMap<String, u64>,
+    /// The one with the most rounds first.
+    plans: Vec<Plan>,
+    /// Of the program itself.
+    minor_faults: Option<u64>,
+    peak_rss: Option<u64>,
+}
+
+impl Total {
+    /// Of the lines of all processes; `pid` is the program's.
+    ///
+    /// # Errors
+    ///
+    /// A line that the library did not write so.
+    pub(super) fn of(lines: &str, pid: u32) -> Result<Self, Failure> {
+        let mut total = Self::default();
+        for (number, line) in lines.lines().enumerate() {
+            let process: Process = serde_json::from_str(line).map_err(|error| {
+                let reason = format!("line {} of the statistics: {error}", number + 1);
+                Failure::new(Exit::Incomplete, reason)
+            })?;
+            total.add(process, pid);
+        }
+        total.plans.sort_by_key(|plan| std::cmp::Reverse((plan.rounds, plan.requests)));
+        Ok(total)
+    }
+
+    fn add(&mut self, process: Process, pid: u32) {
+        self.processes += 1;
+        for (name, count) in process.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
+        self.plans.extend(process.plans);
+        if process.pid == pid {
+            (self.minor_faults, self.peak_rss) = (process.minor_faults, process.peak_rss);
+        }
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+
+    /// Requests that no plan served, by why.
+    fn missed(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let all = MISSES.iter().map(|&(name, means)| (name, means, self.count(name)));
+        all.filter(|&(_, _, count)| count > 0).collect()
+    }
+
+    fn faults_saved(&self) -> u64 {
+        self.plans.iter().map(Plan::faults_saved).sum()
+    }
+
+    pub(super) fn object(&self, command: &[OsString], exit_code: u8, min_size: u64) -> Value {
+        let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let missed: serde_json::Map<_, _> =
+            self.missed().into_iter().map(|(name, _, count)| (name.to_owned(), count.into())).collect();
+        let plans: Vec<Value> = self.plans.iter().map(plan_object).collect();
+        json!({
+            "version": JSON_VERSION,
+            "program": command,
+            "exit_code": exit_code,
+            "processes": self.processes,
+            "min_size": min_size,
+            "requests": self.count("requests"),
+            "bytes": self.count("bytes"),
+            "planned": self.count("planned"),
+            "planned_bytes": self.count("planned_bytes"),
+            "missed": missed,
+            "rounds": self.count("rounds"),
+            "departures": self.count("departures"),
+            "foreign_frees": self.count("foreign_frees"),
+            "wrong_frees": self.count("wrong_frees"),
+            "plans": plans,
+            "faults_saved": self.faults_saved(),
+            "minor_faults": self.minor_faults,
+            "peak_rss": self.peak_rss,
+            "allocator_seconds": as_seconds(self.count("nanoseconds")),
+        })
+    }
+
+    pub(super) fn text(&self, min_size: u64) -> String {
+        let (requests, planned) = (self.count("requests"), self.count("planned"));
+        if requests == 0 {
+            return format!("the program made no request of at least {min_size} bytes\n");
+        }
+        let mut text = format!(
+            "requests of at least {min_size} bytes: {requests}, {} bytes, in {} processes\n",
+            self.count("bytes"),
+            self.processes
+        );
+        let share = percent(share(planned, requests));
+        text += &format!("planned: {planned} ({share}), {} bytes\n", self.count("planned_bytes"));
+        for (_, means, count) in self.missed() {
+            text += &format!("missed: {count}, {means}\n");
+        }
+        let (rounds, departures) = (self.count("rounds"), self.count("departures"));
+        text += &format!("rounds as planned: {rounds}; that left their plan: {departures}\n");
+        if self.count("wrong_frees") > 0 {
+            text += &format!("frees of planned memory with no live block: {}\n", self.count("wrong_frees"));
+        }
+        text += &self.plan_table();
+        let time = seconds(self.count("nanoseconds"));
+        text += &format!("page faults saved, about: {}\n", self.faults_saved());
+        text += &format!("in the allocator, by samples: {time}\n");
+        text
+    }
+
+    fn plan_table(&self) -> String {
+        if self.plans.is_empty() {
+            return String::new();
+        }
+        let titles =
+            ["requests", "planned", "height", "load", "gap", "rounds", "left", "faults before", "planning"];
+        let mut table = Table::new(&titles);
+        for plan in self.plans.iter().take(SHOWN) {
+            table.row(vec![
+                plan.requests.to_string(),
+                plan.planned.to_string(),
+                plan.height.to_string(),
+                plan.load.to_string(),
+                percent(Some(gap(plan.height, plan.bound))),
+                plan.rounds.to_string(),
+                plan.departures.to_string(),
+                (plan.faults_before_milli / 1000).to_string(),
+                seconds(plan.planning_ns),
+            ]);
+        }
+        let more = self.plans.len().saturating_sub(SHOWN);
+        let rest = if more > 0 { format!("{more} more plans\n") } else { String::new() };
+        table.render() + &rest
+    }
+}
+
+fn plan_object(plan: &Plan) -> Value {
+    json!({
+        "requests": plan.requests,
+        "planned": plan.planned,
+        "height": plan.height,
+        "load": plan.load,
+        "bound": plan.bound,
+        "gap": gap(plan.height, plan.bound),
+        "rounds": plan.rounds,
+        "departures": plan.departures,
+        "faults_before": plan.faults_before_milli / 1000,
+        "planning_seconds": as_seconds(plan.planning_ns),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a time for people")]
+fn as_seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

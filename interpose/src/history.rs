@@ -1,0 +1,143 @@
+//! What a thread asked for and freed, in order.
+
+use rustc_hash::FxHashMap;
+
+use crate::token::Token;
+
+/// The most calls that are kept; a round with more is not found. 8 bytes each.
+const MOST_CALLS: usize = 1 << 20;
+/// The most blocks that are known to be live; where there are more (freed by other threads, say), all are forgotten.
+const MOST_LIVE: usize = 1 << 18;
+
+/// The calls of a thread, the latest 2^19 at least, and its blocks that no plan serves.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    tokens: Vec<Token>,
+    /// Calls before the first of `tokens`.
+    forgotten: u64,
+    /// Requests so far: the number of the next one.
+    requests: u64,
+    /// The number of the request of each live block, by address.
+    live: FxHashMap<u64, u64>,
+}
+
+impl History {
+    /// A request was made; its number.
+    pub(crate) fn request(&mut self, token: Token) -> u64 {
+        self.push(token);
+        self.requests += 1;
+        self.requests - 1
+    }
+
+    /// The request with this number got this block.
+    pub(crate) fn placed(&mut self, number: u64, address: u64) {
+        if self.live.len() >= MOST_LIVE {
+            self.live.clear();
+        }
+        // A block that was there has been freed by another thread.
+        self.live.insert(address, number);
+    }
+
+    /// A block was freed; whether its request is known.
+    pub(crate) fn freed(&mut self, address: u64) -> bool {
+        let number = self.live.remove(&address);
+        number.map(|number| self.freed_number(number)).is_some()
+    }
+
+    /// The block of the request with this number was freed.
+    pub(crate) fn freed_number(&mut self, number: u64) {
+        self.push(Token::free(self.requests - number));
+    }
+
+    /// A block is about to be resized; the number of its request, if that is known.
+    pub(crate) fn moves(&mut self, address: u64) -> Option<u64> {
+        let number = self.live.remove(&address)?;
+        self.push(Token::moved(self.requests - number));
+        Some(number)
+    }
+
+    fn push(&mut self, token: Token) {
+        if self.tokens.len() >= MOST_CALLS {
+            let half = self.tokens.len() / 2;
+            self.tokens.copy_within(half.., 0);
+            self.tokens.truncate(self.tokens.len() - half);
+            self.forgotten += half as u64;
+        }
+        self.tokens.push(token);
+    }
+
+    /// Drops the latest calls, which repeat those before them. Requests keep their numbers.
+    pub(crate) fn rewind(&mut self, calls: u64) {
+        let calls = usize::try_from(calls).unwrap_or(usize::MAX);
+        self.tokens.truncate(self.tokens.len().saturating_sub(calls));
+    }
+
+    /// How many blocks of the real allocator are live, as far as is known.
+    pub(crate) fn live(&self) -> usize {
+        self.live.len()
+    }
+
+    /// How many calls are known.
+    pub(crate) fn known(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The number of all calls so far, without those that repeat.
+    pub(crate) fn len(&self) -> u64 {
+        self.forgotten + self.tokens.len() as u64
+    }
+
+    /// The call with a number, from 0, if it is still known.
+    pub(crate) fn get(&self, at: u64) -> Option<Token> {
+        let index = usize::try_from(at.checked_sub(self.forgotten)?).ok()?;
+        self.tokens.get(index).copied()
+    }
+
+    /// The calls from a number on, if they are still known.
+    pub(crate) fn since(&self, at: u64) -> Option<&[Token]> {
+        let index = usize::try_from(at.checked_sub(self.forgotten)?).ok()?;
+        self.tokens.get(index..)
+    }
+
+    /// Forgets everything but its numbering: another thread goes on.
+    pub(crate) fn clear(&mut self) {
+        self.forgotten = self.len();
+        self.tokens.clear();
+        self.live.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(size: u64) -> Token {
+        Token::request(size, 16).expect("in range")
+    }
+
+    #[test]
+    fn a_free_tells_how_many_requests_ago_its_block_was_asked_for() {
+        let mut history = History::default();
+        for (size, address) in [(64, 1000), (32, 2000)] {
+            let number = history.request(request(size));
+            history.placed(number, address);
+        }
+        assert!(history.freed(1000));
+        assert!(!history.freed(1000) && !history.freed(7));
+        assert_eq!(history.moves(2000), Some(1));
+        assert_eq!(history.since(0), Some(&[request(64), request(32), Token::free(2), Token::moved(1)][..]));
+        assert_eq!(history.since(5), None);
+    }
+
+    #[test]
+    fn old_calls_are_forgotten_in_halves() {
+        let mut history = History::default();
+        for size in 0..=MOST_CALLS as u64 {
+            history.request(request(size + 1));
+        }
+        assert_eq!(history.len(), MOST_CALLS as u64 + 1);
+        assert_eq!(history.get(0), None);
+        assert_eq!(history.get(history.len() - 1), Some(request(MOST_CALLS as u64 + 1)));
+        assert_eq!(history.since(history.len() - 2).map(<[Token]>::len), Some(2));
+    }
+}

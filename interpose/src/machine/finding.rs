@@ -1,0 +1,188 @@
+//! How the machine comes to its plans: periods, marks, blocks that outlive a round.
+
+use std::sync::Arc;
+
+use super::ground::Ground;
+use super::{Found, MOST_EXCLUSIONS, MOST_REFUSED, Machine, Pending};
+use crate::period::News;
+use crate::round::Round;
+use crate::solve::{Solved, Unsolved};
+use crate::tally::PlanTally;
+use crate::token::Token;
+
+impl Machine {
+    /// A round ends and the next begins, says the program. Does nothing unless the configuration says that it does so.
+    pub fn mark(&mut self, ground: &mut impl Ground) {
+        if !self.config.marks {
+            return;
+        }
+        let goes_on = self.follows && self.shelf.holder().is_some_and(|course| !course.is_over());
+        if goes_on {
+            self.depart();
+        }
+        if self.follows {
+            // As planned: there is nothing to learn from it.
+            self.history.rewind(self.history.len() - self.marked);
+        }
+        self.astray = 0;
+        self.end_stretch(self.marked, ground);
+        self.marked = self.history.len();
+        self.is_marked = true;
+    }
+
+    /// Before a request: where fewer blocks were not live for a while, a stretch ends.
+    #[inline]
+    pub(super) fn look_between(&mut self, ground: &mut impl Ground) {
+        let planned = usize::try_from(self.shelf.live()).unwrap_or(usize::MAX);
+        self.is_between = self.stretches.observe(self.history.live() + planned, self.shelf.longest());
+        if self.is_between && planned == 0 && !self.follows && !self.config.marks {
+            let begin = self.stretches.begin(self.history.len());
+            begin.into_iter().for_each(|begin| self.end_stretch(begin, ground));
+        }
+    }
+
+    /// What came since a call is a round if it came so often before.
+    fn end_stretch(&mut self, begin: u64, ground: &mut impl Ground) {
+        let calls = self.history.since(begin).unwrap_or_default();
+        let rounds = self.config.proof.rounds;
+        let frees = calls.iter().take_while(|token| !token.is_request()).count();
+        let calls = &calls[frees..];
+        if calls.is_empty() || self.pending.is_some() {
+            return;
+        }
+        let count = self.stretches.count(calls);
+        // What was refused or is known is not looked at each time.
+        if count < rounds || !(count == rounds || count.is_power_of_two()) {
+            return;
+        }
+        if let Some(round) = Round::of_calls(calls.to_vec()).filter(|round| !self.is_known(round.tokens())) {
+            self.submit(Pending { round, faults_milli: 0, replaces: None, exclusions: 0 }, ground);
+        }
+    }
+
+    /// Leaves the blocks that are in use to the real allocator from the next plan on.
+    pub(super) fn exclude(&mut self, ground: &mut impl Ground) {
+        if self.pending.is_some() {
+            return;
+        }
+        let Some(course) = self.shelf.holder() else { return };
+        let (solved, in_use) = (Arc::clone(course.solved()), course.in_use());
+        let before =
+            self.exclusions.iter().find(|(of, _)| Arc::ptr_eq(of, &solved)).map_or(0, |(_, count)| *count);
+        if before >= MOST_EXCLUSIONS {
+            return;
+        }
+        let round = solved.round().without(&in_use);
+        let exclusions = before + 1;
+        self.submit(Pending { round, faults_milli: 0, replaces: Some(solved), exclusions }, ground);
+    }
+
+    /// Looks at the latest call.
+    #[inline]
+    pub(super) fn look(&mut self, ground: &mut impl Ground) {
+        if self.config.marks {
+            return;
+        }
+        match self.watch.look(&self.history) {
+            News::Nothing => {}
+            News::Likely => self.faults_when_likely = ground.faults(),
+            News::Found { period, since_likely } => self.note(period, since_likely, ground),
+        }
+    }
+
+    /// A period is proved; it is planned at the next request, as there is no hurry in a free.
+    fn note(&mut self, period: u64, since_likely: u64, ground: &mut impl Ground) {
+        let is_followed = self.follows && self.shelf.holder().is_some_and(|course| course.calls() == period);
+        if self.pending.is_none() && !is_followed {
+            let faults = ground.faults().saturating_sub(self.faults_when_likely);
+            let faults_milli = (faults * 1000).saturating_mul(period) / since_likely.max(1);
+            self.found = Some(Found { end: self.history.len(), period, faults_milli });
+        }
+    }
+
+    /// What is found is planned, and what is planned is taken up.
+    #[cold]
+    pub(super) fn attend(&mut self, ground: &mut impl Ground) {
+        if let Some(found) = self.found.take() {
+            self.plan(found, ground);
+        }
+        // Not in the middle of a round.
+        let is_between = !self.follows || self.shelf.holder().is_none_or(|course| course.is_over());
+        if self.pending.is_some()
+            && is_between
+            && let Some(ended) = ground.collect()
+        {
+            self.take_up(ended, ground);
+        }
+    }
+
+    fn plan(&mut self, found: Found, ground: &mut impl Ground) {
+        if self.pending.is_some() {
+            return;
+        }
+        let calls = found.end.checked_sub(found.period).and_then(|from| self.history.since(from));
+        let period = usize::try_from(found.period).ok();
+        let Some(period) = calls.zip(period).and_then(|(calls, period)| calls.get(..period)) else { return };
+        if self.is_known(period) {
+            return;
+        }
+        if let Some(round) = Round::of_period(period) {
+            let faults_milli = found.faults_milli;
+            self.submit(Pending { round, faults_milli, replaces: None, exclusions: 0 }, ground);
+        }
+    }
+
+    /// Whether calls are those of a known round, or an inner loop of it.
+    fn is_known(&self, period: &[Token]) -> bool {
+        let planned = self.shelf.courses().iter().map(|course| course.solved().round());
+        planned.chain(&self.refused).any(|round| round.holds(period))
+    }
+
+    fn submit(&mut self, pending: Pending, ground: &mut impl Ground) {
+        // Before a thread is started for it.
+        if pending.round.load() < u128::from(self.config.least_load.get()) {
+            return self.refuse(pending.round);
+        }
+        if ground.submit(pending.round.clone()) {
+            self.pending = Some(pending);
+        } else {
+            self.refuse(pending.round);
+        }
+    }
+
+    fn refuse(&mut self, round: Round) {
+        self.tally.refused.add(1);
+        self.refused.truncate(MOST_REFUSED - 1);
+        self.refused.insert(0, round);
+    }
+
+    fn take_up(&mut self, ended: Result<Solved, Unsolved>, ground: &mut impl Ground) {
+        let Some(pending) = self.pending.take() else { return };
+        let Ok(solved) = ended else { return self.refuse(pending.round) };
+        if self.follows {
+            self.complete();
+        }
+        let (solved, tally) = (Arc::new(solved), Arc::new(PlanTally::new()));
+        fill(&tally, &solved, pending.faults_milli);
+        if !self.shelf.install(Arc::clone(&solved), Arc::clone(&tally), pending.replaces.as_ref(), ground) {
+            return self.refuse(pending.round);
+        }
+        self.exclusions.retain(|(of, _)| Arc::strong_count(of) > 1);
+        if pending.exclusions > 0 {
+            self.exclusions.push((solved, pending.exclusions));
+        }
+        self.tally.plans.add(1);
+        self.is_warm = true;
+        ground.adopted(&tally);
+    }
+}
+
+fn fill(tally: &PlanTally, solved: &Solved, faults_milli: u64) {
+    tally.requests.set(solved.round().requests().len() as u64);
+    tally.planned.set(solved.numbers().len() as u64);
+    tally.height.set(solved.height.get());
+    tally.load.set(solved.load.get());
+    tally.bound.set(solved.bound.get());
+    tally.planning_ns.set(u64::try_from(solved.took.as_nanos()).unwrap_or(u64::MAX));
+    tally.faults_before_milli.set(faults_milli);
+}

@@ -1,0 +1,101 @@
+//! The process around a thread's machine: segments, planning, other threads' frees, page faults.
+#![allow(unsafe_code, reason = "resource usage")]
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use super::check::Checker;
+use super::planning::Job;
+use super::segments::{self, Entry};
+use super::settings::Settings;
+use super::{real, report};
+use crate::course::Segment;
+use crate::machine::Ground;
+use crate::round::Round;
+use crate::solve::{Solved, Unsolved};
+use crate::tally::PlanTally;
+
+pub(super) struct Process {
+    /// The thread's state, as a number.
+    owner: usize,
+    settings: &'static Settings,
+    job: Option<Arc<Job>>,
+    segments: Vec<&'static Entry>,
+    /// Blocks that other threads freed and that were not told yet: the last; 0: none.
+    freed: u64,
+    /// Where checks are asked for.
+    pub(super) checker: Option<Checker>,
+}
+
+impl Process {
+    pub(super) fn new(owner: usize, settings: &'static Settings) -> Self {
+        let checker = settings.checks.then(Checker::default);
+        Self { owner, settings, job: None, segments: Vec::new(), freed: 0, checker }
+    }
+
+    /// The process is a copy: the thread that plans is not in it.
+    pub(super) fn forget_job(&mut self) {
+        // Its lock may have been held.
+        std::mem::forget(self.job.take());
+    }
+}
+
+impl Ground for Process {
+    fn acquire(&mut self, bytes: u64) -> Option<Segment> {
+        let entry = segments::acquire(self.owner, bytes, self.settings.machine.least_size)?;
+        self.segments.push(entry);
+        Some(entry.segment())
+    }
+
+    fn release(&mut self, segment: Segment) {
+        self.segments.retain(|entry| entry.segment() != segment);
+        segments::release(segment);
+    }
+
+    fn rest(&mut self, segment: Segment) {
+        segments::rest(segment);
+    }
+
+    fn submit(&mut self, round: Round) -> bool {
+        self.job = Job::start(round, self.settings);
+        self.job.is_some()
+    }
+
+    #[inline]
+    fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
+        let result = self.job.as_ref()?.collect()?;
+        self.job = None;
+        Some(result)
+    }
+
+    fn drain(&mut self) -> Option<u64> {
+        if self.freed == 0 {
+            self.freed = self.segments.iter().map(|entry| entry.take_freed()).find(|&freed| freed != 0)?;
+        }
+        let address = self.freed;
+        self.freed = segments::before(address);
+        if let Some(checker) = &mut self.checker {
+            checker.release(address);
+        }
+        Some(address)
+    }
+
+    fn faults(&mut self) -> u64 {
+        usage(libc::RUSAGE_THREAD).map_or(0, |usage| usage.ru_minflt.cast_unsigned())
+    }
+
+    fn adopted(&mut self, tally: &Arc<PlanTally>) {
+        report::add_plan(tally);
+    }
+
+    fn settled(&mut self) {
+        real::trim();
+    }
+}
+
+/// What the kernel says of the thread or the process.
+pub(super) fn usage(who: libc::c_int) -> Option<libc::rusage> {
+    let mut usage = MaybeUninit::zeroed();
+    // SAFETY: it writes the whole of what it is given; zeros are valid too.
+    unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
+}

@@ -1,0 +1,239 @@
+//! The allocator under this one, whichever it is.
+//!
+//! The functions are looked up with `dlsym(RTLD_NEXT)`, not by glibc's `__libc_malloc`: so a program that is linked
+//! with jemalloc keeps it, and other C libraries will do. What `dlsym` itself asks for meanwhile comes from a small
+//! arena that is never given back.
+#![allow(unsafe_code, reason = "foreign functions, and memory of the bootstrap arena")]
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+const ARENA: usize = 64 << 10;
+
+#[repr(align(64))]
+struct Arena(UnsafeCell<[u8; ARENA]>);
+
+// SAFETY: each part of it is handed out once, to one caller.
+unsafe impl Sync for Arena {}
+
+static BOOTSTRAP: Arena = Arena(UnsafeCell::new([0; ARENA]));
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static IS_RESOLVING: AtomicBool = AtomicBool::new(false);
+
+/// Zeroed memory for what comes before the real functions are known; its size stands before it.
+fn bootstrap(size: usize, align: usize) -> *mut c_void {
+    let align = align.max(16);
+    let whole = size.saturating_add(align + 16);
+    let at = TAKEN.fetch_add(whole.saturating_add(15) & !15, Ordering::Relaxed);
+    if at.saturating_add(whole) > ARENA {
+        return ptr::null_mut();
+    }
+    let begin = BOOTSTRAP.0.get().cast::<u8>();
+    let block = (begin as usize + at + 16).next_multiple_of(align) - begin as usize;
+    // SAFETY: `block - 16` and what follows lie in the part that was just taken, at a multiple of 16.
+    unsafe {
+        begin.add(block - 16).cast::<usize>().write(size);
+        begin.add(block).cast()
+    }
+}
+
+#[inline]
+fn is_bootstrap(block: *mut c_void) -> bool {
+    (block as usize).wrapping_sub(BOOTSTRAP.0.get() as usize) < ARENA
+}
+
+/// Bytes of a block of the bootstrap arena.
+///
+/// # Safety
+///
+/// [`bootstrap`] gave it.
+unsafe fn bootstrap_size(block: *mut c_void) -> usize {
+    // SAFETY: the size stands before it.
+    unsafe { block.cast::<usize>().sub(2).read() }
+}
+
+/// A function that is looked up when it is first called.
+struct Lazy {
+    name: &'static CStr,
+    at: AtomicPtr<c_void>,
+}
+
+impl Lazy {
+    const fn new(name: &'static CStr) -> Self {
+        Self { name, at: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Its address; `None` while it is being looked up, and where there is none.
+    #[inline]
+    fn get(&self) -> Option<*mut c_void> {
+        let at = self.at.load(Ordering::Relaxed);
+        if at.is_null() { self.look_up() } else { Some(at) }
+    }
+
+    #[cold]
+    fn look_up(&self) -> Option<*mut c_void> {
+        if IS_RESOLVING.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the name ends with a zero.
+        let at = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.at.store(at, Ordering::Relaxed);
+        IS_RESOLVING.store(false, Ordering::Release);
+        (!at.is_null()).then_some(at)
+    }
+}
+
+static MALLOC: Lazy = Lazy::new(c"malloc");
+static CALLOC: Lazy = Lazy::new(c"calloc");
+static REALLOC: Lazy = Lazy::new(c"realloc");
+static FREE: Lazy = Lazy::new(c"free");
+static MEMALIGN: Lazy = Lazy::new(c"memalign");
+static ALIGNED_ALLOC: Lazy = Lazy::new(c"aligned_alloc");
+static POSIX_MEMALIGN: Lazy = Lazy::new(c"posix_memalign");
+static VALLOC: Lazy = Lazy::new(c"valloc");
+static PVALLOC: Lazy = Lazy::new(c"pvalloc");
+static USABLE: Lazy = Lazy::new(c"malloc_usable_size");
+static TRIM: Lazy = Lazy::new(c"malloc_trim");
+
+/// Looks all functions up, while there is one thread.
+pub(super) fn prepare() {
+    let all =
+        [&MALLOC, &CALLOC, &REALLOC, &FREE, &MEMALIGN, &ALIGNED_ALLOC, &POSIX_MEMALIGN, &VALLOC, &PVALLOC];
+    for function in all.into_iter().chain([&USABLE, &TRIM]) {
+        let _ = function.get();
+    }
+}
+
+type Sized1 = unsafe extern "C" fn(usize) -> *mut c_void;
+type Sized2 = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+
+#[inline]
+pub(super) fn malloc(size: usize) -> *mut c_void {
+    match MALLOC.get() {
+        // SAFETY: it is the function of that name; it takes any size.
+        Some(at) => unsafe { transmute::<*mut c_void, Sized1>(at)(size) },
+        None => bootstrap(size, 16),
+    }
+}
+
+#[inline]
+pub(super) fn calloc(count: usize, size: usize) -> *mut c_void {
+    match CALLOC.get() {
+        // SAFETY: it is the function of that name; it takes any sizes.
+        Some(at) => unsafe { transmute::<*mut c_void, Sized2>(at)(count, size) },
+        None => bootstrap(count.saturating_mul(size), 16),
+    }
+}
+
+fn aligned(function: &Lazy, align: usize, size: usize) -> *mut c_void {
+    match function.get() {
+        // SAFETY: it is the function of that name; it refuses alignments that it does not take.
+        Some(at) => unsafe { transmute::<*mut c_void, Sized2>(at)(align, size) },
+        None => bootstrap(size, align.min(4096)),
+    }
+}
+
+pub(super) fn memalign(align: usize, size: usize) -> *mut c_void {
+    aligned(&MEMALIGN, align, size)
+}
+
+pub(super) fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    aligned(&ALIGNED_ALLOC, align, size)
+}
+
+fn paged(function: &Lazy, size: usize) -> *mut c_void {
+    match function.get() {
+        // SAFETY: it is the function of that name; it takes any size.
+        Some(at) => unsafe { transmute::<*mut c_void, Sized1>(at)(size) },
+        None => bootstrap(size, 4096),
+    }
+}
+
+pub(super) fn valloc(size: usize) -> *mut c_void {
+    paged(&VALLOC, size)
+}
+
+pub(super) fn pvalloc(size: usize) -> *mut c_void {
+    paged(&PVALLOC, size)
+}
+
+/// # Safety
+///
+/// `out` may be written.
+pub(super) unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    type Function = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
+    match POSIX_MEMALIGN.get() {
+        // SAFETY: it is the function of that name; `out` may be written, says the caller.
+        Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(out, align, size) },
+        None => libc::ENOMEM,
+    }
+}
+
+/// # Safety
+///
+/// `block` is null, or of this allocator and live.
+#[inline]
+pub(super) unsafe fn free(block: *mut c_void) {
+    type Function = unsafe extern "C" fn(*mut c_void);
+    if is_bootstrap(block) {
+        return;
+    }
+    if let Some(at) = FREE.get() {
+        // SAFETY: it is the function of that name; the block is its own, says the caller.
+        unsafe { transmute::<*mut c_void, Function>(at)(block) };
+    }
+}
+
+/// # Safety
+///
+/// As [`free`].
+pub(super) unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    type Function = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+    if is_bootstrap(block) {
+        let moved = malloc(size);
+        if !moved.is_null() {
+            // SAFETY: both have so many bytes, and do not overlap.
+            unsafe {
+                ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), bootstrap_size(block).min(size));
+            };
+        }
+        return moved;
+    }
+    match REALLOC.get() {
+        // SAFETY: it is the function of that name; the block is its own, says the caller.
+        Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(block, size) },
+        None if block.is_null() => bootstrap(size, 16),
+        None => ptr::null_mut(),
+    }
+}
+
+/// Bytes of a block that may be used.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline]
+pub(super) unsafe fn usable(block: *mut c_void) -> usize {
+    type Function = unsafe extern "C" fn(*mut c_void) -> usize;
+    if is_bootstrap(block) {
+        // SAFETY: it is one of the bootstrap arena.
+        return unsafe { bootstrap_size(block) };
+    }
+    match USABLE.get() {
+        // SAFETY: it is the function of that name; the block is its own, says the caller.
+        Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(block) },
+        None => 0,
+    }
+}
+
+/// Gives free memory back to the kernel, where the allocator can do that.
+pub(super) fn trim() {
+    type Function = unsafe extern "C" fn(usize) -> c_int;
+    if let Some(at) = TRIM.get() {
+        // SAFETY: it is the function of that name.
+        unsafe { transmute::<*mut c_void, Function>(at)(0) };
+    }
+}

@@ -1,0 +1,131 @@
+//! `PLANLAB_RECORD=FILE`: every large request of all threads as a trace, and no plan.
+//!
+//! A row for each request and free in the order in which they came, so that every verb takes it. The number of the process
+//! is added to the file's name. The child of a fork is not recorded; a program that it becomes is.
+
+use std::cell::UnsafeCell;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustc_hash::FxHashMap;
+
+use super::settings::settings;
+
+/// Text that is kept before it is written, in bytes.
+const KEPT: usize = 1 << 20;
+
+#[derive(Default)]
+struct Recorder {
+    text: String,
+    step: u64,
+    /// The number of the request of each live block, by address.
+    live: FxHashMap<u64, (u64, u64)>,
+    requests: u64,
+    is_begun: bool,
+}
+
+struct Shared(UnsafeCell<Option<Recorder>>);
+
+#[allow(unsafe_code, reason = "the lock beside it")]
+// SAFETY: whoever looks has the lock.
+unsafe impl Sync for Shared {}
+
+static RECORDER: Shared = Shared(UnsafeCell::new(None));
+static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Takes the lock, which a fork must not leave to a thread that is not there.
+pub(super) fn lock() {
+    while IS_LOCKED.swap(true, Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+}
+
+pub(super) fn unlock() {
+    IS_LOCKED.store(false, Ordering::Release);
+}
+
+/// Nothing is recorded from now on. The lock is held.
+pub(super) fn stop() {
+    IS_STOPPED.store(true, Ordering::Relaxed);
+}
+
+fn with(work: impl FnOnce(&mut Recorder)) {
+    lock();
+    if !IS_STOPPED.load(Ordering::Relaxed) {
+        #[allow(unsafe_code, reason = "the lock is held")]
+        // SAFETY: the lock is held.
+        let recorder = unsafe { &mut *RECORDER.0.get() };
+        work(recorder.get_or_insert_default());
+    }
+    unlock();
+}
+
+/// A block was handed out. To be called inside of the allocator.
+pub(super) fn request(address: u64, bytes: u64, align: u64) {
+    with(|recorder| {
+        let number = recorder.requests;
+        recorder.requests += 1;
+        recorder.step += 1;
+        recorder.live.insert(address, (number, bytes));
+        let step = recorder.step;
+        let _ = writeln!(recorder.text, "{step},alloc,{number},{bytes},{align}");
+        recorder.write_some();
+    });
+}
+
+/// A block is about to be freed.
+pub(super) fn free(address: u64) {
+    with(|recorder| {
+        let Some((number, bytes)) = recorder.live.remove(&address) else { return };
+        recorder.step += 1;
+        let step = recorder.step;
+        let _ = writeln!(recorder.text, "{step},free,{number},{bytes},");
+        recorder.write_some();
+    });
+}
+
+/// Writes what is left, at the end of the process.
+pub(super) fn flush() {
+    if settings().is_some_and(|settings| settings.record.is_some()) {
+        with(|recorder| {
+            if recorder.requests > 0 {
+                recorder.write();
+            }
+        });
+    }
+}
+
+impl Recorder {
+    fn write_some(&mut self) {
+        if self.text.len() >= KEPT {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        let Some(file) = settings().and_then(|settings| settings.record.as_deref()) else { return };
+        let mut options = OpenOptions::new();
+        let opened = options.create(true).append(true).truncate(false).open(of_process(file));
+        let head = if std::mem::replace(&mut self.is_begun, true) { String::new() } else { head() };
+        // Nobody can be told of a disk that is full; the verb finds a file without an end.
+        let _ = opened.and_then(|mut file| file.write_all((head + &self.text).as_bytes()));
+        self.text.clear();
+    }
+}
+
+fn head() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program: String = program.to_string_lossy().chars().filter(|letter| !letter.is_control()).collect();
+    format!("# recorder: planlab run --record-only\n# program: {program}\nstep,event,id,size,alignment\n")
+}
+
+/// The file of this process.
+fn of_process(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    name.into()
+}

@@ -1,0 +1,323 @@
+//! `malloc` and its kin, as C and C++ programs call them. The operators of C++ go through them.
+#![allow(unsafe_code, reason = "the interface of C")]
+#![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::segments::{self, Entry};
+use super::settings::settings;
+use super::thread::{Inner, Inside};
+use super::{real, record};
+use crate::machine::Answer;
+
+/// One call in so many is timed, of each thread; not its first, which sets things up.
+const TIMED: u64 = 64;
+/// What `malloc` promises, in bytes.
+const USUAL_ALIGN: usize = 16;
+
+/// Bytes from which on a request is large; none is before the library is set up.
+static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+#[inline]
+fn least() -> usize {
+    LEAST.load(Ordering::Relaxed)
+}
+
+/// From now on requests of so many bytes are large.
+pub(super) fn open(least_size: u64) {
+    LEAST.store(segments::word(least_size), Ordering::Release);
+}
+
+fn address(block: *mut c_void) -> u64 {
+    block.expose_provenance() as u64
+}
+
+/// The block of a large request: a plan's, or the real allocator's.
+fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
+    let Some(mut inside) = Inside::enter() else { return real() };
+    if settings().is_some_and(|settings| settings.record.is_some()) {
+        let block = real();
+        if !block.is_null() {
+            record::request(address(block), size as u64, align as u64);
+        }
+        return block;
+    }
+    timed(&mut inside, |inner| serve(inner, size, align, zeroed, real))
+}
+
+fn timed<T>(inside: &mut Inside, work: impl FnOnce(&mut Inner) -> T) -> T {
+    let is_timed = inside.tally().requests.get() % TIMED == TIMED - 1;
+    let begin = is_timed.then(Instant::now);
+    let result = work(inside.get());
+    if let Some(begin) = begin {
+        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(0);
+        inside.tally().nanoseconds.add(took * TIMED);
+    }
+    result
+}
+
+fn serve(
+    inner: &mut Inner,
+    size: usize,
+    align: usize,
+    zeroed: bool,
+    real: impl Fn() -> *mut c_void,
+) -> *mut c_void {
+    let Inner { machine, process } = inner;
+    match machine.request(size as u64, align as u64, process) {
+        Answer::Planned(at) => {
+            if let Some(checker) = &mut process.checker {
+                checker.claim(at, size as u64);
+            }
+            if let Some(entry) = segments::find(at) {
+                entry.set_size(at, size as u64);
+            }
+            let block: *mut c_void = ptr::with_exposed_provenance_mut(segments::word(at));
+            if zeroed {
+                // SAFETY: the plan has so many bytes there, and nobody else uses them.
+                unsafe { ptr::write_bytes(block.cast::<u8>(), 0, size) };
+            }
+            block
+        }
+        Answer::HandThrough(number) => {
+            let block = real();
+            if !block.is_null() {
+                machine.placed(number, address(block));
+            }
+            block
+        }
+        Answer::Foreign => real(),
+    }
+}
+
+/// # Safety
+///
+/// As `malloc` of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    if size < least() { real::malloc(size) } else { large(size, USUAL_ALIGN, false, || real::malloc(size)) }
+}
+
+/// # Safety
+///
+/// As `calloc` of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(bytes) if bytes >= least() => large(bytes, USUAL_ALIGN, true, || real::calloc(count, size)),
+        _ => real::calloc(count, size),
+    }
+}
+
+/// # Safety
+///
+/// As `memalign` of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+    large_aligned(align, size, || real::memalign(align, size))
+}
+
+/// # Safety
+///
+/// As `aligned_alloc` of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    large_aligned(align, size, || real::aligned_alloc(align, size))
+}
+
+/// Alignments above a huge page, and those that are none, are the real allocator's business.
+fn large_aligned(align: usize, size: usize, real: impl Fn() -> *mut c_void) -> *mut c_void {
+    if size < least() || !align.is_power_of_two() || align > 2 << 20 {
+        return real();
+    }
+    large(size, align.max(USUAL_ALIGN), false, real)
+}
+
+/// # Safety
+///
+/// As `posix_memalign` of POSIX.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    let is_valid = align.is_power_of_two() && align.is_multiple_of(size_of::<usize>());
+    if size < least() || !is_valid || align > 2 << 20 {
+        // SAFETY: as the caller promises.
+        return unsafe { real::posix_memalign(out, align, size) };
+    }
+    let block = large(size, align.max(USUAL_ALIGN), false, || real::memalign(align, size));
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: it may be written, promises the caller.
+    unsafe { out.write(block) };
+    0
+}
+
+/// # Safety
+///
+/// As `valloc` of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
+    large_aligned(4096, size, || real::valloc(size))
+}
+
+/// # Safety
+///
+/// As `pvalloc` of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let whole = size.checked_next_multiple_of(4096).unwrap_or(size);
+    large_aligned(4096, whole, || real::pvalloc(size))
+}
+
+/// # Safety
+///
+/// As `free` of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(block: *mut c_void) {
+    if block.is_null() {
+        return;
+    }
+    let at = block.expose_provenance() as u64;
+    if let Some(entry) = segments::find(at) {
+        return free_planned(entry, at);
+    }
+    // SAFETY: the block is the real allocator's and live, promises the caller.
+    unsafe {
+        if real::usable(block) >= least() {
+            forget(at);
+        }
+        real::free(block);
+    }
+}
+
+/// The machine is told of a block of the real allocator that is about to go.
+fn forget(at: u64) {
+    let Some(mut inside) = Inside::enter_known() else { return };
+    if settings().is_some_and(|settings| settings.record.is_some()) {
+        return record::free(at);
+    }
+    let Inner { machine, process } = inside.get();
+    machine.freed(at, process);
+}
+
+fn free_planned(entry: &Entry, at: u64) {
+    match Inside::enter_known() {
+        Some(mut inside) if inside.number() == entry.owner() => {
+            let Inner { machine, process } = inside.get();
+            if let Some(checker) = &mut process.checker {
+                checker.release(at);
+            }
+            machine.free(at, process);
+        }
+        _ => entry.push_freed(at),
+    }
+}
+
+/// # Safety
+///
+/// As `realloc` of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    if block.is_null() {
+        // SAFETY: any size will do.
+        return unsafe { malloc(size) };
+    }
+    let at = block.expose_provenance() as u64;
+    if let Some(entry) = segments::find(at) {
+        // SAFETY: the block is live, promises the caller.
+        return unsafe { resize_planned(entry, block, size) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        if size.max(real::usable(block)) < least() {
+            real::realloc(block, size)
+        } else {
+            resize(block, at, size)
+        }
+    }
+}
+
+/// Resizes a block of the real allocator where that lies or elsewhere, and tells the machine.
+///
+/// # Safety
+///
+/// As `realloc` of a block of the real allocator.
+unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
+    let inside = Inside::enter_known();
+    let Some(mut inside) = inside else {
+        // SAFETY: as the caller promises.
+        return unsafe { real::realloc(block, size) };
+    };
+    if settings().is_some_and(|settings| settings.record.is_some()) {
+        record::free(at);
+        // SAFETY: as the caller promises.
+        let moved = unsafe { real::realloc(block, size) };
+        if !moved.is_null() && size >= least() {
+            record::request(address(moved), size as u64, USUAL_ALIGN as u64);
+        }
+        return moved;
+    }
+    let Inner { machine, process } = inside.get();
+    let number = machine.moves(at, process);
+    // SAFETY: as the caller promises.
+    let moved = unsafe { real::realloc(block, size) };
+    // Where there was no memory the block stays; where it was to have no bytes it is gone.
+    let lies = if moved.is_null() && size > 0 { block } else { moved };
+    if let Some(number) = number
+        && !lies.is_null()
+    {
+        machine.placed(number, address(lies));
+    }
+    moved
+}
+
+/// A planned block keeps its place as long as it does not grow, and at least half of it is used.
+///
+/// # Safety
+///
+/// As `realloc` of a planned block.
+unsafe fn resize_planned(entry: &Entry, block: *mut c_void, size: usize) -> *mut c_void {
+    let before = segments::word(entry.size_of(block.addr() as u64));
+    if size <= before && size > before / 2 {
+        return block;
+    }
+    // SAFETY: any size will do; the blocks do not overlap and have so many bytes; the old one is then of no use.
+    unsafe {
+        let moved = if size > 0 { malloc(size) } else { ptr::null_mut() };
+        if size > 0 {
+            if moved.is_null() {
+                return moved;
+            }
+            ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), before.min(size));
+        }
+        free(block);
+        moved
+    }
+}
+
+/// # Safety
+///
+/// As `malloc_usable_size` of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    match segments::find(block.addr() as u64) {
+        Some(entry) => segments::word(entry.size_of(block.addr() as u64)),
+        // SAFETY: the block is the real allocator's and live, promises the caller.
+        None => unsafe { real::usable(block) },
+    }
+}
+
+/// A round of the calling thread ends, and the next begins. Of use with `PLANLAB_MARKS=1`.
+#[unsafe(no_mangle)]
+pub extern "C" fn planlab_step() {
+    if let Some(mut inside) = Inside::enter() {
+        let Inner { machine, process } = inside.get();
+        machine.mark(process);
+    }
+}

@@ -1,0 +1,217 @@
+//! The state of each thread: its machine, found by a pthread key.
+//!
+//! A key and not a thread-local variable: the first use of such a variable of a library may call `malloc`. States are never
+//! freed: that of a thread that ends waits for the next thread, with its plans and with blocks that others still have.
+#![allow(unsafe_code, reason = "pthread keys, and states that one thread at a time has")]
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use super::process::Process;
+use super::segments;
+use super::settings::settings;
+use crate::machine::Machine;
+use crate::tally::Tally;
+
+/// What one thread at a time has.
+pub(super) struct Inner {
+    pub(super) machine: Machine,
+    pub(super) process: Process,
+}
+
+pub(super) struct Thread {
+    inner: UnsafeCell<Inner>,
+    /// Whether its thread is inside of the allocator. Only that thread, and its signal handlers, look.
+    is_busy: AtomicBool,
+    pub(super) tally: Arc<Tally>,
+    /// The state that was made before it.
+    next: *const Thread,
+}
+
+static KEY: AtomicU32 = AtomicU32::new(0);
+static HAS_KEY: AtomicBool = AtomicBool::new(false);
+/// The state that was made last.
+static ALL: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
+/// States whose threads have ended.
+static RESTING: [AtomicPtr<Thread>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+/// The key's value in threads that are not watched: those that end, and those that plan.
+const UNWATCHED: *mut Thread = ptr::without_provenance_mut(1);
+
+/// Makes the key; whether there was one.
+pub(super) fn prepare() -> bool {
+    let mut key = 0;
+    // SAFETY: it writes the key.
+    let is_made = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) == 0 };
+    KEY.store(key, Ordering::Relaxed);
+    HAS_KEY.store(is_made, Ordering::Release);
+    is_made
+}
+
+fn set(value: *mut Thread) -> bool {
+    // SAFETY: the key was made.
+    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), value.cast()) == 0 }
+}
+
+/// The calling thread's state, or [`UNWATCHED`], or null.
+#[inline]
+fn value() -> *mut Thread {
+    if !HAS_KEY.load(Ordering::Acquire) {
+        return UNWATCHED;
+    }
+    // SAFETY: the key was made.
+    unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).cast() }
+}
+
+/// The calling thread is never watched.
+pub(super) fn hand_through_all() {
+    set(UNWATCHED);
+}
+
+/// Whether the calling thread is not watched.
+pub(super) fn hands_all_through() -> bool {
+    value() == UNWATCHED
+}
+
+/// The thread ends. The C library calls it again as long as there is a value, four times at most; then it is over.
+extern "C" fn end(value: *mut c_void) {
+    let state: *mut Thread = value.cast();
+    set(UNWATCHED);
+    if state == UNWATCHED {
+        return;
+    }
+    // SAFETY: a state lives for ever.
+    if let Some(mut inside) = Inside::of(unsafe { &*state }) {
+        inside.get().machine.rest();
+    }
+    for place in &RESTING {
+        let free = place.compare_exchange(ptr::null_mut(), state, Ordering::Release, Ordering::Relaxed);
+        if free.is_ok() {
+            return;
+        }
+    }
+}
+
+/// A state that waits, or a new one; the calling thread has it from now on.
+#[cold]
+fn begin() -> Option<&'static Thread> {
+    let settings = settings()?;
+    // Meanwhile it is handed through.
+    if !set(UNWATCHED) {
+        return None;
+    }
+    let take = |place: &AtomicPtr<Thread>| {
+        let is_free = place.load(Ordering::Relaxed).is_null();
+        if is_free { ptr::null_mut() } else { place.swap(ptr::null_mut(), Ordering::Acquire) }
+    };
+    let resting = RESTING.iter().map(take).find(|state| !state.is_null());
+    let state = resting.unwrap_or_else(|| {
+        let tally = Arc::new(Tally::new());
+        let machine = Machine::new(settings.machine, Arc::clone(&tally));
+        let inner = UnsafeCell::new(Inner { machine, process: Process::new(0, settings) });
+        let state =
+            Box::leak(Box::new(Thread { inner, is_busy: AtomicBool::new(false), tally, next: ptr::null() }));
+        let number = ptr::from_mut(state).addr();
+        state.inner.get_mut().process = Process::new(number, settings);
+        enlist(state)
+    });
+    set(state);
+    // SAFETY: a state lives for ever.
+    Some(unsafe { &*state })
+}
+
+fn enlist(state: &'static mut Thread) -> *mut Thread {
+    let mut before = ALL.load(Ordering::Relaxed);
+    loop {
+        state.next = before;
+        match ALL.compare_exchange_weak(before, state, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return state,
+            Err(now) => before = now,
+        }
+    }
+}
+
+/// The tallies of all threads that there were.
+pub(super) fn tallies() -> Vec<Arc<Tally>> {
+    let mut all = Vec::new();
+    let mut state: *const Thread = ALL.load(Ordering::Acquire);
+    // SAFETY: a state lives for ever, and its place in the list is fixed.
+    while let Some(thread) = unsafe { state.as_ref() } {
+        all.push(Arc::clone(&thread.tally));
+        state = thread.next;
+    }
+    all
+}
+
+/// The calling thread's state, for as long as it is inside of the allocator.
+pub(super) struct Inside(&'static Thread);
+
+impl Inside {
+    /// The calling thread's; `None` where it is not watched, or inside already.
+    #[inline]
+    pub(super) fn enter() -> Option<Self> {
+        let state = value();
+        if state == UNWATCHED {
+            return None;
+        }
+        // SAFETY: a state lives for ever.
+        let thread = match unsafe { state.as_ref() } {
+            Some(thread) => thread,
+            None => begin()?,
+        };
+        Self::of(thread)
+    }
+
+    /// The same, only if the thread has one already.
+    #[inline]
+    pub(super) fn enter_known() -> Option<Self> {
+        if value().is_null() { None } else { Self::enter() }
+    }
+
+    #[inline]
+    fn of(thread: &'static Thread) -> Option<Self> {
+        if thread.is_busy.load(Ordering::Relaxed) {
+            thread.tally.reentrant.add(1);
+            return None;
+        }
+        thread.is_busy.store(true, Ordering::Relaxed);
+        Some(Self(thread))
+    }
+
+    #[inline]
+    pub(super) fn get(&mut self) -> &mut Inner {
+        // SAFETY: a state is one thread's, and that is inside once at a time: the flag says so.
+        unsafe { &mut *self.0.inner.get() }
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+
+    /// The number by which segments know their owner.
+    pub(super) fn number(&self) -> usize {
+        ptr::from_ref(self.0).addr()
+    }
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.is_busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// In the child of a fork, which has one thread: nothing is being planned, and its statistics begin anew.
+pub(super) fn after_fork() {
+    segments::after_fork();
+    for tally in tallies() {
+        tally.all().into_iter().for_each(|(_, count)| count.set(0));
+    }
+    super::report::after_fork();
+    if let Some(mut inside) = Inside::enter_known() {
+        inside.get().process.forget_job();
+        inside.get().machine.forget_pending();
+    }
+}

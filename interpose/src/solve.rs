@@ -1,0 +1,128 @@
+//! Plans a round.
+
+use std::time::{Duration, Instant};
+
+use planlab_dsa::{Budget, Bytes, Instance, Plan, VerifiedPlan, execute};
+use planlab_solvers::placement::Portfolio;
+
+use crate::round::Round;
+
+/// A round with a plan of its transient requests.
+#[derive(Debug)]
+pub struct Solved {
+    round: Round,
+    instance: Instance,
+    /// The number of the request of each buffer.
+    numbers: Vec<usize>,
+    plan: Plan,
+    /// What the plan needs, in bytes.
+    pub height: Bytes,
+    /// The most bytes live at once, in bytes; no plan needs less.
+    pub load: Bytes,
+    /// What no plan is lower than, as proved; in bytes.
+    pub bound: Bytes,
+    /// What planning took.
+    pub took: Duration,
+}
+
+/// Why a round has no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsolved {
+    /// Too little is live at once for a plan to be worth anything.
+    #[error("at most {load} transient bytes are live at once")]
+    Small {
+        /// The load of its transient requests.
+        load: Bytes,
+    },
+    /// The requests are no placement problem.
+    #[error("{0}")]
+    Instance(String),
+    /// The planner found nothing within its time.
+    #[error("no plan: {0}")]
+    NoPlan(String),
+}
+
+impl Solved {
+    /// Plans a round whose load is at least `least_load`, within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsolved`] where there is no plan, or none is wanted.
+    pub fn new(round: Round, least_load: Bytes, patience: Duration) -> Result<Self, Unsolved> {
+        let begin = Instant::now();
+        let (instance, numbers) = round.instance().map_err(|error| Unsolved::Instance(error.to_string()))?;
+        let load = instance.load().bytes;
+        if load < least_load || load == Bytes::ZERO {
+            return Err(Unsolved::Small { load });
+        }
+        let budget = Budget { wall: Some(patience), ..Budget::default() };
+        let outcome = execute(&Portfolio, &instance, budget, 0);
+        let bound = outcome.claim().value;
+        let end = outcome.end.clone();
+        let best = outcome.best.ok_or_else(|| Unsolved::NoPlan(format!("{end:?}")))?;
+        let (height, plan) = (best.height(), best.as_plan().clone());
+        drop(best);
+        Ok(Self { round, instance, numbers, plan, height, load, bound, took: begin.elapsed() })
+    }
+
+    /// The round.
+    #[must_use]
+    pub const fn round(&self) -> &Round {
+        &self.round
+    }
+
+    /// The number of the request of each planned buffer, in the order of the requests.
+    #[must_use]
+    pub fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+
+    /// Its plan, verified once more; `None` never.
+    #[must_use]
+    pub fn verified(&self) -> Option<VerifiedPlan<'_>> {
+        self.instance.verify(self.plan.clone()).ok()
+    }
+
+    /// The most that an address of the plan is aligned to, in bytes.
+    #[must_use]
+    pub fn alignment(&self) -> u64 {
+        self.instance.buffers().iter().map(|buffer| buffer.align.get()).max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::Token;
+
+    fn round(size: u64) -> Round {
+        let request = |size| Token::request(size, 16).expect("in range");
+        let calls = vec![
+            request(size),
+            request(2 * size),
+            Token::free(2),
+            request(size),
+            Token::free(1),
+            Token::free(2),
+        ];
+        Round::of_calls(calls).expect("a round")
+    }
+
+    #[test]
+    fn a_round_has_a_verified_plan_as_high_as_its_load() {
+        let solved = Solved::new(round(4096), Bytes::ZERO, Duration::from_secs(5)).expect("a plan");
+        assert_eq!(
+            (solved.height, solved.load, solved.bound),
+            (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288))
+        );
+        assert_eq!(solved.verified().expect("valid").height(), solved.height);
+        assert_eq!((solved.numbers(), solved.alignment()), (&[0, 1, 2][..], 64));
+    }
+
+    #[test]
+    fn too_little_is_not_planned() {
+        let small = Solved::new(round(4096), Bytes::new(1 << 20), Duration::from_secs(5));
+        assert_eq!(small.err(), Some(Unsolved::Small { load: Bytes::new(12288) }));
+    }
+}

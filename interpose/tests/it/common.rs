@@ -1,0 +1,72 @@
+//! The library, a C program, and runs of it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// `libplanlab.so`, which cargo builds before these tests and puts beside them.
+pub(crate) fn library() -> PathBuf {
+    let beside = std::env::current_exe().expect("a test has a file").with_file_name("libplanlab.so");
+    assert!(beside.exists(), "{} is not built", beside.display());
+    beside
+}
+
+/// The C program of these tests; `None` where there is no C compiler.
+pub(crate) fn program() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let build = || {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/calls.c");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let file = folder.join(format!("calls-{}", std::process::id()));
+        let words = ["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", source, "-o"];
+        let built = Command::new("cc").args(words).arg(&file).output().ok()?;
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Some(file)
+    };
+    PROGRAM.get_or_init(build).as_deref()
+}
+
+/// What a run came to.
+pub(crate) struct Ran {
+    pub(crate) stdout: String,
+    /// A line of statistics for each process.
+    pub(crate) reports: Vec<Value>,
+}
+
+impl Ran {
+    /// A count of the first process that made large requests, by its name.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.reports[0]["counts"][name].as_u64().expect("a count")
+    }
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// Runs the program under the library; `settings` are environment variables.
+pub(crate) fn under(program: &Path, words: &[&str], settings: &[(&str, &str)]) -> Ran {
+    let folder = tempfile::tempdir().expect("writable");
+    let report = folder.path().join("report.jsonl");
+    let mut command = Command::new(program);
+    command.args(words).env("LD_PRELOAD", library()).env("PLANLAB_REPORT", &report);
+    let stdout = text(&command.envs(settings.iter().copied()).output().expect("it starts"));
+    let lines = std::fs::read_to_string(&report).unwrap_or_default();
+    let reports = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    Ran { stdout, reports }
+}
+
+/// Runs it under the library, with checks and without, and without the library; what it prints must be the same. `None`
+/// where there is no C compiler. The statistics are those of the run without checks.
+pub(crate) fn same(words: &[&str]) -> Option<Ran> {
+    let program = program()?;
+    let plain = text(&Command::new(program).args(words).output().expect("it starts"));
+    let checked = under(program, words, &[("PLANLAB_CHECK", "1")]);
+    assert_eq!(checked.stdout, plain, "with checks");
+    let ran = under(program, words, &[]);
+    assert_eq!(ran.stdout, plain);
+    Some(ran)
+}

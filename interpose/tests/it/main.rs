@@ -1,0 +1,5 @@
+//! Programs under the library, and without: what they print is the same, and the statistics say what was served.
+
+mod common;
+mod programs;
+mod trace;

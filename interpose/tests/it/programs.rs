@@ -1,0 +1,158 @@
+//! A C program with a period, departures, threads, forks: the same under the library as without it.
+
+use std::process::Command;
+
+use crate::common::{Ran, library, program, same, under};
+
+/// The share of the last so many rounds of 81 requests that were planned.
+fn assert_planned(ran: &Ran, rounds: u64) {
+    let planned = ran.count("planned");
+    assert!(planned >= 81 * rounds, "{planned} planned, {:?}", ran.reports);
+}
+
+#[test]
+fn a_period_is_found_and_planned() {
+    let Some(ran) = same(&["period"]) else { return };
+    // 56 rounds, of which six at most come before the plan.
+    assert_planned(&ran, 50);
+    assert_eq!((ran.count("departures"), ran.count("wrong_frees")), (0, 0));
+    let plan = &ran.reports[0]["plans"][0];
+    assert_eq!((plan["requests"].as_u64(), plan["planned"].as_u64()), (Some(81), Some(81)));
+    assert!(plan["height"].as_u64() >= plan["load"].as_u64());
+}
+
+#[test]
+fn a_departure_costs_its_round_alone() {
+    let Some(ran) = same(&["departure"]) else { return };
+    assert!(ran.count("departures") > 0);
+    // Of 30 rounds four in five are as planned, and in the fifth the layers before the tenth; a longer period may be
+    // found too.
+    assert_planned(&ran, 22);
+}
+
+#[test]
+fn sequences_take_turns() {
+    let Some(ran) = same(&["sequences"]) else { return };
+    assert!(ran.count("plans") >= 3);
+    assert_planned(&ran, 25);
+}
+
+#[test]
+fn a_steady_round_takes_no_page_fault() {
+    let Some(program) = program() else { return };
+    let ran = under(program, &["faults"], &[]);
+    let faults: u64 = ran.stdout.trim().parse().expect("a number");
+    assert!(faults <= 5, "{faults} page faults in 100 rounds");
+}
+
+/// Counted by strace, where there is one.
+#[test]
+fn a_steady_round_makes_no_system_call() {
+    let Some(program) = program() else { return };
+    let folder = tempfile::tempdir().expect("writable");
+    let log = folder.path().join("log");
+    let mut strace = Command::new("strace");
+    let preload = format!("LD_PRELOAD={}", library().display());
+    strace.arg("-E").arg(preload).arg("-o").arg(&log).arg(program).arg("calls");
+    let Ok(output) = strace.output() else { return };
+    let text = std::fs::read_to_string(&log).unwrap_or_default();
+    if !output.status.success() && !text.contains("getppid") {
+        // No process may be traced here.
+        return;
+    }
+    let between: Vec<&str> = text.split("getppid").collect();
+    assert_eq!(between.len(), 3, "two calls of getppid");
+    // The rest of the line of the first.
+    assert_eq!(between[1].lines().count(), 1, "{}", between[1]);
+}
+
+#[test]
+fn blocks_are_resized() {
+    let Some(ran) = same(&["reallocs"]) else { return };
+    assert!(ran.count("planned") > 0);
+}
+
+#[test]
+fn threads_free_the_blocks_of_each_other() {
+    let Some(ran) = same(&["threads"]) else { return };
+    assert!(ran.count("foreign_frees") > 0 && ran.count("planned") > 0, "{:?}", ran.reports);
+    assert_eq!(ran.count("wrong_frees"), 0);
+}
+
+#[test]
+fn a_thread_goes_on_with_the_plans_of_one_that_ended() {
+    let Some(ran) = same(&["ends"]) else { return };
+    assert_eq!(ran.reports[0]["threads"].as_u64(), Some(2));
+    assert_planned(&ran, 60);
+}
+
+#[test]
+fn parent_and_child_of_a_fork_go_on() {
+    let Some(ran) = same(&["forks"]) else { return };
+    assert_eq!(ran.reports.len(), 11, "a line for each process");
+    assert_eq!(same(&["forks_busy"]).expect("a program").stdout, "ok\n");
+}
+
+#[test]
+fn nothing_is_planned_where_nothing_repeats() {
+    let Some(ran) = same(&["no_repeat"]) else { return };
+    assert_eq!((ran.count("planned"), ran.count("plans")), (0, 0));
+    assert_eq!(ran.count("unplanned"), ran.count("requests"));
+}
+
+#[test]
+fn signals_between_calls_change_nothing() {
+    let Some(ran) = same(&["handler"]) else { return };
+    assert_planned(&ran, 190);
+}
+
+#[test]
+fn marks_are_followed() {
+    let Some(program) = program() else { return };
+    let found = same(&["marks"]).expect("a program");
+    let marked = under(program, &["marks"], &[("PLANLAB_MARKS", "1")]);
+    assert_eq!(marked.stdout, found.stdout);
+    // Three sizes take turns: by marks each has its plan, found by itself all three have one.
+    assert_eq!((marked.count("plans"), found.count("plans")), (3, 1));
+    assert_planned(&marked, 38);
+}
+
+#[test]
+fn a_write_to_freed_memory_is_found_with_checks() {
+    let Some(program) = program() else { return };
+    let mut command = Command::new(program);
+    command.arg("after_free").env("LD_PRELOAD", library()).env("PLANLAB_CHECK", "1");
+    let output = command.output().expect("it starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("written to after it was freed"), "{stderr}");
+}
+
+#[test]
+fn senseless_settings_are_taken_as_the_usual_ones() {
+    let Some(program) = program() else { return };
+    let settings = [("PLANLAB_MIN_SIZE", "much"), ("PLANLAB_ROUNDS", "-1"), ("PLANLAB_PLAN_MS", "")];
+    let ran = under(program, &["period"], &settings);
+    assert_eq!(ran.reports[0]["min_size"].as_u64(), Some(4096));
+    assert_planned(&ran, 50);
+}
+
+/// From the least address space in which the program gets its blocks on, it runs as ever: where there is none for a plan,
+/// there is no plan.
+#[test]
+fn the_library_goes_without_where_address_space_is_scarce() {
+    let Some(name) = program().and_then(|program| program.to_str()) else { return };
+    let plain = same(&["period"]).expect("a program").stdout;
+    let mut has_run = false;
+    for kib in (12_000..=76_000).step_by(8_000) {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {kib}; LD_PRELOAD=$1 exec $0 period"), name]);
+        let output = command.arg(library()).output().expect("it starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!stderr.contains("memory allocation of"), "{kib} KiB: the library itself failed: {stderr}");
+        assert!(output.status.success() || !has_run, "{kib} KiB: {:?} {stderr}", output.status);
+        // Too little for the library to be loaded is enough for the program alone.
+        has_run |= output.status.success() && stderr.is_empty();
+        assert!(!output.status.success() || output.stdout == plain.as_bytes(), "{kib} KiB");
+    }
+    assert!(has_run);
+}

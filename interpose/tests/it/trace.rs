@@ -1,0 +1,61 @@
+//! `PLANLAB_RECORD`: the requests as a trace.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::common::{library, program};
+
+/// Bytes of the live blocks by id, checked row by row; the most that were live at once.
+fn peak(trace: &str) -> (usize, u64) {
+    let rows = trace.lines().filter(|line| !line.starts_with('#'));
+    let (mut live, mut peak, mut count): (BTreeMap<&str, u64>, u64, usize) = (BTreeMap::new(), 0, 0);
+    for (number, row) in rows.skip(1).enumerate() {
+        let cells: Vec<&str> = row.split(',').collect();
+        assert_eq!((cells.len(), cells[0]), (5, (number + 1).to_string().as_str()), "{row}");
+        let size: u64 = cells[3].parse().expect("bytes");
+        if cells[1] == "alloc" {
+            assert_eq!(live.insert(cells[2], size), None, "{row}");
+            assert!(cells[4].parse::<u64>().is_ok_and(u64::is_power_of_two), "{row}");
+            count += 1;
+        } else {
+            assert_eq!((live.remove(cells[2]), cells[4]), (Some(size), ""), "{row}");
+        }
+        peak = peak.max(live.values().sum());
+    }
+    (count, peak)
+}
+
+fn record(word: &str) -> Option<Vec<String>> {
+    let program = program()?;
+    let folder = tempfile::tempdir().expect("writable");
+    let mut command = Command::new(program);
+    command.arg(word).env("LD_PRELOAD", library()).env("PLANLAB_RECORD", folder.path().join("trace"));
+    assert!(command.output().expect("it starts").status.success());
+    let files =
+        std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    Some(files.map(|file| std::fs::read_to_string(file).expect("text")).collect())
+}
+
+#[test]
+fn every_large_request_is_a_row() {
+    let Some(traces) = record("period") else { return };
+    assert_eq!(traces.len(), 1);
+    let (requests, peak) = peak(&traces[0]);
+    // 56 rounds of 81, and the buffer of stdout.
+    assert!((56 * 81..=56 * 81 + 2).contains(&requests), "{requests}");
+    // Two neighbouring blocks of the last layers with the workspace between them.
+    assert!((461_000..470_000).contains(&peak), "{peak}");
+}
+
+#[test]
+fn requests_of_all_threads_are_in_one_trace() {
+    let Some(traces) = record("threads") else { return };
+    let (requests, _) = peak(&traces[0]);
+    assert!(requests >= 8 * 60 * 24, "{requests}");
+}
+
+#[test]
+fn the_child_of_a_fork_is_not_recorded() {
+    let Some(traces) = record("forks") else { return };
+    assert_eq!(traces.len(), 1);
+}
