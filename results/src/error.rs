@@ -179,7 +179,6 @@ impl StoreError {
         move |source| Self::Io { action, path, source }
     }
 
-    #[cfg(feature = "parquet")]
     pub(crate) fn bad_file(path: &Path, reason: &impl ToString) -> Self {
         Self::BadFile { path: path.to_path_buf(), reason: reason.to_string() }
     }
