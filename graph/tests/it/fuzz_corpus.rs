@@ -1,29 +1,46 @@
-//! The seeds of the fuzz target for graph files, as an ordinary test.
+//! The seeds of the fuzz targets for graph files, training nets and schedules, as ordinary tests.
 
 use std::fs;
 use std::path::Path;
 
 #[path = "../../../fuzz/graph_checks.rs"]
-mod checks;
+mod graph_checks;
+#[path = "../../../fuzz/schedule_checks.rs"]
+mod schedule_checks;
 
-#[test]
-fn graph_files_are_refused_or_come_back() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/graph");
+use graph_checks::check_graph;
+use schedule_checks::check_schedule;
+
+/// Checks every seed of a corpus, and each cut short, without a byte, and with a byte turned: neighbours that a fuzzer
+/// would try. Returns how many seeds there are.
+fn check_neighbours(corpus: &str, check: fn(&[u8])) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(corpus);
     let mut seeds = 0;
     for entry in fs::read_dir(&folder).expect("a corpus") {
         let bytes = fs::read(entry.expect("readable").path()).expect("readable");
-        checks::check_graph(&bytes);
-        // Every seed cut short, without a byte, and with a byte turned, is a neighbour that a fuzzer would try.
+        check(&bytes);
         for at in 0..bytes.len() {
-            checks::check_graph(&bytes[..at]);
-            checks::check_graph(&[&bytes[..at], &bytes[at + 1..]].concat());
+            check(&bytes[..at]);
+            check(&[&bytes[..at], &bytes[at + 1..]].concat());
             let mut turned = bytes.clone();
             for byte in b"xyabv01489-.#\"\n\xff" {
                 turned[at] = *byte;
-                checks::check_graph(&turned);
+                check(&turned);
             }
         }
         seeds += 1;
     }
+    seeds
+}
+
+#[test]
+fn graph_files_are_refused_or_come_back() {
+    let seeds = check_neighbours("graph", check_graph);
     assert!(seeds >= 5, "{seeds} seeds");
+}
+
+#[test]
+fn nets_and_schedules_are_refused_or_come_back() {
+    let seeds = check_neighbours("schedule", check_schedule);
+    assert!(seeds >= 3, "{seeds} seeds");
 }
