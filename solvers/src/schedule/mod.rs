@@ -41,6 +41,7 @@
 //! | `swap-opt` | what fits, from the output | the rest | |
 //! | `superneurons` | the longest end of the net that fits | convolutions' outputs before it | the rest |
 //! | `pooch/{discard,retain}` | as `swap-opt` | what costs less to swap | what costs less to recompute |
+//! | `pooch/discard/for-power9` | as `pooch/discard` would over NVLink 2 | likewise | likewise |
 //! | `checkpoints/{chen,memonger,patent}` | the ends of blocks | | the rest, once |
 //! | `checkpoints/patent/scored` | those that live long, are dear to compute and small | | the rest, once |
 //! | `checkpoints/patent/swap` | the ends of blocks whose copies would be waited for | the other ends | the rest, once |
@@ -53,6 +54,7 @@ mod in_core;
 mod lab;
 mod local_search;
 mod pooch;
+mod pooch_elsewhere;
 mod program;
 mod registry;
 mod residency;
@@ -68,6 +70,7 @@ pub use in_core::InCore;
 pub use lab::{Lab, Trial};
 pub use local_search::LocalSearch;
 pub use pooch::Pooch;
+pub use pooch_elsewhere::PoochElsewhere;
 pub use registry::{scheduler, scheduler_keys, schedulers};
 pub use residency::{DoesNotFit, Part, Prefetch};
 pub use superneurons::SuperNeurons;

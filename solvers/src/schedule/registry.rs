@@ -3,7 +3,7 @@
 use planlab_graph::Scheduler;
 
 use super::checkpoints::{Candidates, Checkpointing, Chen, Memonger, Patent};
-use super::{InCore, LocalSearch, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
+use super::{InCore, LocalSearch, Policy, Pooch, PoochElsewhere, SuperNeurons, SwapAll, SwapOpt};
 
 /// Maps to branch on, and leaves, of the budgeted search.
 const DEPTH: usize = 8;
@@ -24,6 +24,7 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
         Box::new(Pooch::new(Policy::Retain)),
         Box::new(Pooch::budgeted(Policy::Discard, DEPTH, LEAVES)),
         Box::new(Pooch::budgeted(Policy::Retain, DEPTH, LEAVES)),
+        Box::new(PoochElsewhere),
         Box::new(Checkpointing::chen(Chen::default())),
         Box::new(Checkpointing::memonger(Memonger::default())),
         Box::new(patent),

@@ -1,0 +1,67 @@
+//! PoocH's classes for another machine: what a plan costs that was made over another link.
+//!
+//! PoocH's classes depend on how long copies take. This finds them as [`Pooch`](super::Pooch) does, over the link of
+//! another machine, and schedules them on the machine of the problem.
+//!
+//! # References
+//!
+//! 1. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019, figure 17.
+//!    doi:10.1145/3293883.3298790.
+//!
+//! # Complexity
+//!
+//! As [`Pooch`](super::Pooch).
+//!
+//! # Deviations from the paper
+//!
+//! The paper's run fails at batch 640. Here a copy in waits until there is room, so that classes which fit on one machine
+//! fit on the other.
+
+use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem};
+
+use super::class::Policy;
+use super::lab::Lab;
+use super::pooch::recompute_what_costs_less;
+use super::residency::Prefetch;
+use super::swap_opt::keep_what_fits;
+
+/// The paper's other machine.
+const ELSEWHERE: &str = "power9-nvlink2";
+const KEY: &str = "pooch/discard/for-power9";
+
+/// PoocH's classes for the POWER9, executed on the machine at hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PoochElsewhere;
+
+impl Scheduler for PoochElsewhere {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        SchedulerDescriptor {
+            key: KEY.into(),
+            summary: "PoocH's classes for the link of the POWER9, executed on this machine".into(),
+            randomized: false,
+            reference: "Ito et al. 2019",
+            complexity: "s^2 simulations for s swapped maps",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        let here = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
+        here.claim_bound(run)?;
+        let foreign = over_the_other_link(run.problem());
+        let there = Lab::new(&foreign, Policy::Discard, Prefetch::AsRoomPermits);
+        let swapped = keep_what_fits(&there, run)?;
+        let classes = recompute_what_costs_less(&there, run, swapped)?;
+        here.offer(run, &classes, KEY)
+    }
+}
+
+/// The problem with the link of the other machine; all else stays.
+fn over_the_other_link(problem: &SchedulingProblem) -> SchedulingProblem {
+    let elsewhere = Machine::built_in(ELSEWHERE).expect("a machine that is built in");
+    let machine = Machine {
+        copy_out: elsewhere.copy_out,
+        copy_in: elsewhere.copy_in,
+        ..problem.machine.clone()
+    };
+    SchedulingProblem { machine, ..problem.clone() }
+}
