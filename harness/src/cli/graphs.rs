@@ -33,8 +33,9 @@ pub(crate) struct ShapeArgs {
     /// Who asks for memory: each operation for what it needs, or Chainer by its rules [default: ideal]
     #[arg(long, value_enum)]
     pub(crate) allocator_model: Option<AllocatorArg>,
-    /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05)
-    /// [default: 0; with chainer 8m]
+    /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05); for
+    /// `schedule` the workspace that all share, and with a multiple what each can afford [default: 0; with chainer 8m;
+    /// for `schedule` the machine's]
     #[arg(long, value_name = "LIMIT", value_parser = workspace)]
     pub(crate) workspace: Option<Workspace>,
 }

@@ -3,7 +3,7 @@
 use planlab_dsa::{Bytes, Digest};
 use planlab_graph::{Machine, PipeDream, Scheduler, SchedulingProblem, Times};
 use planlab_solvers::schedule::{scheduler, scheduler_keys};
-use planlab_workloads::models::{Mode, Spec};
+use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 use planlab_workloads::{did_you_mean, glob, nearest};
 
 use super::saboteurs;
@@ -29,12 +29,27 @@ impl Question {
         Self { workload, problem, text, digest }
     }
 
-    /// A net of ours on a machine, in the machine's memory.
+    /// A net of ours on a machine, in the machine's memory, with the workspace that the net's key names.
     pub(crate) fn of_net(spec: &Spec, machine: Machine) -> Result<Self, Failure> {
         if spec.mode != Mode::Train {
             return Err(Failure::usage("`schedule` plans training; inference keeps no feature maps"));
         }
-        Ok(Self::new(spec.to_string(), SchedulingProblem::new(spec.feature_maps()?, machine)))
+        if spec.allocator != Allocator::Ideal {
+            let says = "schedules are of feature maps, not of the requests of Chainer; leave out `chainer`";
+            return Err(Failure::usage(format!("{spec}: {says}")));
+        }
+        let problem = SchedulingProblem::new(spec.feature_maps()?, machine);
+        let problem = match spec.workspace {
+            None => problem,
+            Some(Workspace::Fixed(workspace)) => {
+                let machine = Machine { workspace, ..problem.machine };
+                SchedulingProblem { machine, ..problem }
+            }
+            Some(Workspace::OutputMaps { thousandths }) => problem
+                .with_workspace_limit(thousandths as f64 / 1000.0)
+                .map_err(|error| Failure::usage(format!("{spec}: {error}")))?,
+        };
+        Ok(Self::new(spec.to_string(), problem))
     }
 
     /// A training net from a file, or a profile of PipeDream that was measured at `measured` images, at `batch`. What the

@@ -6,11 +6,18 @@ use serde_json::json;
 use crate::inputs;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Verdict};
-use crate::shell::output::Output;
+use crate::shell::output::{Output, note};
 
 pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Verdict {
     let name = inputs::name(file);
     let schedule = Schedule::read_jsonl(name, &inputs::document(file)?)?;
+    let (net, machine) = (problem.net.name(), &problem.machine.name);
+    if (schedule.net.as_str(), &schedule.machine) != (net, machine) {
+        note(&format!(
+            "{name}: the schedule says it is for {} on {}; it is checked for {net} on {machine}",
+            schedule.net, schedule.machine
+        ));
+    }
     match validate(problem, &schedule, Some(problem.capacity)) {
         Ok(audited) => {
             let speed = problem.images_per_second(audited.seconds);
