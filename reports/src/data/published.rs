@@ -43,6 +43,8 @@ pub(crate) struct Figure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counts {
+    /// A short name, the same for good.
+    pub(crate) id: String,
     net: String,
     pub(crate) batch: u64,
     machine: String,
@@ -58,6 +60,8 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
+    /// A short name, the same for good.
+    pub(crate) id: String,
     pub(crate) figure: u32,
     net: String,
     machine: String,
@@ -186,6 +190,15 @@ mod tests {
             let figure = published.figure.iter().find(|figure| figure.number == claim.figure);
             let figure = figure.expect("a figure");
             assert!(figure.nets.contains(&claim.net) && figure.machine == claim.machine, "{claim:?}");
+        }
+    }
+
+    #[test]
+    fn every_figure_is_explained_in_words() {
+        let page = include_str!("../../../docs/claims.md");
+        let (counts, claims) = (published().counts.iter(), published().claim.iter());
+        for id in counts.map(|line| &line.id).chain(claims.map(|claim| &claim.id)) {
+            assert_eq!(page.matches(&format!("| `{id}` | published |")).count(), 1, "docs/claims.md: `{id}`");
         }
     }
 
