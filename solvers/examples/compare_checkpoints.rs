@@ -157,9 +157,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let machine = Machine::built_in(MACHINE).ok_or("no such machine")?;
     let mut summaries = BTreeMap::<&str, Summary>::new();
     println!("{COLUMNS}");
-    for net in nets::read(stdin().lock()) {
+    for net in nets::read(stdin().lock(), &machine)? {
         // What a plan takes is asked, not whether it fits.
-        let problem = SchedulingProblem::new(net?, machine.clone()).with_capacity(Bytes::new(u64::MAX));
+        let problem = SchedulingProblem::new(net, machine.clone()).with_capacity(Bytes::new(u64::MAX));
         let comparison = Comparison::new(&problem, candidates)?;
         let rows: Vec<Row> =
             Update::ALL.into_iter().map(|rule| comparison.run(rule)).collect::<Result<_, _>>()?;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each engine runs its events one after another, in their order. An event starts as soon as the event before it on its
-//! engine is complete and [`Event::after`] is met: so many completions on each engine. A buffer is written by one event
+//! engine is complete and [`Event::waits`] is met: so many completions on each engine. A buffer is written by one event
 //! (or is there from the start), and is taken from the start of that event to the completion of the event that frees it.
 //!
 //! A scheduler's *draft* says what each event needs, and has no offsets; what an event waits for beyond that is memory.
@@ -89,8 +89,10 @@ impl Task {
 pub struct Event {
     /// What it does.
     pub task: Task,
-    /// What has to be complete before it starts.
+    /// What has to be complete before it starts, wherever its buffers lie.
     pub after: Completions,
+    /// What has to be complete besides, so that what it writes has its addresses to itself. Zeros in a draft.
+    pub room: Completions,
     /// The compute event, by its place, that has to have *started* before it starts.
     pub with: Option<u32>,
     /// How long it takes.
@@ -104,12 +106,19 @@ pub struct Event {
 }
 
 impl Event {
+    /// All that has to be complete before it starts.
+    #[must_use]
+    pub fn waits(&self) -> Completions {
+        [0, 1, 2].map(|engine| self.after[engine].max(self.room[engine]))
+    }
+
     /// An event of `seconds` that waits for nothing and touches no buffer.
     #[must_use]
     pub const fn new(task: Task, seconds: f64) -> Self {
         Self {
             task,
             after: [0; 3],
+            room: [0; 3],
             with: None,
             seconds,
             reads: Vec::new(),
@@ -148,6 +157,8 @@ pub struct Schedule {
     pub scheduler: String,
     /// For which net.
     pub net: String,
+    /// At which batch; `None` if nobody has said.
+    pub batch: Option<u64>,
     /// For which machine.
     pub machine: String,
     /// Bytes at the bottom of the memory that are taken throughout.

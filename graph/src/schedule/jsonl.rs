@@ -1,7 +1,7 @@
 //! Schedule JSON Lines: a header object, then one object for each buffer, then one for each event.
 //!
 //! ```text
-//! {"planlab":"schedule","version":1,"scheduler":"pooch/retain","net":"resnet50","machine":"x86-pcie3","base":8000000,"seconds":1.5,"resident":[0]}
+//! {"planlab":"schedule","version":1,"scheduler":"pooch/retain","net":"resnet50","batch":512,"machine":"x86-pcie3","base":8000000,"seconds":1.5,"resident":[0]}
 //! {"buffer":0,"map":0,"version":0,"bytes":64,"offset":8000000}
 //! {"buffer":1,"gradient":4,"version":0,"bytes":64,"offset":8000064}
 //! {"engine":"compute","task":"forward","of":0,"after":[0,0,0],"seconds":0.25,"reads":[0],"writes":[1],"frees":[]}
@@ -9,11 +9,13 @@
 //!
 //! Buffers are numbered in the order of the file, from 0. The events of one engine stand in their order; those of
 //! different engines may be mixed. `task` is `forward`, `recompute`, `backward` (`of` is a function), `accumulate`,
-//! `copy-out` or `copy-in` (`of` is a map). `after` counts completions of `compute`, `out` and `in`. A draft has no
-//! `seconds` in its header and no `offset`; an event of a draft may have `with`.
+//! `copy-out` or `copy-in` (`of` is a map). `after` counts completions of `compute`, `out` and `in`; so does `room`, which is
+//! there where an event waits for addresses, and `with` is a compute event that has to have started. A draft has no
+//! `seconds` in its header, no `offset` and no `room`. Without `batch` nobody knows for which batch the schedule is.
 
 use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_files::FormatError;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::events::{Content, Event, Schedule, ScheduledBuffer, Task};
@@ -26,6 +28,8 @@ struct Header {
     version: u32,
     scheduler: String,
     net: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch: Option<u64>,
     machine: String,
     base: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +69,8 @@ struct RawEvent {
     task: RawTask,
     of: u32,
     after: [u32; 3],
+    #[serde(default, skip_serializing_if = "waits_for_nothing")]
+    room: [u32; 3],
     #[serde(default, skip_serializing_if = "Option::is_none")]
     with: Option<u32>,
     seconds: f64,
@@ -152,6 +158,7 @@ impl Schedule {
         let event = Event {
             task,
             after: raw.after,
+            room: raw.room,
             with: raw.with,
             seconds: raw.seconds,
             reads: buffers(&raw.reads),
@@ -178,6 +185,7 @@ impl Schedule {
             version: 1,
             scheduler: self.scheduler.clone(),
             net: self.net.clone(),
+            batch: self.batch,
             machine: self.machine.clone(),
             base: self.base.get(),
             seconds: self.seconds,
@@ -195,22 +203,32 @@ impl Schedule {
 }
 
 fn read_header(text: &str) -> Result<Schedule, String> {
-    let header: Header = serde_json::from_str(text).map_err(|error| format!("not a header: {error}"))?;
-    if header.planlab != "schedule" || header.version != 1 {
-        return Err(format!(
-            "a `{}` of version {}, not a schedule of version 1",
-            header.planlab, header.version
-        ));
-    }
+    let header: Header = header(text, "schedule")?;
     Ok(Schedule {
         scheduler: header.scheduler,
         net: header.net,
+        batch: header.batch,
         machine: header.machine,
         base: Bytes::new(header.base),
         seconds: header.seconds,
         resident: buffers(&header.resident),
         ..Schedule::default()
     })
+}
+
+/// The header of a file of this kind, in version 1. What kind a file is of is said before what is wrong with its fields.
+pub(super) fn header<H: DeserializeOwned>(text: &str, kind: &str) -> Result<H, String> {
+    #[derive(Deserialize)]
+    struct Kind {
+        planlab: String,
+        version: u32,
+    }
+    let bad = |error: serde_json::Error| format!("not a header: {error}");
+    let Kind { planlab, version } = serde_json::from_str(text).map_err(bad)?;
+    if planlab != kind || version != 1 {
+        return Err(format!("a `{planlab}` of version {version}, not a {kind} of version 1"));
+    }
+    serde_json::from_str(text).map_err(bad)
 }
 
 pub(super) fn line(object: &impl Serialize) -> String {
@@ -228,6 +246,10 @@ fn raw_buffer(buffer: u32, data: &ScheduledBuffer) -> RawBuffer {
     RawBuffer { buffer, map, gradient, version: data.version, bytes: data.bytes.get(), offset }
 }
 
+fn waits_for_nothing(room: &[u32; 3]) -> bool {
+    *room == [0; 3]
+}
+
 fn raw_event(event: &Event) -> RawEvent {
     let (task, of) = match event.task {
         Task::Forward(id) => (RawTask::Forward, id.index()),
@@ -242,6 +264,7 @@ fn raw_event(event: &Event) -> RawEvent {
         task,
         of: u32::try_from(of).unwrap_or(u32::MAX),
         after: event.after,
+        room: event.room,
         with: event.with,
         seconds: event.seconds,
         reads: numbers(&event.reads),

@@ -17,7 +17,7 @@ use planlab_dsa::Bytes;
 use planlab_files::FormatError;
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::jsonl::line;
+use crate::schedule::jsonl::{header, line};
 use crate::schedule::machine::Machine;
 use crate::schedule::problem::SchedulingProblem;
 use crate::schedule::times::Times;
@@ -136,36 +136,41 @@ impl SchedulingProblem {
     /// of the kernels of convolutions is left out: the times hold what follows from them.
     #[must_use]
     pub fn write_jsonl(&self) -> String {
-        let net = &self.net;
-        let mut text = line(&Header {
-            planlab: KIND.to_owned(),
-            version: 1,
-            name: net.name().to_owned(),
-            batch: net.batch(),
-            parameters: net.parameters(),
-            machine: Some(self.machine.to_toml()),
-            capacity: Some(self.capacity.get()),
-        });
-        for ((map, content), &seconds) in (0..).zip(net.maps()).zip(self.times.accumulate()) {
-            let (name, bytes) = (content.name.clone(), content.bytes.get());
-            text += &line(&RawMap { map, name, bytes, add_seconds: Some(seconds) });
-        }
-        let passes = self.times.forward().iter().zip(self.times.backward());
-        for ((index, function), (&forward, &backward)) in (0..).zip(net.functions()).zip(passes) {
-            text += &line(&raw_function(index, function, [forward, backward]));
-        }
-        text
+        write(&self.net, Some(self))
     }
 }
 
-fn read_header(text: &str) -> Result<Header, String> {
-    let header: Header = serde_json::from_str(text).map_err(|error| format!("not a header: {error}"))?;
-    if header.planlab != KIND || header.version != 1 {
-        return Err(format!(
-            "a `{}` of version {}, not a {KIND} of version 1",
-            header.planlab, header.version
-        ));
+impl TrainingNet {
+    /// Writes the net alone, without a machine: its passes have work, from which any machine's roofline gives times.
+    #[must_use]
+    pub fn write_jsonl(&self) -> String {
+        write(self, None)
     }
+}
+
+fn write(net: &TrainingNet, problem: Option<&SchedulingProblem>) -> String {
+    let mut text = line(&Header {
+        planlab: KIND.to_owned(),
+        version: 1,
+        name: net.name().to_owned(),
+        batch: net.batch(),
+        parameters: net.parameters(),
+        machine: problem.map(|problem| problem.machine.to_toml()),
+        capacity: problem.map(|problem| problem.capacity.get()),
+    });
+    for ((map, content), index) in (0..).zip(net.maps()).zip(0_usize..) {
+        let add_seconds = problem.map(|problem| problem.times.accumulate()[index]);
+        text += &line(&RawMap { map, name: content.name.clone(), bytes: content.bytes.get(), add_seconds });
+    }
+    for ((index, function), place) in (0..).zip(net.functions()).zip(0_usize..) {
+        let passes = problem.map(|problem| [problem.times.forward(), problem.times.backward()]);
+        text += &line(&raw_function(index, function, passes.map(|passes| passes.map(|pass| pass[place]))));
+    }
+    text
+}
+
+fn read_header(text: &str) -> Result<Header, String> {
+    let header: Header = header(text, KIND)?;
     if header.batch == 0 {
         return Err("field `batch` is 0".to_owned());
     }
@@ -284,7 +289,7 @@ fn time(field: &str, seconds: Option<f64>) -> Result<Option<f64>, String> {
     }
 }
 
-fn raw_function(index: u32, function: &Function, [forward, backward]: [f64; 2]) -> RawFunction {
+fn raw_function(index: u32, function: &Function, seconds: Option<[f64; 2]>) -> RawFunction {
     let id = |map: MapId| u32::try_from(map.index()).unwrap_or(u32::MAX);
     RawFunction {
         function: index,
@@ -295,8 +300,8 @@ fn raw_function(index: u32, function: &Function, [forward, backward]: [f64; 2]) 
         needs: function.needs.iter().copied().map(id).collect(),
         forward: Some(function.forward.into()),
         backward: Some(function.backward.into()),
-        forward_seconds: Some(forward),
-        backward_seconds: Some(backward),
+        forward_seconds: seconds.map(|[forward, _]| forward),
+        backward_seconds: seconds.map(|[_, backward]| backward),
     }
 }
 
@@ -363,6 +368,10 @@ mod tests {
         let problem = problem.with_capacity(Bytes::new(12_345));
         let again = SchedulingProblem::read_jsonl("x", &problem.write_jsonl(), None);
         assert_eq!(again.as_ref(), Ok(&problem));
+        let alone = problem.net.write_jsonl();
+        assert!(!alone.contains("machine") && !alone.contains("seconds"), "{alone}");
+        let again = SchedulingProblem::read_jsonl("x", &alone, machine()).expect("good");
+        assert_eq!((&again.net, again.times), (&problem.net, again.machine.times(&problem.net)));
     }
 
     #[test]
@@ -378,8 +387,8 @@ mod tests {
     #[test]
     fn a_bad_file_is_refused_with_line_and_reason() {
         assert_eq!(refusal(&[]), "n.jsonl:1: the file is empty: there is no header object");
-        let graph = HEADER.replace("training-net", "graph");
-        assert_eq!(refusal(&[&graph]), "n.jsonl:1: a `graph` of version 1, not a training-net of version 1");
+        let graph = r#"{"planlab":"graph","version":1,"kind":"of another file"}"#;
+        assert_eq!(refusal(&[graph]), "n.jsonl:1: a `graph` of version 1, not a training-net of version 1");
         assert_eq!(refusal(&[HEADER]), "n.jsonl:1: a net without functions");
         assert_eq!(refusal(&[HEADER, CONV]), "n.jsonl:2: map 1 stands where map 0 should");
         assert_eq!(refusal(&[HEADER, &IMAGE.replace("64", "0")]), "n.jsonl:2: map `image` has 0 bytes");

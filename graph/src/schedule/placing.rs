@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Buffer, Bytes, Instance, InstanceError, LiveRange, Offset};
 
-use crate::schedule::events::{Engine, Schedule};
+use crate::schedule::events::{Completions, Engine, Event, Schedule};
 use crate::schedule::timeline::Timeline;
 
 impl Schedule {
@@ -44,8 +44,14 @@ impl Schedule {
         Instance::from_buffers(self.buffers.iter().zip(lives).map(buffer).collect())
     }
 
-    /// The schedule with offsets (one for each buffer, counted from the base) and with everything written down that an
-    /// event waits for in the timeline: it runs just so, and with other times keeps every order that matters.
+    /// The schedule with offsets (one for each buffer, counted from the base), and with [`Event::room`]: an event that writes
+    /// a buffer waits until whatever had its addresses before is free. It runs as in the timeline, and with other times
+    /// keeps every order that matters.
+    ///
+    /// Where an event waits in the timeline for bytes and not for addresses, because the offsets need more memory than
+    /// the timeline was given, it waits for all that is complete by then.
+    ///
+    /// O(n log n + p) for p pairs of buffers that share an address.
     ///
     /// # Panics
     ///
@@ -57,14 +63,44 @@ impl Schedule {
         for (buffer, offset) in self.buffers.iter_mut().zip(offsets) {
             buffer.offset = Some(Offset::new(base + offset.get()));
         }
+        let vacated = self.vacated(timeline, offsets);
         for engine in Engine::ALL {
-            for (event, span) in self.events[engine.index()].iter_mut().zip(timeline.of(engine)) {
-                event.after = timeline.complete_at(span.began);
-                event.with = None;
+            for (place, span) in timeline.of(engine).iter().enumerate() {
+                let event = &mut self.events[engine.index()][place];
+                event.room = event.writes.iter().fold([0; 3], |room, id| later(room, vacated[id.index()]));
+                if event.ready(place, timeline) < span.start {
+                    event.room = timeline.complete_at(span.began);
+                }
             }
         }
         self.seconds = Some(timeline.seconds);
         self
+    }
+
+    /// By buffer, the completions after which its addresses are free: those of the events that free what was there before.
+    fn vacated(&self, timeline: &Timeline, offsets: &[Offset]) -> Vec<Completions> {
+        let mut frees: Vec<Option<Completions>> = vec![None; self.buffers.len()];
+        for engine in Engine::ALL {
+            for (place, event) in self.of(engine).iter().enumerate() {
+                let mut complete = Completions::default();
+                complete[engine.index()] = u32::try_from(place + 1).unwrap_or(u32::MAX);
+                event.frees.iter().for_each(|id| frees[id.index()] = Some(complete));
+            }
+        }
+        let lives = self.lifetimes(timeline);
+        let end = |id: usize| offsets[id].get() + self.buffers[id].bytes.get();
+        let mut by_offset: Vec<usize> = (0..self.buffers.len()).collect();
+        by_offset.sort_unstable_by_key(|&id| offsets[id]);
+        let mut vacated = vec![Completions::default(); self.buffers.len()];
+        for (index, &low) in by_offset.iter().enumerate() {
+            for &high in by_offset[index + 1..].iter().take_while(|&&high| offsets[high].get() < end(low)) {
+                let (first, second) = if lives[low].1 <= lives[high].0 { (low, high) } else { (high, low) };
+                if let Some(free) = frees[first].filter(|_| lives[first].1 <= lives[second].0) {
+                    vacated[second] = later(vacated[second], free);
+                }
+            }
+        }
+        vacated
     }
 
     /// The offsets, from the base, that an allocator gives that serves the requests of a timeline as they come: the
@@ -101,6 +137,25 @@ impl Schedule {
             }
         }
         requests
+    }
+}
+
+fn later(one: Completions, other: Completions) -> Completions {
+    [0, 1, 2].map(|engine| one[engine].max(other[engine]))
+}
+
+impl Event {
+    /// When all that it waits for is there, at its place on its engine in a timeline.
+    fn ready(&self, place: usize, timeline: &Timeline) -> f64 {
+        let mut complete = self.waits();
+        let own = &mut complete[self.task.engine().index()];
+        *own = (*own).max(u32::try_from(place).unwrap_or(u32::MAX));
+        let end = |(engine, count): (Engine, u32)| match count.checked_sub(1) {
+            Some(last) => timeline.of(engine)[last as usize].end,
+            None => 0.0,
+        };
+        let started = self.with.map_or(0.0, |with| timeline.of(Engine::Compute)[with as usize].start);
+        Engine::ALL.into_iter().zip(complete).map(end).fold(started, f64::max)
     }
 }
 

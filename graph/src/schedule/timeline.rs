@@ -146,7 +146,7 @@ impl<'s> Simulation<'s> {
     }
 
     fn is_ready(&self, event: &Event) -> bool {
-        let complete = event.after.iter().zip(&self.done).all(|(wanted, done)| wanted <= done);
+        let complete = event.waits().iter().zip(&self.done).all(|(wanted, done)| wanted <= done);
         complete && event.with.is_none_or(|place| place < self.started[Engine::Compute.index()])
     }
 

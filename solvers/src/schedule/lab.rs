@@ -176,6 +176,32 @@ impl<'p> Lab<'p> {
     /// As [`ScheduleRun::tick`] and [`ScheduleRun::offer`].
     pub fn offer(&self, run: &mut ScheduleRun<'_>, classes: &Classes, key: &str) -> Result<(), ScheduleHalt> {
         run.tick(1)?;
+        self.submit(run, classes, key)
+    }
+
+    /// Searches from `classes` on and offers what is found: all of it, or what there is when the run tells the search to
+    /// stop.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lab::offer`], and what the search returns.
+    pub(super) fn search(
+        &self,
+        run: &mut ScheduleRun<'_>,
+        classes: &mut Classes,
+        key: &str,
+        search: impl FnOnce(&mut ScheduleRun<'_>, &mut Classes) -> Result<(), ScheduleHalt>,
+    ) -> Result<(), ScheduleHalt> {
+        let end = search(run, classes);
+        match end {
+            Ok(()) => self.offer(run, classes, key),
+            Err(ScheduleHalt::Stop(_)) => self.submit(run, classes, key).and(end),
+            Err(ScheduleHalt::Error(_)) => end,
+        }
+    }
+
+    /// As [`Lab::offer`], at no work: after the run is over, too.
+    fn submit(&self, run: &mut ScheduleRun<'_>, classes: &Classes, key: &str) -> Result<(), ScheduleHalt> {
         match self.run(classes) {
             Ok((draft, _)) => run.offer(Schedule { scheduler: key.to_owned(), ..draft }),
             Err(reason) => {

@@ -156,13 +156,14 @@ impl Search<'_, '_> {
         let mut room = self.capacity;
         for _ in 0..ROOMS {
             let lab = self.labs[policy as usize].clone().with_room(room);
-            let kept = keep_what_fits(&lab, self.run)?;
+            let mut classes = lab.all(Class::Swap);
+            keep_what_fits(&lab, self.run, &mut classes)?;
             if let Judged::Impossible =
-                self.judge(State { classes: kept.clone(), policy, room }, f64::INFINITY)?
+                self.judge(State { classes: classes.clone(), policy, room }, f64::INFINITY)?
             {
                 return Ok(());
             }
-            let classes = recompute_what_costs_less(&lab, self.run, kept)?;
+            recompute_what_costs_less(&lab, self.run, &mut classes)?;
             let Judged::TooHigh(height) = self.judge(State { classes, policy, room }, f64::INFINITY)? else {
                 return Ok(());
             };

@@ -98,16 +98,18 @@ impl Scheduler for Pooch {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), self.policy, Prefetch::AsRoomPermits);
         lab.claim_bound(run)?;
-        let classes = match self.search {
-            Search::Suffix => keep_what_fits(&lab, run)?,
-            Search::Budgeted { depth, leaves } => search_tree(&lab, run, depth, leaves)?,
-        };
+        let mut classes = lab.all(Class::Swap);
         lab.offer(run, &classes, self.key())?;
+        lab.search(run, &mut classes, self.key(), |run, classes| match self.search {
+            Search::Suffix => keep_what_fits(&lab, run, classes),
+            Search::Budgeted { depth, leaves } => search_tree(&lab, run, classes, depth, leaves),
+        })?;
         if run.best().is_none() {
             return Ok(());
         }
-        let classes = recompute_what_costs_less(&lab, run, classes)?;
-        lab.offer(run, &classes, self.key())
+        lab.search(run, &mut classes, self.key(), |run, classes| {
+            recompute_what_costs_less(&lab, run, classes)
+        })
     }
 }
 
@@ -115,24 +117,24 @@ impl Scheduler for Pooch {
 pub(super) fn recompute_what_costs_less(
     lab: &Lab<'_>,
     run: &mut ScheduleRun<'_>,
-    mut classes: Classes,
-) -> Result<Classes, ScheduleHalt> {
+    classes: &mut Classes,
+) -> Result<(), ScheduleHalt> {
     let is_open = |&map: &MapId| classes.of(map) == Class::Swap && lab.can_recompute(map);
     let mut open: Vec<_> = lab.maps().filter(is_open).collect();
     while !open.is_empty() {
         run.tick(1)?;
-        let Some(base) = lab.seconds(&classes) else { break };
+        let Some(base) = lab.seconds(classes) else { break };
         let mut quotients = Vec::with_capacity(open.len());
         for &map in &open {
             run.tick(2)?;
-            quotients.push((map, quotient(lab, &classes, map, base)));
+            quotients.push((map, quotient(lab, classes, map, base)));
         }
         quotients.retain(|&(_, quotient)| quotient < 1.0);
         let Some(&(cheapest, _)) = quotients.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
         classes.set(cheapest, Class::Recompute);
         open = quotients.into_iter().map(|(map, _)| map).filter(|&map| map != cheapest).collect();
     }
-    Ok(classes)
+    Ok(())
 }
 
 /// The overhead of recomputing a map over that of swapping it; infinite if recomputing is no option.
@@ -171,16 +173,17 @@ fn stalls(
     copies.filter_map(stall).collect()
 }
 
-/// Step 1 in the paper's tree, cut to a depth and a number of leaves.
+/// Step 1 in the paper's tree, cut to a depth and a number of leaves: from all swapped.
 fn search_tree(
     lab: &Lab<'_>,
     run: &mut ScheduleRun<'_>,
+    classes: &mut Classes,
     depth: usize,
     leaves: u32,
-) -> Result<Classes, ScheduleHalt> {
-    let all = lab.all(Class::Swap);
+) -> Result<(), ScheduleHalt> {
+    let all = classes.clone();
     run.tick(1)?;
-    let Ok((draft, timeline)) = lab.run(&all) else { return Ok(all) };
+    let Ok((draft, timeline)) = lab.run(&all) else { return Ok(()) };
     let mut delaying = stalls(lab, &draft, &timeline, Engine::In);
     let out = stalls(lab, &draft, &timeline, Engine::Out);
     let mut scanned: Vec<_> = delaying.iter().chain(&out).map(|&(map, _)| map).collect();
@@ -191,8 +194,9 @@ fn search_tree(
     scanned.sort_unstable_by(|a, b| b.cmp(a));
     scanned.dedup();
     let mut search = Tree { lab, tree, scanned, leaves, best: (timeline.seconds, all.clone()) };
-    search.descend(run, 0, &all)?;
-    Ok(search.best.1)
+    let end = search.descend(run, 0, &all);
+    *classes = search.best.1;
+    end
 }
 
 struct Tree<'a> {

@@ -19,7 +19,7 @@
 
 use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem};
 
-use super::class::Policy;
+use super::class::{Class, Policy};
 use super::lab::Lab;
 use super::pooch::recompute_what_costs_less;
 use super::residency::Prefetch;
@@ -49,19 +49,19 @@ impl Scheduler for PoochElsewhere {
         here.claim_bound(run)?;
         let foreign = over_the_other_link(run.problem());
         let there = Lab::new(&foreign, Policy::Discard, Prefetch::AsRoomPermits);
-        let swapped = keep_what_fits(&there, run)?;
-        let classes = recompute_what_costs_less(&there, run, swapped)?;
-        here.offer(run, &classes, KEY)
+        let mut classes = here.all(Class::Swap);
+        here.offer(run, &classes, KEY)?;
+        here.search(run, &mut classes, KEY, |run, classes| {
+            keep_what_fits(&there, run, classes)?;
+            recompute_what_costs_less(&there, run, classes)
+        })
     }
 }
 
 /// The problem with the link of the other machine; all else stays.
 fn over_the_other_link(problem: &SchedulingProblem) -> SchedulingProblem {
     let elsewhere = Machine::built_in(ELSEWHERE).expect("a machine that is built in");
-    let machine = Machine {
-        copy_out: elsewhere.copy_out,
-        copy_in: elsewhere.copy_in,
-        ..problem.machine.clone()
-    };
+    let machine =
+        Machine { copy_out: elsewhere.copy_out, copy_in: elsewhere.copy_in, ..problem.machine.clone() };
     SchedulingProblem { machine, ..problem.clone() }
 }

@@ -186,6 +186,7 @@ impl<'a> Builder<'a> {
         let maps = problem.net.maps().len();
         let schedule = Schedule {
             net: problem.net.name().to_owned(),
+            batch: Some(problem.net.batch()),
             machine: problem.machine.name.clone(),
             base: problem.base(),
             ..Schedule::default()

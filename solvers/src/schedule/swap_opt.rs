@@ -24,6 +24,8 @@ use super::class::{Class, Classes, Policy};
 use super::lab::Lab;
 use super::residency::Prefetch;
 
+const KEY: &str = "swap-opt";
+
 /// Keeps what fits, and swaps the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SwapOpt;
@@ -31,7 +33,7 @@ pub struct SwapOpt;
 impl Scheduler for SwapOpt {
     fn descriptor(&self) -> SchedulerDescriptor {
         SchedulerDescriptor {
-            key: "swap-opt".into(),
+            key: KEY.into(),
             summary: "keeps what fits, from the output to the input, and swaps the rest".into(),
             randomized: false,
             reference: "Ito et al. 2019",
@@ -42,20 +44,24 @@ impl Scheduler for SwapOpt {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
         lab.claim_bound(run)?;
-        let classes = keep_what_fits(&lab, run)?;
-        lab.offer(run, &classes, "swap-opt")
+        let mut classes = lab.all(Class::Swap);
+        lab.offer(run, &classes, KEY)?;
+        lab.search(run, &mut classes, KEY, |run, classes| keep_what_fits(&lab, run, classes))
     }
 }
 
 /// From all swapped, the maps that can stay, tried from the output to the input.
-pub(super) fn keep_what_fits(lab: &Lab<'_>, run: &mut ScheduleRun<'_>) -> Result<Classes, ScheduleHalt> {
-    let mut classes = lab.all(Class::Swap);
+pub(super) fn keep_what_fits(
+    lab: &Lab<'_>,
+    run: &mut ScheduleRun<'_>,
+    classes: &mut Classes,
+) -> Result<(), ScheduleHalt> {
     for map in lab.maps().rev() {
         run.tick(1)?;
         classes.set(map, Class::Keep);
-        if lab.draft(&classes).is_err() {
+        if lab.draft(classes).is_err() {
             classes.set(map, Class::Swap);
         }
     }
-    Ok(classes)
+    Ok(())
 }

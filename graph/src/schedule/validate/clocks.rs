@@ -38,7 +38,7 @@ impl Audit<'_> {
     fn next_start(&self, engine: Engine) -> Option<Moment> {
         let place = self.starts[engine.index()].len();
         let event = self.schedule.of(engine).get(place)?;
-        let mut wanted = event.after;
+        let mut wanted = event.waits();
         wanted[engine.index()] = wanted[engine.index()].max(u32::try_from(place).ok()?);
         let mut moment = Moment::default();
         for other in Engine::ALL {

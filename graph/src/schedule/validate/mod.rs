@@ -226,7 +226,7 @@ impl<'a> Audit<'a> {
                 return unknown(format!("buffer {id}"));
             }
             let lengths = self.schedule.events.each_ref().map(Vec::len);
-            if data.after.iter().zip(lengths).any(|(&wanted, length)| wanted as usize > length)
+            if data.waits().iter().zip(lengths).any(|(&wanted, length)| wanted as usize > length)
                 || data.with.is_some_and(|place| place as usize >= lengths[0])
             {
                 return unknown("an event to wait for".to_owned());

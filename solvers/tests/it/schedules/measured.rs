@@ -81,7 +81,7 @@ fn resnet50_as_measured() {
     }
 }
 
-/// A sample; the example `check_schedules` runs all nets.
+/// A sample; `just check-schedules` runs all nets of ours.
 #[test]
 fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
     let machines = ["x86-pcie3", "power9-nvlink2", "h100-pcie5"];

@@ -150,11 +150,11 @@ impl Machine<'_> {
                 started = false;
                 for engine in 0..3 {
                     let Some(event) = schedule.events[engine].get(done[engine]) else { continue };
-                    let met = (0..3).all(|other| event.after[other] as usize <= done[other]);
+                    let begun = done[0] + usize::from(running[0].is_some());
+                    let met = (0..3)
+                        .all(|other| event.after[other].max(event.room[other]) as usize <= done[other])
+                        && event.with.is_none_or(|place| (place as usize) < begun);
                     if running[engine].is_none() && met {
-                        if event.with.is_some() {
-                            return Err("no placed schedule".to_owned());
-                        }
                         let operands = self.begin(event)?;
                         running[engine] = Some(Running { end: now + event.seconds, operands });
                         started = true;
