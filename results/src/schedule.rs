@@ -143,6 +143,13 @@ table! {
         pub planner: String,
         /// The wall limit of its run, nanoseconds.
         pub planner_wall_ns: Option<u64>,
+        /// How the planner ended, `feasible` for example; empty if none was asked. Without a plan of its own the height is that
+        /// of the online best fit.
+        #[serde(default)]
+        pub planner_status: String,
+        /// The planner's reason, if it has one.
+        #[serde(default)]
+        pub planner_reason: String,
         /// What became of the schedule with other times.
         pub disturbed: Vec<Disturbance>,
         /// Nanoseconds of the run, simulations and validations included.

@@ -1,6 +1,7 @@
 //! The schedules of a suite: what has a row is left alone, what has none is run, row by row.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use planlab_results::schedule::ScheduleRow;
@@ -12,7 +13,7 @@ use rand::seq::SliceRandom;
 
 use crate::bench::run::{in_shard, is_retried};
 use crate::cli::{BenchArgs, Retry};
-use crate::scheduling::{Cell, Context, Question, Runner, keep, known, matching};
+use crate::scheduling::{Cell, Context, Judgement, Question, Runner, keep, known, matching};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::{note, printable};
@@ -38,6 +39,8 @@ pub(crate) struct Schedules<'a> {
     pub(crate) shard: Option<(u64, u64)>,
     pub(crate) retry: Option<Retry>,
     pub(crate) seed: u64,
+    /// Cells that run at a time.
+    pub(crate) jobs: u32,
 }
 
 /// What it came to.
@@ -55,18 +58,20 @@ pub(crate) fn tasks(args: &BenchArgs, suite: Option<&Suite>) -> Result<Vec<Task>
     let Some(suite) = suite.filter(|_| args.planners.is_empty()) else { return Ok(Vec::new()) };
     let chosen = matching(&args.schedulers)?;
     let mut tasks: Vec<Task> = Vec::new();
+    // The picks of one problem follow each other; it is made once.
+    let mut last: Option<(SchedulePick, usize)> = None;
     for pick in suite.schedules(&known())? {
         let key = pick.spec.to_string();
         let is_wanted = args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &key));
         if !is_wanted || !chosen.contains(&pick.scheduler) {
             continue;
         }
-        let question = Question::of_net(&pick.spec, pick.machine.clone())?.with(pick.capacity, None)?;
-        let at = tasks.iter().position(|task| task.question.digest == question.digest);
-        let at = at.unwrap_or_else(|| {
-            tasks.push(Task { question, cells: Vec::new() });
-            tasks.len() - 1
-        });
+        let known = last.as_ref().filter(|(last, _)| is_of_one_problem(last, &pick)).map(|(_, at)| *at);
+        let at = match known {
+            Some(at) => at,
+            None => place_of(question(&pick)?, &mut tasks),
+        };
+        last = Some((pick.clone(), at));
         for repetition in 0..args.reps.unwrap_or(pick.repetitions) {
             let cell = cell(args, &pick, repetition);
             if !tasks[at].cells.contains(&cell) {
@@ -77,6 +82,28 @@ pub(crate) fn tasks(args: &BenchArgs, suite: Option<&Suite>) -> Result<Vec<Task>
     Ok(tasks)
 }
 
+fn is_of_one_problem(one: &SchedulePick, other: &SchedulePick) -> bool {
+    let problem = |pick: &SchedulePick| (pick.spec, pick.machine.clone(), pick.capacity, pick.peak_share);
+    problem(one) == problem(other)
+}
+
+fn question(pick: &SchedulePick) -> Result<Question, Failure> {
+    let question = Question::of_net(&pick.spec, pick.machine.clone())?.with(pick.capacity, None)?;
+    Ok(match pick.peak_share {
+        Some(share) => question.with_peak_share(share),
+        None => question,
+    })
+}
+
+/// The place of the question's task, which is added if it is new.
+fn place_of(question: Question, tasks: &mut Vec<Task>) -> usize {
+    let at = tasks.iter().position(|task| task.question.digest == question.digest);
+    at.unwrap_or_else(|| {
+        tasks.push(Task { question, cells: Vec::new() });
+        tasks.len() - 1
+    })
+}
+
 /// What the command line says, else the suite, else the default.
 fn cell(args: &BenchArgs, pick: &SchedulePick, repetition: u32) -> Cell {
     Cell {
@@ -84,11 +111,33 @@ fn cell(args: &BenchArgs, pick: &SchedulePick, repetition: u32) -> Cell {
         wall: Some(args.limits.time_limit.or(pick.time_limit).unwrap_or(WALL)),
         memory: Some(args.limits.memory_limit),
         work: args.limits.work_limit.or(pick.work_limit),
+        target: None,
         seed: args.limits.seed,
         planner: pick.planner.clone().unwrap_or_else(|| PLANNER.to_owned()),
         planner_wall: Some(pick.planner_time_limit.unwrap_or(PLANNER_WALL)),
         repetition,
     }
+}
+
+/// A cell that was run.
+struct Ran<'t> {
+    question: &'t Question,
+    cell: &'t Cell,
+    started_ns: u64,
+    judgement: Result<Judgement, Failure>,
+}
+
+/// Runs the next cell of a queue; `None` if there is none left, or the run is to end.
+fn run_next<'t>(
+    queue: &Mutex<std::vec::IntoIter<(&'t Question, &'t Cell)>>,
+    runner: &Runner,
+) -> Option<Ran<'t>> {
+    if runner.cancel().is_cancelled() {
+        return None;
+    }
+    let (question, cell) = queue.lock().unwrap_or_else(PoisonError::into_inner).next()?;
+    let started_ns = now_ns();
+    Some(Ran { question, cell, started_ns, judgement: runner.run(question, cell) })
 }
 
 impl Schedules<'_> {
@@ -135,26 +184,36 @@ impl Schedules<'_> {
         // Shuffled, so that a slow minute of the machine does not fall on one net alone.
         cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(self.seed));
         let bar = Progress::new(cells.len() as u64, "schedules");
-        for (question, cell) in cells {
-            if runner.cancel().is_cancelled() {
-                break;
+        let queue = Mutex::new(cells.into_iter());
+        let (sender, judged) = mpsc::channel();
+        std::thread::scope(|scope| -> Result<(), Failure> {
+            for _ in 0..self.jobs.max(1) {
+                let (sender, queue) = (sender.clone(), &queue);
+                scope.spawn(move || {
+                    while let Some(ran) = run_next(queue, runner)
+                        && sender.send(ran).is_ok()
+                    {}
+                });
             }
-            bar.set_message(printable(&format!("{} {}", question.workload, cell.scheduler)).into_owned());
-            let started_ns = now_ns();
-            let judgement = runner.run(question, cell)?;
-            if judgement.status == Status::Interrupted {
-                note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
-                break;
+            drop(sender);
+            for Ran { question, cell, started_ns, judgement } in judged {
+                let judgement = judgement?;
+                if judgement.status == Status::Interrupted {
+                    note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
+                    continue;
+                }
+                let mechanism = runner.mechanism();
+                let provenance = provenance::here(self.jobs);
+                let context = Context { suite: self.suite, mechanism, started_ns, provenance };
+                let row = keep(store, question, cell, &judgement, context)?;
+                on_row(&row);
+                tally.ran += 1;
+                tally.rows.push(row);
+                bar.set_message(printable(&format!("{} {}", question.workload, cell.scheduler)).into_owned());
+                bar.inc(1);
             }
-            let mechanism = runner.mechanism();
-            let context =
-                Context { suite: self.suite, mechanism, started_ns, provenance: provenance::here(1) };
-            let row = keep(store, question, cell, &judgement, context)?;
-            on_row(&row);
-            tally.ran += 1;
-            tally.rows.push(row);
-            bar.inc(1);
-        }
+            Ok(())
+        })?;
         bar.finish_and_clear();
         tally.interrupted = runner.cancel().is_cancelled();
         Ok(tally)

@@ -8,12 +8,15 @@ use super::saboteurs;
 use crate::shell::quantity::nanoseconds;
 
 /// What makes a cell, besides the problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) scheduler: String,
     pub(crate) wall: Option<Duration>,
     pub(crate) memory: Option<u64>,
     pub(crate) work: Option<u64>,
+    /// Enough: the scheduler stops at an iteration of at most so many seconds, the planner at offsets that fit, and nothing
+    /// more is found out about them.
+    pub(crate) target: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) planner: String,
     pub(crate) planner_wall: Option<Duration>,
@@ -35,6 +38,7 @@ impl Cell {
             "seed": self.seed,
             "planner": self.planner,
             "planner_wall_ns": self.planner_wall.map(nanoseconds),
+            "target": self.target,
         });
         Digest::of_bytes(parts.to_string().as_bytes()).to_string()
     }
@@ -57,6 +61,7 @@ mod tests {
             wall: Some(Duration::from_secs(10)),
             memory: None,
             work: None,
+            target: None,
             seed: 0,
             planner: "portfolio".to_owned(),
             planner_wall: None,
@@ -69,6 +74,7 @@ mod tests {
             Cell { wall: None, ..cell.clone() },
             Cell { memory: Some(1), ..cell.clone() },
             Cell { work: Some(1), ..cell.clone() },
+            Cell { target: Some(0.5), ..cell.clone() },
             Cell { seed: 1, ..cell.clone() },
             Cell { planner: "best-fit".to_owned(), ..cell.clone() },
             Cell { planner_wall: Some(Duration::from_secs(1)), ..cell.clone() },

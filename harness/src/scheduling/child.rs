@@ -48,6 +48,7 @@ fn perform(request: &Request, problem: &SchedulingProblem, cancel: &CancelToken)
     let budget = ScheduleBudget {
         wall: request.wall_ns.map(Duration::from_nanos),
         work: request.work,
+        target: request.target,
         cancel: cancel.clone(),
         ..ScheduleBudget::default()
     };

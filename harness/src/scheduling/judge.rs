@@ -1,9 +1,12 @@
 //! From what became of a child to a verdict: the schedule is validated here, by the parent.
 
 use planlab_dsa::{Bytes, Evidence, Instance, Plan, Stop};
-use planlab_graph::{Schedule, ScheduleBound, SchedulingProblem, Task, TrainingNet, Verified, compute_bound};
+use planlab_graph::{
+    MapId, Schedule, ScheduleBound, SchedulingProblem, Task, TrainingNet, Verified, compute_bound,
+};
 use planlab_results::Status;
 use planlab_results::schedule::{Disturbance, Improvement};
+use planlab_solvers::schedule::Class;
 
 use super::protocol::{Answer, ComplaintKind};
 use crate::planning::{Fate, fate};
@@ -27,6 +30,9 @@ pub(crate) struct Judgement {
     pub(crate) bound: ScheduleBound,
     /// The schedule with the lowest offsets.
     pub(crate) placed: Option<Placed>,
+    /// How the planner ended that was asked for offsets; if it has no plan, those of the online best fit are used.
+    pub(crate) planner_status: Option<Status>,
+    pub(crate) planner_reason: String,
     pub(crate) disturbed: Vec<Disturbance>,
     pub(crate) elapsed_ns: Option<u64>,
     pub(crate) cpu_ns: Option<u64>,
@@ -77,6 +83,8 @@ impl Judgement {
             best: None,
             bound: compute_bound(problem),
             placed: None,
+            planner_status: None,
+            planner_reason: String::new(),
             disturbed: Vec::new(),
             elapsed_ns: None,
             cpu_ns: None,
@@ -184,18 +192,27 @@ pub(super) fn judge(
 
 /// How many of the maps that a backward pass reads a schedule keeps, swaps and recomputes.
 pub(crate) fn counts(net: &TrainingNet, schedule: &Schedule) -> [usize; 3] {
-    let mut swapped = vec![false; net.maps().len()];
-    let mut recomputed = swapped.clone();
+    let mut counts = [0; 3];
+    for (_, class) in classes(net, schedule) {
+        counts[class as usize] += 1;
+    }
+    counts
+}
+
+/// What a schedule does with each map that a backward pass reads. A map that is swapped and recomputed is swapped.
+pub(crate) fn classes(net: &TrainingNet, schedule: &Schedule) -> Vec<(MapId, Class)> {
+    let mut classes = vec![Class::Keep; net.maps().len()];
     for event in schedule.events.iter().flatten() {
         match event.task {
-            Task::CopyIn(map) => swapped[map.index()] = true,
-            Task::Recompute(id) => recomputed[net.function(id).output.index()] = true,
+            Task::CopyIn(map) => classes[map.index()] = Class::Swap,
+            Task::Recompute(id) => {
+                let class = &mut classes[net.function(id).output.index()];
+                if *class == Class::Keep {
+                    *class = Class::Recompute;
+                }
+            }
             _ => {}
         }
     }
-    let mut counts = [0; 3];
-    for map in net.map_ids().filter(|&map| net.is_retained(map)).map(planlab_graph::MapId::index) {
-        counts[if swapped[map] { 1 } else { 2 * usize::from(recomputed[map]) }] += 1;
-    }
-    counts
+    net.map_ids().filter(|&map| net.is_retained(map)).map(|map| (map, classes[map.index()])).collect()
 }

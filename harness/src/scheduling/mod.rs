@@ -21,7 +21,7 @@ mod saboteurs;
 
 pub(crate) use audit::audit;
 pub(crate) use cell::Cell;
-pub(crate) use judge::{Judgement, counts};
+pub(crate) use judge::{Judgement, classes, counts};
 pub(crate) use keeper::keep;
 pub(crate) use question::{DEFAULT_MACHINE, Question, known, machine, matching};
 pub(crate) use row::Context;

@@ -1,8 +1,10 @@
 //! What schedulers are asked: a net on a machine, in so much memory, under the name of its workload.
 
+use std::collections::BTreeSet;
+
 use planlab_dsa::{Bytes, Digest};
-use planlab_graph::{Machine, PipeDream, Scheduler, SchedulingProblem, Times};
-use planlab_solvers::schedule::{scheduler, scheduler_keys};
+use planlab_graph::{Engine, Event, Machine, PipeDream, Scheduler, SchedulingProblem, Task, Times};
+use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, scheduler, scheduler_keys};
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 use planlab_workloads::{did_you_mean, glob, nearest};
 
@@ -48,6 +50,9 @@ impl Question {
             Some(Workspace::OutputMaps { thousandths }) => problem
                 .with_workspace_limit(thousandths as f64 / 1000.0)
                 .map_err(|error| Failure::usage(format!("{spec}: {error}")))?,
+            Some(other) => {
+                return Err(Failure::usage(format!("{spec}: `schedule` knows no workspace of {other}")));
+            }
         };
         Ok(Self::new(spec.to_string(), problem))
     }
@@ -101,26 +106,54 @@ impl Question {
         Ok(Self::new(self.workload, problem))
     }
 
-    /// Why no schedule at all can run in the capacity: the base takes more, or one function with its inputs and its
-    /// output does.
+    /// The same in at most this share of what the net takes if all of it is kept, parameters and workspace apart.
+    pub(crate) fn with_peak_share(self, share: f64) -> Self {
+        let lab = Lab::new(&self.problem, Policy::Discard, Prefetch::AsRoomPermits);
+        let (peak, base) = (lab.peak(&lab.all(Class::Keep)).get(), self.problem.base().get());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the peak")]
+        let room = (peak.saturating_sub(base) as f64 * share) as u64;
+        let capacity = Bytes::new(base.saturating_add(room)).min(self.problem.capacity);
+        Self::new(self.workload, self.problem.with_capacity(capacity))
+    }
+
+    /// The memory above the base, for the buffers of a schedule.
+    pub(crate) fn room(&self) -> Bytes {
+        Bytes::new(self.problem.capacity.get().saturating_sub(self.problem.base().get()))
+    }
+
+    /// Why no schedule at all can run in the capacity: the base takes more, or one pass of a function with all that it
+    /// reads and writes.
     pub(crate) fn hopeless(&self) -> Option<String> {
-        let (net, capacity, base) = (&self.problem.net, self.problem.capacity, self.problem.base());
-        let hopeless = |what: String| Some(format!("a capacity of {capacity} bytes cannot be met: {what}"));
-        let Some(room) = capacity.get().checked_sub(base.get()) else {
-            return hopeless(format!("parameters and workspace alone take {base}"));
+        let problem = &self.problem;
+        let hopeless =
+            |what: String| Some(format!("a capacity of {} bytes cannot be met: {what}", problem.capacity));
+        let base = problem.base();
+        if problem.capacity < base {
+            return hopeless(format!("parameters and workspace alone take {base} bytes"));
+        }
+        // Every schedule has these passes, whatever stays; only their buffers are looked at.
+        let unlimited = problem.clone().with_capacity(Bytes::new(u64::MAX));
+        let lab = Lab::new(&unlimited, Policy::Discard, Prefetch::AsRoomPermits);
+        let draft = lab.draft(&lab.all(Class::Keep)).ok()?;
+        let touched = |event: &Event| -> u64 {
+            let distinct: BTreeSet<_> = event.reads.iter().chain(&event.writes).collect();
+            distinct.into_iter().map(|&id| draft.buffer(id).bytes.get()).sum()
         };
-        let bytes = |function: &planlab_graph::Function| -> u64 {
-            let maps = function.inputs.iter().chain([&function.output]);
-            maps.map(|&map| net.map(map).bytes.get()).sum()
-        };
-        let largest = net.functions().iter().map(|function| (bytes(function), &function.name)).max()?;
-        if largest.0 <= room {
+        let largest = draft.of(Engine::Compute).iter().max_by_key(|event| touched(event))?;
+        let bytes = touched(largest);
+        if bytes <= self.room().get() {
             return None;
         }
-        hopeless(format!(
-            "function `{}` alone takes {}, beside {base} of parameters and workspace",
-            largest.1, largest.0
-        ))
+        let what = match largest.task {
+            Task::Forward(id) | Task::Recompute(id) => {
+                format!("the forward pass of `{}`", problem.net.function(id).name)
+            }
+            Task::Backward(id) => format!("the backward pass of `{}`", problem.net.function(id).name),
+            Task::Accumulate(map) | Task::CopyOut(map) | Task::CopyIn(map) => {
+                format!("the sum of gradients of `{}`", problem.net.map(map).name)
+            }
+        };
+        hopeless(format!("{what} alone takes {bytes} bytes, beside {base} bytes of parameters and workspace"))
     }
 }
 

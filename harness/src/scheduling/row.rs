@@ -2,8 +2,8 @@
 
 use planlab_dsa::Evidence;
 use planlab_graph::{Engine, Event, SchedulingProblem, Task, Verified, compute_bound};
-use planlab_results::Provenance;
 use planlab_results::schedule::{MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
+use planlab_results::{Provenance, Status};
 
 use super::judge::{Judgement, counts};
 use super::{Cell, Question};
@@ -74,6 +74,8 @@ pub(super) fn row(
         height_evidence: placed.map_or(Evidence::Load, |placed| placed.evidence),
         planner: cell.planner.clone(),
         planner_wall_ns: cell.planner_wall.map(nanoseconds),
+        planner_status: judgement.planner_status.map_or("", Status::name).to_owned(),
+        planner_reason: judgement.planner_reason.clone(),
         disturbed: judgement.disturbed.clone(),
         elapsed_ns: judgement.elapsed_ns,
         cpu_ns: judgement.cpu_ns,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use planlab_dsa::{CancelToken, Labels, Offset, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{SchedulingProblem, Verified};
+use planlab_results::Status;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 
@@ -66,13 +67,19 @@ impl Runner {
             seed: cell.seed,
             wall_ns: cell.wall.map(nanoseconds),
             work: cell.work,
+            target: cell.target,
             address_space: None,
         };
         fs::write(&request.problem, &question.text)?;
         let mut judgement = self.schedule(&question.problem, request, cell)?;
-        if let Some(best) = &judgement.best {
-            judgement.disturbed = disturb(&question.problem, best);
-            judgement.placed = self.place(question, cell, best, &folder)?;
+        if let Some(best) = judgement.best.clone() {
+            self.place(question, cell, &best, &folder, &mut judgement)?;
+            if cell.target.is_none() {
+                judgement.disturbed = disturb(&question.problem, &best);
+            }
+        }
+        if self.cancel().is_cancelled() {
+            (judgement.status, judgement.reason) = (Status::Interrupted, "ended from outside".to_owned());
         }
         fs::remove_dir_all(&folder)?;
         Ok(judgement)
@@ -106,14 +113,15 @@ impl Runner {
         Ok(judge(problem, end, mailbox.as_deref(), stderr))
     }
 
-    /// The schedule with the planner's offsets, or its own if they are lower; `None` if the planner has no plan.
+    /// Gives the schedule the planner's offsets, or leaves its own if they are lower, and says how the planner ended.
     fn place(
         &self,
         question: &Question,
         cell: &Cell,
         best: &Verified,
         folder: &std::path::Path,
-    ) -> Result<Option<Placed>, Failure> {
+        judgement: &mut Judgement,
+    ) -> Result<(), Failure> {
         let instance = best.instance()?;
         let file = folder.join("buffers.csv");
         fs::write(&file, write_trace(&Trace::new(instance.clone(), Labels::numbered(instance.len()))))?;
@@ -126,19 +134,21 @@ impl Runner {
             wall: cell.planner_wall,
             memory: cell.memory,
             work: None,
-            target: None,
+            target: cell.target.map(|_| question.room().get()),
             seed: cell.seed,
             threads: 1,
             hints: None,
             repetition: 0,
         };
         let judged = self.planning.run(&subject, std::slice::from_ref(&asked), None)?;
-        let Some(judgement) = judged.into_iter().next() else { return Ok(None) };
-        let (bound, evidence) = (judgement.bound.value, judgement.bound.evidence);
+        let Some(planning) = judged.into_iter().next() else { return Ok(()) };
+        let (bound, evidence) = (planning.bound.value, planning.bound.evidence);
+        judgement.planner_status = Some(planning.status);
+        judgement.planner_reason.clone_from(&planning.reason);
         let own: Vec<Offset> = own_offsets(best);
-        let planned = judgement.plan.as_ref().filter(|_| judgement.status.is_answer());
+        let planned = planning.plan.as_ref().filter(|_| planning.status.is_answer());
         let planned = planned.map(|plan| plan.as_plan().offsets.as_slice().to_vec());
-        drop(judgement);
+        drop(planning);
         let base = question.problem.base();
         let mut placed = best.clone();
         let mut offsets = own;
@@ -149,7 +159,9 @@ impl Runner {
             }
         }
         let bound = planlab_dsa::Bytes::new(bound.get().saturating_add(base.get()));
-        Ok(Some(Placed { schedule: placed, instance, plan: Plan::from_offsets(offsets), bound, evidence }))
+        let plan = Plan::from_offsets(offsets);
+        judgement.placed = Some(Placed { schedule: placed, instance, plan, bound, evidence });
+        Ok(())
     }
 }
 

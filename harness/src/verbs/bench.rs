@@ -47,7 +47,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
     let pools = Baselines { suite: name, tasks, shard: args.shard, retry: args.retry, out };
     let tasks = schedules::tasks(args, suite.as_ref())?;
     let (shard, retry, seed) = (args.shard, args.retry, args.limits.seed);
-    let schedules = Schedules { suite: name, tasks, shard, retry, seed };
+    let schedules = Schedules { suite: name, tasks, shard, retry, seed, jobs: args.jobs };
     if args.dry_run {
         return dry_run(args, &order, &pools, &schedules, output);
     }
@@ -205,15 +205,18 @@ fn dry_run(
         rows.iter().find(|row| row.cell == cell && row.repetition == repetition).cloned()
     };
     for (question, cell) in schedules.left(&row) {
-        let machine = &question.problem.machine.name;
+        let machine = &question.problem.machine;
         let value = json!({
             "workload": question.workload,
-            "machine": machine,
+            "machine": machine.name,
+            "copy_out": machine.copy_out,
+            "copy_in": machine.copy_in,
             "capacity": question.problem.capacity,
             "scheduler": cell.scheduler,
             "repetition": cell.repetition,
         });
-        output.put(&value, &format!("{}  {machine}  scheduler {}\n", question.workload, cell.scheduler))?;
+        let on = format!("{} at {:e} bytes/s", machine.name, machine.copy_out);
+        output.put(&value, &format!("{}  {on}  scheduler {}\n", question.workload, cell.scheduler))?;
     }
     let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();

@@ -32,9 +32,10 @@ fn refuted(row: &ScheduleRow) -> Option<Finding> {
     })
 }
 
-/// The workload with its machine and capacity.
+/// The workload with its machine, links and capacity.
 fn named(row: &ScheduleRow) -> String {
-    format!("{} on {} with {} bytes", row.workload, row.machine, row.capacity)
+    let ScheduleRow { workload, machine, copy_out, copy_in, capacity, .. } = row;
+    format!("{workload} on {machine} ({copy_out:e} bytes/s out, {copy_in:e} in) with {capacity} bytes")
 }
 
 /// A valid schedule of one scheduler below the time that another one claims for all schedules.

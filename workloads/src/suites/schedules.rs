@@ -36,6 +36,10 @@ pub struct ScheduleGroup {
     /// Capacities in bytes, a problem for each; none: the machine's.
     #[serde(default)]
     pub capacities: Vec<u64>,
+    /// At most so large a share of what the net takes if all of it is kept (parameters and workspace apart), so that
+    /// something has to go where it would fit: 0.6. `None`: the capacity as it is.
+    #[serde(default)]
+    pub peak_share: Option<f64>,
     /// Seconds for a scheduler; `None`: the harness's default.
     #[serde(default)]
     pub time_limit: Option<f64>,
@@ -63,6 +67,8 @@ pub struct SchedulePick {
     pub machine: Machine,
     /// Bytes; `None`: the machine's.
     pub capacity: Option<u64>,
+    /// The most of what the net takes if all of it is kept, parameters and workspace apart; `None`: no such limit.
+    pub peak_share: Option<f64>,
     /// The scheduler's key.
     pub scheduler: String,
     /// The time for the scheduler; `None`: the harness's default.
@@ -92,6 +98,9 @@ impl ScheduleGroup {
         }
         if self.capacities.contains(&0) {
             return Some(("capacities", "a capacity of 0 bytes".to_owned()));
+        }
+        if let Some(share) = self.peak_share.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+            return Some(("peak_share", format!("a share of {share}: it is above 0 and at most 1")));
         }
         let wrong = time(self.time_limit).or_else(|| time(self.planner_time_limit));
         wrong.map(|wrong| ("time_limit", format!("a time limit of {wrong} seconds")))
@@ -146,6 +155,7 @@ impl Suite {
                         spec,
                         machine: machine.clone(),
                         capacity,
+                        peak_share: group.peak_share,
                         scheduler: schedulers[at].clone(),
                         time_limit: group.time_limit.map(Duration::from_secs_f64),
                         work_limit: group.work_limit,
