@@ -73,6 +73,8 @@ pub(crate) enum Emit {
     Graph,
     /// The operations, for Graphviz; those at the peak are marked
     Dot,
+    /// Feature maps and functions in training, for `schedule`, as JSON Lines
+    TrainingNet,
 }
 
 #[derive(Debug, Args)]

@@ -46,12 +46,16 @@ pub(crate) struct ScheduleArgs {
     pub(crate) planner_time_limit: Option<std::time::Duration>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Instead: the largest batch at which each scheduler loses at most this share of the speed (10%), and fits
-    #[arg(long, value_name = "SHARE", value_parser = quantity::share, conflicts_with_all = ["batch", "times", "output", "check"])]
+    /// Instead: the largest batch at which each scheduler loses at most this share of the speed (10%), and fits; found by
+    /// doubling and halving, so that a larger one may fit that was not tried
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share, conflicts_with_all = ["batch", "times", "output", "check", "out"])]
     pub(crate) loss: Option<f64>,
     /// Instead: check the schedule in this file; exit code 4 if it is not valid
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedulers", "output", "out"])]
     pub(crate) check: Option<String>,
+    /// Also list the feature maps, and what the fastest schedule that fits does with each
+    #[arg(long, conflicts_with_all = ["loss", "check"])]
+    pub(crate) maps: bool,
     /// Write the fastest schedule that fits, with its offsets, to this file (- for stdout)
     #[arg(short = 'o', long = "output", value_name = "SCHEDULE")]
     pub(crate) output: Option<String>,

@@ -36,11 +36,20 @@ fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
         return Ok((write_trace(&trace), format!("{buffers} buffers, load {load}"), value));
     }
     Network::Net(*spec).refuse_requests("--emit")?;
+    if emit == Emit::TrainingNet {
+        if spec.mode != Mode::Train {
+            return Err(Failure::usage("a training net is of training; inference keeps no feature maps"));
+        }
+        let net = spec.feature_maps()?;
+        let (maps, functions) = (net.maps().len(), net.functions().len());
+        let value = json!({ "maps": maps, "functions": functions });
+        return Ok((net.write_jsonl().into_bytes(), format!("{maps} maps, {functions} functions"), value));
+    }
     let graph = spec.graph()?;
     let (operations, tensors) = (graph.operations().len(), graph.tensors().len());
     let text = match emit {
         Emit::Dot => write_dot(&graph, &graph.order())?,
-        Emit::Graph | Emit::Trace => write_jsonl(&graph),
+        Emit::Graph | Emit::Trace | Emit::TrainingNet => write_jsonl(&graph),
     };
     let value = json!({ "operations": operations, "tensors": tensors });
     Ok((text.into_bytes(), format!("{operations} operations, {tensors} tensors"), value))

@@ -5,18 +5,22 @@ use serde_json::json;
 
 use crate::inputs;
 use crate::shell::JSON_VERSION;
-use crate::shell::exit::{Exit, Verdict};
+use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, note};
 
 pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Verdict {
     let name = inputs::name(file);
     let schedule = Schedule::read_jsonl(name, &inputs::document(file)?)?;
-    let (net, machine) = (problem.net.name(), &problem.machine.name);
-    if (schedule.net.as_str(), &schedule.machine) != (net, machine) {
-        note(&format!(
-            "{name}: the schedule says it is for {} on {}; it is checked for {net} on {machine}",
-            schedule.net, schedule.machine
-        ));
+    let (net, batch, machine) = (problem.net.name(), problem.net.batch(), &problem.machine.name);
+    if schedule.net != net || schedule.batch.is_some_and(|own| own != batch) {
+        let own = schedule.batch.map_or_else(String::new, |own| format!(" at batch {own}"));
+        return Err(Failure::usage(format!(
+            "{name}: the schedule is for {}{own}, not for {net} at batch {batch}",
+            schedule.net
+        )));
+    }
+    if schedule.machine != *machine {
+        note(&format!("{name}: the schedule is for {}; it is checked for {machine}", schedule.machine));
     }
     match validate(problem, &schedule, Some(problem.capacity)) {
         Ok(audited) => {

@@ -1,18 +1,20 @@
 //! `schedule --loss`: the largest batch at which a scheduler loses at most so much speed.
 //!
-//! The batch is doubled until it no longer does, and then bisected: a batch above the answer that fits again is not
-//! found.
+//! The batch is doubled until it no longer does; then the eighths between are tried from the top, and from the first that
+//! does the rest is bisected. Neither speed nor memory falls evenly with the batch, so that a larger one may do that was
+//! not tried.
 
 use std::num::NonZeroU64;
 
 use planlab_graph::compute_bound;
+use planlab_results::Status;
 use planlab_results::table::{Table, Value as Shown};
 use serde_json::{Value, json};
 
 use super::{cell, question};
 use crate::cli::ScheduleArgs;
 use crate::inputs::network::is_file;
-use crate::scheduling::{Runner, matching};
+use crate::scheduling::{Cell, Runner, matching};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
@@ -22,6 +24,10 @@ use crate::shell::signals::cancel_token;
 
 /// No batch above is tried.
 const MOST: u64 = 1 << 20;
+/// Parts of the range between a batch that does and one that does not.
+const EIGHTHS: u64 = 8;
+/// A loss of exactly what is asked for counts.
+const ROUNDING: f64 = 1e-12;
 
 /// A batch that fits.
 #[derive(Clone, Copy)]
@@ -29,6 +35,14 @@ struct Fit {
     batch: u64,
     images_per_second: f64,
     loss: f64,
+}
+
+/// What came of one scheduler.
+#[derive(Clone, Default)]
+struct Found {
+    fit: Option<Fit>,
+    /// The last batch at which it crashed, hung or lied, which counts as one that does not fit.
+    failure: Option<(Status, String)>,
 }
 
 /// The search for one scheduler.
@@ -53,7 +67,7 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     // A machine or a net that is misspelt is refused before anything runs.
     question(args, NonZeroU64::new(1))?;
     let bar = Progress::new(keys.len() as u64, "schedulers");
-    let mut rows: Vec<(String, Option<Fit>)> = Vec::new();
+    let mut rows: Vec<(String, Found)> = Vec::new();
     for key in &keys {
         bar.set_message(key.clone());
         let found = Search { args, scheduler: key, loss, runner: &runner }.largest()?;
@@ -64,21 +78,23 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let mut table = Table::new(&["scheduler", "largest batch", "images/s", "slower"]);
-    for (key, fit) in &rows {
+    let mut table = Table::new(&["scheduler", "largest batch", "images/s", "slower", "remark"]);
+    for (key, Found { fit, failure }) in &rows {
         table.push(vec![
             Shown::text(key),
             Shown::or_missing(fit.map(|fit| Shown::count(usize::try_from(fit.batch).unwrap_or(usize::MAX)))),
             Shown::text(fit.map_or_else(String::new, |fit| format!("{:.1}", fit.images_per_second))),
             Shown::text(fit.map_or_else(String::new, |fit| percent(Some(fit.loss)))),
+            Shown::text(failure.as_ref().map_or("", |(_, reason)| reason)),
         ]);
     }
-    let object = |(key, fit): &(String, Option<Fit>)| -> Value {
+    let object = |(key, Found { fit, failure }): &(String, Found)| -> Value {
         json!({
             "scheduler": key,
             "batch": fit.map(|fit| fit.batch),
             "images_per_second": fit.map(|fit| fit.images_per_second),
             "loss": fit.map(|fit| fit.loss),
+            "remark": failure.as_ref().map(|(_, reason)| reason),
         })
     };
     let value = json!({
@@ -88,61 +104,78 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         "schedulers": rows.iter().map(object).collect::<Vec<_>>(),
     });
     let text = format!(
-        "{}: the largest batch that fits with its offsets, at most {} slower than if all of it fitted\n\n{}",
+        "{}: the largest batch found that fits with its offsets, at most {} slower than if all of it fitted; schedulers stop \
+         at the first schedule that is fast enough\n\n{}",
         args.net,
         percent(Some(loss)),
         table.render()
     );
     output.put(&value, &text)?;
-    Ok(match rows.iter().any(|(_, fit)| fit.is_some()) {
-        _ if runner.cancel().is_cancelled() => Exit::Interrupted,
-        true => Exit::Complete,
-        false => Exit::Incomplete,
+    let failures = || rows.iter().filter_map(|(_, found)| found.failure.as_ref());
+    Ok(if runner.cancel().is_cancelled() {
+        Exit::Interrupted
+    } else if failures().any(|(status, _)| status.is_lie()) {
+        Exit::Invalid
+    } else if failures().next().is_some() || rows.iter().all(|(_, found)| found.fit.is_none()) {
+        Exit::Incomplete
+    } else {
+        Exit::Complete
     })
 }
 
 impl Search<'_> {
-    fn largest(&self) -> Result<Option<Fit>, Failure> {
-        let mut best = None;
+    fn largest(&self) -> Result<Found, Failure> {
+        let mut found = Found::default();
         let (mut good, mut bad) = (0, 1);
-        while bad <= MOST
-            && let Some(fit) = self.fits(bad)?
-        {
-            best = Some(fit);
+        while bad <= MOST && self.tries(bad, &mut found)? {
             (good, bad) = (bad, bad * 2);
+        }
+        let step = (bad - good) / EIGHTHS;
+        for eighth in (1..EIGHTHS).rev().filter(|_| step > 1) {
+            if self.tries(good + eighth * step, &mut found)? {
+                (good, bad) = (good + eighth * step, good + (eighth + 1) * step);
+                break;
+            }
+            bad = good + eighth * step;
         }
         while bad - good > 1 {
             let middle = u64::midpoint(good, bad);
-            match self.fits(middle)? {
-                Some(fit) => {
-                    best = Some(fit);
-                    good = middle;
-                }
-                None => bad = middle,
+            if self.tries(middle, &mut found)? {
+                good = middle;
+            } else {
+                bad = middle;
             }
         }
-        Ok(best)
+        Ok(found)
     }
 
-    /// What the scheduler comes to at a batch, if that is fast enough and fits.
-    fn fits(&self, batch: u64) -> Result<Option<Fit>, Failure> {
+    /// Whether the scheduler is fast enough at a batch and fits. What it comes to is kept, a failure too.
+    fn tries(&self, batch: u64, found: &mut Found) -> Result<bool, Failure> {
         if self.runner.cancel().is_cancelled() {
-            return Ok(None);
+            return Ok(false);
         }
         let question = question(self.args, NonZeroU64::new(batch))?;
         if question.hopeless().is_some() {
-            return Ok(None);
+            return Ok(false);
         }
-        let judgement = self.runner.run(&question, &cell(self.args, self.scheduler))?;
+        let unlimited = compute_bound(&question.problem).seconds;
+        let target = Some(unlimited / (1.0 - self.loss).max(f64::MIN_POSITIVE));
+        let cell = Cell { target, ..cell(self.args, self.scheduler) };
+        let judgement = self.runner.run(&question, &cell)?;
+        let status = judgement.status;
+        if status.is_failure() {
+            found.failure = Some((status, format!("batch {batch}: {}: {}", status.name(), judgement.reason)));
+            return Ok(false);
+        }
         let Some(best) = judgement.best.as_ref().filter(|_| judgement.fits(&question.problem)) else {
-            return Ok(None);
+            return Ok(false);
         };
-        let loss = (1.0 - compute_bound(&question.problem).seconds / best.seconds()).max(0.0);
+        let loss = (1.0 - unlimited / best.seconds()).max(0.0);
         let images_per_second = question.problem.images_per_second(best.seconds());
-        Ok((judgement.status.is_answer() && loss <= self.loss).then_some(Fit {
-            batch,
-            images_per_second,
-            loss,
-        }))
+        let is_enough = status.is_answer() && loss <= self.loss + ROUNDING;
+        if is_enough {
+            found.fit = Some(Fit { batch, images_per_second, loss });
+        }
+        Ok(is_enough)
     }
 }

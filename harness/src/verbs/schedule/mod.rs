@@ -8,9 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Machine, Verified};
+use planlab_graph::{FeatureMap, Machine, Verified};
 use planlab_results::table::{Table, Value as Shown};
 use planlab_results::{Status, Store};
+use planlab_solvers::schedule::Class;
 use serde_json::{Value, json};
 
 use crate::bench::run::open_store;
@@ -18,7 +19,7 @@ use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, spec};
 use crate::planning::planners;
 use crate::scheduling::{
-    Cell, Context, DEFAULT_MACHINE, Judgement, Question, Runner, counts, keep, machine, matching,
+    Cell, Context, DEFAULT_MACHINE, Judgement, Question, Runner, classes, counts, keep, machine, matching,
 };
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
@@ -110,6 +111,7 @@ fn cell(args: &ScheduleArgs, scheduler: &str) -> Cell {
         wall: Some(time_limit.unwrap_or(WALL)),
         memory: Some(memory_limit),
         work: work_limit,
+        target: None,
         seed,
         planner: args.planner.clone(),
         planner_wall: Some(args.planner_time_limit.unwrap_or(PLANNER_WALL)),
@@ -175,9 +177,15 @@ impl<'a> Study<'a> {
 
     /// The fastest schedule whose offsets fit.
     fn best(&self) -> Option<&Verified> {
+        self.fastest().map(|(_, schedule)| schedule)
+    }
+
+    /// The same with its scheduler.
+    fn fastest(&self) -> Option<(&str, &Verified)> {
         let fitting = self.rows.iter().filter(|row| row.judgement.fits(&self.question.problem));
-        let placed = fitting.filter_map(|row| row.judgement.placed.as_ref()).map(|placed| &placed.schedule);
-        placed.min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+        let placed = fitting.filter_map(|row| Some((row.scheduler.as_str(), row.judgement.placed.as_ref()?)));
+        let placed = placed.map(|(scheduler, placed)| (scheduler, &placed.schedule));
+        placed.min_by(|a, b| a.1.seconds().total_cmp(&b.1.seconds()))
     }
 
     fn exit(&self) -> Exit {
@@ -240,13 +248,38 @@ impl<'a> Study<'a> {
             bytes(problem.capacity),
             bytes(problem.base()),
             table.render()
-        )
+        ) + &self.map_table().unwrap_or_default()
+    }
+
+    /// What the fastest schedule that fits does with each map, if that was asked for.
+    fn maps(&self) -> Option<(&str, Vec<(&FeatureMap, Class)>)> {
+        let fastest = self.fastest().filter(|_| self.args.maps)?;
+        let net = &self.question.problem.net;
+        let classes = classes(net, fastest.1.schedule());
+        Some((fastest.0, classes.into_iter().map(|(map, class)| (net.map(map), class)).collect()))
+    }
+
+    fn map_table(&self) -> Option<String> {
+        let (scheduler, maps) = self.maps()?;
+        let mut table = Table::new(&["feature map", "bytes", "class"]);
+        for (map, class) in maps {
+            table.push(vec![
+                Shown::text(&map.name),
+                Shown::Bytes(map.bytes.get()),
+                Shown::text(class_name(class)),
+            ]);
+        }
+        Some(format!("\n{scheduler}, the fastest that fits\n\n{}", table.render()))
     }
 
     fn object(&self) -> Value {
         let problem = &self.question.problem;
         let rows = self.rows.iter().map(|row| row.object(self.question));
-        json!({
+        let map = |(map, class): (&FeatureMap, Class)| json!({ "name": map.name, "bytes": map.bytes, "class": class_name(class) });
+        let maps = self.maps().map(|(scheduler, maps)| {
+            json!({ "scheduler": scheduler, "maps": maps.into_iter().map(map).collect::<Vec<_>>() })
+        });
+        let mut value = json!({
             "version": JSON_VERSION,
             "net": problem.net.name(),
             "batch": problem.net.batch(),
@@ -255,7 +288,19 @@ impl<'a> Study<'a> {
             "base": problem.base(),
             "images_per_second": self.unlimited(),
             "schedules": rows.collect::<Vec<_>>(),
-        })
+        });
+        if let Some(maps) = maps {
+            value["fastest"] = maps;
+        }
+        value
+    }
+}
+
+const fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Keep => "keep",
+        Class::Swap => "swap",
+        Class::Recompute => "recompute",
     }
 }
 
@@ -303,9 +348,12 @@ impl Row {
 
     fn object(&self, question: &Question) -> Value {
         let facts = self.facts(question);
+        let Judgement { status, stop, reason, bound, .. } = &self.judgement;
         json!({
             "scheduler": self.scheduler,
-            "status": self.judgement.status.name(),
+            "status": status.name(),
+            "stop": stop.map(|stop| stop.name()),
+            "reason": reason,
             "seconds": facts.seconds,
             "images_per_second": facts.speed,
             "kept": facts.counts.map(|counts| counts[0]),
@@ -314,7 +362,11 @@ impl Row {
             "live_peak": facts.live_peak,
             "height": facts.height,
             "fits": facts.height.map(|height| height <= question.problem.capacity.get()),
+            "bound_seconds": bound.seconds,
+            "bound_evidence": bound.evidence.name(),
+            "bound_scope": bound.scope.name(),
             "gap": facts.gap,
+            "planner_status": self.judgement.planner_status.map(Status::name),
             "remark": facts.remark,
         })
     }
