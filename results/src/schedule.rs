@@ -74,6 +74,10 @@ table! {
         pub maps: u64,
         /// The machine's key.
         pub machine: String,
+        /// Digest of the machine but for its memory: machine files may differ and have one key.
+        pub rates_digest: Option<String> = None,
+        /// Where the times of the passes are from: `roofline`, or `given`.
+        pub times: Option<String> = None,
         /// Bytes per second from the device to the host.
         pub copy_out: f64,
         /// Bytes per second from the host to the device.

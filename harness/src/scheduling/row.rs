@@ -1,7 +1,7 @@
 //! From a judged cell to a row, and to what a store keeps beside it.
 
-use planlab_dsa::Evidence;
-use planlab_graph::{Engine, Event, SchedulingProblem, Task, Verified, compute_bound};
+use planlab_dsa::{Bytes, Digest, Evidence};
+use planlab_graph::{Engine, Event, Machine, SchedulingProblem, Task, Verified, compute_bound};
 use planlab_results::schedule::{MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
 use planlab_results::{Provenance, Status};
 
@@ -40,6 +40,8 @@ pub(super) fn row(
         functions: problem.net.functions().len() as u64,
         maps: problem.net.map_ids().filter(|&map| problem.net.is_retained(map)).count() as u64,
         machine: problem.machine.name.clone(),
+        rates_digest: Some(rates_digest(&problem.machine)),
+        times: Some(times(problem).to_owned()),
         copy_out: problem.machine.copy_out,
         copy_in: problem.machine.copy_in,
         capacity: problem.capacity.get(),
@@ -88,6 +90,16 @@ pub(super) fn row(
         started_ns: context.started_ns,
         provenance: context.provenance,
     }
+}
+
+/// Capacity and workspace are left out: rows have the first, and the second may follow the batch.
+fn rates_digest(machine: &Machine) -> String {
+    let machine = Machine { capacity: Bytes::ZERO, workspace: Bytes::ZERO, ..machine.clone() };
+    Digest::of_bytes(machine.to_toml().as_bytes()).to_string()
+}
+
+fn times(problem: &SchedulingProblem) -> &'static str {
+    if problem.times == problem.machine.times(&problem.net) { "roofline" } else { "given" }
 }
 
 fn copied_out(problem: &SchedulingProblem, schedule: &Verified) -> u64 {

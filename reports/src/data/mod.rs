@@ -1,5 +1,6 @@
 //! What the records say: grouped, computed, and set out in tables.
 
+pub(crate) mod asked;
 pub(crate) mod chosen;
 pub(crate) mod claims;
 pub(crate) mod model;

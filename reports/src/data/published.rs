@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::asked::Sweep;
 use super::schedules::{Case, Run};
 
 /// The embedded file.
@@ -35,8 +36,31 @@ pub(crate) struct Figure {
     pub(crate) number: u32,
     nets: Vec<String>,
     machine: String,
+    by: By,
     /// What is drawn in it.
     pub(crate) shows: String,
+}
+
+/// What lies across in a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum By {
+    /// Nets, each at one size that exceeds the memory.
+    Net,
+    Batch,
+    /// Sizes of the input, at batch 1.
+    Input,
+}
+
+impl By {
+    /// Whether a case with these sizes is of such a figure.
+    const fn is_of(self, sweep: Sweep) -> bool {
+        match sweep {
+            Sweep::Batch { input: None } => matches!(self, Self::Batch | Self::Net),
+            Sweep::Batch { input: Some(_) } => false,
+            Sweep::Input { batch } => batch == 1 && matches!(self, Self::Input | Self::Net),
+        }
+    }
 }
 
 /// A line of table 3.
@@ -63,7 +87,7 @@ pub(crate) struct Claim {
     /// A short name, the same for good.
     pub(crate) id: String,
     pub(crate) figure: u32,
-    net: String,
+    nets: Vec<String>,
     machine: String,
     pub(crate) claim: String,
     pub(crate) measure: Measure,
@@ -105,6 +129,7 @@ pub(crate) fn published() -> &'static Published {
 }
 
 impl Published {
+    /// Whether a case is of these nets as the paper has them, on that machine.
     fn is_of(&self, case: &Case, nets: &[String], machine: &str) -> bool {
         let within = |machine: &&Machine| {
             let link = machine.link[0]..=machine.link[1];
@@ -112,24 +137,51 @@ impl Published {
             link.contains(&case.link.0) && link.contains(&case.link.1) && capacity.contains(&case.capacity)
         };
         let machines = self.machine.iter().filter(|known| known.key == machine);
-        case.machine == machine && nets.contains(&case.net) && machines.clone().any(|known| within(&known))
+        let is_plain = case.sequence.is_none() && case.workspace.is_none() && !case.is_replaced;
+        case.machine == machine
+            && is_plain
+            && nets.contains(&case.net)
+            && machines.clone().any(|known| within(&known))
     }
 
-    /// The figures of a net on a machine as ours.
+    fn of_case<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Figure> {
+        let is_of =
+            |figure: &&Figure| figure.by.is_of(case.sweep) && self.is_of(case, &figure.nets, &figure.machine);
+        self.figure.iter().filter(is_of)
+    }
+
+    /// The figures of a net by its size on a machine as ours.
     pub(crate) fn figures<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Figure> {
-        self.figure.iter().filter(|figure| self.is_of(case, &figure.nets, &figure.machine))
+        self.of_case(case).filter(|figure| figure.by != By::Net)
+    }
+
+    /// The figure of several nets on a machine as ours that has this net.
+    pub(crate) fn steps(&self, case: &Case) -> Option<&Figure> {
+        self.of_case(case).find(|figure| figure.by == By::Net)
     }
 
     pub(crate) fn counts<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Counts> {
-        self.counts.iter().filter(|line| self.is_of(case, std::slice::from_ref(&line.net), &line.machine))
+        let is_of = |line: &&Counts| {
+            By::Batch.is_of(case.sweep) && self.is_of(case, std::slice::from_ref(&line.net), &line.machine)
+        };
+        self.counts.iter().filter(is_of)
     }
 
     pub(crate) fn claims<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Claim> {
-        self.claim.iter().filter(|claim| self.is_of(case, std::slice::from_ref(&claim.net), &claim.machine))
+        let numbers: Vec<u32> = self.of_case(case).map(|figure| figure.number).collect();
+        let is_of = move |claim: &&Claim| {
+            numbers.contains(&claim.figure) && self.is_of(case, &claim.nets, &claim.machine)
+        };
+        self.claim.iter().filter(is_of)
     }
 }
 
 impl Claim {
+    /// Whether it is of sizes beyond the memory alone: what fits costs nothing, and gains nothing.
+    pub(crate) const fn is_beyond(&self) -> bool {
+        matches!(self.measure, Measure::Loss | Measure::Ratio)
+    }
+
     fn batches(&self) -> RangeInclusive<u64> {
         self.batches[0]..=self.batches[1]
     }
@@ -146,7 +198,7 @@ impl Claim {
             Measure::Speed => run.speed(),
             Measure::Loss => run.loss(),
             Measure::Ratio => {
-                let over = case.run(self.over.as_deref()?, run.row.batch)?;
+                let over = case.run(self.over.as_deref()?, run.size)?;
                 Some(run.speed()? / over.speed()?)
             }
             Measure::Runs | Measure::Fails => None,
@@ -189,7 +241,11 @@ mod tests {
             assert!(claim.batches[0] <= claim.batches[1] && known(&claim.machine), "{claim:?}");
             let figure = published.figure.iter().find(|figure| figure.number == claim.figure);
             let figure = figure.expect("a figure");
-            assert!(figure.nets.contains(&claim.net) && figure.machine == claim.machine, "{claim:?}");
+            assert_eq!(figure.machine, claim.machine, "{claim:?}");
+            assert!(
+                !claim.nets.is_empty() && claim.nets.iter().all(|net| figure.nets.contains(net)),
+                "{claim:?}"
+            );
         }
     }
 

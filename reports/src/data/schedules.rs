@@ -1,10 +1,11 @@
-//! Rows of schedules, by what was asked: a net on a machine, in so much memory, at several batches.
+//! Rows of schedules, by what was asked: a net on a machine, in so much memory, at several sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::Digest;
 use planlab_results::schedule::ScheduleRow;
 
+use super::asked::{Net, Shown, Sweep, Variant, shown, sweeps, variants, width};
 use super::model::natural;
 use crate::figures::Series;
 use crate::format::real;
@@ -21,23 +22,32 @@ pub(crate) struct Schedules {
     pub(crate) failures: Vec<ScheduleRow>,
 }
 
-/// A net on a machine with a link and a capacity: what is compared.
+/// A net on a machine with a link and a capacity: what is compared. At one size all runs are of one problem.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// `resnet50`.
     pub(crate) net: String,
+    pub(crate) sequence: Option<u64>,
+    pub(crate) workspace: Option<String>,
+    pub(crate) sweep: Sweep,
     pub(crate) machine: String,
     /// Bytes per second to the host, and back.
     pub(crate) link: (f64, f64),
     pub(crate) capacity: u64,
-    /// By batch, then by scheduler: the last run of each.
+    /// Whether later runs were of other problems of the same sizes.
+    pub(crate) is_replaced: bool,
+    /// What tells it from another case of the same name; mostly nothing.
+    pub(crate) variant: String,
+    /// By size, then by scheduler.
     pub(crate) runs: Vec<Run>,
 }
 
-/// The last run of a scheduler at a batch.
+/// The run of a scheduler at a size that counts: of those with the widest limits the last.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) row: ScheduleRow,
+    /// The batch, or the size of the input, as the case has it.
+    pub(crate) size: u64,
     /// The scheduler's name, and its number among all of the store.
     pub(crate) series: Series,
 }
@@ -46,54 +56,90 @@ impl Schedules {
     pub(crate) fn new(mut rows: Vec<ScheduleRow>) -> Self {
         rows.sort_by(|a, b| (&a.cell, a.repetition).cmp(&(&b.cell, b.repetition)));
         let digest = digest(&rows);
-        let schedulers: BTreeSet<&str> = rows.iter().map(|row| row.scheduler.as_str()).collect();
-        let schedulers: Vec<String> = schedulers.into_iter().map(str::to_owned).collect();
-        let mut groups: BTreeMap<_, BTreeMap<(u64, usize), ScheduleRow>> = BTreeMap::new();
-        for row in &rows {
-            let number = schedulers.iter().position(|name| *name == row.scheduler).unwrap_or(0);
-            let runs = groups.entry(asked(row)).or_default();
-            let last = runs.entry((row.batch, number)).or_insert_with(|| row.clone());
-            if row.started_ns >= last.started_ns {
-                *last = row.clone();
-            }
-        }
-        let series = |number: usize| Series { label: schedulers[number].clone(), number };
-        let case = |((net, machine, out, back, capacity), runs): (Asked, BTreeMap<(u64, usize), _>)| {
-            let runs =
-                runs.into_iter().map(|((_, number), row)| Run { row, series: series(number) }).collect();
-            Case { net, machine, link: (f64::from_bits(out), f64::from_bits(back)), capacity, runs }
-        };
-        let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
-        cases.sort_by(|a, b| natural(&a.net, &b.net));
         let mut failures: Vec<ScheduleRow> = rows.iter().filter(|row| is_failure(row)).cloned().collect();
         failures.sort_by(|a, b| {
             let of = |row: &ScheduleRow| (!row.status.is_lie(), row.scheduler.clone());
             of(a).cmp(&of(b)).then_with(|| natural(&a.workload, &b.workload))
         });
-        Self { rows: rows.len(), digest, cases, failures }
+        Self { rows: rows.len(), digest, cases: cases(&rows), failures }
     }
 
-    /// The last runs of all cases, each with its case.
+    /// The runs of all cases, each with its case.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&Case, &Run)> {
         self.cases.iter().flat_map(|case| case.runs.iter().map(move |run| (case, run)))
     }
 }
 
-/// Net, machine, link to the host and back, capacity. Rates are positive, so that their bits are in their order.
-type Asked = (String, String, u64, u64, u64);
-
-fn asked(row: &ScheduleRow) -> Asked {
-    (net(&row.workload), row.machine.clone(), row.copy_out.to_bits(), row.copy_in.to_bits(), row.capacity)
+fn cases(rows: &[ScheduleRow]) -> Vec<Case> {
+    let schedulers: BTreeSet<&str> = rows.iter().map(|row| row.scheduler.as_str()).collect();
+    let schedulers: Vec<&str> = schedulers.into_iter().collect();
+    let mut groups: BTreeMap<Shown, Vec<&ScheduleRow>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(shown(row)).or_default().push(row);
+    }
+    let mut cases = Vec::new();
+    for (shown, rows) in groups {
+        let variants = variants(&rows);
+        for (variant, rows) in &variants {
+            let words = words(variant, &variants.keys().collect::<Vec<_>>());
+            for (sweep, rows) in sweeps(rows) {
+                let (net, sequence, workspace, machine, out, back, capacity) = shown.clone();
+                cases.push(Case {
+                    net,
+                    sequence,
+                    workspace,
+                    sweep,
+                    machine,
+                    link: (f64::from_bits(out), f64::from_bits(back)),
+                    capacity,
+                    is_replaced: variant.age > 0,
+                    variant: words.clone(),
+                    runs: runs(&rows, sweep, &schedulers),
+                });
+            }
+        }
+    }
+    cases.sort_by(|a, b| natural(&a.net, &b.net));
+    cases
 }
 
-/// The workload without its batch: `model/resnet50/train/b512` is `resnet50`.
-fn net(workload: &str) -> String {
-    let is_batch = |part: &str| {
-        part.strip_prefix('b').is_some_and(|digits| !digits.is_empty() && digits.parse::<u64>().is_ok())
+fn runs(rows: &[&ScheduleRow], sweep: Sweep, schedulers: &[&str]) -> Vec<Run> {
+    let mut chosen: BTreeMap<(u64, usize), &ScheduleRow> = BTreeMap::new();
+    for row in rows {
+        let number = schedulers.iter().position(|name| *name == row.scheduler).unwrap_or(0);
+        let best = chosen.entry((sweep.size(row), number)).or_insert(row);
+        if (width(row), row.started_ns) >= (width(best), best.started_ns) {
+            *best = row;
+        }
+    }
+    let run = |((size, number), row): ((u64, usize), &ScheduleRow)| {
+        let series = Series { label: schedulers[number].to_owned(), number };
+        Run { row: row.clone(), size, series }
     };
-    let rest = workload.strip_prefix("model/").unwrap_or(workload);
-    let parts: Vec<&str> = rest.split('/').filter(|part| *part != "train" && !is_batch(part)).collect();
-    parts.join("/")
+    chosen.into_iter().map(run).collect()
+}
+
+/// In which words a variant differs from the others of its name.
+fn words(variant: &Variant, all: &[&Variant]) -> String {
+    let differs = |is_same: fn(&Variant, &Variant) -> bool| all.iter().any(|other| !is_same(other, variant));
+    let mut words = Vec::new();
+    match variant.times.as_deref() {
+        Some("given") => words.push("given times".to_owned()),
+        None if all.iter().any(|other| other.times.is_some()) => {
+            words.push("rows of an older version".to_owned());
+        }
+        _ => {}
+    }
+    if let Some(rates) = variant.rates.as_deref().filter(|_| differs(|a, b| a.rates == b.rates)) {
+        words.push(format!("machine {rates:.8}"));
+    }
+    if differs(|a, b| a.planner == b.planner) {
+        words.push(format!("placed by {}", variant.planner));
+    }
+    if variant.age > 0 {
+        words.push(format!("replaced problems {}", variant.age).trim_end_matches(" 1").to_owned());
+    }
+    words.join(", ")
 }
 
 /// Whether a scheduler broke its contract, or did not stop.
@@ -108,25 +154,43 @@ fn digest(rows: &[ScheduleRow]) -> String {
 }
 
 impl Case {
-    /// `resnet50 on x86-pcie3 (12 GB/s, 14.95 GB)`.
-    pub(crate) fn name(&self) -> String {
-        format!("{} on {} ({}, {})", self.net, self.machine, self.rate(), gigabytes(self.capacity))
+    /// `resnet50`, or `resnext101-3d at batch 1`: the net with the sizes that do not change.
+    pub(crate) fn subject(&self) -> String {
+        let (batch, input) = match self.sweep {
+            Sweep::Batch { input } => (None, input),
+            Sweep::Input { batch } => (Some(batch), None),
+        };
+        let number = |name: &str, size: Option<u64>| size.map(|size| format!("{name} {size}"));
+        let workspace = self.workspace.as_ref().map(|workspace| format!("workspace {workspace}"));
+        let sizes =
+            [number("batch", batch), number("sequence", self.sequence), number("input", input), workspace];
+        let sizes: Vec<String> = sizes.into_iter().flatten().collect();
+        if sizes.is_empty() { self.net.clone() } else { format!("{} at {}", self.net, sizes.join(", ")) }
     }
 
-    /// The rate of copies, in words.
-    pub(crate) fn rate(&self) -> String {
-        let (out, back) = self.link;
-        let one = |rate: f64| trimmed(rate / 1e9);
-        if out.to_bits() == back.to_bits() {
-            format!("{} GB/s", one(out))
-        } else {
-            format!("{} GB/s out, {} GB/s in", one(out), one(back))
+    /// `resnet50 on x86-pcie3 (12 GB/s, 14.95 GB)`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} on {}", self.subject(), self.place())
+    }
+
+    /// `x86-pcie3 (12 GB/s, 14.95 GB)`.
+    pub(crate) fn place(&self) -> String {
+        let comma = if self.variant.is_empty() { "" } else { ", " };
+        format!("{} ({}, {}{comma}{})", self.machine, rate(self.link), gigabytes(self.capacity), self.variant)
+    }
+
+    /// What its sizes are of: `batch` or `input`.
+    pub(crate) const fn noun(&self) -> &'static str {
+        match self.sweep {
+            Sweep::Batch { .. } => "batch",
+            Sweep::Input { .. } => "input",
         }
     }
 
-    pub(crate) fn batches(&self) -> Vec<u64> {
-        let batches: BTreeSet<u64> = self.runs.iter().map(|run| run.row.batch).collect();
-        batches.into_iter().collect()
+    /// The batches, or the sizes of the input.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        let sizes: BTreeSet<u64> = self.runs.iter().map(|run| run.size).collect();
+        sizes.into_iter().collect()
     }
 
     /// The schedulers that ran.
@@ -136,40 +200,40 @@ impl Case {
         by_number.into_values().collect()
     }
 
-    pub(crate) fn at(&self, batch: u64) -> impl Iterator<Item = &Run> {
-        self.runs.iter().filter(move |run| run.row.batch == batch)
+    pub(crate) fn at(&self, size: u64) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.size == size)
     }
 
-    /// The runs of a scheduler, by batch.
+    /// The runs of a scheduler, by size.
     pub(crate) fn of(&self, scheduler: usize) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.series.number == scheduler)
     }
 
-    pub(crate) fn run(&self, scheduler: &str, batch: u64) -> Option<&Run> {
-        self.at(batch).find(|run| run.series.label == scheduler)
+    pub(crate) fn run(&self, scheduler: &str, size: u64) -> Option<&Run> {
+        self.at(size).find(|run| run.series.label == scheduler)
     }
 
-    /// The fastest run at a batch whose offsets fit; of equals in-core, else the first.
-    pub(crate) fn fastest(&self, batch: u64) -> Option<&Run> {
-        let fitting = self.at(batch).filter(|run| run.fits() == Some(true));
+    /// The fastest run at a size whose offsets fit; of equals in-core, else the first.
+    pub(crate) fn fastest(&self, size: u64) -> Option<&Run> {
+        let fitting = self.at(size).filter(|run| run.fits() == Some(true));
         fitting.min_by_key(|run| (run.iteration(), run.series.label != IN_CORE))
     }
 
-    /// The largest batch with a schedule whose offsets fit.
+    /// The largest size with a schedule whose offsets fit.
     pub(crate) fn largest(&self) -> Option<u64> {
-        self.runs.iter().filter(|run| run.fits() == Some(true)).map(|run| run.row.batch).max()
+        self.runs.iter().filter(|run| run.fits() == Some(true)).map(|run| run.size).max()
     }
 
-    /// The largest batch with a schedule, whether or not its offsets fit.
+    /// The largest size with a schedule, whether or not its offsets fit.
     pub(crate) fn largest_scheduled(&self) -> Option<u64> {
-        self.runs.iter().filter(|run| run.iteration().is_some()).map(|run| run.row.batch).max()
+        self.runs.iter().filter(|run| run.iteration().is_some()).map(|run| run.size).max()
     }
 
-    /// Batches at which keeping everything was tried and does not fit.
+    /// Sizes at which keeping everything was tried and does not fit.
     pub(crate) fn beyond(&self) -> Vec<u64> {
         let in_core = self.runs.iter().filter(|run| run.series.label == IN_CORE);
         let is_beyond = |run: &&Run| run.fits() != Some(true) && !is_failure(&run.row);
-        in_core.filter(is_beyond).map(|run| run.row.batch).collect()
+        in_core.filter(is_beyond).map(|run| run.size).collect()
     }
 }
 
@@ -203,6 +267,11 @@ impl Run {
         Some([self.row.kept?, self.row.swapped?, self.row.recomputed?])
     }
 
+    /// Height and width of the images, where the key has them.
+    pub(crate) fn input(&self) -> Option<u64> {
+        Net::of(&self.row.workload).input
+    }
+
     /// Why there is no schedule, in a few words.
     pub(crate) fn end(&self) -> &str {
         let row = &self.row;
@@ -219,6 +288,16 @@ pub(crate) fn gigabytes(bytes: u64) -> String {
     format!("{} GB", trimmed(real(bytes) / 1e9))
 }
 
+/// The rates of copies to the host and back, in words.
+pub(crate) fn rate((out, back): (f64, f64)) -> String {
+    let one = |rate: f64| trimmed(rate / 1e9);
+    if out.to_bits() == back.to_bits() {
+        format!("{} GB/s", one(out))
+    } else {
+        format!("{} GB/s out, {} GB/s in", one(out), one(back))
+    }
+}
+
 fn trimmed(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -227,12 +306,6 @@ fn trimmed(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_net_is_its_workload_without_the_batch() {
-        let nets = ["model/resnet50/train/b512", "model/bert-base/train/b8/s128", "mine.jsonl/b3", "b/bx"];
-        assert_eq!(nets.map(net), ["resnet50", "bert-base/s128", "mine.jsonl", "b/bx"]);
-    }
 
     #[test]
     fn bytes_and_rates_are_decimal() {

@@ -1,4 +1,4 @@
-//! What schedulers do with feature maps: a row for each scheduler, a bar of three parts at each batch.
+//! What schedulers do with feature maps: a row for each scheduler, a bar of three parts at each size.
 
 use plotters::element::{Rectangle, Text};
 use plotters::style::{Color, RGBColor};
@@ -14,7 +14,7 @@ use crate::format::real;
 /// Colour and name of the parts: of what stays, what is copied, what is computed again.
 pub(crate) const PARTS: [(RGBColor, &str); 3] = [(BLUE, "keep"), (GREEN, "swap"), (ORANGE, "recompute")];
 
-/// A scheduler at a batch.
+/// A scheduler at a size.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     /// It was not asked for.
@@ -25,21 +25,21 @@ pub(crate) enum Cell {
     Counts([u64; 3]),
 }
 
-/// A row: a scheduler, and a cell for each batch.
+/// A row: a scheduler, and a cell for each size.
 pub(crate) type Row = (String, Vec<Cell>);
 
 const ROW: u32 = 24;
 const WIDTH: u32 = 940;
 
-/// Draws the bars; `None` where no scheduler has a schedule.
-pub(crate) fn plot(title: &str, batches: &[u64], rows: &[Row]) -> Option<Drawing> {
+/// Draws the bars at the sizes, which are of a `noun`; `None` where no scheduler has a schedule.
+pub(crate) fn plot(title: &str, (noun, sizes): (&'static str, &[u64]), rows: &[Row]) -> Option<Drawing> {
     let is_drawn = |(_, cells): &&Row| {
         cells.iter().any(|cell| matches!(cell, Cell::Counts(counts) if *counts != [0; 3]))
     };
     rows.iter().find(is_drawn)?;
     let rows = rows.to_vec();
     let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
-    let columns: Vec<String> = batches.iter().map(u64::to_string).collect();
+    let columns: Vec<String> = sizes.iter().map(u64::to_string).collect();
     let left = names.iter().map(|name| text_width(name, LETTERS)).fold(80, u32::max).min(WIDTH / 3) + 20;
     let room = Room { left, ..Room::default() };
     let height = u32::try_from(rows.len()).unwrap_or(u32::MAX).min(200) * ROW;
@@ -48,12 +48,12 @@ pub(crate) fn plot(title: &str, batches: &[u64], rows: &[Row]) -> Option<Drawing
     let width = width_with_legend(WIDTH, (1060, 1240), &entries);
     Some(figure(title, (width, room.top + height + room.bottom + room.below), move |root| {
         let area = legend(root, WIDTH, room.top, &entries)?;
-        let x = Axis::columns("batch", columns.clone());
+        let x = Axis::columns(noun, columns.clone());
         let mut chart = chart(&area, room, &x, &Axis::rows(names.clone()))?;
         for ((name, cells), row) in rows.iter().zip(0_u32..) {
-            for ((cell, batch), column) in cells.iter().zip(&columns).zip(0_u32..) {
+            for ((cell, size), column) in cells.iter().zip(&columns).zip(0_u32..) {
                 let at = (f64::from(column), f64::from(row));
-                draw_cell(&area, &mut chart, cell, (at, &format!("{name}, batch {batch}")))?;
+                draw_cell(&area, &mut chart, cell, (at, &format!("{name}, {noun} {size}")))?;
             }
         }
         Ok(())
@@ -98,10 +98,10 @@ mod tests {
             ("pooch".to_owned(), vec![Cell::Counts([105, 0, 0]), Cell::Counts([66, 12, 27])]),
             ("in-core".to_owned(), vec![Cell::Absent, Cell::Nothing("does not fit".to_owned())]),
         ];
-        let svg = plot("t", &[64, 512], &rows).expect("drawn").to_inline_svg().expect("writes");
+        let svg = plot("t", ("batch", &[64, 512]), &rows).expect("drawn").to_inline_svg().expect("writes");
         assert!(svg.contains("pooch, batch 512: recompute 27 of 105"), "{svg}");
         assert!(svg.contains(">does not fit<") && svg.contains(">512<"), "{svg}");
         assert_eq!(svg.matches("<title>").count(), 4);
-        assert!(plot("t", &[64, 512], &rows[1..]).is_none());
+        assert!(plot("t", ("batch", &[64, 512]), &rows[1..]).is_none());
     }
 }

@@ -93,6 +93,12 @@ impl Axis {
         Self::new(title, Scale::Linear, 0.0..most.max(1.0), label)
     }
 
+    /// Numbers from 0.
+    pub(crate) fn numbers(title: impl Into<String>, most: f64) -> Self {
+        let label = |value: f64| if value < 1000.0 { trimmed(value) } else { short_count(value) };
+        Self::new(title, Scale::Linear, 0.0..if most > 0.0 { most } else { 1.0 }, label)
+    }
+
     /// A logarithmic axis of whole decades.
     pub(crate) fn log(title: impl Into<String>, low: f64, high: f64, label: fn(f64) -> String) -> Self {
         Self::powers(title, 10.0, low.log10()..high.log10(), label)
@@ -301,6 +307,8 @@ mod tests {
             "0 MiB | 2 MiB | 4 MiB | 6 MiB | 8 MiB | 10 MiB"
         );
         assert_eq!(labels(&Axis::counts("", 3.0), 9), "0 | 1 | 2 | 3");
+        assert_eq!(labels(&Axis::numbers("", 1.3), 9), "0 | 0.5 | 1");
+        assert_eq!(labels(&Axis::numbers("", 317.0), 9), "0 | 100 | 200 | 300");
         assert_eq!(labels(&Axis::counts("", 8.0), 9), "0 | 2 | 4 | 6 | 8", "no more on a large picture");
         assert_eq!(
             labels(&Axis::times("", 2e3, 3e6), 9),

@@ -1,5 +1,6 @@
 //! Reports, as files.
 
 mod offload;
+mod offload_cases;
 mod replays;
 mod report;

@@ -15,7 +15,12 @@ use crate::report::{read, text};
 const GB: u64 = 1_000_000_000;
 
 /// A scheduler's run at a batch: kept, swapped, recomputed, and the time of an iteration in ms.
-fn row(scheduler: &str, batch: u64, [kept, swapped, recomputed]: [u64; 3], iteration_ms: u64) -> ScheduleRow {
+pub(crate) fn row(
+    scheduler: &str,
+    batch: u64,
+    [kept, swapped, recomputed]: [u64; 3],
+    iteration_ms: u64,
+) -> ScheduleRow {
     let iteration_ns = iteration_ms * 1_000_000;
     ScheduleRow {
         schema: SCHEDULE_SCHEMA,
@@ -28,6 +33,8 @@ fn row(scheduler: &str, batch: u64, [kept, swapped, recomputed]: [u64; 3], itera
         functions: 175,
         maps: 105,
         machine: "x86-pcie3".to_owned(),
+        rates_digest: Some("ab".repeat(32)),
+        times: Some("roofline".to_owned()),
         copy_out: 12e9,
         copy_in: 12e9,
         capacity: 14_950_000_000,
@@ -62,6 +69,8 @@ fn row(scheduler: &str, batch: u64, [kept, swapped, recomputed]: [u64; 3], itera
         height_evidence: Evidence::Load,
         planner: "portfolio".to_owned(),
         planner_wall_ns: None,
+        planner_status: "feasible".to_owned(),
+        planner_reason: String::new(),
         disturbed: vec![Disturbance {
             percent: 20,
             draws: 50,
@@ -83,7 +92,7 @@ fn row(scheduler: &str, batch: u64, [kept, swapped, recomputed]: [u64; 3], itera
 }
 
 /// A run without a schedule.
-fn without(scheduler: &str, batch: u64, status: Status, reason: &str) -> ScheduleRow {
+pub(crate) fn without(scheduler: &str, batch: u64, status: Status, reason: &str) -> ScheduleRow {
     ScheduleRow {
         status,
         reason: reason.to_owned(),
@@ -142,7 +151,10 @@ fn rows() -> Vec<ScheduleRow> {
     ]
 }
 
-fn report(rows: &[ScheduleRow], with_timeline: bool) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
+pub(crate) fn report(
+    rows: &[ScheduleRow],
+    with_timeline: bool,
+) -> (tempfile::TempDir, BTreeMap<String, Vec<u8>>) {
     let timelines = with_timeline.then(|| ("d".repeat(64), timeline()));
     report_with(rows, timelines.as_slice())
 }
@@ -279,7 +291,7 @@ fn a_figure_marks_what_does_not_fit() {
     let name = "plots/speed-by-batch-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg";
     let svg = text(&files, name);
     assert!(
-        svg.contains("pooch/discard, batch 512: 243.8 images/s, 2.48 % lost, 66 kept, 12 swapped"),
+        svg.contains("pooch/discard, batch 512: 244 images/s, 2.48 % lost, 66 kept, 12 swapped"),
         "{svg}"
     );
     assert!(svg.contains("hollow: its offsets do not fit") && svg.contains("if all of it fitted"), "{svg}");
@@ -307,10 +319,10 @@ fn failures_are_seen_on_both_pages_and_count_nowhere_else() {
     assert!(page.contains("3 rows failed, 1 of them with a false answer."), "{page}");
     assert!(!page.contains("<SEGV>") && !page.contains("No scheduler crashed"));
     insta::assert_snapshot!(text(&files, "tables/offload-failures.csv"), @r"
-    workload,machine,scheduler,status,reason,exit,stderr
-    model/resnet50/train/b512,x86-pcie3,liar,over-capacity,more than there is,,
-    model/resnet50/train/b512,x86-pcie3,checkpoints/chen,crashed,signal <SEGV>,signal 11,last <line>
-    model/resnet50/train/b512,x86-pcie3,slow,timeout,no answer in time,,
+    workload,machine,copies_gb,capacity_gb,scheduler,status,reason,exit,stderr
+    model/resnet50/train/b512,x86-pcie3,12,14.95,liar,over-capacity,more than there is,,
+    model/resnet50/train/b512,x86-pcie3,12,14.95,checkpoints/chen,crashed,signal <SEGV>,signal 11,last <line>
+    model/resnet50/train/b512,x86-pcie3,12,14.95,slow,timeout,no answer in time,,
     ");
     let failures = text(&files, "tables/failures.csv");
     assert!(

@@ -152,6 +152,8 @@ pub const COLUMNS: &[ColumnDoc] = &[
     schedule("workload", "text", "Workload key: ideal/resnet50/train/b512"),
     schedule("batch", "count", "Images, or sequences, of an iteration"),
     schedule("machine", "text", "Key of the machine"),
+    schedule("rates_digest", "text", "Digest of the machine but for its memory; none in older rows"),
+    schedule("times", "text", "Where the times of the passes are from: roofline, given; none in older rows"),
     schedule("capacity", "bytes", "Memory that the schedule may take"),
     schedule("scheduler", "text", "Scheduler key"),
     schedule("status", "text", "optimal, feasible, unknown (there is no schedule), timeout, ..."),

@@ -24,6 +24,8 @@ fn row(cell: &str, scheduler: &str) -> ScheduleRow {
         functions: 175,
         maps: 105,
         machine: "x86-pcie3".to_owned(),
+        rates_digest: Some("cd".repeat(32)),
+        times: Some("roofline".to_owned()),
         copy_out: 12e9,
         copy_in: 12.5e9,
         capacity: 14_950_000_000,
@@ -58,6 +60,8 @@ fn row(cell: &str, scheduler: &str) -> ScheduleRow {
         height_evidence: Evidence::Load,
         planner: "portfolio".to_owned(),
         planner_wall_ns: None,
+        planner_status: "feasible".to_owned(),
+        planner_reason: String::new(),
         disturbed: vec![Disturbance {
             percent: 5,
             draws: 50,

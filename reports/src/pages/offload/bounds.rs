@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::table::{Table, Value};
 
-use super::{middle_and_most, share, subject, time};
+use super::{middle_and_most, share, subject, subject_of, time};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::format::real;
 use crate::site::page::Piece;
@@ -22,14 +22,14 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
         vec![Piece::heading("Gap to the proven bound, and time of the search"), Piece::note(note)];
     pieces.extend(super::shown_or_folded(summary));
     let table = table(schedules);
-    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), table));
+    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), super::trimmed(table)));
     pieces
 }
 
 fn summary(schedules: &Schedules) -> Table {
     let mut table = super::table(
         "offload-gaps",
-        "Over the batches of a net and machine: how many schedules there are and how many equal the bound, the median and the worst \
+        "Over the sizes of a net and machine: how many schedules there are and how many equal the bound, the median and the worst \
          gap, and what the search took: median and slowest wall time of the whole run, and the most simulated iterations.",
         &[
             ("scheduler", "Scheduler"),
@@ -64,7 +64,8 @@ fn line(case: &Case, runs: &[&Run]) -> Vec<Value> {
     };
     let nanoseconds = |ns: Option<f64>| Value::or_missing(ns.map(Value::Nanoseconds));
     let is_equal = |run: &&&Run| run.row.iteration_ns.is_some_and(|ns| ns <= run.row.bound_ns);
-    let mut values = subject(case);
+    let inputs = super::range(runs.iter().filter_map(|run| run.input()));
+    let mut values = subject(case, Value::or_missing(inputs.map(Value::Text)));
     values.extend([
         Value::text(runs[0].series.label.as_str()),
         Value::count(runs.len()),
@@ -99,7 +100,7 @@ fn table(schedules: &Schedules) -> Table {
     );
     for (case, run) in schedules.runs().filter(|(_, run)| run.iteration().is_some()) {
         let row = &run.row;
-        let mut values = subject(case);
+        let mut values = subject_of(case, run);
         values.extend([
             Value::Count(row.batch),
             Value::text(run.series.label.as_str()),

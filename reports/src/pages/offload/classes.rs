@@ -2,7 +2,7 @@
 
 use planlab_results::table::{Table, Value};
 
-use super::{gb_or_missing, subject, time};
+use super::{gb_or_missing, subject_of, time};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::classes::{self, Cell, Row};
 use crate::site::page::Piece;
@@ -15,16 +15,16 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
 }
 
 fn figure(case: &Case) -> Option<Piece> {
-    let batches = case.batches();
+    let sizes = case.sizes();
     let cell = |run: Option<&Run>| match run {
         None => Cell::Absent,
         Some(run) => run.classes().map_or_else(|| Cell::Nothing(run.end().to_owned()), Cell::Counts),
     };
     let row = |label: &str| -> Row {
-        (label.to_owned(), batches.iter().map(|&batch| cell(case.run(label, batch))).collect())
+        (label.to_owned(), sizes.iter().map(|&size| cell(case.run(label, size))).collect())
     };
     let rows: Vec<Row> = case.schedulers().into_iter().map(|series| row(&series.label)).collect();
-    let drawing = classes::plot(&format!("Feature maps: {}", case.name()), &batches, &rows)?;
+    let drawing = classes::plot(&format!("Feature maps: {}", case.name()), (case.noun(), &sizes), &rows)?;
     let maps = case.runs.first()?.row.maps;
     let caption = format!("How many of the {maps} feature maps a scheduler keeps, swaps and recomputes.");
     Some(Piece::figure(drawing, caption))
@@ -47,7 +47,7 @@ fn table(schedules: &Schedules) -> Table {
     );
     for (case, run) in schedules.runs() {
         let Some(counts) = run.classes() else { continue };
-        let mut values = subject(case);
+        let mut values = subject_of(case, run);
         values.extend([
             Value::Count(run.row.batch),
             Value::text(run.series.label.as_str()),

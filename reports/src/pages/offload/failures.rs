@@ -41,6 +41,8 @@ fn table(site: &Site<'_>) -> Table {
         &[
             ("workload", "Workload"),
             ("machine", "Machine"),
+            ("copies_gb", "GB/s"),
+            ("capacity_gb", "Of GB"),
             ("scheduler", "Scheduler"),
             ("status", "Status"),
             ("reason", "Reason"),
@@ -52,6 +54,8 @@ fn table(site: &Site<'_>) -> Table {
         table.push(vec![
             Value::text(row.workload.as_str()),
             Value::text(row.machine.as_str()),
+            super::copies((row.copy_out, row.copy_in)),
+            super::gb(row.capacity),
             Value::text(row.scheduler.as_str()),
             Value::text(row.status.name()),
             Value::text(row.reason.as_str()),

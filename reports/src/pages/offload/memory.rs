@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use planlab_results::table::{Table, Value};
 
-use super::{gb, gb_or_missing, of_all, share, subject};
+use super::{gb, gb_or_missing, of_all, share, subject_of};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::format::{percent, real};
 use crate::site::page::{Piece, Text};
@@ -136,7 +136,7 @@ pub(super) fn details(schedules: &Schedules) -> Vec<Piece> {
     } else {
         let caption = "Schedules that fit by bytes and for which no offsets that fit were found. Evidence: how the bound on \
                        what their best offsets need was had.";
-        pieces.push(Piece::Table(heights("offload-misfits", caption, misfits.into_iter())));
+        pieces.push(Piece::Table(super::trimmed(heights("offload-misfits", caption, misfits.into_iter()))));
     }
     let caption = "Memory of every schedule, parameters and workspace included. In use: the most bytes at one moment. Best fit: \
                    what offsets need that are given in the order of the requests, as an allocator does. Best: the lowest \
@@ -164,7 +164,7 @@ fn heights<'p, 's: 'p>(name: &str, caption: &str, all: impl Iterator<Item = &'p 
     );
     for placed in all {
         let row = &placed.run.row;
-        let mut values = subject(placed.case);
+        let mut values = subject_of(placed.case, placed.run);
         values.extend([
             Value::Count(row.batch),
             Value::text(placed.run.series.label.as_str()),

@@ -7,6 +7,7 @@ mod memory;
 mod paper;
 mod robust;
 mod speed;
+mod steps;
 mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_results::statistics::median;
 use planlab_results::table::{Table, Value};
 
-use crate::data::schedules::{Case, Run, Schedules, gigabytes};
+use crate::data::schedules::{self, Case, Run, Schedules, gigabytes};
 use crate::format::{count, count_real, percent, real};
 use crate::site::Site;
 use crate::site::page::{Page, Piece, Text};
@@ -27,16 +28,19 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
     page.heading = "Offload: what if it does not fit?".into();
     page.pieces.push(Piece::text(asked(schedules)));
     page.pieces.extend(failures::pieces(site));
-    page.pieces.push(Piece::heading("The largest batch, its price, and the fastest scheduler"));
+    page.pieces.push(Piece::heading("The largest that fits, its price, and the fastest scheduler"));
     page.pieces.extend(schedules.cases.iter().map(|case| Piece::text(answer(case))));
     page.pieces.push(Piece::note(Text::marked(
         "A schedule says of each feature map whether it is kept, swapped to the host, or recomputed. Times are *simulated*: \
          operations take the times of the problem, copies their bytes over the rate of the link. A schedule fits if its \
-         buffers do *with their offsets*. An image is an input of the batch; of language models, a sequence. Where a \
-         scheduler ran several times, the last run counts. GB: 10^9 bytes; in tables GB/s is the rate of the link, and *of GB* the capacity.",
+         buffers do *with their offsets*. An image is an input of the batch; of language models, a sequence. Input: height and \
+         width of the images, where they are not those of the net. Where a scheduler ran several times on one problem, the \
+         run with the widest limits counts, of equals the last. GB: 10^9 bytes; in tables GB/s is the rate of the link, and \
+         *of GB* the capacity.",
     )));
     page.pieces.extend(memory::findings(schedules));
     page.pieces.extend(speed::pieces(schedules));
+    page.pieces.extend(steps::pieces(schedules));
     page.pieces.extend(paper::pieces(schedules));
     page.pieces.extend(classes::pieces(schedules));
     page.pieces.extend(memory::details(schedules));
@@ -49,7 +53,7 @@ pub(super) fn page(site: &Site<'_>) -> Option<Page> {
 /// What was asked, in a sentence.
 pub(crate) fn asked(schedules: &Schedules) -> String {
     let distinct = |of: fn(&Case) -> &str| schedules.cases.iter().map(of).collect::<BTreeSet<&str>>();
-    let listed = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let named = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
     let (nets, machines) = (distinct(|case| &case.net), distinct(|case| &case.machine));
     let schedulers: BTreeSet<usize> = schedules.runs().map(|(_, run)| run.series.number).collect();
     let capacities: BTreeSet<u64> = schedules.cases.iter().map(|case| case.capacity).collect();
@@ -60,9 +64,9 @@ pub(crate) fn asked(schedules: &Schedules) -> String {
         counted(schedules.rows, "row"),
         counted(schedulers.len(), "scheduler"),
         counted(nets.len(), "net"),
-        listed(nets),
+        named(nets),
         counted(machines.len(), "machine"),
-        listed(machines),
+        named(machines),
         capacities.join(", "),
         count(found as u64),
         count(schedules.runs().count() as u64),
@@ -73,41 +77,41 @@ fn counted(number: usize, what: &str) -> String {
     format!("{} {what}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
-/// The largest batch that fits, what it costs, and who is fastest.
+/// The largest size that fits, what it costs, and who is fastest.
 fn answer(case: &Case) -> Text {
     let text = Text::default().strong(case.name()).plain(": ");
-    let batches = case.batches();
-    let Some(batch) = case.largest() else {
-        return text
-            .plain(format!("no schedule fits with its offsets ({} tried).", listed_batches(&batches)));
+    let (sizes, noun) = (case.sizes(), case.noun());
+    let Some(size) = case.largest() else {
+        return text.plain(format!("no schedule fits with its offsets ({noun} {} tried).", listed(&sizes)));
     };
     let in_core = case.runs.iter().filter(|run| run.series.label == crate::data::schedules::IN_CORE);
-    let whole = in_core.filter(|run| run.fits() == Some(true)).map(|run| run.row.batch).max();
+    let whole = in_core.filter(|run| run.fits() == Some(true)).map(|run| run.size).max();
     let whole =
-        whole.map_or(String::new(), |whole| format!("Everything stays on the device up to batch {whole}. "));
-    let end = if batches.last() == Some(&batch) { ", the largest that was asked for" } else { "" };
-    let text = text.plain(format!("{whole}The largest batch that fits is {batch}{end}: "));
-    let text = match case.fastest(batch) {
+        whole.map_or(String::new(), |whole| format!("Everything stays on the device up to {noun} {whole}. "));
+    let end = if sizes.last() == Some(&size) { ", the largest that was asked for" } else { "" };
+    let text = text.plain(format!("{whole}The largest {noun} that fits is {size}{end}: "));
+    let text = match case.fastest(size) {
         Some(run) => text.strong(run.series.label.as_str()).plain(price(run)),
         None => text,
     };
-    let text = text.plain(faster_by_bytes(case, batch));
-    let over = case.largest_scheduled().filter(|&most| most > batch);
+    let text = text.plain(faster_by_bytes(case, size));
+    let over = case.largest_scheduled().filter(|&most| most > size);
     let over = over.map_or(String::new(), |most| {
-        format!(" At batch {most} there are schedules, but the offsets of none of them fit.")
+        format!(" At {noun} {most} there are schedules, but the offsets of none of them fit.")
     });
     text.plain(over + &winners(case))
 }
 
-/// What would be faster at a batch if bytes alone had to fit.
-fn faster_by_bytes(case: &Case, batch: u64) -> String {
-    let fastest = case.at(batch).filter_map(|run| Some((run.iteration()?, run))).min_by_key(|(ns, _)| *ns);
+/// What would be faster at a size if bytes alone had to fit.
+fn faster_by_bytes(case: &Case, size: u64) -> String {
+    let fastest = case.at(size).filter_map(|run| Some((run.iteration()?, run))).min_by_key(|(ns, _)| *ns);
     match fastest {
         Some((_, run)) if run.fits() == Some(false) => {
             let need = run.row.height.map_or(String::new(), gigabytes);
             let speed = run.speed().unwrap_or_default();
+            let speed = rate(speed);
             format!(
-                " By its bytes in use {} would fit, at {speed:.0} images/s, but its offsets need {need}.",
+                " By its bytes in use {} would fit, at {speed} images/s, but its offsets need {need}.",
                 run.series.label
             )
         }
@@ -115,15 +119,24 @@ fn faster_by_bytes(case: &Case, batch: u64) -> String {
     }
 }
 
-fn listed_batches(batches: &[u64]) -> String {
-    let texts: Vec<String> = batches.iter().map(u64::to_string).collect();
-    format!("batch {}", texts.join(", "))
+fn listed(sizes: &[u64]) -> String {
+    sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Speed of a run, and what is lost.
 fn price(run: &Run) -> String {
     let (Some(speed), Some(loss)) = (run.speed(), run.loss()) else { return String::new() };
-    format!(" at {speed:.0} images/s, {}.", compared(loss))
+    format!(" at {} images/s, {}.", rate(speed), compared(loss))
+}
+
+/// Images per second: of small numbers three digits.
+fn rate(speed: f64) -> String {
+    match speed {
+        0.0..1.0 => format!("{speed:.3}"),
+        1.0..10.0 => format!("{speed:.2}"),
+        10.0..100.0 => format!("{speed:.1}"),
+        _ => format!("{speed:.0}"),
+    }
 }
 
 /// A loss of speed in words.
@@ -135,13 +148,13 @@ fn compared(loss: f64) -> String {
     }
 }
 
-/// Who is fastest at how many of the batches that keeping everything cannot do. Equal times share a batch.
+/// Who is fastest at how many of the sizes that keeping everything cannot do. Equal times share a size.
 fn winners(case: &Case) -> String {
-    let beyond: Vec<u64> = case.beyond().into_iter().filter(|&batch| case.fastest(batch).is_some()).collect();
+    let beyond: Vec<u64> = case.beyond().into_iter().filter(|&size| case.fastest(size).is_some()).collect();
     let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
-    for &batch in &beyond {
-        let best = case.fastest(batch).and_then(Run::iteration);
-        for run in case.at(batch).filter(|run| run.fits() == Some(true) && run.iteration() == best) {
+    for &size in &beyond {
+        let best = case.fastest(size).and_then(Run::iteration);
+        for run in case.at(size).filter(|run| run.fits() == Some(true) && run.iteration() == best) {
             *wins.entry(&run.series.label).or_default() += 1;
         }
     }
@@ -149,30 +162,78 @@ fn winners(case: &Case) -> String {
     let names: Vec<&str> = wins.iter().filter(|(_, won)| **won == most).map(|(name, _)| *name).collect();
     let (verb, each) = if names.len() > 1 { ("are", " each") } else { ("is", "") };
     let names = names.join(" and ");
+    let (noun, plural) = (case.noun(), if case.noun() == "batch" { "es" } else { "s" });
     match beyond.len() {
-        1 => format!(" At the one batch that does not fit in-core, {names} {verb} fastest."),
+        1 => format!(" At the one {noun} that does not fit in-core, {names} {verb} fastest."),
         number => format!(
-            " Of the {number} batches that fit, but not in-core, {names} {verb} fastest at {most}{each}."
+            " Of the {number} {noun}{plural} that fit, but not in-core, {names} {verb} fastest at {most}{each}."
         ),
     }
 }
 
 /// The columns that say what was asked.
-const SUBJECT: [(&str, &str); 4] =
-    [("net", "Net"), ("machine", "Machine"), ("copies_gb", "GB/s"), ("capacity_gb", "Of GB")];
+const SUBJECT: [(&str, &str); 8] = [
+    ("net", "Net"),
+    ("sequence", "Sequence"),
+    ("workspace", "Workspace"),
+    ("input", "Input"),
+    ("machine", "Machine"),
+    ("copies_gb", "GB/s"),
+    ("capacity_gb", "Of GB"),
+    ("variant", "Variant"),
+];
+/// Columns that few stores have a value for.
+const RARE: [&str; 5] = ["sequence", "workspace", "input", "variant", "limits"];
 
 fn table(name: &str, caption: &str, columns: &[(&str, &str)]) -> Table {
     Table::named(name, caption, &[&SUBJECT, columns].concat())
 }
 
-fn subject(case: &Case) -> Vec<Value> {
-    vec![Value::text(case.net.as_str()), Value::text(case.machine.as_str()), copies(case), gb(case.capacity)]
+/// What a run was asked.
+fn subject_of(case: &Case, run: &Run) -> Vec<Value> {
+    subject(case, Value::or_missing(run.input().map(Value::Count)))
+}
+
+/// What several runs were asked, with inputs of this size.
+fn subject(case: &Case, input: Value) -> Vec<Value> {
+    let text = |text: &str| if text.is_empty() { Value::Missing } else { Value::text(text) };
+    vec![
+        Value::text(case.net.as_str()),
+        Value::or_missing(case.sequence.map(Value::Count)),
+        text(case.workspace.as_deref().unwrap_or_default()),
+        input,
+        Value::text(case.machine.as_str()),
+        copies(case.link),
+        gb(case.capacity),
+        text(&case.variant),
+    ]
+}
+
+/// The table without rare columns that are empty.
+fn trimmed(mut table: Table) -> Table {
+    for at in (0..table.columns.len()).rev() {
+        let is_empty = table.rows.iter().all(|row| row[at] == Value::Missing);
+        if is_empty && RARE.contains(&table.columns[at].key.as_str()) {
+            table.columns.remove(at);
+            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    }
+    table
+}
+
+/// The least and the greatest.
+fn range(sizes: impl Iterator<Item = u64> + Clone) -> Option<String> {
+    let (least, most) = (sizes.clone().min()?, sizes.max()?);
+    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
 }
 
 /// The rate of copies, in units of 10^9 bytes.
-fn copies(case: &Case) -> Value {
-    let (out, back) = case.link;
-    if out.to_bits() == back.to_bits() { Value::Number(out / 1e9) } else { Value::text(case.rate()) }
+fn copies((out, back): (f64, f64)) -> Value {
+    if out.to_bits() == back.to_bits() {
+        Value::Number(out / 1e9)
+    } else {
+        Value::text(schedules::rate((out, back)))
+    }
 }
 
 /// Bytes in units of 10^9: three digits are shown, all are in the CSV file.
@@ -202,8 +263,8 @@ fn shown_or_folded(table: Table) -> Option<Piece> {
     const SHORT: usize = 40;
     match table.rows.len() {
         0 => None,
-        rows if rows <= SHORT => Some(Piece::Table(table)),
-        rows => Some(Piece::Folded(format!("All {rows} rows"), table)),
+        rows if rows <= SHORT => Some(Piece::Table(trimmed(table))),
+        rows => Some(Piece::Folded(format!("All {rows} rows"), trimmed(table))),
     }
 }
 

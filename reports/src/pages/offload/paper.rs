@@ -2,7 +2,7 @@
 
 use planlab_results::table::{Table, Value};
 
-use super::subject;
+use super::{range, rate, subject, subject_of};
 use crate::data::published::{Claim, Measure, published};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::format::percent;
@@ -21,7 +21,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("Beside the paper"), Piece::note(note)];
     for table in [counts, claims] {
         if !table.rows.is_empty() {
-            pieces.push(Piece::Table(table));
+            pieces.push(Piece::Table(super::trimmed(table)));
         }
     }
     pieces
@@ -45,7 +45,7 @@ fn counts(schedules: &Schedules) -> Table {
         for line in published().counts(case) {
             let runs = line.schedulers.iter().filter_map(|scheduler| case.run(scheduler, line.batch));
             for run in runs {
-                let mut values = subject(case);
+                let mut values = subject_of(case, run);
                 values.push(Value::text(line.id.as_str()));
                 values.extend([Value::Count(line.batch), Value::text(line.method.as_str())]);
                 values.extend([Value::text(slashed(line.counts)), Value::text(run.series.label.as_str())]);
@@ -77,7 +77,7 @@ fn claims(schedules: &Schedules) -> Table {
     let mut table = super::table(
         "offload-claims",
         "What the text prints of figures 15 to 22, and the same of our schedules, from the least to the greatest over the \
-         batches named. Lies: ours within, below or above what rounds to the published range.",
+         sizes named. Lies: ours within, below or above what rounds to the published range.",
         &[
             ("id", "Id"),
             ("figure", "Figure"),
@@ -93,8 +93,10 @@ fn claims(schedules: &Schedules) -> Table {
         for claim in published().claims(case) {
             for scheduler in &claim.schedulers {
                 let runs = claim.runs(case, scheduler);
-                let Some((batches, ours, lies)) = ours(claim, case, &runs) else { continue };
-                let mut values = subject(case);
+                let Some((runs, ours, lies)) = ours(claim, case, &runs) else { continue };
+                let batches = range(runs.iter().map(|run| run.row.batch)).unwrap_or_default();
+                let inputs = range(runs.iter().filter_map(|run| run.input()));
+                let mut values = subject(case, Value::or_missing(inputs.map(Value::Text)));
                 values.extend([
                     Value::text(claim.id.as_str()),
                     Value::Count(u64::from(claim.figure)),
@@ -112,35 +114,35 @@ fn claims(schedules: &Schedules) -> Table {
     table
 }
 
-/// The batches that ours is of, our figure, and where it lies; `None` where no such batch ran.
-fn ours(claim: &Claim, case: &Case, runs: &[&Run]) -> Option<(String, String, &'static str)> {
+/// The runs that ours is of, our figure, and where it lies; `None` where there is no such run.
+type Ours<'c> = Option<(Vec<&'c Run>, String, &'static str)>;
+
+fn ours<'c>(claim: &Claim, case: &Case, runs: &[&'c Run]) -> Ours<'c> {
     if matches!(claim.measure, Measure::Runs | Measure::Fails) {
         return outcome(claim.measure == Measure::Runs, runs);
     }
-    // What fits costs nothing: the paper's losses are of batches beyond the memory.
-    let beyond = case.beyond();
-    let is_meant = |run: &&&Run| claim.measure != Measure::Loss || beyond.contains(&run.row.batch);
-    let values =
-        runs.iter().filter(is_meant).filter_map(|run| Some((run.row.batch, claim.value(case, run)?)));
-    let values: Vec<(u64, f64)> = values.collect();
+    let beyond = claim.is_beyond().then(|| case.beyond());
+    let is_meant = |run: &&&Run| beyond.as_ref().is_none_or(|beyond| beyond.contains(&run.size));
+    let values = runs.iter().filter(is_meant).filter_map(|run| Some((*run, claim.value(case, run)?)));
+    let values: Vec<(&Run, f64)> = values.collect();
     let least = values.iter().map(|(_, value)| *value).min_by(f64::total_cmp)?;
     let most = values.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
     let (low, high) = (written(claim.measure, least), written(claim.measure, most));
     let text = if low == high { low } else { format!("{low} to {high}") };
-    Some((range(values.iter().map(|(batch, _)| *batch))?, text, claim.lies((least, most))))
+    Some((values.into_iter().map(|(run, _)| run).collect(), text, claim.lies((least, most))))
 }
 
 fn written(measure: Measure, value: f64) -> String {
     match measure {
-        Measure::Speed => format!("{value:.0} images/s"),
+        Measure::Speed => format!("{} images/s", rate(value)),
         Measure::Loss => percent(value),
         Measure::Ratio | Measure::Runs | Measure::Fails => format!("{value:.2} times"),
     }
 }
 
 /// Whether there are schedules, and whether they have offsets that fit.
-fn outcome(runs_there: bool, runs: &[&Run]) -> Option<(String, String, &'static str)> {
-    let batches = range(runs.iter().map(|run| run.row.batch))?;
+fn outcome<'c>(runs_there: bool, runs: &[&'c Run]) -> Ours<'c> {
+    runs.first()?;
     let scheduled: Vec<&&Run> = runs.iter().filter(|run| run.iteration().is_some()).collect();
     let text = match (scheduled.as_slice(), runs) {
         ([], _) => "fails".to_owned(),
@@ -150,14 +152,8 @@ fn outcome(runs_there: bool, runs: &[&Run]) -> Option<(String, String, &'static 
             });
             format!("runs{needs}")
         }
-        (some, all) => format!("runs at {} of {} batches", some.len(), all.len()),
+        (some, all) => format!("runs at {} of {} sizes", some.len(), all.len()),
     };
     let agrees = scheduled.len() == if runs_there { runs.len() } else { 0 };
-    Some((batches, text, if agrees { "agrees" } else { "differs" }))
-}
-
-/// The least and the greatest batch.
-fn range(batches: impl Iterator<Item = u64> + Clone) -> Option<String> {
-    let (least, most) = (batches.clone().min()?, batches.max()?);
-    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+    Some((runs.to_vec(), text, if agrees { "agrees" } else { "differs" }))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use planlab_results::schedule::{Disturbance, ScheduleRow};
 use planlab_results::table::{Column, Table, Value};
 
-use super::{share, subject};
+use super::{share, subject_of};
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::coord::Axis;
 use crate::figures::reference::{self, Curve, Point, Reference};
@@ -13,7 +13,7 @@ use crate::format::{percent, real};
 use crate::site::page::Piece;
 
 pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
-    let is_largest = |case: &Case, run: &Run| case.largest_scheduled() == Some(run.row.batch);
+    let is_largest = |case: &Case, run: &Run| case.largest_scheduled() == Some(run.size);
     let largest = table(schedules, ("offload-robustness-largest", is_largest));
     let table = table(schedules, ("offload-robustness", |_, _| true));
     if table.rows.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     ));
     pieces.extend(schedules.cases.iter().filter_map(figure));
     pieces.extend(super::shown_or_folded(largest));
-    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), table));
+    pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), super::trimmed(table)));
     pieces
 }
 
@@ -42,10 +42,10 @@ fn compute_alone(row: &ScheduleRow, disturbance: &Disturbance) -> Option<f64> {
     (row.compute_ns > 0).then(|| real(disturbance.compute_ns) / real(row.compute_ns) - 1.0)
 }
 
-/// The medians at the largest batch with a schedule.
+/// The medians at the largest size with a schedule.
 fn figure(case: &Case) -> Option<Piece> {
-    let batch = case.largest_scheduled()?;
-    let runs: Vec<&Run> = case.at(batch).filter(|run| run.iteration().is_some()).collect();
+    let size = case.largest_scheduled()?;
+    let runs: Vec<&Run> = case.at(size).filter(|run| run.iteration().is_some()).collect();
     let curve = |run: &&Run| Curve {
         series: run.series.clone(),
         points: run.row.disturbed.iter().filter_map(|of| point(run, of)).collect(),
@@ -59,11 +59,11 @@ fn figure(case: &Case) -> Option<Piece> {
     let x = Axis::counts("times off by up to, percent", real(most));
     let y = |low, high| Axis::differences("slower than planned", low, high);
     let reference = Reference { name: "compute alone", points, hollow: "hollow: its offsets do not fit" };
-    let title = format!("Slowdown with other times: {}, batch {batch}", case.name());
+    let title = format!("Slowdown with other times: {}, {} {size}", case.name(), case.noun());
     let drawing = reference::plot(&title, x, y, reference, &curves)?;
     Some(Piece::figure(
         drawing,
-        format!("The median of {draws} draws, at the largest batch with a schedule."),
+        format!("The median of {draws} draws, at the largest {} with a schedule.", case.noun()),
     ))
 }
 
@@ -74,7 +74,7 @@ fn point(run: &Run, disturbance: &Disturbance) -> Option<Point> {
     Some(Point { x: real(level), y: Some(median), is_hollow: run.fits() != Some(true), tip })
 }
 
-/// Those at the largest batch alone, or all.
+/// Those at the largest size alone, or all.
 fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool)) -> Table {
     let all = || schedules.runs().flat_map(|(_, run)| &run.row.disturbed);
     let levels: BTreeSet<u64> = all().map(|disturbance| disturbance.percent).collect();
@@ -97,7 +97,7 @@ fn table(schedules: &Schedules, (name, is_shown): (&str, fn(&Case, &Run) -> bool
         if run.iteration().is_none() || run.row.disturbed.is_empty() {
             continue;
         }
-        let mut values = subject(case);
+        let mut values = subject_of(case, run);
         let draws = run.row.disturbed.iter().map(|of| of.draws).max();
         values.extend([
             Value::Count(run.row.batch),

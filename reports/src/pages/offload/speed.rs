@@ -1,17 +1,21 @@
-//! Throughput by batch, for every scheduler and machine.
+//! Throughput by batch, or by the size of the input, for every scheduler and machine.
 
+use std::collections::BTreeSet;
+
+use planlab_results::schedule::ScheduleRow;
 use planlab_results::table::{Table, Value};
 
-use super::{share, subject, time};
+use super::{range, rate, share, subject_of, time};
+use crate::data::asked::{Sweep, width};
 use crate::data::published::published;
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::figures::coord::Axis;
 use crate::figures::reference::{self, Curve, Point, Reference};
-use crate::format::{percent, real};
+use crate::format::{count, nanoseconds, percent, real};
 use crate::site::page::Piece;
 
 pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
-    let mut pieces = vec![Piece::heading("Speed by batch")];
+    let mut pieces = vec![Piece::heading("Speed by size")];
     for case in &schedules.cases {
         pieces.extend(figure(case));
         let figures: Vec<String> = published()
@@ -26,58 +30,95 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
             )));
         }
     }
+    pieces.extend(schedules.cases.iter().filter_map(narrower).map(Piece::note));
     pieces.extend(super::shown_or_folded(table(schedules)));
     pieces
 }
 
-/// `None` for a single batch: the table has it.
+/// `None` for a single size: the table has it.
 fn figure(case: &Case) -> Option<Piece> {
-    let batches = case.batches();
-    if batches.len() < 2 {
+    let sizes = case.sizes();
+    if sizes.len() < 2 {
         return None;
     }
     let point = |run: &Run| Point {
-        x: real(run.row.batch),
+        x: real(run.size),
         y: run.speed(),
         is_hollow: run.fits() != Some(true),
-        tip: tip(run),
+        tip: tip(case, run),
     };
     let curves: Vec<Curve> = case
         .schedulers()
         .into_iter()
         .map(|series| Curve { series: series.clone(), points: case.of(series.number).map(point).collect() })
         .collect();
-    let points: Vec<(f64, f64)> = batches
+    let points: Vec<(f64, f64)> = sizes
         .iter()
-        .filter_map(|&batch| Some((real(batch), case.at(batch).next()?.row.images_per_second_at_most())))
+        .filter_map(|&size| Some((real(size), case.at(size).next()?.row.images_per_second_at_most())))
         .collect();
     let reference =
         Reference { name: "if all of it fitted", points, hollow: "hollow: its offsets do not fit" };
-    let x = Axis::counts("batch", real(*batches.last()?) * 1.03);
-    let y = |_, most: f64| Axis::counts("images per second", most * 1.06);
-    let title = format!("Speed by batch: {}", case.name());
+    let most = real(*sizes.last()?) * 1.03;
+    let (noun, x) = match case.sweep {
+        Sweep::Batch { .. } => ("batch", Axis::counts("batch", most)),
+        Sweep::Input { .. } => {
+            let x = Axis::counts("input: height and width of the images", most);
+            ("input size", x.over(real(sizes[0]) * 0.9..most))
+        }
+    };
+    let y = |_, most: f64| Axis::numbers("images per second", most * 1.06);
+    let title = format!("Speed by {noun}: {}", case.name());
     let drawing = reference::plot(&title, x, y, reference, &curves)?;
-    let caption = "A line ends at the last batch with a schedule. A hollow mark: the bytes in use fit at every moment, the \
+    let caption = "A line ends at the last size with a schedule. A hollow mark: the bytes in use fit at every moment, the \
                    offsets of the buffers do not. Dashed: if all of it fitted and nothing waited.";
     Some(Piece::figure(drawing, caption))
 }
 
-fn tip(run: &Run) -> String {
-    let (row, label) = (&run.row, &run.series.label);
+/// Which of a case's runs had narrower limits than others.
+fn narrower(case: &Case) -> Option<String> {
+    let widest = case.runs.iter().map(|run| width(&run.row)).max()?;
+    let narrow: Vec<&Run> = case.runs.iter().filter(|run| width(&run.row) != widest).collect();
+    let names: BTreeSet<&str> = narrow.iter().map(|run| run.series.label.as_str()).collect();
+    let sizes = range(narrow.iter().map(|run| run.size))?;
+    Some(format!(
+        "{}: {} of {} runs had narrower limits than the others ({} {sizes}; {}). The table has the limits of each run.",
+        case.name(),
+        narrow.len(),
+        case.runs.len(),
+        case.noun(),
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// `60.0 s, 200 simulated; placed in 2.00 s`.
+fn limits(row: &ScheduleRow) -> String {
+    let time = |ns: u64| nanoseconds(real(ns));
+    let own = [
+        row.wall_limit_ns.map(time),
+        row.memory_limit_bytes.map(gigabytes),
+        row.work_limit.map(|work| format!("{} simulated", count(work))),
+    ];
+    let own: Vec<String> = own.into_iter().flatten().collect();
+    let own = if own.is_empty() { "none".to_owned() } else { own.join(", ") };
+    row.planner_wall_ns.map_or_else(|| own.clone(), |ns| format!("{own}; placed in {}", time(ns)))
+}
+
+fn tip(case: &Case, run: &Run) -> String {
+    let (row, label) = (&run.row, format!("{}, {} {}", run.series.label, case.noun(), run.size));
     let (Some(speed), Some(loss)) = (run.speed(), run.loss()) else {
-        return format!("{label}, batch {}: {}", row.batch, run.end());
+        return format!("{label}: {}", run.end());
     };
     let height = row.height.map_or(String::new(), |height| format!(", offsets need {}", gigabytes(height)));
     let classes = run.classes().map_or(String::new(), |[keep, swap, again]| {
         format!(", {keep} kept, {swap} swapped, {again} recomputed")
     });
-    format!("{label}, batch {}: {speed:.1} images/s, {} lost{classes}{height}", row.batch, percent(loss))
+    format!("{label}: {} images/s, {} lost{classes}{height}", rate(speed), percent(loss))
 }
 
 fn table(schedules: &Schedules) -> Table {
     let mut table = super::table(
         "offload-speed",
-        "Every scheduler at every batch, its last run. At most: if all of it fitted and nothing waited; lost: how much slower \
+        "Every scheduler at every size. At most: if all of it fitted and nothing waited; lost: how much slower \
          the schedule is. Fits: whether the best offsets do. Without a schedule, the reason.",
         &[
             ("batch", "Batch"),
@@ -88,13 +129,16 @@ fn table(schedules: &Schedules) -> Table {
             ("lost", "Lost"),
             ("iteration_ns", "Iteration"),
             ("fits", "Fits"),
+            ("limits", "Limits"),
             ("reason", "Reason"),
         ],
     );
+    let all: BTreeSet<String> = schedules.runs().map(|(_, run)| limits(&run.row)).collect();
+    let limits = |row| if all.len() > 1 { Value::text(limits(row)) } else { Value::Missing };
     for (case, run) in schedules.runs() {
         let row = &run.row;
         let fits = run.fits().map(|fits| Value::text(if fits { "yes" } else { "no" }));
-        let mut values = subject(case);
+        let mut values = subject_of(case, run);
         values.extend([
             Value::Count(row.batch),
             Value::text(run.series.label.as_str()),
@@ -104,6 +148,7 @@ fn table(schedules: &Schedules) -> Table {
             share(run.loss()),
             time(run.iteration()),
             Value::or_missing(fits),
+            limits(row),
             Value::text(row.reason.as_str()),
         ]);
         table.push(values);

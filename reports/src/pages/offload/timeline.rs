@@ -2,7 +2,7 @@
 
 use planlab_results::schedule::{Timeline, load_timeline};
 
-use super::{compared, counted};
+use super::{compared, counted, rate};
 use crate::data::schedules::{Case, Run, gigabytes};
 use crate::format::{nanoseconds, real};
 use crate::site::Site;
@@ -38,8 +38,8 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("Timelines")];
     if !drawn.is_empty() {
         pieces.push(Piece::note(
-            "Of each net and machine: at the largest batch the fastest schedule that fits and the fastest of another kind, \
-             and at the smallest batch that does not fit in-core the fastest one. Lanes: compute, copies to the host, copies \
+            "Of each net and machine: at the largest batch (or input) the fastest schedule that fits and the fastest of another kind, \
+             and at the smallest that does not fit in-core the fastest one. Lanes: compute, copies to the host, copies \
              back; below, the bytes in use with the capacity as a dashed line.",
         ));
     }
@@ -65,20 +65,20 @@ fn chosen(case: &Case) -> impl Iterator<Item = &Run> {
     let kind = |run: &Run| run.series.label.split('/').next().unwrap_or_default().to_owned();
     let largest = case.largest().or_else(|| case.largest_scheduled());
     let scheduled = |run: &&Run| run.iteration().is_some();
-    let best = largest.and_then(|batch| {
-        case.fastest(batch).or_else(|| case.at(batch).filter(scheduled).min_by_key(|run| run.iteration()))
+    let best = largest.and_then(|size| {
+        case.fastest(size).or_else(|| case.at(size).filter(scheduled).min_by_key(|run| run.iteration()))
     });
-    let other = best.zip(largest).and_then(|(best, batch)| {
-        let others = case.at(batch).filter(scheduled).filter(|run| kind(run) != kind(best));
+    let other = best.zip(largest).and_then(|(best, size)| {
+        let others = case.at(size).filter(scheduled).filter(|run| kind(run) != kind(best));
         others.min_by_key(|run| run.iteration())
     });
-    let smallest = case.beyond().into_iter().min().filter(|batch| Some(*batch) != largest);
-    [best, other, smallest.and_then(|batch| case.fastest(batch))].into_iter().flatten()
+    let smallest = case.beyond().into_iter().min().filter(|size| Some(*size) != largest);
+    [best, other, smallest.and_then(|size| case.fastest(size))].into_iter().flatten()
 }
 
 fn part(case: &Case, run: &Run, timeline: Timeline) -> Piece {
     let row = &run.row;
-    let speed = run.speed().map_or(String::new(), |speed| format!(" ({speed:.0} images/s)"));
+    let speed = run.speed().map_or(String::new(), |speed| format!(" ({} images/s)", rate(speed)));
     let loss = run.loss().map_or(String::new(), |loss| format!(", {}", compared(loss)));
     let peak = row.live_peak.map_or(String::new(), |peak| format!(" At most {} are in use", gigabytes(peak)));
     let height = row.height.map_or(String::new(), |height| {
@@ -91,6 +91,6 @@ fn part(case: &Case, run: &Run, timeline: Timeline) -> Piece {
         timeline.spans.len(),
         nanoseconds(real(timeline.iteration_ns)),
     );
-    let title = format!("{}, batch {}: {}", case.name(), row.batch, run.series.label);
+    let title = format!("{}, {} {}: {}", case.name(), case.noun(), run.size, run.series.label);
     Piece::Timeline(TimelinePart { title, timeline, caption })
 }

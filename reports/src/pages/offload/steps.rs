@@ -1,0 +1,140 @@
+//! What each step of `PoocH` gains over swapping everything as it comes: figures 15 and 16 of its paper, with our nets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_results::table::{Table, Value};
+
+use super::subject_of;
+use crate::data::published::published;
+use crate::data::schedules::{Case, Run, Schedules};
+use crate::figures::bars::{Bars, Part, Slot, height_beside};
+use crate::figures::chart::{Entry, Key};
+use crate::figures::coord::Axis;
+use crate::figures::palette;
+use crate::site::page::Piece;
+
+/// What all others are measured by.
+const BASE: &str = "swap-all/unscheduled";
+/// Each does something more than the one before; the last two differ in what they hold after recomputing.
+const STEPS: [&str; 4] = ["swap-all", "swap-opt", "pooch/discard", "pooch/retain"];
+
+/// A net at one size, and how many times as fast as the base each step is.
+struct Compared<'s> {
+    case: &'s Case,
+    size: u64,
+    steps: Vec<(&'s Run, f64)>,
+}
+
+pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
+    let all: Vec<Compared<'_>> = schedules.cases.iter().filter_map(compared).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let mut places: BTreeMap<String, Vec<&Compared<'_>>> = BTreeMap::new();
+    for of in &all {
+        places.entry(of.case.place()).or_default().push(of);
+    }
+    let mut pieces = vec![
+        Piece::heading("What each step gains"),
+        Piece::note(
+            "From step to step: everything is swapped, and each copy back starts with the pass before the one that needs it \
+             (swap-all/unscheduled); copies start when there is room (swap-all); what fits is kept (swap-opt); \
+             what is cheaper to compute again is recomputed (pooch). Of each net the largest size at which \
+             swap-all/unscheduled has a schedule.",
+        ),
+    ];
+    for (place, nets) in &places {
+        pieces.push(figure(place, nets));
+        pieces.extend(note(place, nets));
+    }
+    pieces.extend(super::shown_or_folded(table(&all)));
+    pieces
+}
+
+/// `None` where nothing can be compared.
+fn compared(case: &Case) -> Option<Compared<'_>> {
+    let gains = |size: u64| -> Option<Vec<(&Run, f64)>> {
+        let base = case.run(BASE, size)?.speed()?;
+        let steps = STEPS.iter().filter_map(|step| case.run(step, size));
+        let steps: Vec<(&Run, f64)> = steps.filter_map(|run| Some((run, run.speed()? / base))).collect();
+        (!steps.is_empty()).then_some(steps)
+    };
+    let (size, steps) = case.sizes().into_iter().rev().find_map(|size| Some((size, gains(size)?)))?;
+    Some(Compared { case, size, steps })
+}
+
+fn figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
+    let runs = || nets.iter().flat_map(|of| &of.steps);
+    let most = runs().map(|(_, gain)| *gain).fold(1.0, f64::max);
+    // Bars have no shapes: four colours that differ well, whatever the number of the scheduler.
+    let is_shown = |(_, step): &(usize, &str)| runs().any(|(run, _)| run.series.label == *step);
+    let shown: Vec<(usize, &str)> = STEPS.into_iter().enumerate().filter(is_shown).collect();
+    let entry = |&(number, step): &(usize, &str)| Entry {
+        key: Key::Box,
+        color: palette::series(number),
+        text: step.to_owned(),
+    };
+    let entries: Vec<Entry> = shown.iter().map(entry).collect();
+    let bars = Bars {
+        title: format!("Speed over {BASE}: {place}"),
+        y: Axis::numbers(format!("times the speed of {BASE}"), most * 1.06),
+        height: height_beside(entries.len()),
+        note: String::new(),
+        slots: nets.iter().map(|of| slot(of, &shown)).collect(),
+        entries,
+    };
+    Piece::figure(
+        bars.plot(),
+        format!("How many times as fast as {BASE} a scheduler is; 1 is marked across the bars."),
+    )
+}
+
+fn slot(of: &Compared<'_>, shown: &[(usize, &str)]) -> Slot {
+    let (noun, size) = (of.case.noun(), of.size);
+    let bar = |&(number, step): &(usize, &str)| {
+        let found = of.steps.iter().find(|(run, _)| run.series.label == step);
+        let part = |&(run, gain): &(&Run, f64)| {
+            let misfit = if run.fits() == Some(false) { "; its offsets do not fit" } else { "" };
+            let tip = format!("{}, {noun} {size}, {step}: {gain:.2} times{misfit}", of.case.subject());
+            Part { from: 0.0, to: gain, color: palette::series(number), tip, label: String::new() }
+        };
+        found.map(part).into_iter().collect()
+    };
+    Slot {
+        group: of.case.subject(),
+        name: format!("{noun} {size}"),
+        bars: shown.iter().map(bar).collect(),
+        mark: Some(1.0),
+        ..Slot::default()
+    }
+}
+
+/// The figure of the paper that has these bars of some of these nets.
+fn note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
+    let known = |of: &&Compared<'_>| published().steps(of.case).map(|figure| (figure.number, &figure.shows));
+    let figures: BTreeSet<(u32, &String)> = nets.iter().filter_map(known).collect();
+    let (number, shows) = figures.first()?;
+    Some(Piece::note(format!("{place}: beside it stands, in the paper of PoocH, figure {number} ({shows}).")))
+}
+
+fn table(all: &[Compared<'_>]) -> Table {
+    let mut table = super::table(
+        "offload-steps",
+        "How many times as fast as swap-all/unscheduled each step is, at the size of the figures.",
+        &[("batch", "Batch"), ("scheduler", "Scheduler"), ("times", "Times the speed"), ("fits", "Fits")],
+    );
+    for of in all {
+        for (run, gain) in &of.steps {
+            let mut values = subject_of(of.case, run);
+            let fits = run.fits().map(|fits| Value::text(if fits { "yes" } else { "no" }));
+            values.extend([
+                Value::Count(run.row.batch),
+                Value::text(run.series.label.as_str()),
+                Value::Number(*gain),
+                Value::or_missing(fits),
+            ]);
+            table.push(values);
+        }
+    }
+    table
+}

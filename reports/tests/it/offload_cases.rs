@@ -1,0 +1,246 @@
+//! The page on schedules: which rows stand beside each other, and which do not.
+
+use planlab_results::Status;
+use planlab_results::schedule::ScheduleRow;
+
+use crate::offload::{report, row, without};
+use crate::report::text;
+
+/// A key as the suite `offload/pooch` makes it.
+fn video(size: u64) -> String {
+    format!("model/resnext101-3d/train/b1/i{size}")
+}
+
+/// A net with videos of this size at batch 1.
+fn at_size(row: ScheduleRow, size: u64) -> ScheduleRow {
+    ScheduleRow {
+        cell: format!("{} {size}", row.cell),
+        workload: video(size).as_str().into(),
+        problem: format!("{size:064x}"),
+        compute_ns: size * 1_000_000,
+        ..row
+    }
+}
+
+/// Sizes 512, which fits, and 768 and 896, which do not.
+fn videos() -> Vec<ScheduleRow> {
+    let runs = |size: u64| {
+        let ran = |scheduler: &str, sixteenths: u64| {
+            at_size(row(scheduler, 1, [9, 0, 0], size * sixteenths / 16), size)
+        };
+        let in_core = match size {
+            512 => ran("in-core", 16),
+            _ => at_size(without("in-core", 1, Status::Unknown, "out of memory"), size),
+        };
+        vec![
+            in_core,
+            ran("superneurons", 24),
+            ran("pooch/retain", 17),
+            ran("swap-all/unscheduled", 64),
+            ran("swap-all", 52),
+            ran("swap-opt", 32),
+        ]
+    };
+    [512, 768, 896].into_iter().flat_map(runs).collect()
+}
+
+#[test]
+fn a_net_at_one_batch_is_drawn_by_the_size_of_its_input() {
+    let (_dir, files) = report(&videos(), false);
+    let page = text(&files, "offload.html");
+    for said in [
+        "1 net (resnext101-3d)",
+        "resnext101-3d at batch 1 on x86-pcie3 (12 GB/s, 14.95 GB)</strong>: Everything stays on the device up to input 512. \
+         The largest input that fits is 896, the largest that was asked for: <strong>pooch/retain</strong> at 1.05 images/s, \
+         5.88 % slower",
+        "Of the 2 inputs that fit, but not in-core, pooch/retain is fastest at 2.",
+        "figure 21 (speed by the size of the input at batch 1",
+    ] {
+        assert!(page.contains(said), "{said}\n{page}");
+    }
+    assert!(!page.contains("figure 17 ("), "{page}");
+    let svg =
+        text(&files, "plots/speed-by-input-size-resnext101-3d-at-batch-1-on-x86-pcie3-12-gb.s-14.95-gb.svg");
+    assert!(svg.contains("pooch/retain, input 768: 1.23 images/s, 5.88 % lost"), "{svg}");
+    assert!(svg.contains("input: height and width of the images"), "{svg}");
+    let speed = text(&files, "tables/offload-speed.csv");
+    assert!(speed.starts_with("net,input,machine,copies_gb,capacity_gb,batch,scheduler,"), "{speed}");
+    assert!(speed.contains("\nresnext101-3d,896,x86-pcie3,12,14.95,1,pooch/retain,"), "{speed}");
+}
+
+#[test]
+fn the_claims_of_figures_21_and_22_are_of_sizes_beyond_the_memory() {
+    let (_dir, files) = report(&videos(), false);
+    let claims = text(&files, "tables/offload-claims.csv");
+    let loss = "\nresnext101-3d,768 to 896,x86-pcie3,12,14.95,pooch-resnext101-3d-loss-x86,21,";
+    let line = claims.split(loss).nth(1).expect("a line").lines().next().expect("its rest");
+    assert!(line.ends_with(",pooch/retain,1,5.88 %,within"), "{line}");
+    let over = "pooch-over-superneurons-resnext101-3d-x86,21,PoocH is faster than SuperNeurons,";
+    assert!(claims.contains(over), "{claims}");
+    let power9 = |row: ScheduleRow| ScheduleRow {
+        machine: "power9-nvlink2".to_owned(),
+        copy_out: 54e9,
+        copy_in: 54e9,
+        ..row
+    };
+    let rows: Vec<ScheduleRow> = videos().into_iter().map(power9).collect();
+    let (_dir, files) = report(&rows, false);
+    let claims = text(&files, "tables/offload-claims.csv");
+    assert!(claims.contains(",pooch-resnext101-3d-loss-power9,22,"), "{claims}");
+    assert!(claims.contains(",pooch-fastest-power9,16,"), "{claims}");
+}
+
+#[test]
+fn what_the_steps_gain_is_drawn_for_each_machine() {
+    let mut rows = videos();
+    let resnet50 = [("swap-all/unscheduled", 8_000), ("swap-all", 6_000), ("pooch/retain", 2_500)];
+    rows.extend(resnet50.map(|(scheduler, ms)| row(scheduler, 512, [0, 105, 0], ms)));
+    rows.extend(resnet50.map(|(scheduler, ms)| row(scheduler, 64, [0, 105, 0], ms)));
+    let elsewhere = row("swap-all", 512, [0, 105, 0], 9);
+    rows.push(ScheduleRow { cell: "h".to_owned(), machine: "h100-pcie5".to_owned(), ..elsewhere });
+    let (_dir, files) = report(&rows, false);
+    let steps = text(&files, "tables/offload-steps.csv");
+    insta::assert_snapshot!(steps, @r"
+    net,input,machine,copies_gb,capacity_gb,batch,scheduler,times,fits
+    resnet50,,x86-pcie3,12,14.95,512,swap-all,1.333333333,yes
+    resnet50,,x86-pcie3,12,14.95,512,pooch/retain,3.2,yes
+    resnext101-3d,896,x86-pcie3,12,14.95,1,swap-all,1.230769231,yes
+    resnext101-3d,896,x86-pcie3,12,14.95,1,swap-opt,2,yes
+    resnext101-3d,896,x86-pcie3,12,14.95,1,pooch/retain,3.764705882,yes
+    ");
+    let svg = text(&files, "plots/speed-over-swap-all.unscheduled-x86-pcie3-12-gb.s-14.95-gb.svg");
+    for said in ["resnet50, batch 512, pooch/retain: 3.20 times", ">resnext101-3d at batch 1<", ">896<"] {
+        assert!(svg.contains(said), "{said}: {svg}");
+    }
+    assert!(!files.keys().any(|name| name.starts_with("plots/speed-over") && name.contains("h100")));
+    let page = text(&files, "offload.html");
+    assert!(page.contains("figure 15 (speed over swap-all without scheduling"), "{page}");
+}
+
+/// The speeds of a scheduler, each with what names its case.
+fn speeds(rows: &[ScheduleRow]) -> Vec<String> {
+    let (_dir, files) = report(rows, false);
+    let speed = text(&files, "tables/offload-speed.csv");
+    let header: Vec<&str> = speed.lines().next().expect("a header").split(',').collect();
+    let column = |name: &str| header.iter().position(|column| *column == name);
+    let line = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let of = |name| column(name).map_or("", |at| cells[at]);
+        format!("{}|{}|{}", of("batch"), of("images_per_second"), of("variant"))
+    };
+    speed.lines().skip(1).map(line).collect()
+}
+
+#[test]
+fn measured_times_stand_beside_no_roofline() {
+    let measured = ScheduleRow {
+        cell: "measured".to_owned(),
+        problem: "f".repeat(64),
+        times: Some("given".to_owned()),
+        compute_ns: 1,
+        started_ns: 9_999,
+        ..row("pooch/retain", 512, [66, 8, 31], 2_000)
+    };
+    let rows = [row("pooch/retain", 512, [66, 8, 31], 2_500), measured];
+    assert_eq!(speeds(&rows), ["512|256|given times", "512|204.8|"]);
+}
+
+#[test]
+fn machines_of_one_name_are_two() {
+    let other = ScheduleRow {
+        cell: "other".to_owned(),
+        rates_digest: Some("0123456789".to_owned()),
+        problem: "f".repeat(64),
+        ..row("pooch/retain", 256, [66, 8, 31], 1_000)
+    };
+    let rows = [row("pooch/retain", 512, [66, 8, 31], 2_500), other];
+    assert_eq!(speeds(&rows), ["256|256|machine 01234567", "512|204.8|machine abababab"]);
+}
+
+#[test]
+fn older_rows_join_the_only_machine_and_a_replaced_problem_does_not() {
+    let old = |row: ScheduleRow| ScheduleRow { rates_digest: None, times: None, ..row };
+    let rows = [
+        old(row("pooch/retain", 128, [66, 8, 31], 500)),
+        row("pooch/retain", 512, [66, 8, 31], 2_500),
+        old(ScheduleRow {
+            cell: "old".to_owned(),
+            problem: "f".repeat(64),
+            compute_ns: 1_000,
+            started_ns: 0,
+            ..row("in-core", 512, [105, 0, 0], 1_000)
+        }),
+    ];
+    assert_eq!(speeds(&rows), ["128|256|", "512|204.8|", "512|512|replaced problems"]);
+    // Of two machines nobody can tell.
+    let other = ScheduleRow {
+        cell: "other".to_owned(),
+        rates_digest: Some("c".repeat(64)),
+        ..row("pooch/retain", 64, [66, 8, 31], 500)
+    };
+    let rows = [rows[0].clone(), rows[1].clone(), other];
+    assert_eq!(
+        speeds(&rows),
+        ["128|256|rows of an older version", "512|204.8|machine abababab", "64|128|machine cccccccc"]
+    );
+}
+
+#[test]
+fn narrower_limits_replace_no_wider_ones() {
+    let wide = ScheduleRow {
+        wall_limit_ns: Some(60_000_000_000),
+        planner_wall_ns: Some(2_000_000_000),
+        ..row("pooch/retain", 512, [66, 8, 31], 2_500)
+    };
+    let narrow = ScheduleRow {
+        cell: "narrow".to_owned(),
+        work_limit: Some(200),
+        started_ns: 9_999,
+        iteration_ns: Some(5_000_000_000),
+        ..wide.clone()
+    };
+    let (one, two) = (wide.clone(), narrow.clone());
+    assert_eq!(speeds(&[one, two]), ["512|204.8|"]);
+    // Where there is nothing wider, the page says it.
+    let alone = ScheduleRow { batch: 640, problem: "6".repeat(64), ..narrow.clone() };
+    let (_dir, files) = report(&[wide.clone(), alone], false);
+    let speed = text(&files, "tables/offload-speed.csv");
+    assert!(speed.contains(",yes,60.0 s; placed in 2.00 s,\n"), "{speed}");
+    assert!(speed.contains(",yes,\"60.0 s, 200 simulated; placed in 2.00 s\",\n"), "{speed}");
+    let said = "1 of 2 runs had narrower limits than the others (batch 640; pooch/retain).";
+    assert!(text(&files, "offload.html").contains(said));
+    // Another planner says other things of what fits.
+    let best_fit = ScheduleRow { planner: "best-fit".to_owned(), ..narrow };
+    assert_eq!(speeds(&[wide, best_fit]), ["512|102.4|placed by best-fit", "512|204.8|placed by portfolio"]);
+}
+
+#[test]
+fn failures_over_two_links_differ() {
+    let crash = without("checkpoints/chen", 512, Status::Crashed, "signal 11");
+    let faster = ScheduleRow { cell: "fast".to_owned(), copy_out: 16e9, copy_in: 16e9, ..crash.clone() };
+    let (_dir, files) = report(&[crash, faster], false);
+    let failures = text(&files, "tables/offload-failures.csv");
+    assert!(
+        failures.contains(",x86-pcie3,12,14.95,") && failures.contains(",x86-pcie3,16,14.95,"),
+        "{failures}"
+    );
+}
+
+#[test]
+fn batches_and_inputs_that_both_change_are_cases_by_what_changes_more() {
+    let sized = |batch: u64, size: u64| ScheduleRow {
+        cell: format!("{batch} {size}"),
+        workload: format!("model/unet/train/b{batch}/i{size}").as_str().into(),
+        problem: format!("{batch} {size}"),
+        ..row("in-core", batch, [9, 0, 0], 100)
+    };
+    let rows: Vec<ScheduleRow> =
+        [1, 2, 4].into_iter().flat_map(|batch| [256, 512].map(|size| sized(batch, size))).collect();
+    let (_dir, files) = report(&rows, false);
+    let page = text(&files, "offload.html");
+    assert!(
+        page.contains("unet at input 256 on x86-pcie3") && page.contains("unet at input 512 on"),
+        "{page}"
+    );
+    assert!(page.contains("The largest batch that fits is 4"), "{page}");
+}
