@@ -56,7 +56,7 @@ bench-models ORDERS="10000": build
         {{store}}-models {{ORDERS}} || code=$?; \
     if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; just report {{store}}-models {{pages}}-models; exit "$code"
 
-# nets in training that do not fit: every scheduler of the suite SUITE (offload/pooch takes about NN minutes), then the report
+# nets in training that do not fit: every scheduler of the suite SUITE (offload/pooch takes about 10 minutes), then the report
 bench-offload SUITE="offload/pooch" *ARGS: build (bench-and-report (SUITE) (store + "-offload") (pages + "-offload") ARGS)
 
 # every scheduler on every net, three batches and three machines: every schedule is validated, and validated again from its

@@ -3,19 +3,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use planlab_results::audit::{audit, audit_replays};
+use planlab_results::audit::{audit, audit_replays, audit_schedules};
 use planlab_results::replay::read_rows;
+use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge, read_records};
 
-/// Rows and replays of each folder.
-const RECORDS: [(&str, usize, usize); 7] = [
-    ("2026-11-21-2-core-vm", 4757, 0),
-    ("2026-11-21-2-core-vm-exact", 1125, 0),
-    ("2026-11-21-2-core-vm-planners", 759, 0),
-    ("2026-11-21-2-core-vm-scale", 1154, 0),
-    ("2026-11-22-2-core-vm-allocators", 0, 1287),
-    ("2026-11-22-2-core-vm-replay-host", 0, 474),
-    ("2026-11-23-2-core-vm-models", 1529, 432),
+/// Rows, replays and schedules of each folder.
+const RECORDS: [(&str, usize, usize, usize); 8] = [
+    ("2026-11-21-2-core-vm", 4757, 0, 0),
+    ("2026-11-21-2-core-vm-exact", 1125, 0, 0),
+    ("2026-11-21-2-core-vm-planners", 759, 0, 0),
+    ("2026-11-21-2-core-vm-scale", 1154, 0, 0),
+    ("2026-11-22-2-core-vm-allocators", 0, 1287, 0),
+    ("2026-11-22-2-core-vm-replay-host", 0, 474, 0),
+    ("2026-11-23-2-core-vm-models", 1529, 432, 0),
+    ("2026-11-23-2-core-vm-offload", 0, 0, 1030),
 ];
 
 fn curated() -> PathBuf {
@@ -24,11 +26,15 @@ fn curated() -> PathBuf {
 
 /// A store of a folder of records: its tables as shards, its replays as the one file of earlier versions.
 fn store_of(name: &str, store: &Path) {
-    fs::create_dir_all(store.join("shards")).expect("makes folders");
+    for folder in ["shards", "schedules"] {
+        fs::create_dir_all(store.join(folder)).expect("makes folders");
+    }
     for entry in fs::read_dir(curated().join(name)).expect("there") {
         let path = entry.expect("readable").path();
         let file = path.file_name().and_then(|name| name.to_str()).expect("a name");
-        if file.ends_with(".parquet") {
+        if file == "schedules.parquet" {
+            fs::copy(&path, store.join("schedules/000001.parquet")).expect("copies");
+        } else if file.ends_with(".parquet") {
             fs::copy(&path, store.join("shards").join(file)).expect("copies");
         } else if file == "replays.jsonl.zst" {
             let packed = fs::File::open(&path).expect("opens");
@@ -48,12 +54,14 @@ fn every_folder_is_known() {
 
 #[test]
 fn all_rows_are_read_and_none_contradicts_another() {
-    for (name, rows, replays) in RECORDS {
+    for (name, rows, replays, scheduled) in RECORDS {
         let dir = tempfile::tempdir().expect("a folder");
         store_of(name, dir.path());
         let (records, played) = (read_records(dir.path()).expect(name), read_rows(dir.path()).expect(name));
-        assert_eq!((records.len(), played.len()), (rows, replays), "{name}");
+        let schedules = read_schedules(dir.path()).expect(name);
+        assert_eq!((records.len(), played.len(), schedules.len()), (rows, replays, scheduled), "{name}");
         let refuted = audit(&records).into_iter().chain(audit_replays(&played));
+        let refuted = refuted.chain(audit_schedules(&schedules));
         assert_eq!(refuted.filter(|finding| finding.is_refutation()).count(), 0, "{name}");
         assert!(records.iter().all(|row| !row.workload.route().is_empty()));
     }
