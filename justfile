@@ -66,6 +66,18 @@ check-schedules OUT=(store + "-schedules"): build
     {{planlab}} audit {{OUT}}
     {{planlab}} query {{OUT}} "SELECT status, count(*) AS cells, sum(CASE WHEN iteration_ns IS NULL THEN 0 ELSE 1 END) AS valid FROM schedules GROUP BY status ORDER BY status"
 
+# The frameworks come from scripts/setup-frameworks, which ./setup never calls. All of it takes hours, the most important
+# first; `--limit 2400` has inference of all nets and training of the light ones. ARGS go to scripts/frameworks/bench.py:
+# --quick, --limit SECONDS, --stage GLOB, --net GLOB, --contender NAME, --reps N.
+
+# PyTorch and onnxruntime, unchanged, on plans and under other allocators (resumes by itself), then the report
+bench-frameworks *ARGS: build
+    scripts/setup-frameworks
+    code=0; python3 scripts/frameworks/bench.py --out {{store}}-frameworks {{ARGS}} \
+        --planlab "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab" || code=$?; \
+    if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; \
+    just report {{store}}-frameworks {{pages}}-frameworks; exit "$code"
+
 # Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
 # CANDIDATES are `articulation` or `scored`.
 

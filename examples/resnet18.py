@@ -40,7 +40,8 @@ def main() -> None:
         scores = propagate(net, images)
         took = time.process_time() - began
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-        print(f"propagation {number}: {took * 1000:6.1f} ms of CPU time, {faults:6} page faults, class {int(scores[0].argmax())}")
+        best = int(scores[0].argmax())
+        print(f"propagation {number}: {took * 1000:6.1f} ms of CPU time, {faults:6} page faults, class {best}")
         del scores
     print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB resident")
 

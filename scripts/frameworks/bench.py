@@ -275,7 +275,9 @@ def interrupted(*_) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--planlab", required=True, metavar="FILE", help="the binary, with libplanlab.so beside it")
-    parser.add_argument("--frameworks", default="target/frameworks", metavar="DIR", help="where setup-frameworks put them")
+    parser.add_argument(
+        "--frameworks", default="target/frameworks", metavar="DIR", help="where setup-frameworks put them"
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder of the rows")
     parser.add_argument("--quick", action="store_true", help="few cells: a try that says little")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help="no process begins after so long")

@@ -1,9 +1,9 @@
 """One net, one configuration, one process: propagates, measures, and prints a line of JSON.
 
 The allocator under it is the caller's business: this program asks for nothing special. What is measured of each timed
-propagation: wall time, CPU time of all threads, minor page faults. Of the process: the cost of the first propagation, the
-most resident memory ever, and the most after the warm-up (the kernel's mark is reset through /proc/self/clear_refs).
-`digest` is one of the output's bytes; of training one of all losses and of all weights in the end.
+propagation: wall time, CPU time of all threads, minor page faults. Of the process: the cost of the first propagation,
+the most resident memory ever, and the most after the warm-up (the kernel's mark is reset through
+/proc/self/clear_refs). `digest` is one of the output's bytes; of training one of all losses and all weights.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import sys
 import time
 
 
-# Of /proc/self/status more than the fields asked for, and less than a request that would be planned: what measures must not
-# take part in what is measured.
+# Of /proc/self/status more than the fields asked for, and less than a request that would be planned: what measures
+# must not take part in what is measured.
 STATUS_BYTES = 2048
 
 
@@ -41,11 +41,11 @@ def forget_peak() -> bool:
         return False
 
 
-def measured(work) -> tuple:
+def measured(propagate, number: int) -> tuple:
     """Wall time and CPU time in nanoseconds, and minor page faults, of one call."""
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     wall, cpu = time.perf_counter_ns(), time.process_time_ns()
-    work()
+    propagate(number)
     cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
     return wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
 
@@ -93,7 +93,7 @@ class Torch:
 
 
 class Onnxruntime:
-    """An exported net on onnxruntime's CPU provider, in inference. Its arena and its memory patterns are off unless asked for."""
+    """An exported net on onnxruntime's CPU provider, in inference; its arena and its memory patterns only if asked for."""
 
     def __init__(self, arguments):
         import numpy
@@ -121,14 +121,14 @@ class Onnxruntime:
 def run(arguments) -> dict:
     subject = (Torch if arguments.framework == "torch" else Onnxruntime)(arguments)
     resident_before = status("VmRSS")
-    first = measured(lambda: subject.propagate(0))
+    first = measured(subject.propagate, 0)
     for number in range(1, arguments.warm_up):
         subject.propagate(number)
     peak_before = status("VmHWM")
     is_forgotten = forget_peak()
     samples = []
     for number in range(arguments.warm_up, arguments.warm_up + arguments.timed):
-        samples.append(measured(lambda: subject.propagate(number)))
+        samples.append(measured(subject.propagate, number))
     steady_peak = status("VmHWM") if is_forgotten else None
     peak = max(peak_before, status("VmHWM"))
     output = subject.propagate(arguments.warm_up + arguments.timed)

@@ -1,6 +1,6 @@
 """The nets of `just bench-frameworks`, with random weights that depend on a seed alone.
 
-Eight nets for images come from torchvision, as published; Inception-v3 and GoogLeNet without their auxiliary classifiers.
+Eight nets for images come from torchvision, as published; Inception-v3 and GoogLeNet without auxiliary classifiers.
 `bert` is an encoder of the size of BERT-base over 64 tokens; `seq2seq` is an encoder and a decoder of two LSTM layers
 each, over sentences whose length changes from propagation to propagation.
 """

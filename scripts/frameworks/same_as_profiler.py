@@ -1,12 +1,13 @@
+#!/usr/bin/env python3
 """Whether a trace of `planlab run --record-only` says the same of a propagation as PyTorch's own profiler.
 
     scripts/frameworks/same_as_profiler.py --planlab target/release/planlab [--net NET] [--mode infer|train] [--batch N]
 
-Runs itself under `planlab run --record-only`, lets torch.profiler watch one propagation of a net there, and compares, event
-by event in the order in which they came: requests and frees of at least 4 KiB, their sizes, and which request each free
-belongs to. The recorder also sees what is no tensor (workspaces of libraries, Python's own large objects, the profiler): the
-profiler's events must be a part of the trace's, in the same order, and what is left over is counted and listed by size. Prints
-`equal` (exit code 0) or the first difference (exit code 1).
+Runs itself under `planlab run --record-only`, lets torch.profiler watch one propagation of a net there, and compares
+event by event in the order in which they came: requests and frees of at least 4 KiB, their sizes, and which request each
+free belongs to. The recorder also sees what is no tensor (workspaces of libraries, large objects of Python): the
+profiler's events must be a part of the trace's, in the same order, and what is left over is counted and listed by size.
+Prints `equal` (exit code 0) or the first difference (exit code 1).
 """
 
 import argparse
@@ -24,7 +25,7 @@ MARK = 77_777_777
 
 
 def watch(arguments) -> None:
-    """In the program that is recorded: one watched propagation between two marks; the profiler's events go to a file."""
+    """In the program that is recorded: a watched propagation between two marks; the profiler's events go to a file."""
     import nets
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -80,8 +81,7 @@ def between_marks(events: list) -> list:
 
 
 def paired(events: list) -> list:
-    """Each event as its size and, of a free, the number of its request among these events; frees of what came before count
-    by their size alone."""
+    """Each event as its size and, of a free, the number of its request among these events (none if it came before)."""
     live, told, requests = {}, [], 0
     for who, size in events:
         if size > 0:
@@ -94,7 +94,7 @@ def paired(events: list) -> list:
 
 
 def matched(profiler: list, trace: list) -> tuple:
-    """Finds each event of the profiler in the trace, in order; gives what is left over, and the first that is not there."""
+    """Finds the profiler's events in the trace, in order: what is left over, what is found, the first that is not."""
     left, at = [], 0
     kept = []
     for _, size in profiler:
@@ -115,18 +115,23 @@ def compare(arguments) -> int:
         program += ["--batch", str(arguments.batch), "--events", str(events)]
         words = [arguments.planlab, "run", "--record-only", str(trace), "--", *program]
         subprocess.run(words, check=True)
-        profiler = [event for event in between_marks(json.loads(events.read_text(encoding="utf-8"))) if abs(event[1]) >= LEAST]
+        profiler = [
+            event for event in between_marks(json.loads(events.read_text(encoding="utf-8"))) if abs(event[1]) >= LEAST
+        ]
         trace = between_marks(recorded(trace))
     left, kept, missing = matched(profiler, trace)
     requests = sum(size > 0 for _, size in profiler)
-    print(f"{arguments.net} {arguments.mode} b{arguments.batch}: {requests} requests, {len(profiler) - requests} frees by the profiler")
+    frees = len(profiler) - requests
+    named = f"{arguments.net} {arguments.mode} b{arguments.batch}"
+    print(f"{named}: {requests} requests, {frees} frees by the profiler")
     if missing is not None:
         print(f"differs: after {len(kept)} events alike the trace lacks one of {missing} bytes")
         return 1
-    wrong = next((at for at, (a, b) in enumerate(zip(paired(profiler), paired(kept))) if a != b), None)
-    if wrong is not None:
-        print(f"differs: event {wrong} frees another request: {paired(profiler)[wrong]}, in the trace {paired(kept)[wrong]}")
-        return 1
+    pairs = zip(paired(profiler), paired(kept), strict=True)
+    for at, (ours, theirs) in enumerate(pairs):
+        if ours != theirs:
+            print(f"differs: event {at} frees another request: {ours}, in the trace {theirs}")
+            return 1
     print("equal: every request, its size, its free and their order")
     sizes = Counter(size for size in left if size > 0)
     shown = ", ".join(f"{count} of {size}" for size, count in sizes.most_common(8))

@@ -115,7 +115,7 @@ impl Frameworks {
             let nets = asked.entry(Conditions::of(&row, hosts.len() > 1)).or_default();
             nets.entry(row.net.clone()).or_default().entry(number).or_default().push(row);
         }
-        let run = |(number, rows)| Run::of(Series { label: names[number].clone(), number }, rows);
+        let run = |(number, rows): (usize, Vec<FrameworkRow>)| Run::of(Series { label: names[number].clone(), number }, rows);
         let case =
             |(net, runs): (_, BTreeMap<_, _>)| Case { net, runs: runs.into_iter().filter_map(run).collect() };
         let groups = asked.into_iter().map(|(conditions, nets)| Group {
