@@ -100,7 +100,7 @@ def stage(name: str, framework: str, mode: str, batch: int, threads: int = 1) ->
 
 
 def all_cells() -> list:
-    """Every cell, the most important ones first: figures of all nets, then all kinds of the light ones, then the rest."""
+    """Every cell, the most important ones first: of all nets, then all kinds of the light ones, then the rest."""
     every = [
         *stage("infer-b16", "torch", "infer", 16),
         *stage("infer-b32", "torch", "infer", 32),

@@ -93,7 +93,7 @@ class Torch:
 
 
 class Onnxruntime:
-    """An exported net on onnxruntime's CPU provider, in inference; its arena and its memory patterns only if asked for."""
+    """An exported net on onnxruntime's CPU provider, in inference; its arena and memory patterns only if asked for."""
 
     def __init__(self, arguments):
         import numpy

@@ -3,10 +3,10 @@
 
     scripts/frameworks/same_as_profiler.py --planlab target/release/planlab [--net NET] [--mode infer|train] [--batch N]
 
-Runs itself under `planlab run --record-only`, lets torch.profiler watch one propagation of a net there, and compares
-event by event in the order in which they came: requests and frees of at least 4 KiB, their sizes, and which request each
-free belongs to. The recorder also sees what is no tensor (workspaces of libraries, large objects of Python): the
-profiler's events must be a part of the trace's, in the same order, and what is left over is counted and listed by size.
+Runs itself under `planlab run --record-only`, lets torch.profiler watch one propagation of a net there, and compares,
+event by event and in the order in which they came, requests and frees of at least 4 KiB, their sizes, and which request
+each free belongs to. The recorder also sees what is no tensor (workspaces of libraries, large objects of Python): the
+profiler's events must be a part of the trace's, in the same order; what is left over is counted and listed by size.
 Prints `equal` (exit code 0) or the first difference (exit code 1).
 """
 
