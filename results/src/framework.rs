@@ -51,7 +51,7 @@ pub struct FrameworkRow {
     pub reason: String,
     /// Propagations before the timed ones, the first included.
     pub warm_up: u32,
-    /// Wall time of each timed propagation.
+    /// Wall time of each timed propagation; where inputs of several lengths take turns the mean of each turn.
     pub wall_ns: Vec<u64>,
     /// CPU time of each, of all threads of the process.
     pub cpu_ns: Vec<u64>,

@@ -22,7 +22,7 @@ SECONDS_OF_16 = {
 }
 # A net that takes longer is heavy: but for the first figures it comes last.
 HEAVY_SECONDS = 1.2
-# seq2seq goes through as many lengths of sentences; every one is to be timed equally often.
+# seq2seq goes through as many lengths of sentences; a turn through all of them is timed as one.
 LENGTHS = 8
 WARM_UP = 6
 # Timed propagations take about so long in sum, but there are at least and at most so many.
@@ -46,8 +46,9 @@ class Cell(NamedTuple):
     def timed(self) -> int:
         # A backward pass takes about twice as long as a forward pass.
         seconds = SECONDS_OF_16[self.net] * self.batch / 16 * (3 if self.mode == "train" else 1)
-        count = max(TIMED_LEAST, min(TIMED_MOST, round(TIMED_SECONDS / seconds)))
-        return -(-count // LENGTHS) * LENGTHS if self.net == "seq2seq" else count
+        if self.net == "seq2seq":
+            return TIMED_LEAST * LENGTHS
+        return max(TIMED_LEAST, min(TIMED_MOST, round(TIMED_SECONDS / seconds)))
 
     def __str__(self) -> str:
         return f"{self.framework} {self.net} {self.mode} b{self.batch} {self.threads} threads"

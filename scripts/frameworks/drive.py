@@ -41,13 +41,15 @@ def forget_peak() -> bool:
         return False
 
 
-def measured(propagate, number: int) -> tuple:
-    """Wall time and CPU time in nanoseconds, and minor page faults, of one call."""
+def measured(propagate, numbers: range) -> tuple:
+    """Wall time and CPU time in nanoseconds, and minor page faults (rounded up), of one of these, on average."""
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     wall, cpu = time.perf_counter_ns(), time.process_time_ns()
-    propagate(number)
+    for number in numbers:
+        propagate(number)
     cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
-    return wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+    return wall // len(numbers), cpu // len(numbers), -(-faults // len(numbers))
 
 
 class Torch:
@@ -121,17 +123,19 @@ class Onnxruntime:
 def run(arguments) -> dict:
     subject = (Torch if arguments.framework == "torch" else Onnxruntime)(arguments)
     resident_before = status("VmRSS")
-    first = measured(subject.propagate, 0)
+    first = measured(subject.propagate, range(1))
     for number in range(1, arguments.warm_up):
         subject.propagate(number)
     peak_before = status("VmHWM")
     is_forgotten = forget_peak()
     samples = []
-    for number in range(arguments.warm_up, arguments.warm_up + arguments.timed):
-        samples.append(measured(subject.propagate, number))
+    # Inputs of several lengths are one sample: each has a time of its own.
+    turn, end = len(subject.inputs), arguments.warm_up + arguments.timed
+    for begin in range(arguments.warm_up, end, turn):
+        samples.append(measured(subject.propagate, range(begin, begin + turn)))
     steady_peak = status("VmHWM") if is_forgotten else None
     peak = max(peak_before, status("VmHWM"))
-    output = subject.propagate(arguments.warm_up + arguments.timed)
+    output = subject.propagate(end)
     walls, cpus, faults = (list(column) for column in zip(*samples))
     return {
         "framework": subject.framework,

@@ -15,7 +15,7 @@ SEED = 7
 CLASSES = 1000
 TOKENS = 64
 VOCABULARY = 8000
-# A multiple of the number of lengths is timed, so that every contender is timed on the same sentences.
+# Of sentences; a turn through all of them is timed as one.
 LENGTHS = (12, 16, 20, 24, 28, 32, 36, 40)
 
 

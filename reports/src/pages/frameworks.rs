@@ -68,7 +68,7 @@ fn found(group: &Group) -> Option<String> {
     let over_best = group.ratios(|case| case.speed_over(case.fastest()?));
     let best = over_best?;
     if let Some(ratios) = over_glibc(Case::speed_over) {
-        text += &format!(" {} times as fast as glibc,", spoken(&ratios));
+        text += &format!(" {},", over_glibc_in_words(&ratios));
     }
     let (least, net) = &best.least;
     let rival = group.cases.iter().find(|case| case.net == *net).and_then(Case::fastest);
@@ -92,9 +92,15 @@ fn found(group: &Group) -> Option<String> {
     Some(text)
 }
 
-fn spoken(ratios: &Ratios) -> String {
+fn over_glibc_in_words(ratios: &Ratios) -> String {
     let (least, net) = &ratios.least;
-    format!("{:.2} (geometric mean of {} nets, least {least:.2}: {net})", ratios.mean, ratios.nets)
+    match ratios.nets {
+        1 => format!("{:.2} times as fast as glibc ({net} alone)", ratios.mean),
+        nets => format!(
+            "{:.2} times as fast as glibc (geometric mean of {nets} nets, least {least:.2}: {net})",
+            ratios.mean
+        ),
+    }
 }
 
 fn means(frameworks: &Frameworks) -> Table {
