@@ -109,6 +109,8 @@ report RESULTS=store OUT=pages:
 # run all tests, the rest too where one fails
 test *ARGS:
     cargo test --workspace --features planlab/debug-checks --no-fail-fast {{ARGS}}
+    @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
+     else echo "test: those of scripts are skipped, python3 is missing"; fi
 
 # before a release (hours): all tests RUNS times, with other random cases each time and four times as many where there
 # are hundreds, then hostile input and signals
