@@ -166,6 +166,10 @@ impl Report {
             rows => format!(" and {} of frameworks (digest {})", count(rows as u64), self.frameworks.digest),
         };
         let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
-        Frame { command: self.options.command.clone(), records: records + &replayed + &scheduled + &frameworks, links }
+        Frame {
+            command: self.options.command.clone(),
+            records: records + &replayed + &scheduled + &frameworks,
+            links,
+        }
     }
 }

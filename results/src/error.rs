@@ -164,7 +164,9 @@ impl StoreError {
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {
-            Self::Corrupt { line, .. } | Self::UnknownRow { line, .. } | Self::BadLine { line, .. } => Some(*line),
+            Self::Corrupt { line, .. } | Self::UnknownRow { line, .. } | Self::BadLine { line, .. } => {
+                Some(*line)
+            }
             _ => None,
         }
     }

@@ -51,7 +51,11 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
         if schedules.is_empty() { String::new() } else { format!(", {} schedules", schedules.len()) };
     let measured =
         if frameworks.is_empty() { String::new() } else { format!(", {} of frameworks", frameworks.len()) };
-    text += &format!("{rows} rows, {} replays{scheduled}{measured}, {} findings\n", replays.len(), findings.len());
+    text += &format!(
+        "{rows} rows, {} replays{scheduled}{measured}, {} findings\n",
+        replays.len(),
+        findings.len()
+    );
     output.put(&value, &text)?;
     let is_whole = findings.is_empty() && repairs.is_empty();
     Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {

@@ -115,13 +115,14 @@ impl Frameworks {
             let nets = asked.entry(Conditions::of(&row, hosts.len() > 1)).or_default();
             nets.entry(row.net.clone()).or_default().entry(number).or_default().push(row);
         }
-        let run = |(number, rows): (usize, Vec<FrameworkRow>)| Run::of(Series { label: names[number].clone(), number }, rows);
+        let run = |(number, rows): (usize, Vec<FrameworkRow>)| {
+            Run::of(Series { label: names[number].clone(), number }, rows)
+        };
         let case =
             |(net, runs): (_, BTreeMap<_, _>)| Case { net, runs: runs.into_iter().filter_map(run).collect() };
-        let groups = asked.into_iter().map(|(conditions, nets)| Group {
-            conditions,
-            cases: nets.into_iter().map(case).collect(),
-        });
+        let groups = asked
+            .into_iter()
+            .map(|(conditions, nets)| Group { conditions, cases: nets.into_iter().map(case).collect() });
         Self { rows: count, digest, groups: groups.collect(), failures, unequal }
     }
 }
@@ -143,7 +144,8 @@ impl Conditions {
     /// `torch-1.13.0a0, inference, batch 16, 1 thread`.
     pub(crate) fn name(&self) -> String {
         let mode = if self.mode == "train" { "training" } else { "inference" };
-        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let threads =
+            if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
         let machine =
             if self.machine.is_empty() { String::new() } else { format!(", machine {}", self.machine) };
         format!("{}, {mode}, batch {}, {threads}{machine}", self.framework, self.batch)
@@ -236,8 +238,7 @@ impl Group {
     /// The contenders of any of its nets.
     pub(crate) fn contenders(&self) -> Vec<&Series> {
         let runs = self.cases.iter().flat_map(|case| &case.runs);
-        let by_number: BTreeMap<usize, &Series> =
-            runs.map(|run| (run.series.number, &run.series)).collect();
+        let by_number: BTreeMap<usize, &Series> = runs.map(|run| (run.series.number, &run.series)).collect();
         by_number.into_values().collect()
     }
 }

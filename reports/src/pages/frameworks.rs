@@ -1,5 +1,7 @@
 //! Programs that nobody changed: a framework's propagation on a plan, beside the allocators of processes.
 
+use planlab_results::framework::PLANLAB;
+use planlab_results::statistics::median;
 use planlab_results::table::{Table, Value};
 
 use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
@@ -62,9 +64,8 @@ fn failures(frameworks: &Frameworks) -> Option<Piece> {
 /// What a group shows, in words.
 fn found(group: &Group) -> Option<String> {
     let mut text = format!("{}:", group.conditions.name());
-    let over_glibc = |of: fn(&Case, &Run) -> Option<f64>| {
-        group.ratios(|case: &Case| of(case, case.run(GLIBC)?))
-    };
+    let over_glibc =
+        |of: fn(&Case, &Run) -> Option<f64>| group.ratios(|case: &Case| of(case, case.run(GLIBC)?));
     let over_best = group.ratios(|case| case.speed_over(case.fastest()?));
     let best = over_best?;
     if let Some(ratios) = over_glibc(Case::speed_over) {
@@ -108,7 +109,7 @@ fn means(frameworks: &Frameworks) -> Table {
         "frameworks-means",
         "Geometric means over the nets that both ran. Speed: the contender's time over ours, so that above 1 ours is \
          faster. Memory: ours over the contender's in the steady state, so that below 100 % ours holds less. Faults: page \
-         faults of a propagation of the contender, the median of the nets.",
+         faults of a propagation of the contender and of ours, medians over the nets.",
         &[
             ("framework", "Framework"),
             ("mode", "Mode"),
@@ -124,10 +125,11 @@ fn means(frameworks: &Frameworks) -> Table {
             ("memory_share", "Memory"),
             ("memory_share_most", "most"),
             ("faults", "Faults"),
+            ("our_faults", "ours"),
         ],
     );
     for group in &frameworks.groups {
-        for contender in group.contenders() {
+        for contender in group.contenders().iter().filter(|contender| contender.label != PLANLAB) {
             table.rows.extend(mean(group, &contender.label));
         }
     }
@@ -138,9 +140,11 @@ fn mean(group: &Group, contender: &str) -> Option<Vec<Value>> {
     let of = |ratio: fn(&Case, &Run) -> Option<f64>| group.ratios(|case| ratio(case, case.run(contender)?));
     let speed = of(Case::speed_over)?;
     let (wall, memory) = (of(Case::wall_speed_over), of(Case::memory_over));
-    let mut faults: Vec<f64> =
-        group.cases.iter().filter_map(|case| Some(case.run(contender)?.faults.median)).collect();
-    faults.sort_by(f64::total_cmp);
+    let faults = |contender: &str| {
+        let of = |case: &Case| Some(case.run(contender)?.faults.median);
+        let all: Vec<f64> = group.cases.iter().filter_map(of).collect();
+        Value::or_missing(median(&all).map(whole))
+    };
     let conditions = &group.conditions;
     Some(vec![
         Value::text(&conditions.framework),
@@ -156,7 +160,8 @@ fn mean(group: &Group, contender: &str) -> Option<Vec<Value>> {
         Value::or_missing(wall.map(|ratios| Value::Number(ratios.mean))),
         Value::or_missing(memory.as_ref().map(|ratios| Value::Share(ratios.mean))),
         Value::or_missing(memory.map(|ratios| Value::Share(ratios.most.0))),
-        whole(faults[faults.len() / 2]),
+        faults(contender),
+        faults(PLANLAB),
     ])
 }
 
@@ -181,7 +186,10 @@ fn figures(group: &Group) -> Vec<Piece> {
     let time = plot(group, format!("CPU time of a propagation: {name}"), "of glibc's CPU time", &time);
     let memory = plot(group, format!("Steady memory: {name}"), "of glibc's memory", &memory);
     let time = time.map(|drawing| {
-        Piece::figure(drawing, "The median of the propagations, and where the middle half of them lies, over glibc's median.")
+        Piece::figure(
+            drawing,
+            "The median of the propagations, and where the middle half of them lies, over glibc's median.",
+        )
     });
     let memory = memory.map(|drawing| {
         Piece::figure(drawing, "The most that was resident after the warm-up, over what glibc held.")
@@ -199,7 +207,8 @@ fn plot(
     value: &dyn Fn(&Run, &Run) -> Option<Dotted>,
 ) -> Option<Drawing> {
     let slots: Vec<Slot> = group.cases.iter().filter_map(|case| slot(case, value)).collect();
-    let ends = slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
+    let ends =
+        slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
     let most = ends.max_by(f64::total_cmp)?;
     let entry = |series: &&crate::figures::Series| Entry {
         key: Key::Dot(series.shape()),

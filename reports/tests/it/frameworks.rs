@@ -57,7 +57,11 @@ fn report(lines: &str) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn ratios_are_those_of_the_medians() {
     let files = report(&rows());
-    insta::assert_snapshot!(text(&files, "tables/frameworks-means.csv"), @"");
+    insta::assert_snapshot!(text(&files, "tables/frameworks-means.csv"), @"
+    framework,mode,batch,threads,machine,contender,nets,cpu_speed,cpu_speed_least,cpu_speed_most,wall_speed,memory_share,memory_share_most,faults,our_faults
+    torch-1.13.0a0,infer,16,1,,glibc,2,1.732050808,1.5,2,1.732050808,0.5,0.5,2,2
+    torch-1.13.0a0,infer,16,1,,tcmalloc,2,1.224744871,1,1.5,1.224744871,1,1.25,2,2
+    ");
     let page = text(&files, "frameworks.html");
     for told in [
         "1.73 times as fast as glibc (geometric mean of 2 nets, least 1.50: resnet18)",
@@ -74,13 +78,18 @@ fn ratios_are_those_of_the_medians() {
 fn rows_have_quartiles_and_what_was_planned() {
     let files = report(&rows());
     let table = text(&files, "tables/frameworks.csv");
-    let ours = table.lines().find(|line| line.contains("resnet18") && line.contains("planlab")).expect("a row");
-    insta::assert_snapshot!(ours, @"");
+    let ours =
+        table.lines().find(|line| line.contains("resnet18") && line.contains("planlab")).expect("a row");
+    insta::assert_snapshot!(
+        ours,
+        @"torch-1.13.0a0,resnet18,infer,16,1,,planlab,1,400000000,350000000,450000000,400000000,,2,900000000,100,209715200,209715200,,0.9,1,2000000,1048576,1048576"
+    );
 }
 
 #[test]
 fn other_outputs_and_failures_are_alerts() {
-    let failed = row("bert", "mimalloc", [1, 1, 1], 1, "z").replace("\"complete\",\"reason\":\"\"", "\"failed\",\"reason\":\"exit code 1\"");
+    let failed = row("bert", "mimalloc", [1, 1, 1], 1, "z")
+        .replace("\"complete\",\"reason\":\"\"", "\"failed\",\"reason\":\"exit code 1\"");
     let files = report(&(rows() + &row("alexnet", "jemalloc", [100, 100, 100], 250, "other") + &failed));
     let page = text(&files, "frameworks.html");
     assert!(page.contains("rows disagree on what the net puts out"), "{page}");

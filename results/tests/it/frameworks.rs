@@ -37,7 +37,8 @@ fn of_a_cell_and_repetition_the_row_with_figures_counts_then_the_later() {
     let failed = line("glibc", 0, 9, "x").replace("complete", "failed");
     let lines = line("glibc", 0, 1, "x") + &failed + &line("glibc", 0, 2, "y") + &line("glibc", 1, 1, "x");
     let rows = read(folder(&lines).path());
-    let kept: Vec<_> = rows.iter().map(|row| (row.repetition, row.started_ns, row.digest.as_deref())).collect();
+    let kept: Vec<_> =
+        rows.iter().map(|row| (row.repetition, row.started_ns, row.digest.as_deref())).collect();
     assert_eq!(kept, [(0, 2, Some("y")), (1, 1, Some("x"))]);
 }
 
