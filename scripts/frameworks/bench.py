@@ -23,7 +23,7 @@ SCHEMA = 1
 DRIVER = Path(__file__).with_name("drive.py")
 ROWS = "frameworks.jsonl"
 # A process that takes longer has failed.
-PROCESS_SECONDS = 900
+PROCESS_SECONDS = 300
 # Of what a process that failed wrote to stderr.
 REASON_LETTERS = 300
 
