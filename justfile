@@ -68,6 +68,18 @@ check-schedules OUT=(store + "-schedules"): build
     {{planlab}} query {{OUT}} --csv "SELECT scheduler, count(*) AS cells, count(iteration_ns) AS valid, sum(CASE WHEN swapped + recomputed > 0 THEN 1 ELSE 0 END) AS with_something_gone FROM schedules GROUP BY scheduler ORDER BY scheduler" | \
         awk -F, '{ print } NR > 1 { cells += $2; valid += $3; if ($3 == 0) none = none " " $1 } END { print "all," cells "," valid; if (none != "") { print "no schedule by" none > "/dev/stderr"; exit 1 } }'
 
+# The frameworks come from scripts/setup-frameworks, which ./setup never calls. All of it takes hours, the most important
+# first; `--limit 2400` has inference of all nets and training of the light ones. ARGS go to scripts/frameworks/bench.py:
+# --quick, --limit SECONDS, --stage GLOB, --net GLOB, --contender NAME, --reps N.
+
+# PyTorch and onnxruntime, unchanged, on plans and under other allocators (resumes by itself), then the report
+bench-frameworks *ARGS: build
+    scripts/setup-frameworks
+    code=0; python3 scripts/frameworks/bench.py --out {{store}}-frameworks {{ARGS}} \
+        --planlab "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab" || code=$?; \
+    if [ "$code" -ne 0 ] && [ "$code" -ne 3 ]; then exit "$code"; fi; \
+    just report {{store}}-frameworks {{pages}}-frameworks; exit "$code"
+
 # Thresholds of its four rules, memory by its free list and with offsets: a CSV line each on stdout, a summary on stderr.
 # CANDIDATES are `articulation` or `scored`.
 
@@ -99,6 +111,8 @@ report RESULTS=store OUT=pages:
 # run all tests, the rest too where one fails
 test *ARGS:
     cargo test --workspace --features planlab/debug-checks --no-fail-fast {{ARGS}}
+    @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
+     else echo "test: those of scripts are skipped, python3 is missing"; fi
 
 # before a release (hours): all tests RUNS times, with other random cases each time and four times as many where there
 # are hundreds, then hostile input and signals

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use planlab_files::NewFolder;
-use planlab_results::audit::{Finding, audit_replays, audit_schedules, audit_shards};
+use planlab_results::audit::{Finding, audit_frameworks, audit_replays, audit_schedules, audit_shards};
+use planlab_results::framework::read_frameworks;
 use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
 use planlab_results::schedule::read_schedules;
 use serde_json::json;
 
+use crate::data::frameworks::Frameworks;
 use crate::data::model::Model;
 use crate::data::replays::Replays;
 use crate::data::schedules::Schedules;
@@ -33,6 +35,7 @@ pub struct Report {
     model: Model,
     replays: Replays,
     schedules: Schedules,
+    frameworks: Frameworks,
     findings: Vec<Finding>,
     options: ReportOptions,
     /// The short names of the model's workloads.
@@ -57,13 +60,16 @@ impl Report {
         findings.extend(tables.audit_plans(dir)?);
         let schedules = read_schedules(dir)?;
         findings.extend(audit_schedules(&schedules));
+        let frameworks = read_frameworks(dir)?;
+        findings.extend(audit_frameworks(&frameworks));
         let model = Model::new(tables)?;
         findings.extend(audit_shards(dir, model.rows() > 0 || !schedules.is_empty())?);
         findings.sort_by_key(|finding| !finding.is_refutation());
         let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
         let store = dir.to_path_buf();
         let (replays, schedules) = (Replays::new(rows), Schedules::new(schedules));
-        Ok(Self { store, model, replays, schedules, findings, options, slugs })
+        let frameworks = Frameworks::new(frameworks);
+        Ok(Self { store, model, replays, schedules, frameworks, findings, options, slugs })
     }
 
     /// What the audit found.
@@ -105,6 +111,7 @@ impl Report {
             model: &self.model,
             replays: &self.replays,
             schedules: &self.schedules,
+            frameworks: &self.frameworks,
             findings: &self.findings,
             slugs: &self.slugs,
             instances: Vec::new(),
@@ -133,6 +140,7 @@ impl Report {
             ("digest", json!(self.model.digest)),
             ("replays", json!(self.replays.rows)),
             ("schedules", json!(self.schedules.rows)),
+            ("frameworks", json!(self.frameworks.rows)),
             ("schema", json!(planlab_results::SCHEMA)),
         ];
         about.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
@@ -153,7 +161,15 @@ impl Report {
             0 => String::new(),
             rows => format!(" and {} schedules (digest {})", count(rows as u64), self.schedules.digest),
         };
+        let frameworks = match self.frameworks.rows {
+            0 => String::new(),
+            rows => format!(" and {} of frameworks (digest {})", count(rows as u64), self.frameworks.digest),
+        };
         let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
-        Frame { command: self.options.command.clone(), records: records + &replayed + &scheduled, links }
+        Frame {
+            command: self.options.command.clone(),
+            records: records + &replayed + &scheduled + &frameworks,
+            links,
+        }
     }
 }

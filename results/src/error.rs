@@ -81,6 +81,16 @@ pub enum StoreError {
         /// What is not known of it.
         reason: String,
     },
+    /// A line of a file that another program writes, which is not what it should be.
+    #[error("{}:{line}: {reason}", path.display())]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A file whose content has another digest than its name.
     #[error("{}: its content has digest {found}, its name says {expected}", path.display())]
     Content {
@@ -92,7 +102,7 @@ pub enum StoreError {
         found: Digest,
     },
     /// A folder that was never a store, or an empty one.
-    #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl, no manifest.json", path.display())]
+    #[error("{}: it holds no results: no journal.jsonl, no shards, no replays.jsonl, no frameworks.jsonl, no manifest.json", path.display())]
     NoResults {
         /// The folder.
         path: PathBuf,
@@ -142,6 +152,7 @@ impl StoreError {
             | Self::BadFile { path, .. }
             | Self::Schema { path, .. }
             | Self::UnknownRow { path, .. }
+            | Self::BadLine { path, .. }
             | Self::Content { path, .. }
             | Self::NoResults { path }
             | Self::NoParquet { path } => Some(path),
@@ -153,7 +164,9 @@ impl StoreError {
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {
-            Self::Corrupt { line, .. } | Self::UnknownRow { line, .. } => Some(*line),
+            Self::Corrupt { line, .. } | Self::UnknownRow { line, .. } | Self::BadLine { line, .. } => {
+                Some(*line)
+            }
             _ => None,
         }
     }

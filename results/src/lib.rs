@@ -15,6 +15,7 @@ mod files;
 pub mod format;
 #[cfg(feature = "parquet")]
 pub mod frame;
+pub mod framework;
 #[cfg(feature = "parquet")]
 mod instances;
 mod journal;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use planlab_dsa::performance::End;
 use planlab_files::{Place, TemporaryFolder, remove_leftovers};
 
+use crate::framework::{self, FrameworkRow, read_frameworks};
 use crate::journal::Row;
 use crate::latest::Latest;
 use crate::record::{Record, Status};
@@ -73,6 +74,7 @@ struct Sources {
     records: Best<Record>,
     replays: Best<ReplayRow>,
     schedules: Best<ScheduleRow>,
+    frameworks: Vec<FrameworkRow>,
     /// Folder and path of each instance, plan and document.
     files: Vec<(&'static str, PathBuf)>,
 }
@@ -80,11 +82,15 @@ struct Sources {
 impl Sources {
     fn read<P: AsRef<Path>>(dirs: &[P]) -> Result<Self, StoreError> {
         let (records, replays, schedules) = (Best::new(), Best::new(), Best::new());
-        let mut sources = Self { read: 0, records, replays, schedules, files: Vec::new() };
+        let (frameworks, files) = (Vec::new(), Vec::new());
+        let mut sources = Self { read: 0, records, replays, schedules, frameworks, files };
         for dir in dirs {
             sources.read += keep_better(&mut sources.records, read_records(dir)?);
             sources.read += keep_better(&mut sources.replays, read_rows(dir)?);
             sources.read += keep_better(&mut sources.schedules, read_schedules(dir)?);
+            let frameworks = read_frameworks(dir)?;
+            sources.read += frameworks.len();
+            sources.frameworks.extend(frameworks);
             let documents = Document::ALL.map(|document| (document.folder(), document.extension()));
             for (folder, extension) in
                 [("instances", "parquet"), ("plans", "parquet")].into_iter().chain(documents)
@@ -120,6 +126,9 @@ impl Sources {
         let replays = news(self.replays, |row| there.get(&row.cell, row.repetition));
         let schedules = news(self.schedules, |row| store.schedule(&row.cell, row.repetition));
         merged.changed = records.len() + replays.len() + schedules.len();
+        if !self.frameworks.is_empty() {
+            merged.changed += framework::put(&into, self.frameworks)?;
+        }
         store.append_all(&records)?;
         schedules.iter().try_for_each(|row| store.append_schedule(row))?;
         if !replays.is_empty() {

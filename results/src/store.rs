@@ -11,6 +11,7 @@
 //! <dir>/replays/<n>-<digest>.parquet  rows of replays, compacted
 //! <dir>/schedules.jsonl               rows of schedules, see [`crate::schedule`], which also has their documents
 //! <dir>/schedules/<n>-<digest>.parquet rows of schedules, compacted
+//! <dir>/frameworks.jsonl              rows of frameworks, see [`crate::framework`]
 //! ```
 //!
 //! Files under the folders appear whole or not at all. Compaction writes the shard first, then names it in the
@@ -34,7 +35,7 @@ use crate::record::Record;
 use crate::replay::ReplayRow;
 use crate::schedule::{self, Document, ScheduleRow};
 use crate::shards::{self, Rows};
-use crate::{StoreError, files, replay};
+use crate::{StoreError, files, framework, replay};
 
 /// Something that a reader should know and need not act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -310,6 +311,7 @@ fn is_store(dir: &Path) -> bool {
         || has(ReplayRow::SHARDS)
         || has(ScheduleRow::JOURNAL)
         || has(ScheduleRow::SHARDS)
+        || framework::is_there(dir)
         || has_manifest()
 }
 

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use planlab_results::audit::{Finding, audit_ends, audit_replays, audit_schedules, audit_shards};
+use planlab_results::audit::{
+    Finding, audit_ends, audit_frameworks, audit_replays, audit_schedules, audit_shards,
+};
+use planlab_results::framework::read_frameworks;
 #[cfg(feature = "reports")]
 use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
@@ -24,6 +27,8 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
     findings.extend(audit_replays(&replays));
     let schedules = read_schedules(&args.results)?;
     findings.extend(audit_schedules(&schedules));
+    let frameworks = read_frameworks(&args.results)?;
+    findings.extend(audit_frameworks(&frameworks));
     findings.extend(scheduling::audit(&args.results, &schedules)?);
     findings.extend(audit_shards(&args.results, rows > 0 || !schedules.is_empty())?);
     findings.extend(audit_ends(&args.results)?);
@@ -37,13 +42,20 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
         "rows": rows,
         "replays": replays.len(),
         "schedules": schedules.len(),
+        "frameworks": frameworks.len(),
         "findings": objects,
         "repairs": repairs.iter().map(repair_value).collect::<Vec<_>>(),
     });
     let mut text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     let scheduled =
         if schedules.is_empty() { String::new() } else { format!(", {} schedules", schedules.len()) };
-    text += &format!("{rows} rows, {} replays{scheduled}, {} findings\n", replays.len(), findings.len());
+    let measured =
+        if frameworks.is_empty() { String::new() } else { format!(", {} of frameworks", frameworks.len()) };
+    text += &format!(
+        "{rows} rows, {} replays{scheduled}{measured}, {} findings\n",
+        replays.len(),
+        findings.len()
+    );
     output.put(&value, &text)?;
     let is_whole = findings.is_empty() && repairs.is_empty();
     Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {

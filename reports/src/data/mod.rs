@@ -3,6 +3,7 @@
 pub(crate) mod asked;
 pub(crate) mod chosen;
 pub(crate) mod claims;
+pub(crate) mod frameworks;
 pub(crate) mod model;
 pub(crate) mod models;
 pub(crate) mod nets;

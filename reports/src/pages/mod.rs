@@ -4,6 +4,7 @@ mod boards;
 mod cell;
 mod cells;
 mod claims;
+mod frameworks;
 mod gain;
 mod gaps;
 mod iterations;
@@ -26,7 +27,7 @@ use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report as the navigation has them; each is there where there is something for it.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 14] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 15] = [
     summary::page,
     boards::page,
     gaps::page,
@@ -37,6 +38,7 @@ const PAGES: [fn(&Site<'_>) -> Option<Page>; 14] = [
     time::page,
     requests::page,
     threads::page,
+    frameworks::page,
     iterations::page,
     pytorch::page,
     scale::page,

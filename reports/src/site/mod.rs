@@ -16,6 +16,7 @@ use std::path::Path;
 use planlab_results::audit::Finding;
 use planlab_results::table::Value;
 
+use crate::data::frameworks::Frameworks;
 use crate::data::model::Model;
 use crate::data::replays::Replays;
 use crate::data::schedules::Schedules;
@@ -35,6 +36,7 @@ pub(crate) struct Site<'r> {
     pub(crate) model: &'r Model,
     pub(crate) replays: &'r Replays,
     pub(crate) schedules: &'r Schedules,
+    pub(crate) frameworks: &'r Frameworks,
     /// What the audit found.
     pub(crate) findings: &'r [Finding],
     /// The short names of the model's workloads.

@@ -1,5 +1,6 @@
 //! Reports, as files.
 
+mod frameworks;
 mod offload;
 mod offload_cases;
 mod replays;

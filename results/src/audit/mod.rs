@@ -3,6 +3,7 @@
 //! A verified plan of one planner below the bound that another claims refutes the claim; nothing that a
 //! planner says of itself can show that.
 
+mod frameworks;
 mod schedules;
 
 use std::collections::BTreeMap;
@@ -15,9 +16,10 @@ use crate::journal::Row;
 use crate::record::{Record, Status};
 use crate::replay::ReplayRow;
 use crate::schedule::ScheduleRow;
-use crate::{MissingShard, StoreError, files, journal};
+use crate::{MissingShard, StoreError, files, framework, journal};
 use planlab_dsa::performance::End;
 
+pub use frameworks::audit_frameworks;
 pub use schedules::audit_schedules;
 
 /// Something wrong with a set of rows.
@@ -323,7 +325,8 @@ pub fn audit_shards(dir: impl AsRef<std::path::Path>, has_rows: bool) -> Result<
 pub fn audit_ends(dir: impl AsRef<std::path::Path>) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
     let rows = torn::<Record>(dir)?.into_iter().chain(torn::<ReplayRow>(dir)?);
-    Ok(rows.chain(torn::<ScheduleRow>(dir)?).collect())
+    let frameworks = framework::torn(dir)?.map(|(path, line, bytes)| Finding::TornLine { path, line, bytes });
+    Ok(rows.chain(torn::<ScheduleRow>(dir)?).chain(frameworks).collect())
 }
 
 fn torn<R: Row>(dir: &std::path::Path) -> Result<Option<Finding>, StoreError> {

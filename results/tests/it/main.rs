@@ -4,6 +4,7 @@ mod audit;
 mod cells;
 mod common;
 mod diff;
+mod frameworks;
 mod instances;
 mod queries;
 #[cfg(feature = "parquet")]

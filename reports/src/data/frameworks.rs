@@ -1,0 +1,257 @@
+//! Rows of frameworks: on each net, under the same conditions, the contenders beside each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planlab_dsa::Digest;
+use planlab_dsa::performance::End;
+use planlab_results::audit::audit_frameworks;
+use planlab_results::framework::{FrameworkRow, PLANLAB};
+use planlab_results::statistics::shifted_geometric_mean;
+
+use crate::figures::Series;
+use crate::format::{count_real, real};
+
+/// The contender that a program has without anybody's doing.
+pub(crate) const GLIBC: &str = "glibc";
+
+/// All rows of a store; the same rows in any order give the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frameworks {
+    /// How many rows there are.
+    pub(crate) rows: usize,
+    /// Digest of the rows.
+    pub(crate) digest: String,
+    /// What stands in one figure.
+    pub(crate) groups: Vec<Group>,
+    /// Rows without figures.
+    pub(crate) failures: Vec<FrameworkRow>,
+    /// Nets whose output depends on who served the memory, in words.
+    pub(crate) unequal: Vec<String>,
+}
+
+/// Nets under the same conditions on one machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) conditions: Conditions,
+    /// By net.
+    pub(crate) cases: Vec<Case>,
+}
+
+/// What the nets of a group share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Conditions {
+    pub(crate) framework: String,
+    pub(crate) mode: String,
+    pub(crate) threads: u32,
+    pub(crate) batch: u64,
+    /// The machine's digest.
+    host: String,
+    /// That digest shortened, where there are several machines; else empty.
+    pub(crate) machine: String,
+}
+
+/// A net: what is compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) net: String,
+    /// By contender.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// A contender on a net: its processes.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) series: Series,
+    /// The last process.
+    pub(crate) row: FrameworkRow,
+    pub(crate) processes: usize,
+    pub(crate) wall: Spread,
+    pub(crate) cpu: Spread,
+    pub(crate) faults: Spread,
+    /// The most that was resident in the steady state of any process, bytes.
+    pub(crate) steady: Option<u64>,
+    /// The most that was ever resident.
+    pub(crate) peak: Option<u64>,
+}
+
+/// Where the middle half of some samples lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) low: f64,
+    pub(crate) median: f64,
+    pub(crate) high: f64,
+}
+
+impl Spread {
+    /// Median and quartiles; zeros without samples.
+    fn of<'s>(samples: impl Iterator<Item = &'s u64>) -> Self {
+        let mut sorted: Vec<f64> = samples.map(|&sample| real(sample)).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Self { low: quantile(&sorted, 1), median: quantile(&sorted, 2), high: quantile(&sorted, 3) }
+    }
+}
+
+/// A quartile of sorted values, interpolated.
+fn quantile(sorted: &[f64], quarter: usize) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let (at, rest) = (last * quarter / 4, last * quarter % 4);
+    let next = sorted[(at + 1).min(last)];
+    sorted[at] + (next - sorted[at]) * count_real(rest) / 4.0
+}
+
+impl Frameworks {
+    pub(crate) fn new(rows: Vec<FrameworkRow>) -> Self {
+        let unequal = audit_frameworks(&rows).iter().map(ToString::to_string).collect();
+        let (count, digest) = (rows.len(), digest(&rows));
+        let (complete, failures): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.status == End::Complete);
+        let names: BTreeSet<String> = complete.iter().map(|row| row.contender.clone()).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        let hosts: BTreeSet<String> = complete.iter().map(|row| row.provenance.host.clone()).collect();
+        let mut asked: BTreeMap<Conditions, BTreeMap<String, BTreeMap<usize, Vec<FrameworkRow>>>> =
+            BTreeMap::new();
+        for row in complete {
+            let number = names.iter().position(|name| *name == row.contender).unwrap_or(0);
+            let nets = asked.entry(Conditions::of(&row, hosts.len() > 1)).or_default();
+            nets.entry(row.net.clone()).or_default().entry(number).or_default().push(row);
+        }
+        let run = |(number, rows): (usize, Vec<FrameworkRow>)| {
+            Run::of(Series { label: names[number].clone(), number }, rows)
+        };
+        let case =
+            |(net, runs): (_, BTreeMap<_, _>)| Case { net, runs: runs.into_iter().filter_map(run).collect() };
+        let groups = asked
+            .into_iter()
+            .map(|(conditions, nets)| Group { conditions, cases: nets.into_iter().map(case).collect() });
+        Self { rows: count, digest, groups: groups.collect(), failures, unequal }
+    }
+}
+
+fn digest(rows: &[FrameworkRow]) -> String {
+    let mut lines: Vec<String> = rows.iter().filter_map(|row| serde_json::to_string(row).ok()).collect();
+    lines.sort_unstable();
+    Digest::of_bytes(lines.join("\n").as_bytes()).short()
+}
+
+impl Conditions {
+    fn of(row: &FrameworkRow, has_others: bool) -> Self {
+        let host = row.provenance.host.clone();
+        let machine = if has_others { host.get(..8).unwrap_or(&host).to_owned() } else { String::new() };
+        let (framework, mode) = (row.framework.clone(), row.mode.clone());
+        Self { framework, mode, threads: row.threads, batch: row.batch, host, machine }
+    }
+
+    /// `torch-1.13.0a0, inference, batch 16, 1 thread`.
+    pub(crate) fn name(&self) -> String {
+        let mode = if self.mode == "train" { "training" } else { "inference" };
+        let threads =
+            if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let machine =
+            if self.machine.is_empty() { String::new() } else { format!(", machine {}", self.machine) };
+        format!("{}, {mode}, batch {}, {threads}{machine}", self.framework, self.batch)
+    }
+}
+
+impl Run {
+    /// Of the processes of the newest build, and of the same number of propagations.
+    fn of(series: Series, rows: Vec<FrameworkRow>) -> Option<Self> {
+        let newest = rows.iter().max_by_key(|row| row.started_ns)?.clone();
+        let rows: Vec<FrameworkRow> = rows.into_iter().filter(|row| row.cell == newest.cell).collect();
+        Some(Self {
+            series,
+            processes: rows.len(),
+            wall: Spread::of(rows.iter().flat_map(|row| &row.wall_ns)),
+            cpu: Spread::of(rows.iter().flat_map(|row| &row.cpu_ns)),
+            faults: Spread::of(rows.iter().flat_map(|row| &row.faults)),
+            steady: rows.iter().filter_map(|row| row.steady_peak).max(),
+            peak: rows.iter().filter_map(|row| row.resident_peak).max(),
+            row: newest,
+        })
+    }
+}
+
+impl Case {
+    pub(crate) fn run(&self, contender: &str) -> Option<&Run> {
+        self.runs.iter().find(|run| run.series.label == contender)
+    }
+
+    pub(crate) fn ours(&self) -> Option<&Run> {
+        self.run(PLANLAB)
+    }
+
+    pub(crate) fn others(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.series.label != PLANLAB)
+    }
+
+    /// The other one that takes the least CPU time.
+    pub(crate) fn fastest(&self) -> Option<&Run> {
+        self.others().min_by(|a, b| a.cpu.median.total_cmp(&b.cpu.median))
+    }
+
+    /// The other one that holds the least in the steady state.
+    pub(crate) fn smallest(&self) -> Option<&Run> {
+        self.others().filter(|run| run.steady.is_some()).min_by_key(|run| run.steady)
+    }
+
+    /// How many times as fast as another ours is, in CPU time.
+    pub(crate) fn speed_over(&self, other: &Run) -> Option<f64> {
+        over(other.cpu.median, self.ours()?.cpu.median)
+    }
+
+    /// The same in wall time.
+    pub(crate) fn wall_speed_over(&self, other: &Run) -> Option<f64> {
+        over(other.wall.median, self.ours()?.wall.median)
+    }
+
+    /// What ours holds in the steady state, over what another one does.
+    pub(crate) fn memory_over(&self, other: &Run) -> Option<f64> {
+        over(real(self.ours()?.steady?), real(other.steady?))
+    }
+}
+
+fn over(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
+}
+
+/// Ratios over the nets of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct Ratios {
+    /// The geometric mean.
+    pub(crate) mean: f64,
+    /// The least, and whose it is.
+    pub(crate) least: (f64, String),
+    /// The greatest, and whose it is.
+    pub(crate) most: (f64, String),
+    pub(crate) nets: usize,
+}
+
+impl Group {
+    /// A ratio of each net that has one; `None` where none has.
+    pub(crate) fn ratios(&self, of: impl Fn(&Case) -> Option<f64>) -> Option<Ratios> {
+        let mut all: Vec<(f64, String)> =
+            self.cases.iter().filter_map(|case| Some((of(case)?, case.net.clone()))).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mean = shifted_geometric_mean(all.iter().map(|(ratio, _)| Some(*ratio)), 0.0).mean?;
+        Some(Ratios { mean, least: all.first()?.clone(), most: all.last()?.clone(), nets: all.len() })
+    }
+
+    /// The contenders of any of its nets.
+    pub(crate) fn contenders(&self) -> Vec<&Series> {
+        let runs = self.cases.iter().flat_map(|case| &case.runs);
+        let by_number: BTreeMap<usize, &Series> = runs.map(|run| (run.series.number, &run.series)).collect();
+        by_number.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_lie_between_samples() {
+        let spread = Spread::of([40, 10, 20, 30, 100].iter());
+        assert_eq!(spread, Spread { low: 20.0, median: 30.0, high: 40.0 });
+        assert_eq!(Spread::of([1, 2].iter()), Spread { low: 1.25, median: 1.5, high: 1.75 });
+        assert_eq!(Spread::of([7].iter()), Spread { low: 7.0, median: 7.0, high: 7.0 });
+    }
+}

@@ -1,0 +1,318 @@
+//! Programs that nobody changed: a framework's propagation on a plan, beside the allocators of processes.
+
+use planlab_results::framework::PLANLAB;
+use planlab_results::statistics::median;
+use planlab_results::table::{Table, Value};
+
+use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
+use crate::figures::Drawing;
+use crate::figures::bars::{Bars, Dot, Slot, height_beside};
+use crate::figures::chart::{Entry, Key};
+use crate::figures::coord::Axis;
+use crate::format::{bytes, nanoseconds, percent, real};
+use crate::site::Site;
+use crate::site::page::{Page, Piece};
+
+/// `None` without a row.
+pub(super) fn page(site: &Site<'_>) -> Option<Page> {
+    let frameworks = site.frameworks;
+    if frameworks.rows == 0 {
+        return None;
+    }
+    let mut pieces = vec![Piece::note(
+        "A framework that nobody changed, in a process of its own for each contender: `planlab run` against the allocators \
+         that a process can have, some with an expert's settings (/keep: they never give memory back). Times are medians of \
+         the propagations after a warm-up, CPU time is that of all threads, planning included. Steady memory is the most \
+         that was resident during these propagations, with the program, its libraries and the weights.",
+    )];
+    pieces.push(equal(frameworks));
+    pieces.extend(failures(frameworks));
+    for group in &frameworks.groups {
+        pieces.extend(found(group).map(Piece::text));
+    }
+    pieces.push(Piece::heading("Ours over each contender"));
+    pieces.push(Piece::Table(means(frameworks)));
+    for group in &frameworks.groups {
+        pieces.extend(figures(group));
+    }
+    pieces.push(Piece::heading("All rows"));
+    pieces.push(Piece::Table(rows(frameworks)));
+    Some(Page::new("frameworks.html", "Frameworks on a plan").named("Frameworks").with(pieces))
+}
+
+/// Whether every contender computed the same.
+fn equal(frameworks: &Frameworks) -> Piece {
+    if frameworks.unequal.is_empty() {
+        return Piece::fine(
+            "Under every contender each net puts out the same, bit by bit; in training all losses and weights are the same.",
+        );
+    }
+    let several = "A result depends on who served the memory, or a net is not deterministic";
+    Piece::alert(format!("{several}: {}.", frameworks.unequal.join("; ")))
+}
+
+fn failures(frameworks: &Frameworks) -> Option<Piece> {
+    let told = frameworks.failures.iter().map(|row| {
+        let (net, reason) = (&row.net, &row.reason);
+        format!("{} {net} {} b{}, {}: {reason}", row.framework, row.mode, row.batch, row.contender)
+    });
+    let told: Vec<String> = told.collect();
+    let text = || format!("{} rows have no figures: {}.", told.len(), told.join("; "));
+    (!told.is_empty()).then(|| Piece::alert(text()))
+}
+
+/// What a group shows, in words.
+fn found(group: &Group) -> Option<String> {
+    let mut text = format!("{}:", group.conditions.name());
+    let over_glibc =
+        |of: fn(&Case, &Run) -> Option<f64>| group.ratios(|case: &Case| of(case, case.run(GLIBC)?));
+    let over_best = group.ratios(|case| case.speed_over(case.fastest()?));
+    let best = over_best?;
+    if let Some(ratios) = over_glibc(Case::speed_over) {
+        text += &format!(" {},", over_glibc_in_words(&ratios));
+    }
+    let (least, net) = &best.least;
+    let rival = group.cases.iter().find(|case| case.net == *net).and_then(Case::fastest);
+    let rival = rival.map_or("", |run| run.series.label.as_str());
+    text += &format!(
+        " {:.2} times as fast as the fastest of the others on each net (least {least:.2}: {net}, {rival}).",
+        best.mean
+    );
+    if let Some(ratios) = over_glibc(Case::memory_over) {
+        text += &format!(" Steady memory: {} of glibc's", percent(ratios.mean));
+        if let Some(least) = group.ratios(|case| case.memory_over(case.smallest()?)) {
+            let (most, net) = least.most;
+            let mean = percent(least.mean);
+            text += &format!(
+                ", {mean} of that of the smallest of the others on each net (at most {}: {net})",
+                percent(most)
+            );
+        }
+        text += ".";
+    }
+    Some(text)
+}
+
+fn over_glibc_in_words(ratios: &Ratios) -> String {
+    let (least, net) = &ratios.least;
+    match ratios.nets {
+        1 => format!("{:.2} times as fast as glibc ({net} alone)", ratios.mean),
+        nets => format!(
+            "{:.2} times as fast as glibc (geometric mean of {nets} nets, least {least:.2}: {net})",
+            ratios.mean
+        ),
+    }
+}
+
+fn means(frameworks: &Frameworks) -> Table {
+    let mut table = Table::named(
+        "frameworks-means",
+        "Geometric means over the nets that both ran. Speed: the contender's time over ours, so that above 1 ours is \
+         faster. Memory: ours over the contender's in the steady state, so that below 100 % ours holds less. Faults: page \
+         faults of a propagation of the contender and of ours, medians over the nets.",
+        &[
+            ("framework", "Framework"),
+            ("mode", "Mode"),
+            ("batch", "Batch"),
+            ("threads", "Threads"),
+            ("machine", "Machine"),
+            ("contender", "Against"),
+            ("nets", "Nets"),
+            ("cpu_speed", "Speed, CPU time"),
+            ("cpu_speed_least", "least"),
+            ("cpu_speed_most", "most"),
+            ("wall_speed", "Speed, wall time"),
+            ("memory_share", "Memory"),
+            ("memory_share_most", "most"),
+            ("faults", "Faults"),
+            ("our_faults", "ours"),
+        ],
+    );
+    for group in &frameworks.groups {
+        for contender in group.contenders().iter().filter(|contender| contender.label != PLANLAB) {
+            table.rows.extend(mean(group, &contender.label));
+        }
+    }
+    table
+}
+
+fn mean(group: &Group, contender: &str) -> Option<Vec<Value>> {
+    let of = |ratio: fn(&Case, &Run) -> Option<f64>| group.ratios(|case| ratio(case, case.run(contender)?));
+    let speed = of(Case::speed_over)?;
+    let (wall, memory) = (of(Case::wall_speed_over), of(Case::memory_over));
+    let faults = |contender: &str| {
+        let of = |case: &Case| Some(case.run(contender)?.faults.median);
+        let all: Vec<f64> = group.cases.iter().filter_map(of).collect();
+        Value::or_missing(median(&all).map(whole))
+    };
+    let conditions = &group.conditions;
+    Some(vec![
+        Value::text(&conditions.framework),
+        Value::text(&conditions.mode),
+        Value::Count(conditions.batch),
+        Value::Count(u64::from(conditions.threads)),
+        Value::text(&conditions.machine),
+        Value::text(contender),
+        Value::count(speed.nets),
+        Value::Number(speed.mean),
+        Value::Number(speed.least.0),
+        Value::Number(speed.most.0),
+        Value::or_missing(wall.map(|ratios| Value::Number(ratios.mean))),
+        Value::or_missing(memory.as_ref().map(|ratios| Value::Share(ratios.mean))),
+        Value::or_missing(memory.map(|ratios| Value::Share(ratios.most.0))),
+        faults(contender),
+        faults(PLANLAB),
+    ])
+}
+
+/// A count that may lie between two.
+fn whole(number: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a median of counts")]
+    Value::Count(number.round() as u64)
+}
+
+/// CPU time and steady memory of every contender over glibc's, net by net.
+fn figures(group: &Group) -> Vec<Piece> {
+    let name = group.conditions.name();
+    let time = |run: &Run, glibc: &Run| {
+        let over = |time: f64| time / glibc.cpu.median.max(1.0);
+        let tip = format!("{} of CPU time", nanoseconds(run.cpu.median));
+        Some((over(run.cpu.median), Some((over(run.cpu.low), over(run.cpu.high))), tip))
+    };
+    let memory = |run: &Run, glibc: &Run| {
+        let steady = run.steady?;
+        Some((real(steady) / real(glibc.steady?.max(1)), None, bytes(steady)))
+    };
+    let time = plot(group, format!("CPU time of a propagation: {name}"), "of glibc's CPU time", &time);
+    let memory = plot(group, format!("Steady memory: {name}"), "of glibc's memory", &memory);
+    let time = time.map(|drawing| {
+        Piece::figure(
+            drawing,
+            "The median of the propagations, and where the middle half of them lies, over glibc's median.",
+        )
+    });
+    let memory = memory.map(|drawing| {
+        Piece::figure(drawing, "The most that was resident after the warm-up, over what glibc held.")
+    });
+    time.into_iter().chain(memory).collect()
+}
+
+/// A value of a run over glibc's, where the middle half lies, and what is told of it.
+type Dotted = (f64, Option<(f64, f64)>, String);
+
+fn plot(
+    group: &Group,
+    title: String,
+    axis: &str,
+    value: &dyn Fn(&Run, &Run) -> Option<Dotted>,
+) -> Option<Drawing> {
+    let slots: Vec<Slot> = group.cases.iter().filter_map(|case| slot(case, value)).collect();
+    let ends =
+        slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
+    let most = ends.max_by(f64::total_cmp)?;
+    let entry = |series: &&crate::figures::Series| Entry {
+        key: Key::Dot(series.shape()),
+        color: series.color(),
+        text: series.label.clone(),
+    };
+    let entries: Vec<Entry> = group.contenders().iter().map(entry).collect();
+    let figure = Bars {
+        title,
+        y: Axis::shares(axis, most * 1.05),
+        height: height_beside(entries.len()),
+        note: String::new(),
+        slots,
+        entries,
+    };
+    Some(figure.plot())
+}
+
+/// `None` without glibc, over which all are drawn.
+fn slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slot> {
+    let glibc = case.run(GLIBC)?;
+    let dot = |run: &Run| {
+        let (value, interval, told) = value(run, glibc)?;
+        let tip = format!("{}: {}: {told}", case.net, run.series.label);
+        Some(Dot { series: run.series.clone(), value, interval, tip })
+    };
+    let dots = case.runs.iter().filter_map(dot).collect();
+    Some(Slot { group: case.net.clone(), dots, ..Slot::default() })
+}
+
+fn rows(frameworks: &Frameworks) -> Table {
+    let mut table = Table::named(
+        "frameworks",
+        "Every contender on every net. Times and faults of a propagation are medians, with quartiles of the CPU time. \
+         Before: resident before the first propagation; ever: the most of the whole process. Planned: the share of the large \
+         requests of the process that a plan served, warm-up included; planning runs on a thread beside, height is that of \
+         the highest plan. Speed and memory: as above.",
+        &[
+            ("framework", "Framework"),
+            ("net", "Net"),
+            ("mode", "Mode"),
+            ("batch", "Batch"),
+            ("threads", "Threads"),
+            ("machine", "Machine"),
+            ("contender", "Contender"),
+            ("processes", "Processes"),
+            ("cpu_ns", "CPU time"),
+            ("cpu_low_ns", "from"),
+            ("cpu_high_ns", "to"),
+            ("wall_ns", "Wall time"),
+            ("cpu_speed", "Ours: speed"),
+            ("faults", "Faults"),
+            ("first_wall_ns", "First propagation"),
+            ("before_bytes", "Before"),
+            ("steady_bytes", "Steady"),
+            ("peak_bytes", "ever"),
+            ("memory_share", "Ours: memory"),
+            ("planned_share", "Planned"),
+            ("plans", "Plans"),
+            ("planning_ns", "Planning"),
+            ("height_bytes", "Height"),
+            ("load_bytes", "Load"),
+        ],
+    );
+    for group in &frameworks.groups {
+        for case in &group.cases {
+            table.rows.extend(case.runs.iter().map(|run| row(group, case, run)));
+        }
+    }
+    table
+}
+
+fn row(group: &Group, case: &Case, run: &Run) -> Vec<Value> {
+    let (conditions, row) = (&group.conditions, &run.row);
+    let size = |bytes: Option<u64>| Value::or_missing(bytes.map(Value::Bytes));
+    let time = |ns: Option<u64>| Value::or_missing(ns.map(|ns| Value::Nanoseconds(real(ns))));
+    let planned = row.requests.zip(row.planned).filter(|(requests, _)| *requests > 0);
+    let is_other = case.ours().is_some_and(|ours| ours.series != run.series);
+    let speed = case.speed_over(run).filter(|_| is_other);
+    let memory = case.memory_over(run).filter(|_| is_other);
+    vec![
+        Value::text(&conditions.framework),
+        Value::text(&case.net),
+        Value::text(&conditions.mode),
+        Value::Count(conditions.batch),
+        Value::Count(u64::from(conditions.threads)),
+        Value::text(&conditions.machine),
+        Value::text(&run.series.label),
+        Value::count(run.processes),
+        Value::Nanoseconds(run.cpu.median),
+        Value::Nanoseconds(run.cpu.low),
+        Value::Nanoseconds(run.cpu.high),
+        Value::Nanoseconds(run.wall.median),
+        Value::or_missing(speed.map(Value::Number)),
+        whole(run.faults.median),
+        time(row.first_wall_ns),
+        size(row.resident_before),
+        size(run.steady),
+        size(run.peak),
+        Value::or_missing(memory.map(Value::Share)),
+        Value::or_missing(planned.map(|(requests, planned)| Value::Share(real(planned) / real(requests)))),
+        Value::or_missing(row.plans.map(Value::Count)),
+        time(row.planning_ns),
+        size(row.plan_height),
+        size(row.plan_load),
+    ]
+}

@@ -1,0 +1,98 @@
+//! The page on frameworks: ratios that can be checked by hand, and what it says where something is wrong.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use planlab_reports::{Report, ReportOptions};
+
+use crate::report::{read, text};
+
+/// A row as the script writes it: CPU times in milliseconds, and MiB in the steady state.
+fn row(net: &str, contender: &str, cpu_ms: [u64; 3], steady_mib: u64, digest: &str) -> String {
+    let cpu = cpu_ms.map(|ms| (ms * 1_000_000).to_string()).join(",");
+    let plan = if contender == "planlab" { "[100,90,1,2000000,1048576,1048576]" } else { "[]" };
+    let plan: Vec<u64> = serde_json::from_str(plan).expect("numbers");
+    let plan = |at: usize| plan.get(at).map_or_else(|| "null".to_owned(), u64::to_string);
+    let steady = steady_mib << 20;
+    format!(
+        r#"{{"schema":1,"cell":"{net} {contender}","repetition":0,"framework":"torch-1.13.0a0","net":"{net}","mode":"infer",
+        "batch":16,"threads":1,"contender":"{contender}","settings":"","status":"complete","reason":"","warm_up":6,
+        "started_ns":1,"first_wall_ns":900000000,"first_cpu_ns":8,"first_faults":7,"wall_ns":[{cpu}],"cpu_ns":[{cpu}],
+        "faults":[1,3,2],"resident_before":100,"resident_peak":{steady},"steady_peak":{steady},"digest":"{digest}",
+        "requests":{},"planned":{},"plans":{},"planning_ns":{},"plan_height":{},"plan_load":{},"provenance":{{"host":"h",
+        "cpu":"c","cores":2,"kernel":"k","governor":"g","turbo":"t","load_average_milli":1,"concurrency":1,
+        "git_commit":"a","git_dirty":false,"rustc":"r","flags":"f"}}}}"#,
+        plan(0),
+        plan(1),
+        plan(2),
+        plan(3),
+        plan(4),
+        plan(5)
+    )
+    .replace('\n', "")
+        + "\n"
+}
+
+/// On `alexnet` ours is twice as fast as glibc and as fast as `tcmalloc`, on `resnet18` half as fast again as both.
+fn rows() -> String {
+    row("alexnet", "glibc", [200, 220, 180], 400, "x")
+        + &row("alexnet", "tcmalloc", [100, 100, 100], 250, "x")
+        + &row("alexnet", "planlab", [90, 100, 110], 200, "x")
+        + &row("resnet18", "glibc", [600, 600, 600], 400, "y")
+        + &row("resnet18", "tcmalloc", [600, 600, 600], 160, "y")
+        + &row("resnet18", "planlab", [300, 400, 500], 200, "y")
+}
+
+fn report(lines: &str) -> BTreeMap<String, Vec<u8>> {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = dir.path().join("store");
+    fs::create_dir(&store).expect("made");
+    fs::write(store.join("frameworks.jsonl"), lines).expect("written");
+    let out = dir.path().join("out");
+    let report = Report::from_store(&store, ReportOptions::default()).expect("reads");
+    report.write(&out).expect("writes");
+    read(&out)
+}
+
+#[test]
+fn ratios_are_those_of_the_medians() {
+    let files = report(&rows());
+    insta::assert_snapshot!(text(&files, "tables/frameworks-means.csv"), @"
+    framework,mode,batch,threads,machine,contender,nets,cpu_speed,cpu_speed_least,cpu_speed_most,wall_speed,memory_share,memory_share_most,faults,our_faults
+    torch-1.13.0a0,infer,16,1,,glibc,2,1.732050808,1.5,2,1.732050808,0.5,0.5,2,2
+    torch-1.13.0a0,infer,16,1,,tcmalloc,2,1.224744871,1,1.5,1.224744871,1,1.25,2,2
+    ");
+    let page = text(&files, "frameworks.html");
+    for told in [
+        "1.73 times as fast as glibc (geometric mean of 2 nets, least 1.50: resnet18)",
+        "1.22 times as fast as the fastest of the others on each net (least 1.00: alexnet, tcmalloc)",
+        "Steady memory: 50.00 % of glibc's",
+        "100 % of that of the smallest of the others on each net (at most 125 %: resnet18)",
+        "each net puts out the same, bit by bit",
+    ] {
+        assert!(page.contains(&told.replace('\'', "&#39;")) || page.contains(told), "{told}: {page}");
+    }
+}
+
+#[test]
+fn rows_have_quartiles_and_what_was_planned() {
+    let files = report(&rows());
+    let table = text(&files, "tables/frameworks.csv");
+    let ours =
+        table.lines().find(|line| line.contains("resnet18") && line.contains("planlab")).expect("a row");
+    insta::assert_snapshot!(
+        ours,
+        @"torch-1.13.0a0,resnet18,infer,16,1,,planlab,1,400000000,350000000,450000000,400000000,,2,900000000,100,209715200,209715200,,0.9,1,2000000,1048576,1048576"
+    );
+}
+
+#[test]
+fn other_outputs_and_failures_are_alerts() {
+    let failed = row("bert", "mimalloc", [1, 1, 1], 1, "z")
+        .replace("\"complete\",\"reason\":\"\"", "\"failed\",\"reason\":\"exit code 1\"");
+    let files = report(&(rows() + &row("alexnet", "jemalloc", [100, 100, 100], 250, "other") + &failed));
+    let page = text(&files, "frameworks.html");
+    assert!(page.contains("rows disagree on what the net puts out"), "{page}");
+    assert!(page.contains("bert infer b16, mimalloc: exit code 1"), "{page}");
+    assert!(!page.contains("bit by bit"), "{page}");
+}

@@ -1,0 +1,31 @@
+//! Whether rows of frameworks agree with each other: an allocator must not change what a program computes.
+
+use super::{Finding, by};
+use crate::framework::FrameworkRow;
+
+/// Nets whose output depends on who served the memory.
+#[must_use]
+pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
+    let asked = |row: &FrameworkRow| {
+        // Losses of training depend on how many propagations there were.
+        let propagations = u64::from(row.warm_up) + row.wall_ns.len() as u64;
+        let subject =
+            format!("{} {} {} b{}, {} threads", row.framework, row.net, row.mode, row.batch, row.threads);
+        (subject, row.provenance.host.clone(), propagations)
+    };
+    let complete = rows.iter().filter(|row| row.digest.is_some());
+    let mut findings = Vec::new();
+    for ((subject, ..), rows) in by(complete, asked) {
+        let values = by(rows, |row| row.digest.clone().unwrap_or_default());
+        if values.len() > 1 {
+            let values = values.into_iter().map(|(digest, rows)| {
+                let mut who: Vec<&str> = rows.iter().map(|row| row.contender.as_str()).collect();
+                who.dedup();
+                format!("{} of {}", digest.get(..12).unwrap_or(&digest), who.join(" and "))
+            });
+            let values = values.collect();
+            findings.push(Finding::InstanceMismatch { subject, field: "what the net puts out", values });
+        }
+    }
+    findings
+}

@@ -1,0 +1,97 @@
+//! Rows of frameworks: read, refused, merged, audited.
+
+use std::fs;
+use std::path::Path;
+
+use planlab_results::audit::{Finding, audit_ends, audit_frameworks};
+use planlab_results::framework::{FrameworkRow, read_frameworks};
+use planlab_results::{StoreError, merge};
+
+/// A line as the script writes it.
+fn line(contender: &str, repetition: u32, started_ns: u64, digest: &str) -> String {
+    format!(
+        r#"{{"schema":1,"cell":"{contender}","repetition":{repetition},"framework":"torch-1.13.0a0","net":"resnet18",
+        "mode":"infer","batch":16,"threads":1,"contender":"{contender}","settings":"","status":"complete","reason":"",
+        "warm_up":6,"started_ns":{started_ns},"first_wall_ns":9,"first_cpu_ns":8,"first_faults":7,"wall_ns":[5,6],
+        "cpu_ns":[4,5],"faults":[0,1],"resident_before":100,"resident_peak":300,"steady_peak":200,"digest":"{digest}",
+        "requests":null,"planned":null,"plans":null,"planning_ns":null,"plan_height":null,"plan_load":null,
+        "provenance":{{"host":"h","cpu":"c","cores":2,"kernel":"k","governor":"g","turbo":"t","load_average_milli":1,
+        "concurrency":1,"git_commit":"a","git_dirty":false,"rustc":"r","flags":"f"}}}}"#
+    )
+    .replace('\n', "")
+        + "\n"
+}
+
+fn folder(lines: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("frameworks.jsonl"), lines).expect("written");
+    folder
+}
+
+fn read(folder: &Path) -> Vec<FrameworkRow> {
+    read_frameworks(folder).expect("rows")
+}
+
+#[test]
+fn of_a_cell_and_repetition_the_row_with_figures_counts_then_the_later() {
+    let failed = line("glibc", 0, 9, "x").replace("complete", "failed");
+    let lines = line("glibc", 0, 1, "x") + &failed + &line("glibc", 0, 2, "y") + &line("glibc", 1, 1, "x");
+    let rows = read(folder(&lines).path());
+    let kept: Vec<_> =
+        rows.iter().map(|row| (row.repetition, row.started_ns, row.digest.as_deref())).collect();
+    assert_eq!(kept, [(0, 2, Some("y")), (1, 1, Some("x"))]);
+}
+
+#[test]
+fn a_bad_line_is_named_with_its_file_and_the_reason() {
+    for (bad, reason) in [
+        ("[]\n".to_owned(), "not a row of a framework"),
+        (line("glibc", 0, 1, "x").replace("\"net\":\"resnet18\",", ""), "missing field `net`"),
+        (line("glibc", 0, 1, "x").replace("[0,1]", "[0]"), "different lengths"),
+        (line("glibc", 0, 1, "x").replace("\"digest\":\"x\"", "\"digest\":null"), "no `digest`"),
+    ] {
+        let folder = folder(&(line("tcmalloc", 0, 1, "x") + &bad));
+        let error = read_frameworks(folder.path()).expect_err("a bad line");
+        assert_eq!(error.line(), Some(2), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("frameworks.jsonl:2: ") && text.contains(reason), "{text}");
+    }
+    let newer = folder(&line("glibc", 0, 1, "x").replace("\"schema\":1", "\"schema\":2"));
+    let error = read_frameworks(newer.path()).expect_err("a newer row");
+    assert!(matches!(error, StoreError::Schema { found: 2, known: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_line_that_was_cut_short_is_left_out_and_told() {
+    let whole = line("glibc", 0, 1, "x");
+    let folder = folder(&(whole.clone() + &whole[..40]));
+    assert_eq!(read(folder.path()).len(), 1);
+    let findings = audit_ends(folder.path()).expect("looked at");
+    assert!(matches!(findings[..], [Finding::TornLine { line: 2, bytes: 40, .. }]), "{findings:?}");
+}
+
+#[test]
+fn a_merge_carries_rows_along_and_keeps_what_counts() {
+    let one = folder(&(line("glibc", 0, 1, "x") + &line("planlab", 0, 1, "x")));
+    let two = folder(&(line("glibc", 0, 2, "y") + &line("tcmalloc", 0, 1, "x")));
+    let into = tempfile::tempdir().expect("a folder");
+    let merged = merge(&[one.path(), two.path()], into.path()).expect("merged");
+    assert_eq!((merged.read, merged.changed), (4, 3));
+    let rows = read(into.path());
+    let kept: Vec<_> = rows.iter().map(|row| (row.contender.as_str(), row.started_ns)).collect();
+    assert_eq!(kept, [("glibc", 2), ("planlab", 1), ("tcmalloc", 1)]);
+    let again = merge(&[two.path()], into.path()).expect("merged");
+    assert_eq!((again.read, again.changed), (2, 0));
+}
+
+#[test]
+fn outputs_that_differ_are_found() {
+    let equal = line("glibc", 0, 1, "x") + &line("planlab", 0, 1, "x");
+    assert_eq!(audit_frameworks(&read(folder(&equal).path())), []);
+    let other = equal + &line("tcmalloc", 0, 1, "y");
+    let findings = audit_frameworks(&read(folder(&other).path()));
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    let text = finding.to_string();
+    assert!(text.contains("x of glibc and planlab") && text.contains("y of tcmalloc"), "{text}");
+    assert!(!finding.is_refutation());
+}

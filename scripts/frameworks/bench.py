@@ -1,0 +1,298 @@
+"""Contenders in turn on every cell, a process each; a row of JSON for each goes to OUT/frameworks.jsonl.
+
+Rows that are there already are not measured again, so that a run that was stopped goes on where it was. A row is there
+whole or not at all. docs/FILES.md has the fields. Exit code 3: a contender has no figures, and its row says why.
+"""
+
+import argparse
+import fnmatch
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import cells
+from cells import PLANLAB, Cell, Contender
+
+SCHEMA = 1
+DRIVER = Path(__file__).with_name("drive.py")
+ROWS = "frameworks.jsonl"
+# A process that takes longer has failed.
+PROCESS_SECONDS = 300
+# Of what a process that failed wrote to stderr.
+REASON_LETTERS = 300
+
+
+def say(text: str) -> None:
+    print(f"bench-frameworks: {text}", file=sys.stderr, flush=True)
+
+
+class Places:
+    """Where everything is that a process needs."""
+
+    def __init__(self, planlab: Path, frameworks: Path):
+        self.planlab = planlab
+        self.models = frameworks / "models"
+        # Debian's PyTorch belongs to Debian's Python, whatever `python3` is.
+        self.pythons = {"torch": Path("/usr/bin/python3")}
+        for name in ("onnxruntime", "torch2"):
+            self.pythons[name] = frameworks / name / "bin" / "python3"
+        self.versions = {name: self.version(name) for name in self.pythons}
+
+    def version(self, framework: str) -> str:
+        """`torch-1.13.0a0`, or nothing if it is not installed."""
+        module = framework.rstrip("2")
+        code = f"import {module}; print('{module}-' + {module}.__version__.split('+')[0])"
+        if not self.pythons[framework].exists():
+            return ""
+        answer = subprocess.run([self.pythons[framework], "-c", code], capture_output=True, text=True, check=False)
+        return answer.stdout.strip() if answer.returncode == 0 else ""
+
+    def provenance(self) -> dict:
+        """The machine and the build, as planlab says it in every row of its own."""
+        answer = subprocess.run([self.planlab, "doctor", "--json"], capture_output=True, text=True, check=True)
+        return json.loads(answer.stdout)["provenance"]
+
+    def library(self) -> str:
+        """Digest of libplanlab.so: rows of another one are measured again."""
+        files = [self.planlab.parent / place / "libplanlab.so" for place in ("", "deps")]
+        found = [Path(file) for file in (os.environ.get("PLANLAB_LIBRARY"), *files) if file and Path(file).exists()]
+        if not found:
+            raise SystemExit("bench-frameworks: there is no libplanlab.so; `just build` makes it")
+        return hashlib.sha256(found[0].read_bytes()).hexdigest()
+
+
+class Rows:
+    """The file of rows. A last line without its end is what a killed run left, and is cut off."""
+
+    def __init__(self, file: Path):
+        self.file = file
+        self.there = set()
+        if file.exists():
+            self.read()
+
+    def read(self) -> None:
+        content = self.file.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            say(f"{self.file}: a last line of {len(content) - len(whole)} bytes was cut short and is dropped")
+            os.truncate(self.file, len(whole))
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                row = json.loads(line)
+                if row["status"] == "complete":
+                    self.there.add((row["cell"], row["repetition"]))
+            except (ValueError, KeyError, TypeError) as error:
+                print(f"bench-frameworks: {self.file}:{number}: {error!r}: not a row", file=sys.stderr)
+                raise SystemExit(2) from None
+
+    def append(self, row: dict) -> None:
+        line = (json.dumps(row, separators=(",", ":")) + "\n").encode()
+        with open(self.file, "ab", buffering=0) as file:
+            file.write(line)
+            os.fsync(file.fileno())
+
+
+def key(cell: Cell, contender: Contender, places: Places, host: str) -> str:
+    """Digest of what makes a row, but for the repetition."""
+    parts = [places.versions[cell.framework], *cell[2:], cell.warm_up(), cell.timed(), contender.name, contender.told()]
+    parts += [host, places.library() if contender.name == PLANLAB else ""]
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+def command(cell: Cell, contender: Contender, places: Places, report: Path) -> list:
+    """The process of a row."""
+    driven = [places.pythons[cell.framework], DRIVER, "--net", cell.net, "--mode", cell.mode]
+    driven += ["--batch", cell.batch, "--threads", cell.threads]
+    driven += ["--warm-up", cell.warm_up(), "--timed", cell.timed()]
+    if cell.framework == "onnxruntime":
+        model, inputs = exported(cell, places)
+        driven += ["--framework", "onnxruntime", "--model", model, "--inputs", inputs]
+        driven += ["--arena"] if contender.arena else []
+    if contender.name == PLANLAB:
+        driven = [places.planlab, "run", "--report", report, "--", *driven]
+    return [str(word) for word in driven]
+
+
+def exported(cell: Cell, places: Places) -> tuple:
+    """The net as an ONNX file, and its inputs; made with PyTorch once."""
+    folder = places.models / f"{cell.net}-b{cell.batch}"
+    model, inputs = folder / "net.onnx", folder / "inputs.npz"
+    if not folder.exists():
+        places.models.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=places.models) as temporary:
+            fresh = Path(temporary) / "net"
+            fresh.mkdir()
+            words = [places.pythons["torch"], DRIVER, "--net", cell.net, "--batch", cell.batch, "--export"]
+            words += ["--model", fresh / model.name, "--inputs", fresh / inputs.name]
+            process([str(word) for word in words], os.environ)
+            fresh.rename(folder)
+    return model, inputs
+
+
+class Failed(Exception):
+    """A process that has no answer, and why."""
+
+
+def process(words: list, environment: dict) -> dict:
+    """Runs a process to its end and gives the object on its last line; its children end with it."""
+    running = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        out, errors = running.communicate(timeout=PROCESS_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        raise Failed(f"it took more than {PROCESS_SECONDS} s") from None
+    except KeyboardInterrupt:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        raise
+    if running.returncode != 0:
+        raise Failed(f"exit code {running.returncode}: " + " ".join(errors.split())[-REASON_LETTERS:])
+    return json.loads(out.splitlines()[-1])
+
+
+def planned(report: Path) -> dict:
+    """What `planlab run` says of the plans; nothing of other contenders."""
+    names = ("requests", "planned", "plans", "planning_ns", "plan_height", "plan_load")
+    if not report.exists():
+        return dict.fromkeys(names)
+    told = json.loads(report.read_text(encoding="utf-8"))
+    plans = told["plans"]
+    largest = max(plans, key=lambda plan: plan["height"], default={"height": None, "load": None})
+    nanoseconds = round(sum(plan["planning_seconds"] for plan in plans) * 1e9)
+    values = (told["requests"], told["planned"], len(plans), nanoseconds, largest["height"], largest["load"])
+    return dict(zip(names, values))
+
+
+UNMEASURED = {
+    "wall_ns": [],
+    "cpu_ns": [],
+    "faults": [],
+} | dict.fromkeys(
+    ("first_wall_ns", "first_cpu_ns", "first_faults", "resident_before", "resident_peak", "steady_peak", "digest")
+)
+
+
+def measure(cell: Cell, contender: Contender, places: Places) -> dict:
+    """A row without what the caller knows."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cell.threads))
+    environment = {**os.environ, **threads, **contender.environment()}
+    row = {
+        "framework": places.versions[cell.framework],
+        "net": cell.net,
+        "mode": cell.mode,
+        "batch": cell.batch,
+        "threads": cell.threads,
+        "contender": contender.name,
+        "settings": contender.told(),
+        "status": "complete",
+        "reason": "",
+        "warm_up": cell.warm_up(),
+        "started_ns": time.time_ns(),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        try:
+            measured = process(command(cell, contender, places, report), environment)
+        except Failed as failure:
+            row |= {"status": "failed", "reason": str(failure)}
+            measured = UNMEASURED
+        return row | measured | planned(report)
+
+
+def shown(row: dict) -> str:
+    if row["status"] != "complete":
+        return f"failed: {row['reason']}"
+    middle = sorted(row["cpu_ns"])[len(row["cpu_ns"]) // 2] / 1e6
+    steady = f", {row['steady_peak'] >> 20} MiB" if row["steady_peak"] else ""
+    return f"{middle:.1f} ms of CPU time{steady}, {sorted(row['faults'])[len(row['faults']) // 2]} faults"
+
+
+def chosen(arguments, places: Places) -> list:
+    """The cells that were asked for, those of frameworks that are not installed left out."""
+    missing = sorted(name for name, version in places.versions.items() if not version)
+    for name in missing:
+        say(f"{name} is not installed (scripts/setup-frameworks installs it where it can): its cells are left out")
+    fits = lambda value, globs: not globs or any(fnmatch.fnmatchcase(value, glob) for glob in globs)
+    every = cells.quick_cells() if arguments.quick else cells.all_cells()
+    every = [cell for cell in every if fits(cell.stage, arguments.stage) and fits(cell.net, arguments.net)]
+    return [cell for cell in every if cell.framework not in missing]
+
+
+def turns(arguments, places: Places, host: str, rows: Rows) -> list:
+    """Every process that is still to run: cell by cell, contenders in turn."""
+    named = arguments.contender
+    todo = []
+    for cell in chosen(arguments, places):
+        for repetition in range(arguments.reps):
+            for contender in cells.contenders(cell.framework):
+                is_asked = not named or contender.name in named
+                if is_asked and contender.is_there():
+                    digest = key(cell, contender, places, host)
+                    if (digest, repetition) not in rows.there:
+                        todo.append((cell, contender, repetition, digest))
+    return todo
+
+
+def run(arguments) -> int:
+    began = time.monotonic()
+    places = Places(Path(arguments.planlab).resolve(), Path(arguments.frameworks).resolve())
+    provenance = places.provenance()
+    folder = Path(arguments.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = Rows(folder / ROWS)
+    todo = turns(arguments, places, provenance["host"], rows)
+    for contender in (*cells.CONTENDERS, cells.ARENA):
+        if not contender.is_there():
+            say(f"{contender.library} is not installed: {contender.name} is left out")
+    say(f"{len(todo)} rows to measure, {len(rows.there)} there already, in {rows.file}")
+    code = 0
+    for at, (cell, contender, repetition, digest) in enumerate(todo, 1):
+        if arguments.limit and time.monotonic() - began > arguments.limit:
+            say(f"{arguments.limit} s are over: {len(todo) - at + 1} rows are left for the next run")
+            return 3
+        load = round(os.getloadavg()[0] * 1000)
+        row = measure(cell, contender, places)
+        row |= {"provenance": provenance | {"load_average_milli": load}}
+        rows.append({"schema": SCHEMA, "cell": digest, "repetition": repetition} | row)
+        code = code if row["status"] == "complete" else 3
+        say(f"{at}/{len(todo)}, {time.monotonic() - began:.0f} s: {cell}, {contender.name}: {shown(row)}")
+    return code
+
+
+def interrupted(*_) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--planlab", required=True, metavar="FILE", help="the binary, with libplanlab.so beside it")
+    parser.add_argument(
+        "--frameworks", default="target/frameworks", metavar="DIR", help="where setup-frameworks put them"
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder of the rows")
+    parser.add_argument("--quick", action="store_true", help="few cells: a try that says little")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no process begins after so long")
+    parser.add_argument("--reps", type=int, default=1, metavar="N", help="processes of each contender on each cell")
+    stages = ", ".join(dict.fromkeys(cell.stage for cell in cells.all_cells()))
+    parser.add_argument("--stage", action="append", metavar="GLOB", help=f"only these: {stages}")
+    parser.add_argument("--net", action="append", metavar="GLOB", help="only these nets")
+    parser.add_argument("--contender", action="append", metavar="NAME", help="only these contenders")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        sys.exit(run(arguments))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
