@@ -16,9 +16,11 @@
 //! feature `preload` adds the symbols and what they need of the process.
 
 mod course;
+pub mod device;
 mod history;
 pub mod machine;
 mod period;
+mod planning;
 mod round;
 mod solve;
 mod tally;
@@ -29,7 +31,8 @@ mod preload;
 
 pub use course::Segment;
 pub use period::Proof;
+pub use planning::Planning;
 pub use round::{Request, Round};
 pub use solve::{Solved, Unsolved};
-pub use tally::{Count, PlanTally, Tally};
+pub use tally::{Count, DeviceTally, PlanTally, Tally};
 pub use token::{Call, Token};

@@ -278,10 +278,10 @@ impl Machine {
         self.pending = None;
     }
 
-    /// Bytes of the blocks in use are none.
+    /// Whether no block lies in any of its segments.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.shelf.live() == 0
+        self.shelf.is_idle()
     }
 
     /// Where the plan has its place for a request, or `None`, which is counted with its reason.

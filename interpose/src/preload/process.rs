@@ -5,12 +5,12 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::check::Checker;
-use super::planning::Job;
 use super::segments::{self, Entry};
 use super::settings::Settings;
-use super::{real, report};
+use super::{real, report, thread};
 use crate::course::Segment;
 use crate::machine::Ground;
+use crate::planning::{Job, Planning};
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
 use crate::tally::PlanTally;
@@ -57,7 +57,7 @@ impl Ground for Process {
     }
 
     fn submit(&mut self, round: Round) -> bool {
-        self.job = Job::start(round, self.settings);
+        self.job = Job::start(round, planning(self.settings));
         self.job.is_some()
     }
 
@@ -90,6 +90,15 @@ impl Ground for Process {
 
     fn settled(&mut self) {
         real::trim();
+    }
+}
+
+/// How a round is planned: in a thread that is not watched itself.
+pub(super) fn planning(settings: &Settings) -> Planning {
+    Planning {
+        least_load: settings.machine.least_load,
+        patience: settings.patience,
+        prepare: thread::hand_through_all,
     }
 }
 

@@ -313,11 +313,14 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     }
 }
 
-/// A round of the calling thread ends, and the next begins. Of use with `PLANLAB_MARKS=1`.
+/// A round of the calling thread ends, and the next begins; so they do on all streams of GPUs. Of use with
+/// `PLANLAB_MARKS=1`.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_step() {
     if let Some(mut inside) = Inside::enter() {
         let Inner { machine, process } = inside.get();
         machine.mark(process);
     }
+    #[cfg(feature = "cuda")]
+    super::cuda::mark();
 }

@@ -4,7 +4,10 @@
 //! wait. So memory that one stream gets while another still has work on it is found by the contents: some order of the
 //! streams overwrites it in between.
 
-#![allow(unsafe_code, reason = "a launch is unsafe on a real device, and so it is in the trait; none is done here")]
+#![allow(
+    unsafe_code,
+    reason = "a launch is unsafe on a real device, and so it is in the trait; none is done here"
+)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,8 +106,12 @@ impl SimulatedStreams {
                 Some(Task::Wait(event)) => recorded.contains(event),
                 task => task.is_some(),
             };
-            let ready: Vec<StreamHandle> =
-                queues.streams.iter().filter(|(_, queue)| is_ready(queue)).map(|(&stream, _)| stream).collect();
+            let ready: Vec<StreamHandle> = queues
+                .streams
+                .iter()
+                .filter(|(_, queue)| is_ready(queue))
+                .map(|(&stream, _)| stream)
+                .collect();
             // What waits is recorded before it on another queue, so that only empty queues are left.
             let Some(stream) = ready.choose(&mut rng) else { return Ok(()) };
             match queues.streams.get_mut(stream).and_then(VecDeque::pop_front) {
