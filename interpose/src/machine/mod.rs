@@ -13,6 +13,7 @@
 
 mod finding;
 mod ground;
+mod pace;
 mod shelf;
 mod stretches;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use planlab_dsa::Bytes;
 
 pub use ground::Ground;
+use pace::{Look, Pace};
 use shelf::Shelf;
 use stretches::Stretches;
 
@@ -120,6 +122,7 @@ pub struct Machine {
     /// Requests since the machine woke, without a plan; requests until it wakes.
     fruitless: u32,
     asleep: u32,
+    pace: Pace,
     /// Requests in a row that are not the plan's.
     between: u32,
     /// Requests left of the round that departed from its plan.
@@ -164,6 +167,7 @@ impl Machine {
             follows: false,
             fruitless: 0,
             asleep: 0,
+            pace: Pace::default(),
             between: 0,
             astray: 0,
             pending: None,
@@ -190,15 +194,14 @@ impl Machine {
     pub fn request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Answer {
         self.tally.requests.add(1);
         self.tally.bytes.add(size);
+        if !self.watches(ground) {
+            self.tally.unplanned.add(1);
+            return Answer::Foreign;
+        }
         let Some(token) = Token::request(size, align) else {
             self.tally.unplanned.add(1);
             return Answer::Foreign;
         };
-        if self.asleep > 0 {
-            self.sleep();
-            self.tally.unplanned.add(1);
-            return Answer::Foreign;
-        }
         if self.pending.is_some() || self.found.is_some() {
             self.attend(ground);
         }
@@ -235,7 +238,7 @@ impl Machine {
 
     /// A block of the real allocator is about to be freed.
     pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
-        if self.asleep == 0 && self.history.freed(address) {
+        if !self.is_asleep() && self.history.freed(address) {
             self.look(ground);
         }
     }
@@ -243,7 +246,7 @@ impl Machine {
     /// A block of the real allocator is about to be resized by it. The number of its request, for
     /// [`placed`](Self::placed), if it is known.
     pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
-        if self.asleep > 0 {
+        if self.is_asleep() {
             return None;
         }
         let number = self.history.moves(address)?;
@@ -339,20 +342,48 @@ impl Machine {
     /// Where nothing was ever planned for long, most calls are not looked at.
     fn tire(&mut self) {
         self.fruitless += 1;
-        let has_hope = self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty();
-        if self.fruitless > AWAKE && !has_hope {
+        if self.fruitless > AWAKE && !self.has_hope() {
             (self.fruitless, self.asleep) = (0, ASLEEP);
         }
     }
 
-    fn sleep(&mut self) {
-        self.asleep -= 1;
-        if self.asleep == 0 {
-            self.history.clear();
-            self.watch.restart();
-            self.stretches = Stretches::default();
-            self.found = None;
+    /// Whether a request may be a part of what is known.
+    fn has_hope(&self) -> bool {
+        self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty()
+    }
+
+    /// Whether a request that comes is looked at.
+    #[inline]
+    fn watches(&mut self, ground: &mut impl Ground) -> bool {
+        if self.asleep > 0 {
+            self.asleep -= 1;
+            if self.asleep == 0 {
+                self.forget();
+            }
+            return false;
         }
+        let may_sleep = !self.has_hope();
+        match self.pace.request(may_sleep, || ground.nanoseconds()) {
+            Look::Watch => true,
+            Look::Anew => {
+                self.forget();
+                true
+            }
+            Look::Away => false,
+        }
+    }
+
+    fn is_asleep(&self) -> bool {
+        self.asleep > 0 || self.pace.is_asleep()
+    }
+
+    /// What was seen so far is of no use: there is a hole in it.
+    #[cold]
+    fn forget(&mut self) {
+        self.history.clear();
+        self.watch.restart();
+        self.stretches = Stretches::default();
+        self.found = None;
     }
 
     fn miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {

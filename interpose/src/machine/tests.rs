@@ -25,6 +25,9 @@ struct Sim {
     settled: u64,
     rested: u64,
     is_full: bool,
+    clock: u64,
+    /// Nanoseconds between two looks at the clock.
+    pace: u64,
 }
 
 impl Ground for Sim {
@@ -63,6 +66,12 @@ impl Ground for Sim {
         0
     }
 
+    /// Every look at it is far from the last.
+    fn nanoseconds(&mut self) -> u64 {
+        self.clock += self.pace;
+        self.clock
+    }
+
     fn adopted(&mut self, tally: &Arc<PlanTally>) {
         self.adopted.push(Arc::clone(tally));
     }
@@ -90,7 +99,7 @@ impl Rig {
     fn new(threads: usize, config: Config) -> Self {
         let thread = |number: usize| {
             let tally = Arc::new(Tally::new());
-            let sim = Sim { next: (number as u64 + 1) << 40, ..Sim::default() };
+            let sim = Sim { next: (number as u64 + 1) << 40, pace: 1 << 30, ..Sim::default() };
             (Machine::new(config, Arc::clone(&tally)), sim, tally)
         };
         Self { threads: (0..threads).map(thread).collect(), live: BTreeMap::new(), next: 4096 }
@@ -540,6 +549,28 @@ fn an_inner_loop_gives_way_to_its_round() {
     rig.free(0, other);
     (0..2).for_each(|_| round(&mut rig));
     assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
+}
+
+#[test]
+fn requests_that_come_fast_are_not_looked_at_until_they_do_not() {
+    let mut rig = Rig::new(1, config());
+    rig.threads[0].1.pace = 64 * 500;
+    for number in 0..2000_u64 {
+        let block = rig.alloc(0, 4096 + number * 8, 16);
+        rig.free(0, block);
+    }
+    let known = rig.threads[0].0.history.len();
+    let kept = rig.alloc(0, 5000, 16);
+    (0..5).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!((rig.threads[0].0.history.len(), rig.tally(0).plans.get()), (known, 0));
+    rig.threads[0].1.pace = 64 * 50_000;
+    (0..9).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+    // What has a plan is served as fast as it comes.
+    rig.threads[0].1.pace = 64 * 500;
+    (0..100).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+    rig.free(0, kept);
 }
 
 #[test]

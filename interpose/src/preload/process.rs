@@ -1,5 +1,5 @@
 //! The process around a thread's machine: segments, planning, other threads' frees, page faults.
-#![allow(unsafe_code, reason = "resource usage")]
+#![allow(unsafe_code, reason = "resource usage, and a clock")]
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -82,6 +82,13 @@ impl Ground for Process {
 
     fn faults(&mut self) -> u64 {
         usage(libc::RUSAGE_THREAD).map_or(0, |usage| usage.ru_minflt.cast_unsigned())
+    }
+
+    fn nanoseconds(&mut self) -> u64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: it writes what it is given.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        (now.tv_sec.cast_unsigned()).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
     }
 
     fn adopted(&mut self, tally: &Arc<PlanTally>) {

@@ -28,6 +28,7 @@ fn least() -> usize {
 
 /// From now on requests of so many bytes are large.
 pub(super) fn open(least_size: u64) {
+    real::set_large(segments::word(least_size));
     LEAST.store(segments::word(least_size), Ordering::Release);
 }
 
@@ -186,7 +187,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
     }
     // SAFETY: the block is the real allocator's and live, promises the caller.
     unsafe {
-        if real::usable(block) >= least() {
+        if !real::is_small(block) && real::usable(block) >= least() {
             forget(at);
         }
         real::free(block);
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
     }
     // SAFETY: as the caller promises.
     unsafe {
-        if size.max(real::usable(block)) < least() {
+        if size < least() && (real::is_small(block) || real::usable(block) < least()) {
             real::realloc(block, size)
         } else {
             resize(block, at, size)
