@@ -36,7 +36,8 @@ fn address(block: *mut c_void) -> u64 {
     block.expose_provenance() as u64
 }
 
-/// The block of a large request: a plan's, or the real allocator's.
+/// The block of a large request: a plan's, or the real allocator's. Never inlined, so that a small one saves no register.
+#[inline(never)]
 fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
     let Some(mut inside) = Inside::enter() else { return real() };
     if settings().is_some_and(|settings| settings.record.is_some()) {
@@ -181,13 +182,28 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() {
         return;
     }
+    // SAFETY: outside of all segments the block is the real allocator's and live, promises the caller.
+    unsafe {
+        if segments::is_outside(block.addr() as u64) && real::is_small(block) {
+            real::free(block);
+        } else {
+            free_other(block);
+        }
+    }
+}
+
+/// # Safety
+///
+/// As `free` of C, of a block that is not null.
+#[inline(never)]
+unsafe fn free_other(block: *mut c_void) {
     let at = block.expose_provenance() as u64;
     if let Some(entry) = segments::find(at) {
         return free_planned(entry, at);
     }
     // SAFETY: the block is the real allocator's and live, promises the caller.
     unsafe {
-        if !real::is_small(block) && real::usable(block) >= least() {
+        if real::usable(block) >= least() {
             forget(at);
         }
         real::free(block);
