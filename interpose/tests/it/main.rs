@@ -3,4 +3,5 @@
 mod common;
 mod plugged;
 mod programs;
+mod random;
 mod trace;
