@@ -20,7 +20,8 @@ fn random_calls_of_several_threads_agree_with_the_model() {
     for seed in 0..seeds {
         let threads = 1 + seed % 4;
         let checks = if seed % 2 == 1 { "1" } else { "0" };
-        let marks = [("PLANLAB_CHECK", checks), ("PLANLAB_MIN_SIZE", if seed % 3 == 2 { "1000" } else { "4096" })];
+        let marks =
+            [("PLANLAB_CHECK", checks), ("PLANLAB_MIN_SIZE", if seed % 3 == 2 { "1000" } else { "4096" })];
         let ran = run(&program, seed, threads, &marks);
         assert_eq!(ran.count("wrong_frees"), 0, "seed {seed}");
         planned += ran.count("planned");
