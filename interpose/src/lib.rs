@@ -12,6 +12,8 @@
 //!                                       +------------------> the real allocator
 //! ```
 //!
+//! Frameworks that let their allocator of GPU memory be replaced find symbols for that, too: see [`device`].
+//!
 //! The machine and what it is made of touch no memory and make no system call; they are tested without a preload. The
 //! feature `preload` adds the symbols and what they need of the process.
 

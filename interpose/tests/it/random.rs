@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::common::{Ran, built, under};
 
 fn run(program: &Path, seed: u64, threads: u64, settings: &[(&str, &str)]) -> Ran {
-    let words = [seed, threads, 1500].map(|number| number.to_string());
+    let words = [seed, threads, 1000].map(|number| number.to_string());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ran = under(program, &words, settings);
     assert_eq!(ran.stdout, "ok\n", "seed {seed}, {threads} threads");
