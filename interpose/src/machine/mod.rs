@@ -24,7 +24,7 @@ use std::sync::Arc;
 use planlab_dsa::Bytes;
 
 pub use ground::Ground;
-use pace::{Look, Pace};
+use pace::Pace;
 use shelf::Shelf;
 use stretches::Stretches;
 
@@ -83,9 +83,6 @@ const MOST_EXCLUSIONS: u32 = 8;
 /// After so many rounds that could not begin the plans leave a segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
-/// Requests after which the machine looks away if none was ever planned, and for how many.
-const AWAKE: u32 = 1 << 17;
-const ASLEEP: u32 = 1 << 19;
 /// So many requests in a row may come between those of a plan.
 const MOST_BETWEEN: u32 = 4;
 /// After so many rounds in a row the real allocator's memory of others goes back.
@@ -337,53 +334,6 @@ impl Machine {
             self.is_resting = true;
             self.shelf.rest(ground);
         }
-    }
-
-    /// Where nothing was ever planned for long, most calls are not looked at.
-    fn tire(&mut self) {
-        self.fruitless += 1;
-        if self.fruitless > AWAKE && !self.has_hope() {
-            (self.fruitless, self.asleep) = (0, ASLEEP);
-        }
-    }
-
-    /// Whether a request may be a part of what is known.
-    fn has_hope(&self) -> bool {
-        self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty()
-    }
-
-    /// Whether a request that comes is looked at.
-    #[inline]
-    fn watches(&mut self, ground: &mut impl Ground) -> bool {
-        if self.asleep > 0 {
-            self.asleep -= 1;
-            if self.asleep == 0 {
-                self.forget();
-            }
-            return false;
-        }
-        let may_sleep = !self.has_hope();
-        match self.pace.request(may_sleep, || ground.nanoseconds()) {
-            Look::Watch => true,
-            Look::Anew => {
-                self.forget();
-                true
-            }
-            Look::Away => false,
-        }
-    }
-
-    fn is_asleep(&self) -> bool {
-        self.asleep > 0 || self.pace.is_asleep()
-    }
-
-    /// What was seen so far is of no use: there is a hole in it.
-    #[cold]
-    fn forget(&mut self) {
-        self.history.clear();
-        self.watch.restart();
-        self.stretches = Stretches::default();
-        self.found = None;
     }
 
     fn miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {

@@ -4,6 +4,13 @@
 //! large requests come every few microseconds, for long, the real allocator has that memory already. A plan would gain
 //! nothing, and to watch for one takes a twentieth of a compiler's time. So nobody watches while it goes on like that.
 
+use super::Machine;
+use super::ground::Ground;
+use super::stretches::Stretches;
+
+/// Requests after which the machine looks away if none was ever planned, and for how many.
+pub(super) const AWAKE: u32 = 1 << 17;
+pub(super) const ASLEEP: u32 = 1 << 19;
 /// Requests between two looks at the clock.
 const STRIDE: u32 = 64;
 /// Requests that are further apart than so many nanoseconds, on average, are worth to be looked at.
@@ -64,6 +71,55 @@ impl Pace {
     #[inline]
     pub(super) fn is_asleep(&self) -> bool {
         self.is_asleep
+    }
+}
+
+impl Machine {
+    /// Where nothing was ever planned for long, most calls are not looked at.
+    pub(super) fn tire(&mut self) {
+        self.fruitless += 1;
+        if self.fruitless > AWAKE && !self.has_hope() {
+            (self.fruitless, self.asleep) = (0, ASLEEP);
+        }
+    }
+
+    /// Whether a request may be a part of what is known.
+    fn has_hope(&self) -> bool {
+        self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty()
+    }
+
+    /// Whether a request that comes is looked at.
+    #[inline]
+    pub(super) fn watches(&mut self, ground: &mut impl Ground) -> bool {
+        if self.asleep > 0 {
+            self.asleep -= 1;
+            if self.asleep == 0 {
+                self.forget();
+            }
+            return false;
+        }
+        let may_sleep = !self.has_hope();
+        match self.pace.request(may_sleep, || ground.nanoseconds()) {
+            Look::Watch => true,
+            Look::Anew => {
+                self.forget();
+                true
+            }
+            Look::Away => false,
+        }
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        self.asleep > 0 || self.pace.is_asleep()
+    }
+
+    /// What was seen so far is of no use: there is a hole in it.
+    #[cold]
+    fn forget(&mut self) {
+        self.history.clear();
+        self.watch.restart();
+        self.stretches = Stretches::default();
+        self.found = None;
     }
 }
 

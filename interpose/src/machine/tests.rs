@@ -582,11 +582,11 @@ fn who_never_repeats_is_looked_at_now_and_then() {
         let block = rig.alloc(0, 4096 + size, 16);
         rig.free(0, block);
     };
-    (0..super::AWAKE + 10).for_each(|_| other(&mut rig));
+    (0..super::pace::AWAKE + 10).for_each(|_| other(&mut rig));
     let known = rig.threads[0].0.history.len();
     (0..1000).for_each(|_| other(&mut rig));
     assert_eq!(rig.threads[0].0.history.len(), known, "it looks away");
-    (0..super::ASLEEP).for_each(|_| other(&mut rig));
+    (0..super::pace::ASLEEP).for_each(|_| other(&mut rig));
     (0..8).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
 }
