@@ -130,7 +130,7 @@ miri:
        cargo +nightly miri test --package planlab-dsa --lib online; \
        cargo +nightly miri test --package planlab-replay --no-default-features --lib -- pattern sequence; \
        cargo +nightly miri test --package planlab-replay --no-default-features --test it -- planned:: hostile::; \
-       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine round history period; \
+       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine:: round:: history:: period::; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
 # the tests of replays and of plans under programs under the address sanitizer (needs nightly; skipped, and said so, without it)

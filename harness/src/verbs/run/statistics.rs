@@ -279,3 +279,38 @@ fn as_seconds(nanoseconds: u64) -> f64 {
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_gpus_is_told_beside_that_of_the_host() {
+        let plan = r#"{"requests":41,"planned":41,"height":900,"load":800,"bound":900,"planning_ns":5,"rounds":3,"departures":1,"faults_before_milli":0}"#;
+        let device = format!(
+            r#"{{"device":"cuda:0","streams":2,"counts":{{"requests":100,"bytes":5000,"planned":75,"unplanned":25}},
+            "memory":{{"reserved_peak":4096,"used_peak":2048,"device_allocations":7,"out_of_memory":0}},"plans":[{plan}]}}"#
+        );
+        let line = format!(
+            r#"{{"pid":7,"counts":{{}},"plans":[],"devices":[{device}],"minor_faults":1,"peak_rss":2}}"#
+        )
+        .replace('\n', "");
+        let total = Total::of(&line, 7).expect("as the library writes it");
+        let text = total.text(4096);
+        assert!(
+            text.starts_with("the program made no request of at least 4096 bytes\ncuda:0: 100 requests"),
+            "{text}"
+        );
+        assert!(text.contains("cuda:0: missed: 25, no plan for what came\n"), "{text}");
+        let object = total.object(&[], 0, 4096);
+        let device = &object["devices"][0];
+        assert_eq!(
+            (device["planned"].as_u64(), device["missed"]["unplanned"].as_u64()),
+            (Some(75), Some(25))
+        );
+        assert_eq!(
+            (device["plans"][0]["height"].as_u64(), device["memory"]["reserved_peak"].as_u64()),
+            (Some(900), Some(4096))
+        );
+    }
+}
