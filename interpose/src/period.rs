@@ -314,6 +314,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn a_round_of_more_calls_than_places_is_found() {
         let round: Vec<u64> = (1..=200_000).collect();
         let all = found(Proof::default(), rounds(3, &round));
@@ -321,6 +322,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn rounds_of_any_length_are_found_soon() {
         for calls in (1..60).chain([100, 1000, 5000]) {
             for salt in 1..6_u64 {
@@ -335,6 +337,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn what_never_repeats_has_no_period() {
         assert_eq!(found(Proof::default(), 1..20_000), []);
     }

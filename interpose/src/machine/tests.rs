@@ -312,6 +312,7 @@ fn a_resized_block_is_left_to_the_real_allocator() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn nothing_is_planned_where_nothing_repeats() {
     let mut rig = Rig::new(1, config());
     for number in 0..5000_u64 {
@@ -484,6 +485,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn what_is_kept_of_a_steady_sequence_does_not_grow() {
     let mut rig = Rig::new(1, config());
     (0..200).for_each(|_| net(&mut rig, 0, 20, 1));
@@ -574,6 +576,7 @@ fn requests_that_come_fast_are_not_looked_at_until_they_do_not() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn who_never_repeats_is_looked_at_now_and_then() {
     let mut rig = Rig::new(1, config());
     let mut size = 0;
