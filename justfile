@@ -146,15 +146,16 @@ miri:
        cargo +nightly miri test --package planlab-dsa --lib online; \
        cargo +nightly miri test --package planlab-replay --no-default-features --lib -- pattern sequence; \
        cargo +nightly miri test --package planlab-replay --no-default-features --test it -- planned:: hostile::; \
-       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine round history; \
+       cargo +nightly miri test --package planlab-interpose --no-default-features --lib -- machine:: round:: history:: period::; \
      else echo "miri: skipped, a nightly toolchain with miri is missing (rustup +nightly component add miri)"; fi
 
-# the tests of replays under the address sanitizer (needs nightly; skipped, and said so, without it)
+# the tests of replays and of plans under programs under the address sanitizer (needs nightly; skipped, and said so, without it)
 asan TARGET="x86_64-unknown-linux-gnu":
     @if cargo +nightly --version >/dev/null 2>&1; then \
        export RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan; \
        cargo +nightly test --target {{TARGET}} --package planlab-replay --no-default-features --lib --tests; \
        cargo +nightly test --target {{TARGET}} --package planlab --no-default-features --test it hostile::; \
+       cargo +nightly test --target {{TARGET}} --package planlab-interpose --no-default-features --lib; \
      else echo "asan: skipped, a nightly toolchain is missing (rustup toolchain install nightly)"; fi
 
 # write the golden heights anew; say why in CHANGELOG.md under "Affects results"

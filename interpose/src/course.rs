@@ -16,7 +16,7 @@ const CONTEXT: usize = 4;
 /// A piece of memory for plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its first address; a multiple of 4096, not 0.
+    /// Its first address; a multiple of 512, not 0.
     pub base: u64,
     /// Bytes.
     pub len: u64,

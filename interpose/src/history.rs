@@ -130,6 +130,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn old_calls_are_forgotten_in_halves() {
         let mut history = History::default();
         for size in 0..=MOST_CALLS as u64 {

@@ -12,13 +12,17 @@
 //!                                       +------------------> the real allocator
 //! ```
 //!
+//! Frameworks that let their allocator of GPU memory be replaced find symbols for that, too: see [`device`].
+//!
 //! The machine and what it is made of touch no memory and make no system call; they are tested without a preload. The
 //! feature `preload` adds the symbols and what they need of the process.
 
 mod course;
+pub mod device;
 mod history;
 pub mod machine;
 mod period;
+mod planning;
 mod round;
 mod solve;
 mod tally;
@@ -29,7 +33,8 @@ mod preload;
 
 pub use course::Segment;
 pub use period::Proof;
+pub use planning::Planning;
 pub use round::{Request, Round};
 pub use solve::{Solved, Unsolved};
-pub use tally::{Count, PlanTally, Tally};
+pub use tally::{Count, DeviceTally, PlanTally, Tally};
 pub use token::{Call, Token};

@@ -1,7 +1,8 @@
 //! Finds out that the latest calls repeat.
 //!
 //! The last eight calls are looked up in a table of where each eight were last seen: the distance is a candidate for the
-//! period. From then on each call is compared with the one a period before, until one differs. A run of equal calls that
+//! period. Of all sets of eight a quarter is looked up, chosen by their hash, so that the same are chosen each time; all of
+//! them after a while without one of these, as in a loop of few calls. From then on each call is compared with the one a period before, until one differs. A run of equal calls that
 //! is long enough proves the period.
 //!
 //! ```text
@@ -22,8 +23,8 @@
 //!
 //! # Complexity
 //!
-//! O(1) for each call. The table has 2^10 to 2^15 places, which a processor's second cache holds; where two sets of eight
-//! share a place, and in rounds of more calls than that, the candidate comes some calls later.
+//! O(1) for each call. The table has 2^10 to 2^15 places of four bytes, which a processor's second cache holds; where two
+//! sets of eight share a place, and in rounds of more calls than four times that, the candidate comes some calls later.
 
 use crate::history::History;
 
@@ -78,13 +79,38 @@ pub(crate) enum News {
     },
 }
 
-/// Where eight calls ended.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// Low bits of their hash: so the history is looked at only where they are most likely the same.
-    tag: u32,
-    /// Low bits of the number of calls up to their last; 0: none.
-    end: u32,
+/// Where eight calls ended, in four bytes: a program that never repeats pays for the cache that they take.
+///
+/// The low 24 bits are those of the number of calls up to their last; 0: none. The high 8 are those of their hash after the
+/// first 10, so that the history is looked at only where they are most likely the same, and a place is known in a larger
+/// table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place(u32);
+
+const END_BITS: u32 = 24;
+const TAG_BITS: u32 = 8;
+const END: u32 = (1 << END_BITS) - 1;
+
+impl Place {
+    #[expect(clippy::cast_possible_truncation, reason = "low bits")]
+    const fn new(hash: u64, end: u64) -> Self {
+        let tag = (hash >> (u64::BITS - FIRST_BITS - TAG_BITS)) as u32;
+        Self(tag << END_BITS | (end as u32 & END))
+    }
+
+    /// Bits of the hash after the first so many, which a smaller table took.
+    const fn bits(self, after: u32, count: u32) -> usize {
+        let tag = self.0 >> END_BITS;
+        let rest = tag << (after - FIRST_BITS) & ((1 << TAG_BITS) - 1);
+        (rest >> (TAG_BITS - count)) as usize
+    }
+
+    /// How many calls before the other the same eight may have ended; `None` where others did.
+    fn before(self, later: Self) -> Option<u64> {
+        let distance = later.0.wrapping_sub(self.0) & END;
+        let is_like = self.0 & END != 0 && self.0 >> END_BITS == later.0 >> END_BITS;
+        (is_like && distance > 0).then_some(distance.into())
+    }
 }
 
 /// Watches a history for a period.
@@ -95,6 +121,8 @@ pub(crate) struct Watch {
     hash: u64,
     /// Calls since the last [`restart`](Self::restart).
     seen: u64,
+    /// Calls since eight were chosen by their hash.
+    unchosen: u32,
     /// Where each eight calls were last seen, by the top bits of their hash.
     places: Vec<Place>,
     /// The candidate, and how many calls equal the one a period before; 0: none.
@@ -102,16 +130,17 @@ pub(crate) struct Watch {
     run: u64,
 }
 
-/// A run of so many calls makes a period likely.
-const LIKELY: u64 = 16;
+/// After so many calls in a row that were not chosen all are. By chance that is one in ten thousand.
+const PATIENCE: u32 = 32;
 /// Calls in a row that have a period, at least, before further rounds are not kept.
 const SETTLED: u64 = 1 << 13;
-const FIRST_PLACES: usize = 1 << 10;
-const MOST_PLACES: usize = 1 << 15;
+/// Places, as powers of two: no more bits than these and a tag's.
+const FIRST_BITS: u32 = 10;
+const MOST_BITS: u32 = 15;
 
 impl Watch {
     pub(crate) fn new(proof: Proof) -> Self {
-        Self { proof, hash: 0, seen: 0, places: Vec::new(), period: 0, run: 0 }
+        Self { proof, hash: 0, seen: 0, unchosen: 0, places: Vec::new(), period: 0, run: 0 }
     }
 
     /// Looks at the latest call of a history. To be called after each call.
@@ -135,7 +164,8 @@ impl Watch {
 
     fn news(&self) -> News {
         let wanted = self.proof.run(self.period);
-        let likely = LIKELY.min(wanted - 1).max(GRAM + 1);
+        // Half of a proof: most runs end long before, and asking the kernel for page faults takes longer than the call.
+        let likely = (wanted / 2).max(GRAM + 1);
         if self.run == likely {
             return News::Likely;
         }
@@ -161,32 +191,44 @@ impl Watch {
     /// Notes where the latest eight calls end, and says where the same ended before, as far as the hash tells.
     fn remember(&mut self, history: &History) -> Option<u64> {
         let end = history.len();
-        if self.seen < GRAM {
+        let mixed = (self.hash ^ (self.hash >> 32)).wrapping_mul(FACTOR);
+        if self.seen < GRAM || !self.chooses(mixed) {
             return None;
         }
-        if self.places.is_empty()
-            || (history.known() * 2 > self.places.len() && self.places.len() < MOST_PLACES)
-        {
+        let is_full = history.known() > 4 * self.places.len() && self.places.len() < 1 << MOST_BITS;
+        if self.places.is_empty() || is_full {
             self.grow();
         }
         let bits = self.places.len().trailing_zeros();
-        let mixed = (self.hash ^ (self.hash >> 32)).wrapping_mul(FACTOR);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the place, and low bits: what they tell is looked at"
-        )]
-        let (place, tag, low) = ((mixed >> (64 - bits)) as usize, mixed as u32, end as u32);
-        let before = std::mem::replace(&mut self.places[place], Place { tag, end: low });
-        let distance = low.wrapping_sub(before.end);
-        let is_like = before.tag == tag && before.end > 0 && distance > 0;
-        is_like.then(|| end.checked_sub(distance.into())).flatten()
+        #[expect(clippy::cast_possible_truncation, reason = "fewer places than that")]
+        let place = (mixed >> (64 - bits)) as usize;
+        let new = Place::new(mixed, end);
+        let before = std::mem::replace(&mut self.places[place], new);
+        end.checked_sub(before.before(new)?)
     }
 
-    /// More places, all empty: they fill up again within a round.
+    /// Whether eight calls are looked up, by bits of their hash that tell neither place nor tag.
+    #[inline]
+    fn chooses(&mut self, mixed: u64) -> bool {
+        let is_chosen = (mixed >> END_BITS) & 3 == 0;
+        self.unchosen = if is_chosen { 0 } else { self.unchosen.saturating_add(1) };
+        is_chosen || self.unchosen > PATIENCE
+    }
+
+    /// More places, with what stood in those before.
+    #[cold]
     fn grow(&mut self) {
-        let count = (self.places.len() * 4).clamp(FIRST_PLACES, MOST_PLACES);
-        self.places.clear();
-        self.places.resize(count, Place::default());
+        if self.places.is_empty() {
+            self.places.resize(1 << FIRST_BITS, Place::default());
+            return;
+        }
+        let before = self.places.len().trailing_zeros();
+        let more = (MOST_BITS - before).min(2);
+        let old = std::mem::take(&mut self.places);
+        self.places.resize(old.len() << more, Place::default());
+        for (at, place) in old.into_iter().enumerate().filter(|(_, place)| *place != Place::default()) {
+            self.places[at << more | place.bits(before, more)] = place;
+        }
     }
 
     /// Whether the latest calls have repeated with this period for so long that another round tells nothing: an inner loop
@@ -272,6 +314,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn a_round_of_more_calls_than_places_is_found() {
         let round: Vec<u64> = (1..=200_000).collect();
         let all = found(Proof::default(), rounds(3, &round));
@@ -279,6 +322,22 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
+    fn rounds_of_any_length_are_found_soon() {
+        for calls in (1..60).chain([100, 1000, 5000]) {
+            for salt in 1..6_u64 {
+                let round: Vec<u64> = (1..=calls).map(|call| call * 4096 + salt).collect();
+                let all = found(Proof::default(), rounds(200 / calls + 4, &round));
+                let (period, at) = all.first().copied().expect("found");
+                // Two rounds, or 64 calls and a while until the first is looked up.
+                let latest = (2 * calls + 40).max(64 + u64::from(PATIENCE) + calls + 20);
+                assert!(period == calls && at <= latest, "{calls} calls: {period} after {at}");
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn what_never_repeats_has_no_period() {
         assert_eq!(found(Proof::default(), 1..20_000), []);
     }

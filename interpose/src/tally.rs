@@ -122,6 +122,36 @@ counts! {
     }
 }
 
+counts! {
+    /// The memory of a device.
+    DeviceTally {
+        /// How often the driver was asked for memory and gave it.
+        device_allocations,
+        /// How often memory went back to it.
+        device_releases,
+        /// Bytes held of the device.
+        reserved,
+        /// The most that were held.
+        reserved_peak,
+        /// Bytes of the blocks in use, rounded up.
+        used,
+        /// The most that were in use.
+        used_peak,
+        /// Requests for which there was no room.
+        out_of_memory,
+        /// Plans whose memory went back because others needed it.
+        evictions,
+        /// Requests while a graph was captured: their memory is never handed out again.
+        captured,
+        /// Frees of blocks that other streams used: their own stream waits for those.
+        ordered,
+        /// Blocks that are never handed out again, as that wait could not be had.
+        kept,
+        /// Frees of addresses at which nothing was live.
+        wrong_frees,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,6 +30,9 @@ pub trait Ground {
     /// Page faults of this thread so far.
     fn faults(&mut self) -> u64;
 
+    /// A clock, in nanoseconds from any point on. Asked now and then.
+    fn nanoseconds(&mut self) -> u64;
+
     /// A plan is in use from now on.
     fn adopted(&mut self, tally: &Arc<PlanTally>);
 

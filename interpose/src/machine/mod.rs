@@ -13,6 +13,7 @@
 
 mod finding;
 mod ground;
+mod pace;
 mod shelf;
 mod stretches;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use planlab_dsa::Bytes;
 
 pub use ground::Ground;
+use pace::Pace;
 use shelf::Shelf;
 use stretches::Stretches;
 
@@ -81,9 +83,6 @@ const MOST_EXCLUSIONS: u32 = 8;
 /// After so many rounds that could not begin the plans leave a segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
-/// Requests after which the machine looks away if none was ever planned, and for how many.
-const AWAKE: u32 = 1 << 17;
-const ASLEEP: u32 = 1 << 19;
 /// So many requests in a row may come between those of a plan.
 const MOST_BETWEEN: u32 = 4;
 /// After so many rounds in a row the real allocator's memory of others goes back.
@@ -120,6 +119,7 @@ pub struct Machine {
     /// Requests since the machine woke, without a plan; requests until it wakes.
     fruitless: u32,
     asleep: u32,
+    pace: Pace,
     /// Requests in a row that are not the plan's.
     between: u32,
     /// Requests left of the round that departed from its plan.
@@ -164,6 +164,7 @@ impl Machine {
             follows: false,
             fruitless: 0,
             asleep: 0,
+            pace: Pace::default(),
             between: 0,
             astray: 0,
             pending: None,
@@ -190,15 +191,14 @@ impl Machine {
     pub fn request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Answer {
         self.tally.requests.add(1);
         self.tally.bytes.add(size);
+        if !self.watches(ground) {
+            self.tally.unplanned.add(1);
+            return Answer::Foreign;
+        }
         let Some(token) = Token::request(size, align) else {
             self.tally.unplanned.add(1);
             return Answer::Foreign;
         };
-        if self.asleep > 0 {
-            self.sleep();
-            self.tally.unplanned.add(1);
-            return Answer::Foreign;
-        }
         if self.pending.is_some() || self.found.is_some() {
             self.attend(ground);
         }
@@ -235,7 +235,7 @@ impl Machine {
 
     /// A block of the real allocator is about to be freed.
     pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
-        if self.asleep == 0 && self.history.freed(address) {
+        if !self.is_asleep() && self.history.freed(address) {
             self.look(ground);
         }
     }
@@ -243,7 +243,7 @@ impl Machine {
     /// A block of the real allocator is about to be resized by it. The number of its request, for
     /// [`placed`](Self::placed), if it is known.
     pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
-        if self.asleep > 0 {
+        if self.is_asleep() {
             return None;
         }
         let number = self.history.moves(address)?;
@@ -278,10 +278,10 @@ impl Machine {
         self.pending = None;
     }
 
-    /// Bytes of the blocks in use are none.
+    /// Whether no block lies in any of its segments.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.shelf.live() == 0
+        self.shelf.is_idle()
     }
 
     /// Where the plan has its place for a request, or `None`, which is counted with its reason.
@@ -333,25 +333,6 @@ impl Machine {
         if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
             self.is_resting = true;
             self.shelf.rest(ground);
-        }
-    }
-
-    /// Where nothing was ever planned for long, most calls are not looked at.
-    fn tire(&mut self) {
-        self.fruitless += 1;
-        let has_hope = self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty();
-        if self.fruitless > AWAKE && !has_hope {
-            (self.fruitless, self.asleep) = (0, ASLEEP);
-        }
-    }
-
-    fn sleep(&mut self) {
-        self.asleep -= 1;
-        if self.asleep == 0 {
-            self.history.clear();
-            self.watch.restart();
-            self.stretches = Stretches::default();
-            self.found = None;
         }
     }
 

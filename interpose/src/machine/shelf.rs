@@ -54,6 +54,11 @@ impl Shelf {
         self.holder.map_or(0, |holder| self.courses[holder].live())
     }
 
+    /// Whether nothing is in use in any segment.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.live() == 0 && self.retired.is_empty()
+    }
+
     /// Requests of the longest round.
     pub(crate) fn longest(&self) -> usize {
         self.longest

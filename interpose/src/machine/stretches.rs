@@ -100,6 +100,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
     fn stretches_are_counted() {
         let mut stretches = Stretches::default();
         let (one, two) = (stretch(1, 20), stretch(2, 20));

@@ -25,6 +25,9 @@ struct Sim {
     settled: u64,
     rested: u64,
     is_full: bool,
+    clock: u64,
+    /// Nanoseconds between two looks at the clock.
+    pace: u64,
 }
 
 impl Ground for Sim {
@@ -47,7 +50,9 @@ impl Ground for Sim {
 
     fn submit(&mut self, round: Round) -> bool {
         assert!(self.solved.is_none(), "one at a time");
-        self.solved = Some(Solved::new(round, Bytes::new(1), Duration::from_millis(50)));
+        // An interpreter is a thousand times slower.
+        let patience = if cfg!(miri) { Duration::from_secs(60) } else { Duration::from_millis(50) };
+        self.solved = Some(Solved::new(round, Bytes::new(1), patience));
         true
     }
 
@@ -61,6 +66,12 @@ impl Ground for Sim {
 
     fn faults(&mut self) -> u64 {
         0
+    }
+
+    /// Every look at it is far from the last.
+    fn nanoseconds(&mut self) -> u64 {
+        self.clock += self.pace;
+        self.clock
     }
 
     fn adopted(&mut self, tally: &Arc<PlanTally>) {
@@ -90,7 +101,7 @@ impl Rig {
     fn new(threads: usize, config: Config) -> Self {
         let thread = |number: usize| {
             let tally = Arc::new(Tally::new());
-            let sim = Sim { next: (number as u64 + 1) << 40, ..Sim::default() };
+            let sim = Sim { next: (number as u64 + 1) << 40, pace: 1 << 30, ..Sim::default() };
             (Machine::new(config, Arc::clone(&tally)), sim, tally)
         };
         Self { threads: (0..threads).map(thread).collect(), live: BTreeMap::new(), next: 4096 }
@@ -303,6 +314,7 @@ fn a_resized_block_is_left_to_the_real_allocator() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn nothing_is_planned_where_nothing_repeats() {
     let mut rig = Rig::new(1, config());
     for number in 0..5000_u64 {
@@ -475,6 +487,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn what_is_kept_of_a_steady_sequence_does_not_grow() {
     let mut rig = Rig::new(1, config());
     (0..200).for_each(|_| net(&mut rig, 0, 20, 1));
@@ -543,6 +556,29 @@ fn an_inner_loop_gives_way_to_its_round() {
 }
 
 #[test]
+fn requests_that_come_fast_are_not_looked_at_until_they_do_not() {
+    let mut rig = Rig::new(1, config());
+    rig.threads[0].1.pace = 64 * 500;
+    for number in 0..2000_u64 {
+        let block = rig.alloc(0, 4096 + number * 8, 16);
+        rig.free(0, block);
+    }
+    let known = rig.threads[0].0.history.len();
+    let kept = rig.alloc(0, 5000, 16);
+    (0..5).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!((rig.threads[0].0.history.len(), rig.tally(0).plans.get()), (known, 0));
+    rig.threads[0].1.pace = 64 * 50_000;
+    (0..9).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+    // What has a plan is served as fast as it comes.
+    rig.threads[0].1.pace = 64 * 500;
+    (0..100).for_each(|_| net(&mut rig, 0, 20, 1));
+    assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
+    rig.free(0, kept);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn who_never_repeats_is_looked_at_now_and_then() {
     let mut rig = Rig::new(1, config());
     let mut size = 0;
@@ -551,11 +587,11 @@ fn who_never_repeats_is_looked_at_now_and_then() {
         let block = rig.alloc(0, 4096 + size, 16);
         rig.free(0, block);
     };
-    (0..super::AWAKE + 10).for_each(|_| other(&mut rig));
+    (0..super::pace::AWAKE + 10).for_each(|_| other(&mut rig));
     let known = rig.threads[0].0.history.len();
     (0..1000).for_each(|_| other(&mut rig));
     assert_eq!(rig.threads[0].0.history.len(), known, "it looks away");
-    (0..super::ASLEEP).for_each(|_| other(&mut rig));
+    (0..super::pace::ASLEEP).for_each(|_| other(&mut rig));
     (0..8).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
 }

@@ -9,8 +9,9 @@
 //! - A thread that comes in again (from a signal handler) finds itself busy, and is handed through.
 
 mod check;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod heap;
-mod planning;
 mod process;
 mod real;
 mod record;

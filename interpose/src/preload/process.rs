@@ -1,16 +1,16 @@
 //! The process around a thread's machine: segments, planning, other threads' frees, page faults.
-#![allow(unsafe_code, reason = "resource usage")]
+#![allow(unsafe_code, reason = "resource usage, and a clock")]
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::check::Checker;
-use super::planning::Job;
 use super::segments::{self, Entry};
 use super::settings::Settings;
-use super::{real, report};
+use super::{real, report, thread};
 use crate::course::Segment;
 use crate::machine::Ground;
+use crate::planning::{Job, Planning};
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
 use crate::tally::PlanTally;
@@ -57,7 +57,7 @@ impl Ground for Process {
     }
 
     fn submit(&mut self, round: Round) -> bool {
-        self.job = Job::start(round, self.settings);
+        self.job = Job::start(round, planning(self.settings));
         self.job.is_some()
     }
 
@@ -84,12 +84,28 @@ impl Ground for Process {
         usage(libc::RUSAGE_THREAD).map_or(0, |usage| usage.ru_minflt.cast_unsigned())
     }
 
+    fn nanoseconds(&mut self) -> u64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: it writes what it is given.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        (now.tv_sec.cast_unsigned()).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
+    }
+
     fn adopted(&mut self, tally: &Arc<PlanTally>) {
         report::add_plan(tally);
     }
 
     fn settled(&mut self) {
         real::trim();
+    }
+}
+
+/// How a round is planned: in a thread that is not watched itself.
+pub(super) fn planning(settings: &Settings) -> Planning {
+    Planning {
+        least_load: settings.machine.least_load,
+        patience: settings.patience,
+        prepare: thread::hand_through_all,
     }
 }
 

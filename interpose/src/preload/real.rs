@@ -210,6 +210,82 @@ pub(super) unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     }
 }
 
+/// What the word before a block of glibc is at least where the block is large; 0: it is not known what stands there.
+static LARGE_WORD: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a block has fewer bytes than [`set_large`] said, as far as that can be told without a call.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline]
+pub(super) unsafe fn is_small(block: *mut c_void) -> bool {
+    let large = LARGE_WORD.load(Ordering::Relaxed);
+    // SAFETY: a block of glibc's has the size of its chunk before it, with flags in the low bits, as was looked at; one of
+    // the bootstrap arena its own size, 8 bytes further down.
+    large > 0 && unsafe { block.cast::<usize>().sub(1).read() } < large
+}
+
+/// From so many bytes on a block is large.
+pub(super) fn set_large(bytes: usize) {
+    if has_known_chunks() {
+        LARGE_WORD.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Whether the real allocator is glibc's own, with the chunks that it has had since its first version.
+fn has_known_chunks() -> bool {
+    if !cfg!(all(target_arch = "x86_64", target_env = "gnu")) || !is_of_glibc() {
+        return false;
+    }
+    [24, 1000, 100_000].into_iter().all(|size| {
+        let block = malloc(size);
+        if block.is_null() {
+            return false;
+        }
+        // SAFETY: the block is live, and glibc's have a word before them.
+        unsafe {
+            let word = block.cast::<usize>().sub(1).read();
+            let usable = usable(block);
+            free(block);
+            // Chunks that are mapped have one word less.
+            word & !7 == usable + 8 || word & !7 == usable + 16
+        }
+    })
+}
+
+/// Whether `malloc` is in the library that tells glibc's version.
+fn is_of_glibc() -> bool {
+    // SAFETY: the name ends with a zero.
+    let version = unsafe { libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr()) };
+    let Some(malloc) = MALLOC.get().filter(|_| !version.is_null()) else { return false };
+    let mut pair = [malloc.addr(), version.addr()];
+    // SAFETY: the function takes what it is given as such a pair, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(holds_both), ptr::from_mut(&mut pair).cast()) == 1 }
+}
+
+/// 1 where both of a pair of addresses lie in a library, which ends the search; 0 where none does; else 2.
+unsafe extern "C" fn holds_both(info: *mut libc::dl_phdr_info, _size: usize, pair: *mut c_void) -> c_int {
+    // SAFETY: the C library describes a loaded library and its segments, whose number it says; the pair is that of the
+    // caller.
+    let (base, segments, pair) = unsafe {
+        let segments = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
+        ((*info).dlpi_addr, segments, &*pair.cast::<[usize; 2]>())
+    };
+    let holds = |at: usize| {
+        let is_in = |segment: &libc::Elf64_Phdr| {
+            let begin = base.wrapping_add(segment.p_vaddr);
+            segment.p_type == libc::PT_LOAD && (at as u64).wrapping_sub(begin) < segment.p_memsz
+        };
+        segments.iter().any(is_in)
+    };
+    match pair.map(holds) {
+        [true, true] => 1,
+        [false, false] => 0,
+        _ => 2,
+    }
+}
+
 /// Bytes of a block that may be used.
 ///
 /// # Safety

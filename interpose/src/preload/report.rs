@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::settings::settings;
 use super::{process, thread};
-use crate::tally::PlanTally;
+use crate::tally::{Count, PlanTally, Tally};
 
 /// A plan, and those that were made before it.
 struct Node {
@@ -66,12 +66,12 @@ pub(super) fn append(file: &Path) {
 fn object() -> Option<Value> {
     let settings = settings()?;
     let tallies = thread::tallies();
-    let mut sums: Map<String, Value> = Map::new();
-    for (name, count) in tallies.iter().flat_map(|tally| tally.all()) {
-        let sum = sums.get(name).and_then(Value::as_u64).unwrap_or(0) + count.get();
-        sums.insert(name.to_owned(), sum.into());
-    }
-    if sums.get("requests").and_then(Value::as_u64).unwrap_or(0) == 0 {
+    let sums = sums(tallies.iter().map(|tally| &**tally));
+    #[cfg(feature = "cuda")]
+    let devices = super::cuda::report();
+    #[cfg(not(feature = "cuda"))]
+    let devices: Vec<Value> = Vec::new();
+    if sums.get("requests").and_then(Value::as_u64).unwrap_or(0) == 0 && devices.is_empty() {
         return None;
     }
     let plans: Vec<Value> = plans().map(plan).collect();
@@ -85,16 +85,28 @@ fn object() -> Option<Value> {
         "threads": tallies.len(),
         "counts": sums,
         "plans": plans,
+        "devices": devices,
         "minor_faults": usage.map(|usage| usage.ru_minflt),
         "peak_rss": usage.map(|usage| usage.ru_maxrss.cast_unsigned() * 1024),
     }))
 }
 
-fn plan(tally: &PlanTally) -> Value {
-    tally
-        .all()
-        .into_iter()
-        .map(|(name, count)| (name.to_owned(), Value::from(count.get())))
-        .collect::<Map<_, _>>()
-        .into()
+/// The counts of several threads or streams together.
+pub(super) fn sums<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Map<String, Value> {
+    let mut sums: Map<String, Value> = Map::new();
+    for (name, count) in tallies.flat_map(Tally::all) {
+        let sum = sums.get(name).and_then(Value::as_u64).unwrap_or(0) + count.get();
+        sums.insert(name.to_owned(), sum.into());
+    }
+    sums
+}
+
+pub(super) fn plan(tally: &PlanTally) -> Value {
+    named(tally.all())
+}
+
+/// Counts by their names.
+pub(super) fn named(counts: Vec<(&'static str, &Count)>) -> Value {
+    let named = counts.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count.get())));
+    named.collect::<Map<_, _>>().into()
 }

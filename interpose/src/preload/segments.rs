@@ -108,10 +108,16 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
 static END: AtomicU64 = AtomicU64::new(0);
 
+/// Whether no segment lies below an address, or none above.
+#[inline]
+pub(super) fn is_outside(address: u64) -> bool {
+    address < LOWEST.load(Ordering::Relaxed) || address >= END.load(Ordering::Relaxed)
+}
+
 /// The segment of an address.
 #[inline]
 pub(super) fn find(address: u64) -> Option<&'static Entry> {
-    if address < LOWEST.load(Ordering::Relaxed) || address >= END.load(Ordering::Relaxed) {
+    if is_outside(address) {
         return None;
     }
     let count = COUNT.load(Ordering::Acquire).min(MOST);

@@ -25,6 +25,12 @@ pub(super) struct Settings {
     pub(super) report: Option<PathBuf>,
     /// Where the requests go; then nothing is planned. The number of the process is added to the name.
     pub(super) record: Option<PathBuf>,
+    /// As `machine`, for the memory of GPUs, where small requests are dear, too.
+    #[cfg(feature = "cuda")]
+    pub(super) of_devices: Config,
+    /// A simulated device of so many bytes stands for every GPU.
+    #[cfg(feature = "cuda")]
+    pub(super) simulated: Option<Bytes>,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -61,6 +67,10 @@ impl Settings {
             patience: Duration::from_millis(number("PLANLAB_PLAN_MS").unwrap_or(200)),
             report: file("PLANLAB_REPORT"),
             record: file("PLANLAB_RECORD"),
+            #[cfg(feature = "cuda")]
+            of_devices: Config { least_size: number("PLANLAB_MIN_SIZE").unwrap_or(512).max(512), ..machine },
+            #[cfg(feature = "cuda")]
+            simulated: number("PLANLAB_SIMULATED_CUDA").map(Bytes::new),
         }
     }
 }
@@ -101,6 +111,8 @@ extern "C" fn after_fork_in_parent() {
 extern "C" fn after_fork_in_child() {
     record::stop();
     record::unlock();
+    #[cfg(feature = "cuda")]
+    super::cuda::after_fork();
     thread::after_fork();
 }
 

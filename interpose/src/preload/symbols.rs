@@ -28,6 +28,7 @@ fn least() -> usize {
 
 /// From now on requests of so many bytes are large.
 pub(super) fn open(least_size: u64) {
+    real::set_large(segments::word(least_size));
     LEAST.store(segments::word(least_size), Ordering::Release);
 }
 
@@ -35,7 +36,8 @@ fn address(block: *mut c_void) -> u64 {
     block.expose_provenance() as u64
 }
 
-/// The block of a large request: a plan's, or the real allocator's.
+/// The block of a large request: a plan's, or the real allocator's. Never inlined, so that a small one saves no register.
+#[inline(never)]
 fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
     let Some(mut inside) = Inside::enter() else { return real() };
     if settings().is_some_and(|settings| settings.record.is_some()) {
@@ -180,6 +182,21 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() {
         return;
     }
+    // SAFETY: outside of all segments the block is the real allocator's and live, promises the caller.
+    unsafe {
+        if segments::is_outside(block.addr() as u64) && real::is_small(block) {
+            real::free(block);
+        } else {
+            free_other(block);
+        }
+    }
+}
+
+/// # Safety
+///
+/// As `free` of C, of a block that is not null.
+#[inline(never)]
+unsafe fn free_other(block: *mut c_void) {
     let at = block.expose_provenance() as u64;
     if let Some(entry) = segments::find(at) {
         return free_planned(entry, at);
@@ -232,7 +249,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
     }
     // SAFETY: as the caller promises.
     unsafe {
-        if size.max(real::usable(block)) < least() {
+        if size < least() && (real::is_small(block) || real::usable(block) < least()) {
             real::realloc(block, size)
         } else {
             resize(block, at, size)
@@ -313,11 +330,14 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     }
 }
 
-/// A round of the calling thread ends, and the next begins. Of use with `PLANLAB_MARKS=1`.
+/// A round of the calling thread ends, and the next begins; so they do on all streams of GPUs. Of use with
+/// `PLANLAB_MARKS=1`.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_step() {
     if let Some(mut inside) = Inside::enter() {
         let Inner { machine, process } = inside.get();
         machine.mark(process);
     }
+    #[cfg(feature = "cuda")]
+    super::cuda::mark();
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
@@ -16,17 +17,24 @@ pub(crate) fn library() -> PathBuf {
 /// The C program of these tests; `None` where there is no C compiler.
 pub(crate) fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let build = || {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/calls.c");
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let file = folder.join(format!("calls-{}", std::process::id()));
-        let words = ["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", source, "-o"];
-        let built = Command::new("cc").args(words).arg(&file).output().ok()?;
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        Some(file)
-    };
-    PROGRAM.get_or_init(build).as_deref()
+    PROGRAM.get_or_init(|| built("calls")).as_deref()
 }
+
+/// A program of `tests/programs`, built; `None` where there is no C compiler.
+pub(crate) fn built(name: &str) -> Option<PathBuf> {
+    let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let number = BUILDS.fetch_add(1, Ordering::Relaxed);
+    let fresh = file.with_extension(number.to_string());
+    let words = ["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", &source, "-ldl", "-o"];
+    let output = Command::new("cc").args(words).arg(&fresh).output().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Other tests may have built it meanwhile.
+    std::fs::rename(&fresh, &file).expect("a program");
+    Some(file)
+}
+
+static BUILDS: AtomicU64 = AtomicU64::new(0);
 
 /// What a run came to.
 pub(crate) struct Ran {

@@ -27,6 +27,7 @@ mod player;
 mod rehearsal;
 #[cfg(any(feature = "cuda", test))]
 mod requirement;
+mod shared;
 mod shuffled;
 mod simulated;
 
@@ -42,6 +43,7 @@ pub use compete::{News, Protocol, compete, compete_and_tell};
 pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use driver::{DeviceInfo, DriverError};
 pub use player::Score;
+pub use shared::{SharedDevice, SimulatedStreams, StreamHandle};
 pub use shuffled::shuffled;
 
 /// A device that is open: a GPU, or what stands for one. It may be used from any thread; a graph is captured by one.

@@ -13,8 +13,10 @@ pub(super) const OLDEST: i32 = 11_040;
 pub(super) const VERSION: &str = "cuDriverGetVersion";
 
 /// Every function of the library that is called.
-pub(super) const FUNCTIONS: [&str; 50] = [
+pub(super) const FUNCTIONS: [&str; 56] = [
     VERSION,
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
     "cuCtxSetCurrent",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
@@ -63,7 +65,11 @@ pub(super) const FUNCTIONS: [&str; 50] = [
     "cuStreamCreate",
     "cuStreamDestroy_v2",
     "cuStreamEndCapture",
+    "cuStreamGetCtx",
+    "cuStreamIsCapturing",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+    "cuThreadExchangeStreamCaptureMode",
 ];
 
 /// `12.4`
@@ -112,7 +118,8 @@ mod tests {
     #[test]
     fn every_function_that_is_called_is_looked_for() {
         let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-        let callers = [include_str!("device.rs"), include_str!("library.rs")];
+        let callers =
+            [include_str!("device.rs"), include_str!("library.rs"), include_str!("shared/library.rs")];
         let called = callers.iter().flat_map(|text| text.split("sys::").skip(1)).map(|rest| {
             let end = rest.find(|letter: char| !is_of_name(letter)).unwrap_or(rest.len());
             &rest[..end]

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use planlab_dsa::{Bytes, gap};
 use planlab_results::table::Table;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure};
@@ -31,8 +31,71 @@ struct Process {
     pid: u32,
     counts: BTreeMap<String, u64>,
     plans: Vec<Plan>,
+    #[serde(default)]
+    devices: Vec<Device>,
     minor_faults: Option<u64>,
     peak_rss: Option<u64>,
+}
+
+/// The memory of a GPU that the program asked the library for.
+#[derive(Clone, Debug, Deserialize)]
+struct Device {
+    device: String,
+    streams: u64,
+    counts: BTreeMap<String, u64>,
+    memory: BTreeMap<String, u64>,
+    plans: Vec<Plan>,
+}
+
+impl Device {
+    fn count(&self, name: &str) -> u64 {
+        self.counts.get(name).or_else(|| self.memory.get(name)).copied().unwrap_or(0)
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "device": self.device,
+            "streams": self.streams,
+            "requests": self.count("requests"),
+            "bytes": self.count("bytes"),
+            "planned": self.count("planned"),
+            "planned_bytes": self.count("planned_bytes"),
+            "missed": missed(&self.counts).map(|(name, _, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>(),
+            "rounds": self.count("rounds"),
+            "departures": self.count("departures"),
+            "plans": self.plans.iter().map(plan_object).collect::<Vec<_>>(),
+            "memory": self.memory,
+        })
+    }
+
+    fn text(&self) -> String {
+        let (requests, planned) = (self.count("requests"), self.count("planned"));
+        let mut text = format!(
+            "{}: {requests} requests, {} bytes, on {} streams; planned: {planned} ({})\n",
+            self.device,
+            self.count("bytes"),
+            self.streams,
+            percent(share(planned, requests))
+        );
+        for (_, means, count) in missed(&self.counts) {
+            text += &format!("{}: missed: {count}, {means}\n", self.device);
+        }
+        text += &format!(
+            "{}: {} bytes held at most, {} in use at most; the driver was asked {} times; no room: {}\n",
+            self.device,
+            self.count("reserved_peak"),
+            self.count("used_peak"),
+            self.count("device_allocations"),
+            self.count("out_of_memory")
+        );
+        text + &plan_table(&self.plans)
+    }
+}
+
+/// Requests that no plan served, by why.
+fn missed(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+    let all = MISSES.iter().map(|&(name, means)| (name, means, counts.get(name).copied().unwrap_or(0)));
+    all.filter(|&(_, _, count)| count > 0)
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -62,6 +125,7 @@ pub(super) struct Total {
     counts: BTreeMap<String, u64>,
     /// The one with the most rounds first.
     plans: Vec<Plan>,
+    devices: Vec<Device>,
     /// Of the program itself.
     minor_faults: Option<u64>,
     peak_rss: Option<u64>,
@@ -82,7 +146,9 @@ impl Total {
             })?;
             total.add(process, pid);
         }
-        total.plans.sort_by_key(|plan| std::cmp::Reverse((plan.rounds, plan.requests)));
+        let most_rounds_first = |plan: &Plan| std::cmp::Reverse((plan.rounds, plan.requests));
+        total.plans.sort_by_key(most_rounds_first);
+        total.devices.iter_mut().for_each(|device| device.plans.sort_by_key(most_rounds_first));
         Ok(total)
     }
 
@@ -92,6 +158,7 @@ impl Total {
             *self.counts.entry(name).or_default() += count;
         }
         self.plans.extend(process.plans);
+        self.devices.extend(process.devices);
         if process.pid == pid {
             (self.minor_faults, self.peak_rss) = (process.minor_faults, process.peak_rss);
         }
@@ -101,20 +168,14 @@ impl Total {
         self.counts.get(name).copied().unwrap_or(0)
     }
 
-    /// Requests that no plan served, by why.
-    fn missed(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let all = MISSES.iter().map(|&(name, means)| (name, means, self.count(name)));
-        all.filter(|&(_, _, count)| count > 0).collect()
-    }
-
     fn faults_saved(&self) -> u64 {
         self.plans.iter().map(Plan::faults_saved).sum()
     }
 
     pub(super) fn object(&self, command: &[OsString], exit_code: u8, min_size: u64) -> Value {
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-        let missed: serde_json::Map<_, _> =
-            self.missed().into_iter().map(|(name, _, count)| (name.to_owned(), count.into())).collect();
+        let missed: Map<_, _> =
+            missed(&self.counts).map(|(name, _, count)| (name.to_owned(), count.into())).collect();
         let plans: Vec<Value> = self.plans.iter().map(plan_object).collect();
         json!({
             "version": JSON_VERSION,
@@ -132,6 +193,7 @@ impl Total {
             "foreign_frees": self.count("foreign_frees"),
             "wrong_frees": self.count("wrong_frees"),
             "plans": plans,
+            "devices": self.devices.iter().map(Device::object).collect::<Vec<_>>(),
             "faults_saved": self.faults_saved(),
             "minor_faults": self.minor_faults,
             "peak_rss": self.peak_rss,
@@ -141,8 +203,9 @@ impl Total {
 
     pub(super) fn text(&self, min_size: u64) -> String {
         let (requests, planned) = (self.count("requests"), self.count("planned"));
+        let devices: String = self.devices.iter().map(Device::text).collect();
         if requests == 0 {
-            return format!("the program made no request of at least {min_size} bytes\n");
+            return format!("the program made no request of at least {min_size} bytes\n{devices}");
         }
         let mut text = format!(
             "requests of at least {min_size} bytes: {requests}, {} bytes, in {} processes\n",
@@ -151,7 +214,7 @@ impl Total {
         );
         let share = percent(share(planned, requests));
         text += &format!("planned: {planned} ({share}), {} bytes\n", self.count("planned_bytes"));
-        for (_, means, count) in self.missed() {
+        for (_, means, count) in missed(&self.counts) {
             text += &format!("missed: {count}, {means}\n");
         }
         let (rounds, departures) = (self.count("rounds"), self.count("departures"));
@@ -159,37 +222,37 @@ impl Total {
         if self.count("wrong_frees") > 0 {
             text += &format!("frees of planned memory with no live block: {}\n", self.count("wrong_frees"));
         }
-        text += &self.plan_table();
+        text += &plan_table(&self.plans);
         let time = seconds(self.count("nanoseconds"));
         text += &format!("page faults saved, about: {}\n", self.faults_saved());
         text += &format!("in the allocator, by samples: {time}\n");
-        text
+        text + &devices
     }
+}
 
-    fn plan_table(&self) -> String {
-        if self.plans.is_empty() {
-            return String::new();
-        }
-        let titles =
-            ["requests", "planned", "height", "load", "gap", "rounds", "left", "faults before", "planning"];
-        let mut table = Table::new(&titles);
-        for plan in self.plans.iter().take(SHOWN) {
-            table.row(vec![
-                plan.requests.to_string(),
-                plan.planned.to_string(),
-                plan.height.to_string(),
-                plan.load.to_string(),
-                percent(Some(gap(plan.height, plan.bound))),
-                plan.rounds.to_string(),
-                plan.departures.to_string(),
-                (plan.faults_before_milli / 1000).to_string(),
-                seconds(plan.planning_ns),
-            ]);
-        }
-        let more = self.plans.len().saturating_sub(SHOWN);
-        let rest = if more > 0 { format!("{more} more plans\n") } else { String::new() };
-        table.render() + &rest
+fn plan_table(plans: &[Plan]) -> String {
+    if plans.is_empty() {
+        return String::new();
     }
+    let titles =
+        ["requests", "planned", "height", "load", "gap", "rounds", "left", "faults before", "planning"];
+    let mut table = Table::new(&titles);
+    for plan in plans.iter().take(SHOWN) {
+        table.row(vec![
+            plan.requests.to_string(),
+            plan.planned.to_string(),
+            plan.height.to_string(),
+            plan.load.to_string(),
+            percent(Some(gap(plan.height, plan.bound))),
+            plan.rounds.to_string(),
+            plan.departures.to_string(),
+            (plan.faults_before_milli / 1000).to_string(),
+            seconds(plan.planning_ns),
+        ]);
+    }
+    let more = plans.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!("{more} more plans\n") } else { String::new() };
+    table.render() + &rest
 }
 
 fn plan_object(plan: &Plan) -> Value {
@@ -215,4 +278,39 @@ fn as_seconds(nanoseconds: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_gpus_is_told_beside_that_of_the_host() {
+        let plan = r#"{"requests":41,"planned":41,"height":900,"load":800,"bound":900,"planning_ns":5,"rounds":3,"departures":1,"faults_before_milli":0}"#;
+        let device = format!(
+            r#"{{"device":"cuda:0","streams":2,"counts":{{"requests":100,"bytes":5000,"planned":75,"unplanned":25}},
+            "memory":{{"reserved_peak":4096,"used_peak":2048,"device_allocations":7,"out_of_memory":0}},"plans":[{plan}]}}"#
+        );
+        let line = format!(
+            r#"{{"pid":7,"counts":{{}},"plans":[],"devices":[{device}],"minor_faults":1,"peak_rss":2}}"#
+        )
+        .replace('\n', "");
+        let total = Total::of(&line, 7).expect("as the library writes it");
+        let text = total.text(4096);
+        assert!(
+            text.starts_with("the program made no request of at least 4096 bytes\ncuda:0: 100 requests"),
+            "{text}"
+        );
+        assert!(text.contains("cuda:0: missed: 25, no plan for what came\n"), "{text}");
+        let object = total.object(&[], 0, 4096);
+        let device = &object["devices"][0];
+        assert_eq!(
+            (device["planned"].as_u64(), device["missed"]["unplanned"].as_u64()),
+            (Some(75), Some(25))
+        );
+        assert_eq!(
+            (device["plans"][0]["height"].as_u64(), device["memory"]["reserved_peak"].as_u64()),
+            (Some(900), Some(4096))
+        );
+    }
 }

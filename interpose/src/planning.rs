@@ -10,17 +10,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
+use std::time::Duration;
 
-use super::settings::Settings;
-use super::thread;
+use planlab_dsa::Bytes;
+
 use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
 
 const STACK: usize = 8 << 20;
 
+/// How rounds are planned.
+#[derive(Clone, Copy, Debug)]
+pub struct Planning {
+    /// Rounds with fewer bytes live at once are not planned. Default: 131,072.
+    pub least_load: Bytes,
+    /// How long a plan may take. Default: 200 ms.
+    pub patience: Duration,
+    /// What the thread does first. Default: nothing.
+    pub prepare: fn(),
+}
+
+impl Default for Planning {
+    fn default() -> Self {
+        Self { least_load: Bytes::new(128 << 10), patience: Duration::from_millis(200), prepare: || {} }
+    }
+}
+
 /// A round that is being planned.
 #[derive(Default)]
-pub(super) struct Job {
+pub(crate) struct Job {
     is_done: AtomicBool,
     /// Written once, before `is_done`.
     result: Mutex<Option<Result<Solved, Unsolved>>>,
@@ -28,19 +46,19 @@ pub(super) struct Job {
 
 impl Job {
     /// Starts a thread that plans a round; `None` where there is no thread to be had.
-    pub(super) fn start(round: Round, settings: &'static Settings) -> Option<Arc<Self>> {
+    pub(crate) fn start(round: Round, how: Planning) -> Option<Arc<Self>> {
         let job = Arc::new(Self::default());
         let of_thread = Arc::clone(&job);
         let work = move || {
-            thread::hand_through_all();
-            of_thread.run(round, settings);
+            (how.prepare)();
+            of_thread.run(round, how);
         };
         without_signals(|| Builder::new().name("planlab".to_owned()).stack_size(STACK).spawn(work).ok())?;
         Some(job)
     }
 
-    fn run(&self, round: Round, settings: &Settings) {
-        let solve = || Solved::new(round, settings.machine.least_load, settings.patience);
+    fn run(&self, round: Round, how: Planning) {
+        let solve = || Solved::new(round, how.least_load, how.patience);
         let result = catch_unwind(AssertUnwindSafe(solve))
             .unwrap_or_else(|_| Err(Unsolved::NoPlan("the planner panicked".to_owned())));
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -49,7 +67,7 @@ impl Job {
 
     /// What came of it, once it is done.
     #[inline]
-    pub(super) fn collect(&self) -> Option<Result<Solved, Unsolved>> {
+    pub(crate) fn collect(&self) -> Option<Result<Solved, Unsolved>> {
         if !self.is_done.load(Ordering::Acquire) {
             return None;
         }

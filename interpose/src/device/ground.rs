@@ -1,0 +1,173 @@
+//! What a stream's machine stands on: memory of the device for plans, and the thread that makes them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator, Refused};
+use planlab_replay::cuda::{DriverError, SharedDevice};
+use planlab_solvers::online::PytorchCaching;
+use rustc_hash::FxHashMap;
+
+use crate::course::Segment;
+use crate::machine::Ground;
+use crate::planning::{Job, Planning};
+use crate::round::Round;
+use crate::solve::{Solved, Unsolved};
+use crate::tally::{DeviceTally, PlanTally};
+
+/// What a driver aligns to at least, and plans assume; in bytes.
+pub(super) const ALIGN: u64 = 512;
+
+/// A device's memory, and what is held of it.
+pub(super) struct Memory {
+    pub(super) device: SharedDevice,
+    pub(super) tally: Arc<DeviceTally>,
+    /// Bytes of what is held, by its first address.
+    held: Mutex<FxHashMap<u64, u64>>,
+    /// Why the last request failed.
+    fault: Mutex<Option<DriverError>>,
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memory {
+    pub(super) fn new(device: SharedDevice) -> Self {
+        Self { device, tally: Arc::default(), held: Mutex::default(), fault: Mutex::default() }
+    }
+
+    /// Memory of the driver, or `None`; [`take_fault`](Self::take_fault) says why.
+    pub(super) fn take(&self, size: u64) -> Option<Address> {
+        let size = size.checked_next_multiple_of(ALIGN)?;
+        let at = self.device.malloc(Bytes::new(size)).inspect_err(|error| self.note(error)).ok()?;
+        lock(&self.held).insert(at.get(), size);
+        self.tally.device_allocations.add(1);
+        self.tally.reserved.add(size);
+        let reserved = self.tally.reserved.get();
+        self.tally.reserved_peak.set(self.tally.reserved_peak.get().max(reserved));
+        Some(at)
+    }
+
+    /// Gives it back, after what runs is done.
+    pub(super) fn give_back(&self, at: Address) {
+        let Some(size) = lock(&self.held).remove(&at.get()) else { return };
+        self.tally.device_releases.add(1);
+        self.tally.reserved.set(self.tally.reserved.get().saturating_sub(size));
+        // Memory that the driver does not take back stays the process's; nobody waits for the answer.
+        let _ = self.device.free(at).inspect_err(|error| self.note(error));
+    }
+
+    fn note(&self, error: &DriverError) {
+        *lock(&self.fault) = Some(error.clone());
+    }
+
+    /// Why there is no memory for a request of so many bytes.
+    pub(super) fn take_fault(&self, size: Bytes) -> DriverError {
+        match lock(&self.fault).take() {
+            // The pool asks for more than it is asked for.
+            None | Some(DriverError::OutOfMemory { .. }) => DriverError::OutOfMemory { size },
+            Some(other) => other,
+        }
+    }
+}
+
+/// The same for the pool.
+pub(super) struct Segments(pub(super) Arc<Memory>);
+
+impl Backing for Segments {
+    fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
+        self.0.take(size.get()).ok_or(Refused)
+    }
+
+    fn release(&mut self, base: Address) {
+        self.0.give_back(base);
+    }
+}
+
+/// The pool of a device, for requests that no plan serves.
+pub(super) type Pool = Arc<Mutex<PytorchCaching>>;
+
+pub(super) fn locked(pool: &Pool) -> MutexGuard<'_, PytorchCaching> {
+    lock(pool)
+}
+
+pub(super) struct DeviceGround {
+    memory: Arc<Memory>,
+    pool: Pool,
+    planning: Planning,
+    job: Option<Arc<Job>>,
+    segments: Vec<Segment>,
+    /// What stands for a clock.
+    looks: u64,
+    /// The plans that were taken up.
+    pub(super) plans: Vec<Arc<PlanTally>>,
+}
+
+impl DeviceGround {
+    pub(super) fn new(memory: Arc<Memory>, pool: Pool, planning: Planning) -> Self {
+        Self { memory, pool, planning, job: None, segments: Vec::new(), looks: 0, plans: Vec::new() }
+    }
+
+    /// Gives all segments back, whose machine is gone; whether there were any.
+    pub(super) fn give_all_back(&mut self) -> bool {
+        self.job = None;
+        let segments = std::mem::take(&mut self.segments);
+        segments.iter().for_each(|segment| self.memory.give_back(Address::new(segment.base)));
+        !segments.is_empty()
+    }
+}
+
+impl Ground for DeviceGround {
+    fn acquire(&mut self, bytes: u64) -> Option<Segment> {
+        let at = self.memory.take(bytes).or_else(|| {
+            // Between rounds most of what the pool holds is of no use.
+            locked(&self.pool).release_cached();
+            self.memory.take(bytes)
+        })?;
+        let segment = Segment { base: at.get(), len: bytes };
+        self.segments.push(segment);
+        Some(segment)
+    }
+
+    fn release(&mut self, segment: Segment) {
+        self.segments.retain(|held| *held != segment);
+        self.memory.give_back(Address::new(segment.base));
+    }
+
+    /// A device's memory has no pages that come back by themselves: it stays until somebody needs it.
+    fn rest(&mut self, _: Segment) {}
+
+    fn submit(&mut self, round: Round) -> bool {
+        self.job = Job::start(round, self.planning);
+        self.job.is_some()
+    }
+
+    fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
+        let result = self.job.as_ref()?.collect()?;
+        self.job = None;
+        Some(result)
+    }
+
+    /// Whoever frees holds the device's lock, and tells the machine at once.
+    fn drain(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn faults(&mut self) -> u64 {
+        0
+    }
+
+    /// Requests to a driver are dear, however fast they come.
+    fn nanoseconds(&mut self) -> u64 {
+        self.looks += u64::from(u32::MAX);
+        self.looks
+    }
+
+    fn adopted(&mut self, tally: &Arc<PlanTally>) {
+        self.plans.push(Arc::clone(tally));
+    }
+
+    fn settled(&mut self) {
+        locked(&self.pool).release_cached();
+    }
+}

@@ -1,0 +1,299 @@
+//! The memory of one device: rounds and plans for each stream, a pool for the rest.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use planlab_dsa::{Address, Bytes, OnlineAllocator, Stream};
+use planlab_replay::cuda::{DriverError, SharedDevice, StreamHandle};
+use planlab_solvers::online::PytorchCaching;
+use rustc_hash::FxHashMap;
+
+use super::ground::{ALIGN, DeviceGround, Memory, Pool, Segments, locked};
+use crate::machine::{Answer, Config, Machine};
+use crate::planning::Planning;
+use crate::tally::{DeviceTally, PlanTally, Tally};
+
+/// A stream whose plans gave way to other requests so often is not planned any more.
+const MOST_EVICTIONS: u32 = 3;
+
+/// What a heap is told once.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapConfig {
+    /// Of each stream's machine. Requests are rounded up to 512 bytes before it sees them.
+    pub machine: Config,
+    /// How rounds are planned; `None`: nothing is, and the pool serves all.
+    pub planning: Option<Planning>,
+}
+
+/// What serves a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Plan,
+    /// The pool, and whether the machine has seen the request.
+    Pool(bool),
+    /// Memory that a graph may use for ever.
+    Graph,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    lane: usize,
+    source: Source,
+    bytes: u64,
+}
+
+/// What a stream asks for.
+struct Lane {
+    stream: StreamHandle,
+    /// `None` where nothing is planned.
+    machine: Option<Machine>,
+    ground: DeviceGround,
+    tally: Arc<Tally>,
+    evictions: u32,
+}
+
+/// A device's memory for a program. Its caller sees to it that one thread at a time is in it.
+pub struct Heap {
+    memory: Arc<Memory>,
+    pool: Pool,
+    config: HeapConfig,
+    lanes: Vec<Lane>,
+    of_stream: FxHashMap<StreamHandle, usize>,
+    /// Blocks in use, by address.
+    live: BTreeMap<u64, Block>,
+    /// Other streams that use a block.
+    users: FxHashMap<u64, Vec<StreamHandle>>,
+}
+
+impl std::fmt::Debug for Heap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heap").field("device", &self.memory.device).finish_non_exhaustive()
+    }
+}
+
+impl Heap {
+    /// Holds nothing yet.
+    #[must_use]
+    pub fn new(device: SharedDevice, config: HeapConfig) -> Self {
+        let memory = Arc::new(Memory::new(device));
+        let pool = PytorchCaching::new(Box::new(Segments(Arc::clone(&memory))));
+        Self {
+            memory,
+            pool: Arc::new(pool.into()),
+            config,
+            lanes: Vec::new(),
+            of_stream: FxHashMap::default(),
+            live: BTreeMap::new(),
+            users: FxHashMap::default(),
+        }
+    }
+
+    /// The device's key.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        self.memory.device.key()
+    }
+
+    #[cfg(test)]
+    pub(super) fn memory_for_tests(&self) -> &SharedDevice {
+        &self.memory.device
+    }
+
+    /// Bytes held of the device.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.memory.tally.reserved.get()
+    }
+
+    /// What became of the device's memory.
+    #[must_use]
+    pub fn tally(&self) -> &DeviceTally {
+        &self.memory.tally
+    }
+
+    /// What became of the requests of each stream.
+    pub fn streams(&self) -> impl Iterator<Item = (StreamHandle, &Tally)> {
+        self.lanes.iter().map(|lane| (lane.stream, &*lane.tally))
+    }
+
+    /// The plans of all streams.
+    pub fn plans(&self) -> impl Iterator<Item = &PlanTally> {
+        self.lanes.iter().flat_map(|lane| lane.ground.plans.iter().map(|plan| &**plan))
+    }
+
+    /// Memory of so many bytes, more than 0, for what is launched on a stream from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverError::OutOfMemory`] where there is no room although all that nobody uses was given back; else what the
+    /// driver says.
+    pub fn alloc(&mut self, size: Bytes, stream: StreamHandle) -> Result<Address, DriverError> {
+        let bytes = size.get().checked_next_multiple_of(ALIGN).ok_or(DriverError::OutOfMemory { size })?;
+        let lane = self.lane(stream);
+        let placed = if self.is_capturing(stream) { self.keep(bytes) } else { self.place(lane, bytes) };
+        let Some((at, source)) = placed else {
+            self.memory.tally.out_of_memory.add(1);
+            return Err(self.memory.take_fault(size));
+        };
+        self.claim(at, Block { lane, source, bytes });
+        Ok(at)
+    }
+
+    /// A block is in use from now on.
+    fn claim(&mut self, at: Address, block: Block) {
+        let at = at.get();
+        let below = self.live.range(..=at).next_back().map_or(0, |(start, block)| start + block.bytes);
+        let above = self.live.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
+        assert!(below <= at && at + block.bytes <= above, "a block at {at:#x} overlaps a live one");
+        self.live.insert(at, block);
+        let used = &self.memory.tally.used;
+        used.add(block.bytes);
+        self.memory.tally.used_peak.set(self.memory.tally.used_peak.get().max(used.get()));
+    }
+
+    /// What cannot be said is taken for a graph: that is safe.
+    fn is_capturing(&self, stream: StreamHandle) -> bool {
+        self.memory.device.is_capturing(stream).unwrap_or(true)
+    }
+
+    fn lane(&mut self, stream: StreamHandle) -> usize {
+        if let Some(&lane) = self.of_stream.get(&stream) {
+            return lane;
+        }
+        let tally = Arc::new(Tally::new());
+        let planning = self.config.planning.unwrap_or_default();
+        let ground = DeviceGround::new(Arc::clone(&self.memory), Arc::clone(&self.pool), planning);
+        let machine = self.config.planning.map(|_| Machine::new(self.config.machine, Arc::clone(&tally)));
+        self.lanes.push(Lane { stream, machine, ground, tally, evictions: 0 });
+        self.of_stream.insert(stream, self.lanes.len() - 1);
+        self.lanes.len() - 1
+    }
+
+    /// Memory that nobody else ever gets.
+    fn keep(&mut self, bytes: u64) -> Option<(Address, Source)> {
+        self.memory.tally.captured.add(1);
+        let at = self.memory.take(bytes).or_else(|| {
+            locked(&self.pool).release_cached();
+            self.memory.take(bytes)
+        })?;
+        Some((at, Source::Graph))
+    }
+
+    /// A place of the plan, or of the pool.
+    fn place(&mut self, lane: usize, bytes: u64) -> Option<(Address, Source)> {
+        let least = self.config.machine.least_size;
+        let Lane { machine, ground, tally, evictions, .. } = &mut self.lanes[lane];
+        let answer = match machine {
+            Some(machine) if bytes >= least => machine.request(bytes, ALIGN, ground),
+            _ => {
+                tally.requests.add(1);
+                tally.bytes.add(bytes);
+                tally.unplanned.add(1);
+                Answer::Foreign
+            }
+        };
+        let before = *evictions;
+        match answer {
+            Answer::Planned(at) => Some((Address::new(at), Source::Plan)),
+            Answer::Foreign => Some((self.pool_place(lane, bytes)?, Source::Pool(false))),
+            Answer::HandThrough(number) => {
+                let at = self.pool_place(lane, bytes)?;
+                let Lane { machine, evictions, .. } = &mut self.lanes[lane];
+                // A machine that is new knows nothing of this request.
+                let known = machine.as_mut().filter(|_| *evictions == before);
+                let is_known = known.map(|machine| machine.placed(number, at.get())).is_some();
+                Some((at, Source::Pool(is_known)))
+            }
+        }
+    }
+
+    fn pool_place(&mut self, lane: usize, bytes: u64) -> Option<Address> {
+        let stream = Stream::new(u32::try_from(lane).unwrap_or(u32::MAX));
+        let size = Bytes::new(bytes);
+        let at = locked(&self.pool).alloc(size, stream);
+        // Not before the pool has given back what it can spare: a plan that is there may come again.
+        at.or_else(|error| if self.evict() { locked(&self.pool).alloc(size, stream) } else { Err(error) })
+            .ok()
+    }
+
+    /// Gives back the segments of plans that have no block in use; whether there were any. Their streams begin anew.
+    fn evict(&mut self) -> bool {
+        let config = self.config.machine;
+        let mut is_any = false;
+        for lane in &mut self.lanes {
+            let is_idle = lane.machine.as_ref().is_some_and(Machine::is_idle);
+            if is_idle && lane.ground.give_all_back() {
+                is_any = true;
+                lane.evictions += 1;
+                let goes_on = lane.evictions < MOST_EVICTIONS;
+                lane.machine = goes_on.then(|| Machine::new(config, Arc::clone(&lane.tally)));
+                self.memory.tally.evictions.add(1);
+            }
+        }
+        is_any
+    }
+
+    /// Takes a block back that was used last on a stream. Whether it was live.
+    pub fn free(&mut self, at: Address, stream: StreamHandle) -> bool {
+        let Some(block) = self.live.remove(&at.get()) else {
+            self.memory.tally.wrong_frees.add(1);
+            return false;
+        };
+        let used = &self.memory.tally.used;
+        used.set(used.get().saturating_sub(block.bytes));
+        let mut users = self.users.remove(&at.get()).unwrap_or_default();
+        users.push(stream);
+        let own = self.lanes[block.lane].stream;
+        users.retain(|&user| user != own);
+        if !users.is_empty() && !self.order(own, &users) {
+            self.memory.tally.kept.add(1);
+            return true;
+        }
+        let Lane { machine, ground, .. } = &mut self.lanes[block.lane];
+        match (block.source, machine) {
+            (Source::Plan, Some(machine)) => drop(machine.free(at.get(), ground)),
+            (Source::Pool(is_known), machine) => {
+                if let Some(machine) = machine.as_mut().filter(|_| is_known) {
+                    machine.freed(at.get(), ground);
+                }
+                // It is live there, as it was here.
+                let _ = locked(&self.pool).free(at);
+            }
+            (Source::Plan, None) | (Source::Graph, _) => {}
+        }
+        true
+    }
+
+    /// A stream waits for what others did with its block. `false` where that cannot be had: the block is then never used
+    /// again.
+    fn order(&self, own: StreamHandle, users: &[StreamHandle]) -> bool {
+        self.memory.tally.ordered.add(1);
+        let in_graph = |&stream: &StreamHandle| self.is_capturing(stream);
+        let waits = |&user: &StreamHandle| self.memory.device.wait(own, user).is_ok();
+        !users.iter().chain([&own]).any(in_graph) && users.iter().all(waits)
+    }
+
+    /// Another stream uses a block, too. Whether it is live.
+    pub fn record_stream(&mut self, at: Address, stream: StreamHandle) -> bool {
+        let Some(block) = self.live.get(&at.get()) else { return false };
+        if self.lanes[block.lane].stream != stream {
+            let users = self.users.entry(at.get()).or_default();
+            if !users.contains(&stream) {
+                users.push(stream);
+            }
+        }
+        true
+    }
+
+    /// Gives back what no block and no plan uses.
+    pub fn release_cached(&mut self) {
+        locked(&self.pool).release_cached();
+    }
+
+    /// A round ends and the next begins, on all streams.
+    pub fn mark(&mut self) {
+        for Lane { machine, ground, .. } in &mut self.lanes {
+            machine.iter_mut().for_each(|machine| machine.mark(ground));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Plans for the memory of GPUs, under a framework that lets its allocator be replaced.
+//!
+//! ```text
+//!   the framework: malloc, free (size, device, stream)
+//!        |
+//!     Devices --> a Heap for each device --> a Machine for each stream --> a plan's segment
+//!                    |                                                         |
+//!                    +--> the pool, for what no plan serves ------> the device's driver
+//! ```
+//!
+//! What is freed on a stream is free for what that stream does next: the device runs it later. So each stream has rounds and
+//! plans of its own. A block that other streams use too (as the framework says, or if it is freed on another stream) is
+//! free once its own stream waits for them, by an event. Memory that is asked for while a graph is captured is never handed
+//! out again, as the graph may run at any time.
+
+mod ground;
+mod heap;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use planlab_dsa::{Address, Bytes};
+use planlab_replay::cuda::{DriverError, SharedDevice, StreamHandle};
+
+pub use heap::{Heap, HeapConfig};
+
+/// Devices of a process, at most.
+const MOST: usize = 64;
+
+type Open = dyn Fn(u32) -> Result<SharedDevice, DriverError> + Send + Sync;
+
+/// All devices of a process. Each is opened when it is first asked for memory.
+pub struct Devices {
+    open: Box<Open>,
+    config: HeapConfig,
+    /// Says what is wrong to the user.
+    say: fn(&str),
+    slots: [OnceLock<Option<Mutex<Heap>>>; MOST],
+    has_said: AtomicBool,
+}
+
+impl std::fmt::Debug for Devices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Devices").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Devices {
+    /// None is open yet. `say` is told once why a device cannot be opened, and once of the first request that failed.
+    pub fn new(
+        open: impl Fn(u32) -> Result<SharedDevice, DriverError> + Send + Sync + 'static,
+        config: HeapConfig,
+        say: fn(&str),
+    ) -> Self {
+        let slots = [const { OnceLock::new() }; MOST];
+        Self { open: Box::new(open), config, say, slots, has_said: AtomicBool::new(false) }
+    }
+
+    /// Memory of a device for work on a stream; `None` for no bytes, and where there is none.
+    pub fn alloc(&self, size: Bytes, device: i32, stream: StreamHandle) -> Option<Address> {
+        if size == Bytes::ZERO {
+            return None;
+        }
+        let mut heap = self.heap(device)?;
+        let result = heap.alloc(size, stream);
+        let held = heap.held();
+        drop(heap);
+        if let Err(error) = &result
+            && !self.has_said.swap(true, Ordering::Relaxed)
+        {
+            (self.say)(&format!("planlab: GPU {device}: {error}; {held} bytes are held (said once)\n"));
+        }
+        result.ok()
+    }
+
+    /// Takes a block back, used last on a stream. Whether it was live.
+    pub fn free(&self, at: Address, device: i32, stream: StreamHandle) -> bool {
+        at == Address::NULL || self.heap(device).is_some_and(|mut heap| heap.free(at, stream))
+    }
+
+    /// Another stream uses a block, too. Whether it is live on some device.
+    pub fn record_stream(&self, at: Address, stream: StreamHandle) -> bool {
+        self.heaps().any(|mut heap| heap.record_stream(at, stream))
+    }
+
+    /// Gives back what no block and no plan uses.
+    pub fn release_cached(&self) {
+        self.heaps().for_each(|mut heap| heap.release_cached());
+    }
+
+    /// A round ends and the next begins, on all streams.
+    pub fn mark(&self) {
+        self.heaps().for_each(|mut heap| heap.mark());
+    }
+
+    /// The devices that are open, and that nobody works on just now.
+    pub fn idle_heaps(&self) -> impl Iterator<Item = MutexGuard<'_, Heap>> {
+        self.slots.iter().filter_map(|slot| slot.get()?.as_ref()?.try_lock().ok())
+    }
+
+    fn heaps(&self) -> impl Iterator<Item = MutexGuard<'_, Heap>> {
+        self.slots.iter().filter_map(|slot| slot.get()?.as_ref().map(lock))
+    }
+
+    fn heap(&self, device: i32) -> Option<MutexGuard<'_, Heap>> {
+        let slot = usize::try_from(device).ok().and_then(|device| self.slots.get(device));
+        let Some(slot) = slot else {
+            self.refuse(device, &DriverError::Unavailable { reason: "there is no such GPU".to_owned() });
+            return None;
+        };
+        slot.get_or_init(|| self.open(device)).as_ref().map(lock)
+    }
+
+    fn open(&self, device: i32) -> Option<Mutex<Heap>> {
+        let opened = (self.open)(device.unsigned_abs());
+        let opened = opened.inspect_err(|error| self.refuse(device, error)).ok()?;
+        Some(Mutex::new(Heap::new(opened, self.config)))
+    }
+
+    fn refuse(&self, device: i32, error: &DriverError) {
+        (self.say)(&format!("planlab: no memory of GPU {device}: {error}\n"));
+    }
+}
+
+fn lock(heap: &Mutex<Heap>) -> MutexGuard<'_, Heap> {
+    heap.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,125 @@
+//! Memory of GPUs by symbols, for PyTorch's `CUDAPluggableAllocator` and whoever else asks for memory by size, device and
+//! stream.
+//!
+//! The library need not be preloaded for them. Settings and statistics are those of the preload; nothing looks for a driver
+//! before the first block is asked for. Nothing goes back to the driver when the process ends: it may be gone by then.
+#![allow(unsafe_code, reason = "the interface of C")]
+#![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use planlab_dsa::{Address, Bytes};
+use planlab_replay::cuda::{SharedDevice, SimulatedStreams, StreamHandle};
+use serde_json::{Value, json};
+
+use super::settings::{Settings, settings};
+use super::{check, process, report, segments};
+use crate::device::{Devices, Heap, HeapConfig};
+
+static DEVICES: OnceLock<Devices> = OnceLock::new();
+/// In the child of a fork no GPU can be used, and a lock may be held by a thread that is not there.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// In the child of a fork.
+pub(super) fn after_fork() {
+    IS_CHILD.store(true, Ordering::Relaxed);
+}
+
+/// The devices, if a block was asked for before.
+fn known() -> Option<&'static Devices> {
+    DEVICES.get().filter(|_| !IS_CHILD.load(Ordering::Relaxed))
+}
+
+fn devices() -> Option<&'static Devices> {
+    if IS_CHILD.load(Ordering::Relaxed) {
+        return None;
+    }
+    let settings = settings()?;
+    Some(DEVICES.get_or_init(|| open(settings)))
+}
+
+fn open(settings: &'static Settings) -> Devices {
+    let planning = settings.record.is_none().then(|| process::planning(settings));
+    let config = HeapConfig { machine: settings.of_devices, planning };
+    let simulated = settings.simulated;
+    let open = move |number| match simulated {
+        Some(bytes) => Ok(SharedDevice::simulated(&SimulatedStreams::new(bytes))),
+        None => SharedDevice::cuda(number),
+    };
+    Devices::new(open, config, check::say)
+}
+
+/// A panic must not reach the caller, who may be C++; the hook has said what it is.
+fn guarded<T>(otherwise: T, work: impl FnOnce() -> Option<T>) -> T {
+    catch_unwind(AssertUnwindSafe(work)).ok().flatten().unwrap_or(otherwise)
+}
+
+fn stream(handle: *mut c_void) -> StreamHandle {
+    StreamHandle(handle.addr() as u64)
+}
+
+fn address(block: *mut c_void) -> Address {
+    Address::new(block.addr() as u64)
+}
+
+/// Memory of a GPU for work on a stream (`cudaStream_t`); null where there is none, and for no bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn planlab_cuda_malloc(size: isize, device: c_int, on: *mut c_void) -> *mut c_void {
+    guarded(ptr::null_mut(), || {
+        let size = Bytes::new(u64::try_from(size).ok()?);
+        let at = devices()?.alloc(size, device, stream(on))?;
+        // The address is a device's, and means nothing here.
+        Some(ptr::without_provenance_mut(segments::word(at.get())))
+    })
+}
+
+/// Takes memory of a GPU back, used last on a stream. Neither waits for the stream nor asks how large the block was.
+#[unsafe(no_mangle)]
+pub extern "C" fn planlab_cuda_free(block: *mut c_void, _size: isize, device: c_int, on: *mut c_void) {
+    guarded((), || {
+        known()?.free(address(block), device, stream(on));
+        Some(())
+    });
+}
+
+/// Another stream than that of the request uses a block, too.
+#[unsafe(no_mangle)]
+pub extern "C" fn planlab_cuda_record_stream(block: *mut c_void, on: *mut c_void) {
+    guarded((), || {
+        known()?.record_stream(address(block), stream(on));
+        Some(())
+    });
+}
+
+/// Gives memory that no block and no plan uses back to the driver.
+#[unsafe(no_mangle)]
+pub extern "C" fn planlab_cuda_empty_cache() {
+    guarded((), || {
+        known()?.release_cached();
+        Some(())
+    });
+}
+
+/// A round ends, and the next begins.
+pub(super) fn mark() {
+    known().into_iter().for_each(Devices::mark);
+}
+
+/// What became of the memory of each device.
+pub(super) fn report() -> Vec<Value> {
+    known().into_iter().flat_map(Devices::idle_heaps).map(|heap| object(&heap)).collect()
+}
+
+fn object(heap: &Heap) -> Value {
+    json!({
+        "device": heap.key(),
+        "streams": heap.streams().count(),
+        "counts": report::sums(heap.streams().map(|(_, tally)| tally)),
+        "memory": report::named(heap.tally().all()),
+        "plans": heap.plans().map(report::plan).collect::<Vec<Value>>(),
+    })
+}
