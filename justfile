@@ -92,7 +92,7 @@ bench-checkpoints CANDIDATES="articulation" BATCH="32":
 iterations OUT=store: build
     for batch in 32 64 128 256; do \
         {{planlab}} simulate $(seq -f "model/seq2seq/train/b$batch/iteration%g" 0 9) --allocator 'cupy*' \
-            --allocator pytorch-caching --allocator tensorflow-bfc --allocator profile-guided --out {{OUT}}; \
+            --allocator pytorch-caching --allocator tensorflow-bfc --allocator "profile-guided*" --out {{OUT}}; \
     done
 
 # measure two binaries in turns on this machine and say what changed; ARGS go to `planlab diff` (--suite, --reps, ...)

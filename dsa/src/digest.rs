@@ -18,6 +18,12 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// Its first 64 bits: a number for a name.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.0.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
     /// The digest of a plan: offsets and hand-overs.
     #[must_use]
     pub fn of_plan(plan: &Plan) -> Self {

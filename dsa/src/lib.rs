@@ -69,8 +69,8 @@ pub use live_range::{EmptyLiveRange, LiveRange};
 pub use load::{Load, LoadCurve};
 pub use metrics::{fragmentation, gap};
 pub use online::{
-    AllocError, Audit, AuditError, Backing, Call, DeviceMemory, Meter, Metered, NotLive, OnlineAllocator,
-    Planning, Refused, Requests, Simulated, Usage,
+    AllocError, Audit, AuditError, Backing, Call, DeviceMemory, Meter, Metered, NO_OPERATIONS, NotLive,
+    OnlineAllocator, Planning, Refused, Requests, Simulated, Usage,
 };
 pub use outcome::{Event, Halt, Mark, Outcome, PlanError, Stop};
 pub use plan::{Plan, VerifiedPlan};

@@ -126,6 +126,48 @@ pub struct Sample {
     /// The time that making them took so far; part of the wall time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning_ns: Option<u64>,
+    /// Requests that a plan served so far, of all threads, if it plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<u64>,
+    /// Requests that none served so far, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
+}
+
+/// Requests to an allocator that plans which no plan served, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missed {
+    /// The plan has no such request: there is no plan yet, it was never made before, or it comes at another place than
+    /// the plan has it.
+    pub unknown: u64,
+    /// It is larger than planned.
+    pub larger: u64,
+    /// Its place is in use: by a block that lives longer than planned, or that lives at another time.
+    pub taken: u64,
+    /// It outlived the propagation that was recorded, and is not planned.
+    pub outliving: u64,
+    /// The device had no memory for the plan.
+    pub no_memory: u64,
+}
+
+impl Missed {
+    /// All of them.
+    #[must_use]
+    pub const fn total(self) -> u64 {
+        self.unknown + self.larger + self.taken + self.outliving + self.no_memory
+    }
+
+    /// Of two allocators together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            unknown: self.unknown + other.unknown,
+            larger: self.larger + other.larger,
+            taken: self.taken + other.taken,
+            outliving: self.outliving + other.outliving,
+            no_memory: self.no_memory + other.no_memory,
+        }
+    }
 }
 
 /// Quantiles of the time for one call, from batches of calls, in picoseconds.
@@ -184,6 +226,9 @@ pub struct Performance {
     /// How often the device had no room, of contenders that then gave something back and asked again, or failed.
     #[serde(default)]
     pub refusals: Option<u64>,
+    /// Requests of all propagations, the warm-up included, that no plan served, of contenders that plan by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Missed>,
 }
 
 impl Performance {

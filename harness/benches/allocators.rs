@@ -1,17 +1,18 @@
 //! Time for a request with its free: of every online allocator, and of a plan, on memory that is only counted.
 //!
 //! Groups are workloads: `allocators/chainer/alexnet/infer/b1/tlsf`, `.../plan`. An element is a request with its
-//! free; each measured propagation begins and ends without live blocks, after three that were not measured.
+//! free; each measured propagation begins and ends without live blocks, after three that were not measured. One that
+//! wants operations is told them.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use planlab_dsa::{
-    Address, Backing, Budget, Bytes, Instance, OnlineAllocator, Requests, Simulated, Stream, execute,
+    Address, Backing, Budget, Bytes, Digest, Instance, OnlineAllocator, Requests, Simulated, Stream, execute,
 };
 use planlab_replay::{Kind, Planned, Sequence};
 use planlab_solvers::online::registry;
-use planlab_workloads::Catalog;
+use planlab_workloads::{Catalog, Trace};
 
 const WORKLOADS: [&str; 3] =
     ["chainer/alexnet/infer/b1", "chainer/googlenet/train/b32", "chainer/resnet50/train/b32"];
@@ -20,10 +21,17 @@ const PLANNER: &str = "best-fit";
 
 /// An allocator that is not called through a table, as the loop of a replay calls it.
 fn propagate<A: OnlineAllocator + ?Sized>(memory: &mut A, sequence: &Sequence, addresses: &mut [Address]) {
+    let operations = sequence.operations().filter(|_| memory.wants_operations());
+    let mut entered = None;
     for (kind, buffers) in sequence.runs() {
         for &buffer in buffers {
             let at = buffer as usize;
             if kind == Kind::Alloc {
+                let operation = operations.map(|operations| operations[at]);
+                if operation != entered {
+                    entered = operation;
+                    operation.into_iter().for_each(|operation| memory.enter(operation));
+                }
                 let size = Bytes::new(sequence.sizes()[at]);
                 addresses[at] = black_box(memory.alloc(size, Stream::default()).expect("no limit"));
             } else {
@@ -40,10 +48,16 @@ fn planned(instance: &Instance) -> Planned {
     Planned::new(&outcome.best.expect("a plan"), Box::new(Simulated::new())).expect("a segment")
 }
 
+/// The operation that asks for each buffer.
+fn operations(trace: &Trace) -> Vec<u64> {
+    let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).number();
+    trace.labels.buffers.iter().map(|label| number(label.op.as_deref())).collect()
+}
+
 fn allocators(criterion: &mut Criterion) {
     for workload in WORKLOADS {
         let trace = Catalog::new(None).load(workload).expect("a workload");
-        let sequence = Sequence::new(&Requests::new(&trace.instance));
+        let sequence = Sequence::new(&Requests::new(&trace.instance).with_operations(operations(&trace)));
         let mut group = criterion.benchmark_group(format!("allocators/{workload}"));
         group.sample_size(10).throughput(Throughput::Elements(sequence.requests()));
         let mut addresses = vec![Address::NULL; sequence.sizes().len()];

@@ -41,6 +41,9 @@ pub struct Sequence {
     /// The most bytes live at once, and the run after which they are.
     peak: (u64, usize),
     total: u64,
+    /// The operation of each buffer, by its id, where that is known.
+    operations: Option<Vec<u64>>,
+    kind: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +58,16 @@ impl Sequence {
     #[must_use]
     pub fn new(requests: &Requests) -> Self {
         let sizes = requests.sizes().iter().map(|size| size.get()).collect();
-        let mut sequence =
-            Self { sizes, buffers: Vec::new(), runs: Vec::new(), requests: 0, peak: (0, 0), total: 0 };
+        let mut sequence = Self {
+            sizes,
+            buffers: Vec::new(),
+            runs: Vec::new(),
+            requests: 0,
+            peak: (0, 0),
+            total: 0,
+            operations: requests.operations().map(<[u64]>::to_vec),
+            kind: requests.kind(),
+        };
         let mut is_live = vec![false; requests.sizes().len()];
         let mut live = 0;
         for call in requests.events() {
@@ -124,6 +135,18 @@ impl Sequence {
     #[must_use]
     pub fn sizes(&self) -> &[u64] {
         &self.sizes
+    }
+
+    /// The operation that asks for each buffer, by its id, where that is known.
+    #[must_use]
+    pub fn operations(&self) -> Option<&[u64]> {
+        self.operations.as_deref()
+    }
+
+    /// The kind of propagation: those of one kind make the same requests.
+    #[must_use]
+    pub const fn kind(&self) -> u64 {
+        self.kind
     }
 
     /// The number of requests in one propagation.

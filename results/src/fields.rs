@@ -72,7 +72,7 @@ impl<T> Field for T {}
 mod parquet {
     use std::sync::Arc;
 
-    use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
+    use planlab_dsa::performance::{CallTime, End, Missed, Performance, Sample, Work};
     use planlab_dsa::{Evidence, Scope, Stop};
     use polars::prelude::*;
     use serde::Deserialize;
@@ -283,8 +283,10 @@ mod parquet {
         Improvement { elapsed_ns, work, iteration_ns }
         Disturbance { percent, draws, median_ns, worst_ns, compute_ns }
         Sample {
-            propagations, wall_ns, cpu_ns, enqueue_ns, device_ns, reserved, reserved_peak, plans, planning_ns
+            propagations, wall_ns, cpu_ns, enqueue_ns, device_ns, reserved, reserved_peak, plans, planning_ns,
+            planned, missed
         }
+        Missed { unknown, larger, taken, outliving, no_memory }
         CallTime { median_ps, p99_ps, batches }
     }
 
@@ -297,8 +299,14 @@ mod parquet {
         }
 
         fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-            let parts = T::NAMES.iter().map(|part| table.lists(&format!("{name}_{part}")));
-            let parts: Vec<Vec<Vec<Option<u64>>>> = parts.collect::<Result<_, _>>()?;
+            let first = table.lists(&format!("{name}_{}", T::NAMES[0]))?;
+            let nothing = || first.iter().map(|list| vec![None; list.len()]).collect();
+            let part = |part: &&str| {
+                let name = format!("{name}_{part}");
+                // Files that were written before there was such a number have none.
+                if table.has(&name) { table.lists(&name) } else { Ok(nothing()) }
+            };
+            let parts: Vec<Vec<Vec<Option<u64>>>> = T::NAMES.iter().map(part).collect::<Result<_, _>>()?;
             let bad = |what: &str| table.bad(&format!("columns `{name}_*`: {what}"));
             let row = |row: usize| {
                 let length = parts[0][row].len();
@@ -321,8 +329,11 @@ mod parquet {
         }
 
         fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-            let parts = T::NAMES.iter().map(|part| table.opt_u64(&format!("{name}_{part}")));
-            let parts: Vec<Vec<Option<u64>>> = parts.collect::<Result<_, _>>()?;
+            let part = |part: &&str| {
+                let name = format!("{name}_{part}");
+                if table.has(&name) { table.opt_u64(&name) } else { Ok(vec![None; table.height()]) }
+            };
+            let parts: Vec<Vec<Option<u64>>> = T::NAMES.iter().map(part).collect::<Result<_, _>>()?;
             let row = |row: usize| {
                 let numbers: Vec<Option<u64>> = parts.iter().map(|part| part[row]).collect();
                 let value = T::of(&numbers);
@@ -337,6 +348,6 @@ mod parquet {
 
     super::columns!(Performance as "" {
         status, reason, warm_up, is_steady, samples, alloc, free, reserved_peak, used_peak, physical_peak,
-        device_allocations, search_steps, lock_wait_ns, refusals,
+        device_allocations, search_steps, lock_wait_ns, refusals, missed,
     });
 }

@@ -20,12 +20,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::performance::Missed;
 use crate::{Address, Bytes, Stream};
 
 pub use audit::{Audit, AuditError};
 pub use meter::{Meter, Metered};
 pub use requests::{Call, Requests};
 pub use simulated::Simulated;
+
+/// Why an allocator that [wants operations](OnlineAllocator::wants_operations) is not played on requests without.
+pub const NO_OPERATIONS: &str = "the trace names no operations, by which it knows requests (column `op`)";
 
 /// Hands out parts of a backing's memory, one request at a time.
 ///
@@ -53,6 +57,25 @@ pub trait OnlineAllocator: Send {
     /// Says that one propagation is over and the next begins. Default: nothing happens.
     fn end_propagation(&mut self) {}
 
+    /// Says of which kind the propagation is that begins: propagations of a kind make the same requests. Said between
+    /// [`end_propagation`](Self::end_propagation) and the first call; a caller that does not say has one kind, 0.
+    /// Default: nothing happens.
+    fn begin_propagation(&mut self, kind: u64) {
+        let _ = kind;
+    }
+
+    /// Whether it wants to know of which operation each request is ([`enter`](Self::enter)), and is nothing without.
+    /// Default: no.
+    fn wants_operations(&self) -> bool {
+        false
+    }
+
+    /// Says of which operation the requests are that follow, until the next such call or the end of the propagation;
+    /// those before the first are of operation 0. Default: nothing happens.
+    fn enter(&mut self, operation: u64) {
+        let _ = operation;
+    }
+
     /// What it holds, and what it cost so far.
     fn usage(&self) -> Usage;
 
@@ -79,6 +102,18 @@ impl<A: OnlineAllocator + ?Sized> OnlineAllocator for Box<A> {
         (**self).end_propagation();
     }
 
+    fn begin_propagation(&mut self, kind: u64) {
+        (**self).begin_propagation(kind);
+    }
+
+    fn wants_operations(&self) -> bool {
+        (**self).wants_operations()
+    }
+
+    fn enter(&mut self, operation: u64) {
+        (**self).enter(operation);
+    }
+
     fn usage(&self) -> Usage {
         (**self).usage()
     }
@@ -95,6 +130,23 @@ pub struct Planning {
     pub plans: u64,
     /// The time that making them took.
     pub time: Duration,
+    /// Requests that a plan served.
+    pub planned: u64,
+    /// Requests that it was to serve and did not.
+    pub missed: Missed,
+}
+
+impl Planning {
+    /// Of two allocators together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            plans: self.plans + other.plans,
+            time: self.time + other.time,
+            planned: self.planned + other.planned,
+            missed: self.missed.and(other.missed),
+        }
+    }
 }
 
 /// What an allocator holds, and what it cost so far.

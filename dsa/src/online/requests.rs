@@ -14,6 +14,9 @@ pub struct Requests {
     /// What happens, and when; ascending.
     events: Vec<(Step, Call)>,
     until: Step,
+    /// The operation of each buffer, where that is known.
+    operations: Option<Vec<u64>>,
+    kind: u64,
 }
 
 /// One call to an allocator. At one step the frees come first.
@@ -36,7 +39,7 @@ impl Requests {
         }
         events.sort_unstable();
         let sizes = instance.buffers().iter().map(|buffer| buffer.size).collect();
-        Self { sizes, events, until: instance.horizon() }
+        Self { sizes, events, until: instance.horizon(), operations: None, kind: 0 }
     }
 
     /// The same with other sizes, one for each buffer: what was asked for before sizes were rounded, say.
@@ -57,6 +60,37 @@ impl Requests {
     pub fn with_until(mut self, step: Step) -> Self {
         self.until = step;
         self
+    }
+
+    /// The same with the operation that asks for each buffer. Default: not known.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one operation for each buffer.
+    #[must_use]
+    pub fn with_operations(mut self, operations: Vec<u64>) -> Self {
+        assert_eq!(operations.len(), self.sizes.len(), "one operation for each buffer");
+        self.operations = Some(operations);
+        self
+    }
+
+    /// The same, of a kind: propagations of one kind make the same requests. Default: 0.
+    #[must_use]
+    pub const fn with_kind(mut self, kind: u64) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// The operation that asks for each buffer, by its id, where that is known.
+    #[must_use]
+    pub fn operations(&self) -> Option<&[u64]> {
+        self.operations.as_deref()
+    }
+
+    /// The kind of propagation.
+    #[must_use]
+    pub const fn kind(&self) -> u64 {
+        self.kind
     }
 
     /// The number of requests in one iteration.

@@ -31,7 +31,8 @@ pub(crate) struct Contender {
 
 impl Contender {
     pub(crate) fn allocator(key: &str) -> Self {
-        let planner = (key == "profile-guided").then(|| "best-fit".to_owned());
+        let is_best_fit = matches!(key, "profile-guided" | "profile-guided/kinds");
+        let planner = is_best_fit.then(|| "best-fit".to_owned());
         Self { key: key.to_owned(), planner, file: None, plan: None }
     }
 

@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use planlab_dsa::{AllocError, Bytes, Digest, Meter, Metered, OnlineAllocator, Simulated, Usage};
+use planlab_dsa::{
+    AllocError, Bytes, Digest, Meter, Metered, NO_OPERATIONS, OnlineAllocator, Simulated, Usage,
+};
 use planlab_replay::{End, Performance, Sample, Work};
 use planlab_results::WorkloadKey;
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
@@ -16,7 +18,7 @@ use serde_json::json;
 
 use crate::playing::Contender;
 use crate::playing::row::{self, Place};
-use crate::playing::subject::{Subject, requests};
+use crate::playing::subject::{Subject, propagations};
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::exit::Failure;
 use crate::shell::provenance;
@@ -85,14 +87,15 @@ impl Stream {
     /// The traces in their order, each with its name.
     pub(crate) fn new(traces: &[(String, Trace)], until: Option<u32>) -> Self {
         let keys: Vec<String> = traces.iter().map(|(key, _)| key.clone()).collect();
-        let requests: Vec<Requests> = traces.iter().map(|(_, trace)| requests(trace, until)).collect();
+        let requests = propagations(traces.iter().map(|(_, trace)| trace), until);
         let digests: Vec<Digest> = traces.iter().map(|(_, trace)| trace.instance.digest()).collect();
         let instance = match digests.as_slice() {
             [one] => *one,
             several => Digest::of_bytes(json!(several).to_string().as_bytes()),
         };
         let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
-        let calls = Digest::of_bytes(json!([instance, sizes, until]).to_string().as_bytes());
+        let operations: Vec<Option<&[u64]>> = requests.iter().map(Requests::operations).collect();
+        let calls = Digest::of_bytes(json!([instance, sizes, operations, until]).to_string().as_bytes());
         let names: Vec<WorkloadKey> = keys.iter().map(|key| key.as_str().into()).collect();
         let name = WorkloadKey::shared(&names).unwrap_or_else(|| "several".into());
         Self { name, keys, instance, calls, until, requests, retained: OnceCell::new() }
@@ -108,6 +111,11 @@ impl Stream {
         let live = || self.requests.iter().map(Requests::live);
         let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
         (peak, live().next_back().map(|(_, end)| end).unwrap_or_default())
+    }
+
+    /// Whether one of its propagations does not say which operation each request is of.
+    fn lacks_operations(&self) -> bool {
+        self.requests.iter().any(|requests| requests.operations().is_none())
     }
 
     /// What rows say of it.
@@ -153,8 +161,13 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
 }
 
 /// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed. An
-/// allocator that panics has failed.
+/// allocator that panics has failed; one that knows requests by their operations is not played where there are none.
 pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
+    if stream.lacks_operations() && Memory::new(entry, None).allocator.wants_operations() {
+        let mut played = Played::begun();
+        played.stop(End::Unavailable, NO_OPERATIONS.to_owned());
+        return played;
+    }
     guarded(|played| {
         played.used_peak = audit(entry, stream, order)?;
         let mut memory = Memory::new(entry, order.capacity);
@@ -273,6 +286,7 @@ impl Played {
         let usage = simulator.usage();
         let (end, end_ns, end_cpu_ns) = timed(|| ran.and_then(|()| simulator.finish()));
         let planning = memory.allocator.planning();
+        self.performance.missed = planning.map(|planning| planning.missed);
         self.before = std::mem::replace(&mut self.usage, usage);
         self.performance.samples.push(Sample {
             propagations: 1,
@@ -282,6 +296,8 @@ impl Played {
             reserved_peak: Some(memory.meter.take_most().get()),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            planned: planning.map(|planning| planning.planned),
+            missed: planning.map(|planning| planning.missed.total()),
             ..Sample::default()
         });
         end

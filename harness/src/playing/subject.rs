@@ -1,6 +1,8 @@
 //! What is played: a trace, or several in turn.
 
-use planlab_dsa::{Digest, Step};
+use std::collections::BTreeMap;
+
+use planlab_dsa::{Bytes, Digest, Step};
 use planlab_replay::Sequence;
 use planlab_results::WorkloadKey;
 use planlab_solvers::online::Requests;
@@ -31,8 +33,7 @@ pub(crate) struct Subject {
 impl Subject {
     /// The traces, each one propagation, in their order.
     pub(crate) fn of(sources: &[Source], traces: &[Trace]) -> Self {
-        let sequences: Vec<Sequence> =
-            traces.iter().map(|trace| Sequence::new(&requests(trace, None))).collect();
+        let sequences: Vec<Sequence> = propagations(traces, None).iter().map(Sequence::new).collect();
         let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
         let names: Vec<WorkloadKey> = sources.iter().map(|source| source.name.as_str().into()).collect();
         let instance = match traces {
@@ -60,11 +61,31 @@ impl Subject {
     }
 }
 
-/// The requests of a trace, for what was asked for before sizes were rounded up.
-pub(crate) fn requests(trace: &Trace, until: Option<u32>) -> Requests {
+/// The requests of traces, each one propagation. Traces that ask for the same in the same order are of one kind: what a
+/// framework knows by the shapes of its inputs.
+pub(crate) fn propagations<'t>(
+    traces: impl IntoIterator<Item = &'t Trace>,
+    until: Option<u32>,
+) -> Vec<Requests> {
+    let mut kinds: BTreeMap<(Digest, Vec<Bytes>), u64> = BTreeMap::new();
+    let of_kind = |trace: &Trace| {
+        let (requests, next) = (requests(trace, until), kinds.len() as u64);
+        let kind = *kinds.entry((trace.instance.digest(), requests.sizes().to_vec())).or_insert(next);
+        requests.with_kind(kind)
+    };
+    traces.into_iter().map(of_kind).collect()
+}
+
+/// The requests of a trace, for what was asked for before sizes were rounded up, with the operations that it names.
+fn requests(trace: &Trace, until: Option<u32>) -> Requests {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
-    let requests = Requests::new(&trace.instance).with_sizes(sizes);
+    let mut requests = Requests::new(&trace.instance).with_sizes(sizes);
+    let ops = || trace.labels.buffers.iter().map(|label| label.op.as_deref());
+    if ops().any(|op| op.is_some()) {
+        let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).number();
+        requests = requests.with_operations(ops().map(number).collect());
+    }
     match until {
         Some(step) => requests.with_until(Step::new(step)),
         None => requests,

@@ -1,6 +1,6 @@
 //! `simulate`: online allocators over a trace, or over several in turn.
 
-use planlab_dsa::performance::{End, Sample};
+use planlab_dsa::performance::{End, Missed, Sample};
 use planlab_results::replay::ReplayRow;
 use planlab_solvers::online::Entry;
 use planlab_workloads::Trace;
@@ -108,6 +108,7 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
         "search_steps": usage.search_steps,
         "requests": stream.count() * iterations as u64,
         "seconds": played.total_ns() as f64 / 1e9,
+        "missed": played.performance.missed,
         "last": {
             "reserved_peak": played.performance.samples.last().and_then(|sample| sample.reserved_peak),
             "device_allocations": usage.device_allocations - before.device_allocations,
@@ -126,10 +127,12 @@ fn sample(sample: &Sample) -> Value {
         "seconds": sample.wall_ns as f64 / 1e9,
         "plans": sample.plans,
         "planning_seconds": sample.planning_ns.map(|time| time as f64 / 1e9),
+        "planned": sample.planned,
+        "missed": sample.missed,
     })
 }
 
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 12] = [
     "allocator",
     "propagations",
     "reserved peak",
@@ -138,6 +141,8 @@ const HEAD: [&str; 10] = [
     "reserved end",
     "device calls",
     "search steps",
+    "planned",
+    "missed",
     "time",
     "last propagation",
 ];
@@ -147,6 +152,7 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     let usage = &played.usage;
     let over = planlab_dsa::fragmentation(usage.reserved_peak, requested_peak);
     let last = played.performance.samples.last().and_then(|sample| sample.reserved_peak);
+    let planned = played.performance.samples.last().and_then(|sample| sample.planned);
     let mark = match played.performance.status {
         End::Complete => String::new(),
         status => format!(" ({})", status.name().replace('-', " ")),
@@ -160,9 +166,29 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
         usage.reserved.to_string(),
         usage.device_allocations.to_string(),
         usage.search_steps.to_string(),
+        planned.map_or_else(|| "-".to_owned(), |planned| planned.to_string()),
+        played.performance.missed.map_or_else(|| "-".to_owned(), missed),
         seconds(played.total_ns()),
         seconds(played.last_ns()),
     ]
+}
+
+/// How many requests no plan served, and why.
+fn missed(missed: Missed) -> String {
+    let Missed { unknown, larger, taken, outliving, no_memory } = missed;
+    let reasons = [
+        (unknown, "unknown"),
+        (larger, "larger"),
+        (taken, "taken"),
+        (outliving, "outliving"),
+        (no_memory, "no memory"),
+    ];
+    let told: Vec<String> = reasons
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, reason)| format!("{count} {reason}"))
+        .collect();
+    if told.is_empty() { "0".to_owned() } else { told.join(", ") }
 }
 
 /// Every propagation of every allocator.
@@ -175,6 +201,8 @@ fn propagations(rows: &[ReplayRow]) -> String {
         "time",
         "plans",
         "planning so far",
+        "planned so far",
+        "missed so far",
     ]);
     for row in rows {
         for (sample, number) in row.performance.samples.iter().zip(1_u32..) {
@@ -187,6 +215,8 @@ fn propagations(rows: &[ReplayRow]) -> String {
                 seconds(sample.wall_ns),
                 or_dash(sample.plans.map(|plans| plans.to_string())),
                 or_dash(sample.planning_ns.map(seconds)),
+                or_dash(sample.planned.map(|planned| planned.to_string())),
+                or_dash(sample.missed.map(|missed| missed.to_string())),
             ]);
         }
     }

@@ -33,5 +33,6 @@ mod rooms;
 mod run;
 mod scaling;
 mod schedules;
+mod scoped;
 mod verbs;
 mod work_limit;

@@ -7,7 +7,7 @@ use crate::common::{children, json, json_lines, planlab, run, two_rows_of_one_pl
 use serde_json::Value;
 use tempfile::tempdir;
 
-const TRACE: &str = "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\nz,2,5,4096\nw,3,6,100000\n";
+const TRACE: &str = "id,lower,upper,size,op\nx,0,3,4096,f\ny,1,2,1024,g\nz,2,5,4096,h\nw,3,6,100000,i\n";
 /// Few propagations: nothing here is about times.
 const QUICK: [&str; 4] = ["--iterations", "3", "--seconds", "20ms"];
 

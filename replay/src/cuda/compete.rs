@@ -28,8 +28,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use planlab_dsa::AllocError;
 use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
+use planlab_dsa::{AllocError, NO_OPERATIONS};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -403,6 +403,10 @@ struct Act<'a> {
 impl<'a> Act<'a> {
     fn new(turn: &Turn<'a>, touch: Touch) -> Result<Self, Broken> {
         let memory = Memory::new(turn.strategy, turn.driver).map_err(broken_build)?;
+        let is_nameless = turn.scores.iter().any(|score| score.sequence().operations().is_none());
+        if is_nameless && memory.allocator.wants_operations() {
+            return Err((End::Unavailable, NO_OPERATIONS.to_owned()));
+        }
         let player = |score| Player::new(turn.driver.as_ref(), score);
         let mut act = Self {
             driver: turn.driver,
@@ -524,6 +528,8 @@ impl<'a> Act<'a> {
             reserved_peak: self.memory.take_most_held(),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            planned: planning.map(|planning| planning.planned),
+            missed: planning.map(|planning| planning.missed.total()),
         })
     }
 
@@ -564,6 +570,7 @@ impl<'a> Act<'a> {
             let sequence = self.scores[which].sequence();
             let player = &mut self.players[which];
             let allocator = self.memory.allocator.as_mut();
+            player.begin(allocator);
             let longest = |of: Kind| {
                 sequence.runs().filter(|(kind, _)| *kind == of).map(|(_, ids)| ids.len()).max().unwrap_or(0)
             };

@@ -156,6 +156,10 @@ pub(super) struct Player<'a> {
     admitted: Vec<(Address, u64)>,
     /// What was seen, if that is asked for.
     pub(super) peaks: Option<Peaks>,
+    /// The operation of each buffer, if the allocator wants to know.
+    operations: Option<&'a [u64]>,
+    /// The operation that was named last in this propagation.
+    entered: Option<u64>,
 }
 
 impl<'a> Player<'a> {
@@ -167,6 +171,8 @@ impl<'a> Player<'a> {
             addresses: vec![Address::NULL; buffers],
             admitted: vec![(Address::NULL, u64::MAX); buffers],
             peaks: None,
+            operations: None,
+            entered: None,
         }
     }
 
@@ -179,6 +185,7 @@ impl<'a> Player<'a> {
     /// Plays one propagation; nothing is waited for. What is live when it stops early is freed.
     pub(super) fn play(&mut self, memory: &mut Memory, touch: Touch) -> Result<(), Stop> {
         let score = self.score;
+        self.begin(memory.allocator.as_mut());
         let end = if touch == Touch::Nothing && self.peaks.is_none() {
             score.sequence.runs().try_for_each(|(kind, ids)| self.call(memory.allocator.as_mut(), kind, ids))
         } else {
@@ -193,6 +200,13 @@ impl<'a> Player<'a> {
         end
     }
 
+    /// Tells the allocator that the propagation begins.
+    pub(super) fn begin<A: OnlineAllocator + ?Sized>(&mut self, allocator: &mut A) {
+        allocator.begin_propagation(self.score.sequence.kind());
+        self.operations = self.score.sequence.operations().filter(|_| allocator.wants_operations());
+        self.entered = None;
+    }
+
     /// One run of calls and nothing else.
     #[inline]
     pub(super) fn call<A>(&mut self, allocator: &mut A, kind: Kind, ids: &[u32]) -> Result<(), Stop>
@@ -202,6 +216,12 @@ impl<'a> Player<'a> {
         let sizes = self.score.sequence.sizes();
         match kind {
             Kind::Alloc => ids.iter().try_for_each(|&buffer| {
+                if let Some(operations) = self.operations {
+                    let operation = operations[buffer as usize];
+                    if self.entered.replace(operation) != Some(operation) {
+                        allocator.enter(operation);
+                    }
+                }
                 let served = allocator.alloc(Bytes::new(sizes[buffer as usize]), Stream::default());
                 self.addresses[buffer as usize] = served.map_err(|error| Stop::Alloc { buffer, error })?;
                 Ok(())

@@ -396,8 +396,8 @@ impl<'a> Conductor<'a> {
     fn sampled(&mut self, posts: &[Post], propagations: u32, reserved: u64) -> Step {
         let cpu_ns = posts.iter().map(|post| post.times.cpu_ns).sum();
         let all = posts.iter().filter_map(|post| post.planning);
-        let add = |a: Planning, b: Planning| Planning { plans: a.plans + b.plans, time: a.time + b.time };
-        let planning = all.reduce(add);
+        let planning = all.reduce(Planning::and);
+        self.report.performance.missed = planning.map(|planning| planning.missed);
         self.report.performance.samples.push(Sample {
             propagations,
             wall_ns: span(posts),
@@ -406,6 +406,8 @@ impl<'a> Conductor<'a> {
             reserved_peak: posts.iter().map(|post| post.most_held).sum(),
             plans: planning.map(|planning| planning.plans),
             planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            planned: planning.map(|planning| planning.planned),
+            missed: planning.map(|planning| planning.missed.total()),
             ..Sample::default()
         });
         if self.order.effort.warm_up == Some(0) {

@@ -1,7 +1,7 @@
 //! Who can be played.
 
 use planlab_dsa::performance::{End, Work};
-use planlab_dsa::{Backing, OnlineAllocator, VerifiedPlan};
+use planlab_dsa::{Backing, NO_OPERATIONS, OnlineAllocator, Simulated, VerifiedPlan};
 
 use super::backing::HostBacking;
 use super::conductor::conduct;
@@ -125,12 +125,19 @@ fn obstacle(order: &Order<'_>) -> Option<String> {
         (Contender::Malloc(_) | Contender::EmptyLoop, _) if order.capacity.is_some() => {
             Some("its memory cannot be limited".to_owned())
         }
+        (Contender::Online(build), _) if lacks_operations(order, build) => Some(NO_OPERATIONS.to_owned()),
         (_, Work::Pages | Work::Pattern) => {
             let available = clock::available().filter(|&available| needed > available)?;
             Some(format!("{needed} bytes are live at once, {available} are available"))
         }
         _ => None,
     }
+}
+
+/// Whether an allocator wants to know the operation of each request, and a sequence does not say.
+fn lacks_operations(order: &Order<'_>, build: BuildAllocator<'_>) -> bool {
+    order.sequences.iter().any(|sequence| sequence.operations().is_none())
+        && build(Box::new(Simulated::new())).wants_operations()
 }
 
 /// Plays one whose options are in force, and tells them.

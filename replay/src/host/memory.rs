@@ -39,6 +39,21 @@ pub(super) unsafe trait Memory: Send {
 
     fn end_propagation(&mut self) {}
 
+    /// Says of which kind the propagation is that begins. Default: nothing happens.
+    fn begin_propagation(&mut self, kind: u64) {
+        let _ = kind;
+    }
+
+    /// Whether it wants to know of which operation each request is. Default: no.
+    fn wants_operations(&self) -> bool {
+        false
+    }
+
+    /// Says of which operation the requests are that follow. Default: nothing happens.
+    fn enter(&mut self, operation: u64) {
+        let _ = operation;
+    }
+
     /// What it holds itself; nothing where that is known of the process alone.
     fn usage(&self) -> Usage {
         Usage::default()
@@ -125,6 +140,19 @@ unsafe impl Memory for Online {
 
     fn end_propagation(&mut self) {
         self.allocator.end_propagation();
+    }
+
+    fn begin_propagation(&mut self, kind: u64) {
+        self.allocator.begin_propagation(kind);
+    }
+
+    fn wants_operations(&self) -> bool {
+        self.allocator.wants_operations()
+    }
+
+    #[inline]
+    fn enter(&mut self, operation: u64) {
+        self.allocator.enter(operation);
     }
 
     fn usage(&self) -> Usage {

@@ -39,6 +39,10 @@ pub(super) struct Player<'s, M> {
     resting: Vec<Vec<(u64, u64)>>,
     /// Propagations so far.
     number: u64,
+    /// Whether the memory wants to know of which operation each request is.
+    wants_operations: bool,
+    /// The operation that was named last in this propagation.
+    entered: Option<u64>,
 }
 
 /// Begin, end and CPU time of timed propagations.
@@ -136,13 +140,26 @@ impl<'s, M: Memory> Player<'s, M> {
     /// # Panics
     ///
     /// If there are no sequences.
-    pub(super) fn new(sequences: &'s [Sequence], memory: M) -> Self {
+    pub(super) fn new(sequences: &'s [Sequence], mut memory: M) -> Self {
         let nowhere = |sequence: &Sequence| vec![(u64::MAX, u64::MAX); sequence.sizes().len()];
         let mut resting: Vec<_> = sequences.iter().map(nowhere).collect();
         let most = resting.iter().map(Vec::len).max().unwrap_or(0);
         let admitted = mem::take(&mut resting[0]);
         let (sequence, addresses) = (&sequences[0], vec![0; most]);
-        Self { sequences, which: 0, sequence, memory, addresses, admitted, resting, number: 0 }
+        memory.begin_propagation(sequence.kind());
+        let wants_operations = memory.wants_operations();
+        Self {
+            sequences,
+            which: 0,
+            sequence,
+            memory,
+            addresses,
+            admitted,
+            resting,
+            number: 0,
+            wants_operations,
+            entered: None,
+        }
     }
 
     pub(super) fn memory(&self) -> &M {
@@ -159,6 +176,7 @@ impl<'s, M: Memory> Player<'s, M> {
                 let at = buffer as usize;
                 match kind {
                     Kind::Alloc => {
+                        self.name_operation(self.operations(), buffer);
                         self.addresses[at] = checker.alloc(&mut self.memory, buffer, sequence.sizes()[at])?;
                     }
                     Kind::Free => {
@@ -208,9 +226,16 @@ impl<'s, M: Memory> Player<'s, M> {
 
     fn play_runs<T: Toil>(&mut self, addresses: &mut [u64]) -> Result<(), Fault> {
         let sequence = self.sequence;
-        let sizes = sequence.sizes();
+        let (sizes, operations) = (sequence.sizes(), self.operations());
         for (kind, buffers) in sequence.runs() {
             match kind {
+                Kind::Alloc if operations.is_some() => {
+                    for &buffer in buffers {
+                        self.name_operation(operations, buffer);
+                        request(&mut self.memory, addresses, sizes, buffer)?;
+                        self.begin::<T>(buffer, addresses)?;
+                    }
+                }
                 Kind::Alloc => {
                     for &buffer in buffers {
                         request(&mut self.memory, addresses, sizes, buffer)?;
@@ -260,13 +285,20 @@ impl<'s, M: Memory> Player<'s, M> {
         addresses: &mut [u64],
     ) -> Result<(), Fault> {
         let sequence = self.sequence;
-        let sizes = sequence.sizes();
+        let (sizes, operations) = (sequence.sizes(), self.operations());
         for (kind, buffers) in sequence.runs() {
             let mut all = buffers.iter().copied();
             match kind {
                 Kind::Alloc => {
                     let start = monotonic_ns();
-                    all.try_for_each(|buffer| request(&mut self.memory, addresses, sizes, buffer))?;
+                    if operations.is_some() {
+                        all.try_for_each(|buffer| {
+                            self.name_operation(operations, buffer);
+                            request(&mut self.memory, addresses, sizes, buffer)
+                        })?;
+                    } else {
+                        all.try_for_each(|buffer| request(&mut self.memory, addresses, sizes, buffer))?;
+                    }
                     requests.add(buffers.len(), monotonic_ns() - start);
                     buffers.iter().try_for_each(|&buffer| self.begin::<T>(buffer, addresses))?;
                 }
@@ -281,8 +313,24 @@ impl<'s, M: Memory> Player<'s, M> {
         Ok(())
     }
 
+    /// The operation of each buffer, if the memory wants to know.
+    fn operations(&self) -> Option<&'s [u64]> {
+        self.sequence.operations().filter(|_| self.wants_operations)
+    }
+
+    /// Names the operation of the request that comes, where it is another than that of the last.
+    #[inline]
+    fn name_operation(&mut self, operations: Option<&[u64]>, buffer: u32) {
+        let Some(operations) = operations else { return };
+        let operation = operations[buffer as usize];
+        if self.entered.replace(operation) != Some(operation) {
+            self.memory.enter(operation);
+        }
+    }
+
     fn finish(&mut self) {
         self.memory.end_propagation();
+        self.entered = None;
         self.number += 1;
         if self.sequences.len() > 1 {
             mem::swap(&mut self.admitted, &mut self.resting[self.which]);
@@ -290,6 +338,7 @@ impl<'s, M: Memory> Player<'s, M> {
             mem::swap(&mut self.admitted, &mut self.resting[self.which]);
             self.sequence = &self.sequences[self.which];
         }
+        self.memory.begin_propagation(self.sequence.kind());
     }
 
     #[inline]

@@ -411,7 +411,7 @@ impl OnlineAllocator for Planner {
     }
 
     fn planning(&self) -> Option<Planning> {
-        Some(Planning { plans: self.1, time: Duration::from_nanos(10 * self.1) })
+        Some(Planning { plans: self.1, time: Duration::from_nanos(10 * self.1), ..Planning::default() })
     }
 }
 

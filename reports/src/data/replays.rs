@@ -454,7 +454,9 @@ fn per_propagation(sample: &Sample, time: Option<u64>) -> Option<f64> {
 /// The contender with who planned, where it does not plan by itself.
 fn label(row: &ReplayRow) -> String {
     match &row.planner {
-        Some(planner) if row.contender != "profile-guided" => format!("{} ({planner})", row.contender),
+        Some(planner) if !row.contender.starts_with("profile-guided") => {
+            format!("{} ({planner})", row.contender)
+        }
         _ => row.contender.clone(),
     }
 }

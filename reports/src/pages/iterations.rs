@@ -259,7 +259,7 @@ fn table(groups: &[Group<'_>]) -> Table {
     let mut table = Table::named(
         "iterations",
         "Over all propagations of a sequence. Plans: how many were made, and the time that this took, which is part of \
-         the wall time. At most: held at once in the first and in the last propagation, where that is known; at the end: \
+         the wall time. Planned: the share of all requests that a plan served. At most: held at once in the first and in the last propagation, where that is known; at the end: \
          reserved when they were over. With what is kept: what is held of the last propagation (of the two, the one that is \
          named behind it) and over all of them; reduction: against the pool of the workload's own framework, both looked \
          at in the same way, with what is kept in both.",
@@ -281,6 +281,7 @@ fn table(groups: &[Group<'_>]) -> Table {
             ("plans", "Plans"),
             ("planning_ns", "Planning"),
             ("planning_share", "of the time"),
+            ("planned_share", "Planned"),
             ("total_bytes", "With what is kept"),
             ("held", "held"),
             ("reduction", "Reduction"),
@@ -315,6 +316,7 @@ fn table(groups: &[Group<'_>]) -> Table {
             Value::or_missing(
                 planning.filter(|_| wall > 0).map(|time| Value::Share(real(time) / real(wall))),
             ),
+            Value::or_missing(last.and_then(planned_share).map(Value::Share)),
             Value::or_missing(total(case, measure).map(Value::Bytes)),
             Value::text(measure.name()),
             Value::or_missing(group.reduction(case).map(Value::Share)),
@@ -323,10 +325,16 @@ fn table(groups: &[Group<'_>]) -> Table {
     table
 }
 
+/// The share of the requests up to a sample that a plan served.
+fn planned_share(sample: &Sample) -> Option<f64> {
+    let (planned, missed) = (real(sample.planned?), real(sample.missed?));
+    (planned + missed > 0.0).then(|| planned / (planned + missed))
+}
+
 fn samples(groups: &[Group<'_>]) -> Table {
     let mut table = Table::named(
         "iterations-samples",
-        "Every propagation. Plans: made so far.",
+        "Every propagation. Plans: made so far; planned and missed: requests that a plan served, and that none did.",
         &[
             ("workload", "Workload and conditions"),
             ("contender", "Contender"),
@@ -337,6 +345,8 @@ fn samples(groups: &[Group<'_>]) -> Table {
             ("time_ns", "Time"),
             ("plans", "Plans"),
             ("planning_ns", "Planning so far"),
+            ("planned", "Planned so far"),
+            ("missed", "Missed so far"),
         ],
     );
     for (group, case) in cases(groups) {
@@ -353,6 +363,8 @@ fn samples(groups: &[Group<'_>]) -> Table {
                 Value::Nanoseconds(real(sample.wall_ns) / f64::from(sample.propagations.max(1))),
                 Value::or_missing(sample.plans.map(Value::Count)),
                 Value::or_missing(sample.planning_ns.map(|time| Value::Nanoseconds(real(time)))),
+                Value::or_missing(sample.planned.map(Value::Count)),
+                Value::or_missing(sample.missed.map(Value::Count)),
             ]);
         }
     }

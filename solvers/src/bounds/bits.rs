@@ -2,26 +2,26 @@
 
 /// A set of numbers below a fixed length.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bits {
+pub(crate) struct Bits {
     words: Vec<u64>,
     len: usize,
 }
 
 impl Bits {
     /// The empty set of numbers below `len`.
-    pub(super) fn none(len: usize) -> Self {
+    pub(crate) fn none(len: usize) -> Self {
         Self { words: vec![0; len.div_ceil(64)], len }
     }
 
     /// All numbers below `len`.
-    pub(super) fn all(len: usize) -> Self {
+    pub(crate) fn all(len: usize) -> Self {
         let mut bits = Self { words: vec![u64::MAX; len.div_ceil(64)], len };
         bits.trim();
         bits
     }
 
     /// The multiples of `step` below `len`.
-    pub(super) fn multiples(step: usize, len: usize) -> Self {
+    pub(crate) fn multiples(step: usize, len: usize) -> Self {
         if step == 1 {
             return Self::all(len);
         }
@@ -37,28 +37,33 @@ impl Bits {
         }
     }
 
+    /// What every number is below.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The number of machine words: what one operation on the set costs.
-    pub(super) fn words(&self) -> u64 {
+    pub(crate) fn words(&self) -> u64 {
         self.words.len() as u64
     }
 
     /// Adds a number; one past the length is left out.
-    pub(super) fn insert(&mut self, number: usize) {
+    pub(crate) fn insert(&mut self, number: usize) {
         if number < self.len {
             self.words[number / 64] |= 1 << (number % 64);
         }
     }
 
-    pub(super) fn contains(&self, number: usize) -> bool {
+    pub(crate) fn contains(&self, number: usize) -> bool {
         number < self.len && self.words[number / 64] >> (number % 64) & 1 == 1
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Adds every member plus `by`.
-    pub(super) fn or_shifted(&mut self, by: usize) {
+    pub(crate) fn or_shifted(&mut self, by: usize) {
         let (whole, part) = (by / 64, by % 64);
         for index in (whole..self.words.len()).rev() {
             let low = self.words[index - whole];
@@ -73,7 +78,7 @@ impl Bits {
     }
 
     /// Adds, for every member x, all of x..=x + by.
-    pub(super) fn widen(&mut self, by: usize) {
+    pub(crate) fn widen(&mut self, by: usize) {
         let mut done = 0;
         while done < by {
             let step = (done + 1).min(by - done);
@@ -83,7 +88,7 @@ impl Bits {
     }
 
     /// The members moved up by `by`; what leaves the length is lost.
-    pub(super) fn moved_up(&self, by: usize, len: usize) -> Self {
+    pub(crate) fn moved_up(&self, by: usize, len: usize) -> Self {
         let mut moved = Self::none(len);
         let (whole, part) = (by / 64, by % 64);
         for (index, &word) in self.words.iter().enumerate() {
@@ -100,33 +105,47 @@ impl Bits {
         moved
     }
 
-    pub(super) fn union(&mut self, other: &Self) {
+    pub(crate) fn union(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
     }
 
-    pub(super) fn intersect(&mut self, other: &Self) {
+    pub(crate) fn intersect(&mut self, other: &Self) {
         let theirs = other.words.iter().copied().chain(std::iter::repeat(0));
         self.words.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine &= theirs);
     }
 
-    pub(super) fn subtract(&mut self, other: &Self) {
+    pub(crate) fn subtract(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= !theirs);
     }
 
-    /// Takes out all of `from..to`.
-    pub(super) fn clear(&mut self, from: usize, to: usize) {
+    /// The words that `from..to` lies in, each with its part of it.
+    fn masks(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, u64)> + use<> {
         let to = to.min(self.len);
-        let mut at = from;
-        while at < to {
-            let upto = (at / 64 * 64 + 64).min(to);
-            let mask = if upto - at == 64 { u64::MAX } else { ((1 << (upto - at)) - 1) << (at % 64) };
-            self.words[at / 64] &= !mask;
-            at = upto;
-        }
+        let from = from.min(to);
+        (from / 64..to.div_ceil(64)).map(move |word| {
+            let (low, high) = (from.max(word * 64), to.min(word * 64 + 64));
+            let mask = if high - low == 64 { u64::MAX } else { ((1 << (high - low)) - 1) << (low % 64) };
+            (word, mask)
+        })
+    }
+
+    /// Takes out all of `from..to`.
+    pub(crate) fn clear(&mut self, from: usize, to: usize) {
+        self.masks(from, to).for_each(|(word, mask)| self.words[word] &= !mask);
+    }
+
+    /// Adds all of `from..to` that is below the length.
+    pub(crate) fn insert_range(&mut self, from: usize, to: usize) {
+        self.masks(from, to).for_each(|(word, mask)| self.words[word] |= mask);
+    }
+
+    /// Whether it has none of `from..to`.
+    pub(crate) fn is_clear(&self, from: usize, to: usize) -> bool {
+        self.masks(from, to).all(|(word, mask)| self.words[word] & mask == 0)
     }
 
     /// The least member that is at least `from`.
-    pub(super) fn next(&self, from: usize) -> Option<usize> {
+    pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let first = from / 64;
         let mut word = *self.words.get(first)? & (u64::MAX << (from % 64));
         let mut index = first;
@@ -137,16 +156,16 @@ impl Bits {
         Some(index * 64 + word.trailing_zeros() as usize)
     }
 
-    pub(super) fn first(&self) -> Option<usize> {
+    pub(crate) fn first(&self) -> Option<usize> {
         self.next(0)
     }
 
-    pub(super) fn last(&self) -> Option<usize> {
+    pub(crate) fn last(&self) -> Option<usize> {
         let (index, word) = self.words.iter().enumerate().rev().find(|&(_, &word)| word != 0)?;
         Some(index * 64 + 63 - word.leading_zeros() as usize)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(self.first(), |&at| self.next(at + 1))
     }
 }
@@ -196,6 +215,9 @@ mod tests {
             prop_assert_eq!(change(&|b| b.subtract(&other)), mine.difference(&theirs).copied().collect());
             let outside = mine.iter().copied().filter(|x| !(by..to.max(by)).contains(x)).collect();
             prop_assert_eq!(change(&|b| b.clear(by, to)), outside);
+            let range: BTreeSet<usize> = (by..to.min(len)).collect();
+            prop_assert_eq!(change(&|b| b.insert_range(by, to)), mine.union(&range).copied().collect());
+            prop_assert_eq!(start.is_clear(by, to), mine.is_disjoint(&range));
         }
     }
 

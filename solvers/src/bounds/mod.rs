@@ -46,6 +46,7 @@
 
 mod aligned;
 mod bits;
+pub(crate) use bits::Bits;
 mod cores;
 mod patterns;
 mod section;

@@ -17,6 +17,8 @@
 //! | `mxnet-naive`, `mxnet-rounded` | exact size after rounding to pages, or to powers of two |
 //! | `tlsf` | two-level segregated fit in one region |
 //! | `profile-guided` | a plan of the last propagation, replayed; whatever differs goes to a pool |
+//! | `profile-guided/kinds` | the same with a plan for each kind of propagation |
+//! | `profile-guided/scoped` | one plan of all propagations, by operations: their order may change |
 //!
 //! # Example
 //!
@@ -52,6 +54,7 @@ pub mod profile_guided;
 mod pytorch;
 mod pytorch_expandable;
 mod registry;
+mod scoped;
 mod simulate;
 mod tensorflow_bfc;
 mod tlsf;
@@ -68,6 +71,7 @@ pub use profile_guided::ProfileGuided;
 pub use pytorch::{PytorchCaching, PytorchOptions};
 pub use pytorch_expandable::PytorchExpandable;
 pub use registry::{Entry, allocator, keys, registry};
+pub use scoped::ProfileGuidedScoped;
 pub use simulate::{SimulationError, Simulator};
 pub use tensorflow_bfc::{TensorflowBfc, TensorflowBfcOneRegion};
 pub use tlsf::Tlsf;

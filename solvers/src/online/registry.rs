@@ -6,7 +6,7 @@ use planlab_dsa::{Backing, OnlineAllocator};
 
 use super::{
     Cupy1Pool, Cupy2Pool, Cupy4Pool, DeviceOnly, MxnetNaive, MxnetRounded, NetworkWise, ProfileGuided,
-    PytorchCaching, PytorchExpandable, TensorflowBfc, TensorflowBfcOneRegion, Tlsf,
+    ProfileGuidedScoped, PytorchCaching, PytorchExpandable, TensorflowBfc, TensorflowBfcOneRegion, Tlsf,
 };
 
 /// An online allocator that can be built over any backing.
@@ -46,7 +46,7 @@ macro_rules! entry {
     };
 }
 
-const REGISTRY: [Entry; 13] = [
+const REGISTRY: [Entry; 15] = [
     entry!(
         "network-wise",
         "a device allocation for each request, given back after the propagation",
@@ -109,6 +109,18 @@ const REGISTRY: [Entry; 13] = [
         "replays a best-fit plan of the last propagation; what differs goes to cupy4-pool",
         "Sekiyama et al. 2018, arXiv:1804.10001, section 4",
         ProfileGuided
+    ),
+    Entry {
+        key: "profile-guided/kinds",
+        summary: "the same with a plan for each kind of propagation, all in one segment",
+        reference: "Sekiyama et al. 2018, arXiv:1804.10001, section 4",
+        build: |backing| Box::new(ProfileGuided::new(backing).with_kinds()),
+    },
+    entry!(
+        "profile-guided/scoped",
+        "one plan of all propagations so far, in which a request is known by its operation",
+        "Sekiyama et al. 2018, arXiv:1804.10001, section 4",
+        ProfileGuidedScoped
     ),
 ];
 

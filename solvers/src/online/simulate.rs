@@ -3,7 +3,8 @@
 //! A trace says when buffers live; a pool sees requests and frees. At one step the frees come first, then the
 //! requests, each in the order of the ids. Only what comes *before* the last step is played: whether a buffer
 //! that ends there was freed then or lives on, a trace does not say, so it counts as live at the end. Before
-//! the next iteration it is freed.
+//! the next iteration it is freed. An allocator that wants to know the operation of each request is told, where the
+//! requests have it.
 
 use planlab_dsa::{
     Address, AllocError, Audit, AuditError, BufferId, Bytes, Call, NotLive, OnlineAllocator, Requests,
@@ -21,6 +22,10 @@ pub struct Simulator<'a> {
     used_peak: Bytes,
     /// Whether an iteration was played and not finished.
     is_open: bool,
+    /// The operation of each buffer, if the allocator wants to know.
+    operations: Option<&'a [u64]>,
+    /// The operation that was named last in this iteration.
+    entered: Option<u64>,
 }
 
 /// Why a trace could not be played to its end.
@@ -58,7 +63,17 @@ impl<'a> Simulator<'a> {
     #[must_use]
     pub fn new(requests: &'a Requests, allocator: &'a mut dyn OnlineAllocator) -> Self {
         let addresses = vec![Address::NULL; requests.sizes().len()];
-        Self { requests, allocator, addresses, audit: None, used_peak: Bytes::ZERO, is_open: false }
+        let operations = requests.operations().filter(|_| allocator.wants_operations());
+        Self {
+            requests,
+            allocator,
+            addresses,
+            audit: None,
+            used_peak: Bytes::ZERO,
+            is_open: false,
+            operations,
+            entered: None,
+        }
     }
 
     /// The same, checking every answer, which takes longer than the answers. Default: not.
@@ -78,7 +93,9 @@ impl<'a> Simulator<'a> {
             self.finish()?;
         }
         self.is_open = true;
+        self.entered = None;
         let requests = self.requests;
+        self.allocator.begin_propagation(requests.kind());
         requests.events().try_for_each(|event| match event {
             Call::Alloc(buffer) => self.alloc(buffer),
             Call::Free(buffer) => self.free(buffer),
@@ -103,6 +120,11 @@ impl<'a> Simulator<'a> {
 
     fn alloc(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
         let size = self.requests.sizes()[buffer.index()];
+        if let Some(operations) = self.operations
+            && self.entered.replace(operations[buffer.index()]) != Some(operations[buffer.index()])
+        {
+            self.allocator.enter(operations[buffer.index()]);
+        }
         let served = self.allocator.alloc(size, Stream::default());
         let address = served.map_err(|error| SimulationError::Alloc { buffer, error })?;
         self.addresses[buffer.index()] = address;

@@ -1,6 +1,6 @@
 //! Nets as instances and graphs, for inference and training, with any batch size and input size.
 //!
-//! A key `model/<net>/<mode>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>]` names one trace, the
+//! A key `model/<net>/<mode>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>][/order<K>]` names one trace, the
 //! same on every machine. [`Spec`] is the content of a key; [`models`] lists the nets.
 //!
 //! ```

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use planlab_graph::{Graph, NetError, OrderError, liveness};
+use planlab_graph::{Dependencies, Graph, Lowered, NetError, OpId, OrderError, Storage, lower};
 
 use super::chainer::{self, ChainerError};
 use super::feature_maps;
@@ -13,6 +13,7 @@ use super::nets::{Input, Model, Sizes, find};
 use super::workspace::Workspace;
 use crate::did_you_mean;
 use crate::formats::Trace;
+use crate::synthetic::dice::Dice;
 
 /// The rules by which memory is requested and freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,7 +50,7 @@ pub enum ModelError {
     },
     /// The key does not have the form of a model's key.
     #[error(
-        "`{key}` is not a model key; expected model/<net>/<infer|train>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>]"
+        "`{key}` is not a model key; expected model/<net>/<infer|train>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>][/order<K>]"
     )]
     BadKey {
         /// The key.
@@ -163,6 +164,8 @@ pub struct Spec {
     pub allocator: Allocator,
     /// The workspace of each convolution. Default: none; with Chainer's rules 8 MiB.
     pub workspace: Option<Workspace>,
+    /// Operations run in a legal order that is drawn with this seed. Default: in the order of the net.
+    pub order: Option<u64>,
 }
 
 impl Spec {
@@ -170,7 +173,7 @@ impl Spec {
     #[must_use]
     pub const fn new(net: &'static Model, mode: Mode, batch: u64) -> Self {
         let allocator = Allocator::Ideal;
-        Self { net, mode, batch, input: None, sequence: None, allocator, workspace: None }
+        Self { net, mode, batch, input: None, sequence: None, allocator, workspace: None, order: None }
     }
 
     /// The recorded run of the net.
@@ -254,9 +257,36 @@ impl Spec {
     fn ideal(&self) -> Result<Trace, ModelError> {
         let graph = self.graph()?;
         let net = self.net.name;
-        let lowered = liveness(&graph, &graph.order());
-        let (instance, labels) = lowered.map_err(|source| ModelError::Order { net, source })?;
-        Ok(Trace::new(instance, labels))
+        let order = self.order.map_or_else(|| graph.order(), |seed| self.drawn_order(&graph, seed));
+        let mut lowered = lower(&graph, &order).map_err(|source| ModelError::Order { net, source })?;
+        let makers = makers(&graph, &order, &lowered);
+        for (label, op) in lowered.labels.buffers.iter_mut().zip(makers) {
+            label.op = op.map(|op| operation_name(&graph, op));
+        }
+        Ok(Trace::new(lowered.instance, lowered.labels))
+    }
+
+    /// A legal order. Each next operation is drawn from those that are ready; the same on every machine.
+    fn drawn_order(&self, graph: &Graph, seed: u64) -> Vec<OpId> {
+        let net = Self { order: None, ..*self };
+        let mut dice = Dice::new(seed, &format!("order/{net}"));
+        let dependencies = Dependencies::of(graph);
+        let mut waiting = dependencies.waiting();
+        let mut ready = graph.order();
+        ready.retain(|op| waiting[op.index()] == 0);
+        let mut order = Vec::with_capacity(waiting.len());
+        while !ready.is_empty() {
+            let drawn = usize::try_from(dice.below(ready.len() as u64)).expect("below a length");
+            let op = ready.swap_remove(drawn);
+            order.push(op);
+            for &next in dependencies.after(op) {
+                waiting[next.index()] -= 1;
+                if waiting[next.index()] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        order
     }
 
     /// The graph of operations. It does not depend on the allocation rules, except that a net under Chainer's rules
@@ -329,8 +359,32 @@ impl Spec {
             Allocator::Ideal => "operation by operation",
             Allocator::Chainer => "requests by the rules of Chainer 3.0.0rc1",
         };
-        format!("{}: {mode}, batch {}; {rules}", self.net.summary, self.batch)
+        let order =
+            self.order.map_or(String::new(), |seed| format!(", in a legal order drawn with seed {seed}"));
+        format!("{}: {mode}, batch {}; {rules}{order}", self.net.summary, self.batch)
     }
+}
+
+/// The operation that asks for each buffer: the first in the order that uses it, or whose workspace it is. None for what
+/// is there from the start.
+fn makers(graph: &Graph, order: &[OpId], lowered: &Lowered) -> Vec<Option<OpId>> {
+    let mut turns = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(turn, op)| turns[op.index()] = turn);
+    let first = |storage: &Storage| {
+        let users = storage.users.iter().copied().filter(|_| !storage.from_start);
+        users.min_by_key(|op| turns[op.index()])
+    };
+    let mut makers: Vec<Option<OpId>> = lowered.storages.iter().map(first).collect();
+    makers.resize(lowered.instance.len(), None);
+    for (op, workspace) in graph.order().into_iter().zip(&lowered.workspace_of) {
+        workspace.iter().for_each(|buffer| makers[buffer.index()] = Some(op));
+    }
+    makers
+}
+
+/// The number of an operation in the net, and its kind: `12:convolution`. It is the same in every order.
+fn operation_name(graph: &Graph, op: OpId) -> String {
+    format!("{}:{}", op.index(), graph.operations()[op.index()].op)
 }
 
 impl fmt::Display for Spec {
@@ -345,8 +399,11 @@ impl fmt::Display for Spec {
         if self.allocator == Allocator::Chainer {
             f.write_str("/chainer")?;
         }
-        match self.workspace {
-            Some(workspace) => write!(f, "/ws{workspace}"),
+        if let Some(workspace) = self.workspace {
+            write!(f, "/ws{workspace}")?;
+        }
+        match self.order {
+            Some(order) => write!(f, "/order{order}"),
             None => Ok(()),
         }
     }
@@ -379,6 +436,12 @@ impl FromStr for Spec {
         if let Some(workspace) = segments.next_if(|segment| segment.starts_with("ws")) {
             spec.workspace = Some(Workspace::parse(&workspace[2..]).ok_or_else(bad)?);
         }
+        if let Some(order) = segments.next_if(|segment| segment.starts_with("order")) {
+            spec.order = Some(order[5..].parse().map_err(|_| bad())?);
+        }
+        if spec.order.is_some() && spec.allocator == Allocator::Chainer {
+            return Err(ModelError::NoGraph { key: key.to_owned() });
+        }
         // Refuses `b032`, `b+32` and anything after the last segment.
         if segments.next().is_some() || spec.to_string() != key {
             return Err(bad());
@@ -408,17 +471,33 @@ mod tests {
             (net, batch, size) in (0..models().count(), 1..=u64::MAX, proptest::option::of(1..=512_u64)),
             (is_training, is_chainer) in any::<(bool, bool)>(),
             workspace in proptest::option::of(workspace()),
+            order in proptest::option::of(any::<u64>()),
         ) {
             let net = models().nth(net).expect("below the count");
             let mode = if is_training { Mode::Train } else { Mode::Infer };
             let allocator = if is_chainer { Allocator::Chainer } else { Allocator::Ideal };
-            let mut spec = Spec { allocator, workspace, ..Spec::new(net, mode, batch) };
+            let order = order.filter(|_| !is_chainer);
+            let mut spec = Spec { allocator, workspace, order, ..Spec::new(net, mode, batch) };
             match net.input {
                 Input::Image { .. } => spec.input = size,
                 Input::Tokens { .. } => spec.sequence = size,
                 Input::Noise => {}
             }
             prop_assert_eq!(spec.to_string().parse::<Spec>(), Ok(spec));
+        }
+
+        #[test]
+        fn a_drawn_order_asks_for_the_same_by_the_same_operations(seed in 0..50_u64) {
+            let plain: Spec = "model/squeezenet1-0/train/b1".parse().expect("a net");
+            let drawn = Spec { order: Some(seed), ..plain };
+            let asked = |spec: &Spec| {
+                let trace = spec.trace().expect("a legal order");
+                let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+                let mut asked: Vec<_> = buffers.map(|(buffer, label)| (label.op.clone(), buffer.size)).collect();
+                asked.sort_unstable();
+                asked
+            };
+            prop_assert_eq!(asked(&plain), asked(&drawn));
         }
 
         #[test]

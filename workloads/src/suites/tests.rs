@@ -181,6 +181,8 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
         "mxnet-rounded",
         "tlsf",
         "profile-guided",
+        "profile-guided/kinds",
+        "profile-guided/scoped",
     ];
     let count = |name: &str, allocator: &str| {
         let suite = Suite::find(name).expect(name);
@@ -190,6 +192,7 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
     let nets = catalog.keys().iter().filter(|key| key.starts_with("chainer/")).count();
     assert_eq!(count("seeds", "cupy2rc1-pool"), nets);
     assert!(count("smoke", "cupy2rc1-pool") >= 3 && count("smoke", "profile-guided") >= 3);
+    assert_eq!(count("smoke", "profile-guided/scoped"), count("smoke", "profile-guided"));
     // Every recorded trace, and the process of each that PyTorch's allocator was recorded in.
     let recorded = catalog.keys();
     let traces = recorded.iter().filter(|key| key.starts_with("torch") || key.starts_with("onnx/")).count();

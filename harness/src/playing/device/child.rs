@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use planlab_dsa::{Backing, Bytes, OnlineAllocator, VerifiedPlan};
+use planlab_dsa::{Backing, Bytes, OnlineAllocator, Requests, VerifiedPlan};
 use planlab_replay::cuda::{
     self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_and_tell,
 };
@@ -16,7 +16,7 @@ use crate::cli::Device;
 use crate::inputs;
 use crate::playing::contender::{EMPTY_LOOP, build};
 use crate::playing::saboteurs;
-use crate::playing::subject::requests;
+use crate::playing::subject::propagations;
 use crate::process::{receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 
@@ -38,7 +38,12 @@ fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
 
 /// Plays all contenders in this process, and tells of their turns.
 fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
-    let scores: Vec<Score> = traces.iter().map(|trace| score(trace, request.operation_ns)).collect();
+    let requests = propagations(traces, None);
+    let scores: Vec<Score> = traces
+        .iter()
+        .zip(&requests)
+        .map(|(trace, requests)| score(trace, requests, request.operation_ns))
+        .collect();
     let plans = plans(request, traces)?;
     let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
     let device = match super::open(request.device) {
@@ -131,8 +136,8 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
 
 /// The requests of a trace, and how long its operations take, where that is known: whoever asks for operations has
 /// looked.
-fn score(trace: &Trace, operation_ns: Option<u64>) -> Score {
-    let score = Score::new(&requests(trace, None));
+fn score(trace: &Trace, requests: &Requests, operation_ns: Option<u64>) -> Score {
+    let score = Score::new(requests);
     match durations::of(trace, operation_ns) {
         Ok(times) => score.with_operations(times),
         Err(_) => score,

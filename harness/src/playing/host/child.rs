@@ -13,7 +13,7 @@ use super::protocol::{Reply, Request};
 use crate::inputs;
 use crate::playing::contender::{EMPTY_LOOP, PLAN, build, malloc};
 use crate::playing::saboteurs;
-use crate::playing::subject::requests;
+use crate::playing::subject::propagations;
 use crate::process::{receive, tell};
 use crate::shell::exit::{Exit, Failure, Verdict};
 
@@ -36,7 +36,7 @@ pub(crate) fn serve() -> Verdict {
 /// Plays a request in this process.
 fn perform(request: &Request, traces: &[Trace]) -> Result<Report, Failure> {
     let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
-    let sequences: Vec<Sequence> = traces.iter().map(|trace| Sequence::new(&requests(trace, None))).collect();
+    let sequences: Vec<Sequence> = propagations(traces, None).iter().map(Sequence::new).collect();
     let plan = match &request.plan {
         Some(plan) => Some(first.instance.verify(plan.clone())?),
         None => None,

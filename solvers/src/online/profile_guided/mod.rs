@@ -23,7 +23,8 @@
 //! Requests are numbered. Where the caller names its operations ([`enter`](ProfileGuided::enter)), each
 //! operation numbers its own: one that is left out, or has a request more, does not shift those after it.
 //! Where propagations come in several kinds (sentence lengths, say), each can have a plan of its own
-//! ([`choose`](ProfileGuided::choose)).
+//! ([`choose`](ProfileGuided::choose), or [`begin_propagation`](OnlineAllocator::begin_propagation) of one
+//! [`with_kinds`](ProfileGuided::with_kinds)): they share a segment, which is as large as the largest plan.
 //!
 //! # References
 //!
@@ -53,6 +54,7 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use planlab_dsa::performance::Missed;
 use planlab_dsa::{
     Address, AllocError, Backing, Budget, Bytes, NotLive, OnlineAllocator, Planner, Planning, Stream, Usage,
     execute,
@@ -100,6 +102,8 @@ pub struct ProfileGuided {
     /// The plan of each kind of propagation.
     tables: BTreeMap<u64, Table>,
     kind: u64,
+    /// Whether callers say of which kind a propagation is.
+    has_kinds: bool,
     /// What was served of this propagation, as long as it goes as planned; then the books below are empty.
     script: Script,
     /// Scripts of other kinds of propagations.
@@ -124,6 +128,8 @@ pub struct Replay {
     pub planned: u64,
     /// Requests that the pool served.
     pub pooled: u64,
+    /// Those of them that did not come in an interruption, by the reason.
+    pub missed: Missed,
 }
 
 /// A segment that holds the buffers of plans.
@@ -139,7 +145,24 @@ enum Place {
     Planned(Address),
     /// It outlived the propagation when that was recorded.
     Outliving,
-    None,
+    Unknown,
+    Larger,
+    Taken,
+    NoMemory,
+}
+
+impl Place {
+    /// Where requests are counted that it does not serve.
+    fn count(self, missed: &mut Missed) -> Option<&mut u64> {
+        match self {
+            Self::Planned(_) => None,
+            Self::Outliving => Some(&mut missed.outliving),
+            Self::Unknown => Some(&mut missed.unknown),
+            Self::Larger => Some(&mut missed.larger),
+            Self::Taken => Some(&mut missed.taken),
+            Self::NoMemory => Some(&mut missed.no_memory),
+        }
+    }
 }
 
 /// A block in use that a plan placed.
@@ -193,6 +216,7 @@ impl ProfileGuided {
             is_refused: false,
             tables: BTreeMap::new(),
             kind: 0,
+            has_kinds: false,
             script: Script::default(),
             parked: BTreeMap::new(),
             propagation: Propagation::default(),
@@ -209,6 +233,15 @@ impl ProfileGuided {
     pub fn with_planner(mut self, planner: Box<dyn Planner>, budget: Budget) -> Self {
         self.planner = planner;
         self.budget = budget;
+        self
+    }
+
+    /// The same with a plan for each kind of propagation that
+    /// [`begin_propagation`](OnlineAllocator::begin_propagation) names; key `profile-guided/kinds`. Default: what it
+    /// names is not looked at.
+    #[must_use]
+    pub const fn with_kinds(mut self) -> Self {
+        self.has_kinds = true;
         self
     }
 
@@ -251,11 +284,11 @@ impl ProfileGuided {
 
     /// The place of the next request in the plan, if it has one that is free.
     fn place(&mut self, key: RequestKey, size: u64) -> Place {
-        let Some(table) = self.tables.get(&self.kind) else { return Place::None };
+        let Some(table) = self.tables.get(&self.kind) else { return Place::Unknown };
         let propagation = &mut self.propagation;
         let Some(index) = table.find(key, propagation.cursor) else {
             propagation.has_changed = true;
-            return Place::None;
+            return Place::Unknown;
         };
         let base = self.current;
         for due in table.due(propagation.cursor..index + 1) {
@@ -268,14 +301,14 @@ impl ProfileGuided {
         let Some(slot) = table.slot(index) else { return Place::Outliving };
         if size > slot.size {
             propagation.has_changed = true;
-            return Place::None;
+            return Place::Larger;
         }
-        let Some(arena) = self.arena() else { return Place::None };
+        let Some(arena) = self.arena() else { return Place::NoMemory };
         let (start, end) = (arena + slot.offset, arena + slot.end());
         let propagation = &mut self.propagation;
         if propagation.late.iter().any(|&(low, high)| start < high && low < end) {
             propagation.has_changed = true;
-            return Place::None;
+            return Place::Taken;
         }
         let propagation = propagation.number;
         self.occupy(start, Placed { end, arena, index, propagation });
@@ -356,6 +389,7 @@ impl ProfileGuided {
         let outliving = is_outliving.then(|| self.pool.alloc(size, stream));
         if let Some(Ok(address)) = outliving {
             self.took_from_pool();
+            self.replay.missed.outliving += 1;
             self.script.outlives(address, size.get());
             return Ok(address);
         }
@@ -366,6 +400,9 @@ impl ProfileGuided {
             place => {
                 let served = outliving.unwrap_or_else(|| self.pool.alloc(size, stream));
                 let served = self.pooled(served, size, stream);
+                if let (Ok(_), Some(count)) = (served, place.count(&mut self.replay.missed)) {
+                    *count += 1;
+                }
                 if let (Place::Outliving, Ok(address)) = (place, served) {
                     self.propagation.outliving.insert(address);
                 }
@@ -550,6 +587,13 @@ impl OnlineAllocator for ProfileGuided {
         self.rewind();
     }
 
+    fn begin_propagation(&mut self, kind: u64) {
+        if self.has_kinds && kind != self.kind {
+            self.kind = kind;
+            self.rewind();
+        }
+    }
+
     fn usage(&self) -> Usage {
         let pool = self.pool.usage();
         let plan = self.device.usage(self.used + self.script.served().used, self.planned());
@@ -564,7 +608,8 @@ impl OnlineAllocator for ProfileGuided {
     }
 
     fn planning(&self) -> Option<Planning> {
-        Some(Planning { plans: self.replay.plans, time: self.replay.planning })
+        let Replay { plans, planning, missed, .. } = self.replay;
+        Some(Planning { plans, time: planning, planned: self.planned(), missed })
     }
 }
 

@@ -163,6 +163,47 @@ fn every_kind_of_propagation_has_its_plan() {
 }
 
 #[test]
+fn a_caller_names_kinds_and_they_share_a_segment() {
+    let rounds = |memory: ProfileGuided| {
+        let mut net = Net { memory };
+        for _ in 0..3 {
+            for (kind, sizes) in [(7, &[4, 2, 4][..]), (8, &[9, 1])] {
+                net.memory.begin_propagation(kind);
+                net.propagate(sizes);
+            }
+        }
+        net
+    };
+    let build = || ProfileGuided::new(Box::new(Simulated::new()));
+    let kinds = rounds(build().with_kinds());
+    assert_eq!(kinds.counts(), (2, 10, 5));
+    assert_eq!(
+        kinds.memory.planning().map(|planning| (planning.planned, planning.missed.unknown)),
+        Some((10, 5))
+    );
+    assert_eq!(kinds.memory.usage().reserved, Bytes::new(10 * UNIT));
+    // One that has no kinds does not look at them.
+    assert!(rounds(build()).counts().1 < 10);
+}
+
+#[test]
+fn misses_are_told_by_their_reason() {
+    let mut net = Net::new();
+    net.propagate(&[4, 2, 4]);
+    net.propagate(&[4, 3, 4, 1]);
+    let missed = Missed { unknown: 4, larger: 1, ..Missed::default() };
+    assert_eq!(net.memory.replay().missed, missed);
+    let first = net.alloc(4);
+    net.free([first]);
+    let [second, third] = [3, 4].map(|units| net.alloc(units));
+    let fourth = net.alloc(1);
+    net.free([second, third, fourth]);
+    net.memory.end_propagation();
+    let replay = net.memory.replay();
+    assert_eq!(replay.missed.total(), replay.pooled);
+}
+
+#[test]
 fn without_memory_for_the_plan_the_pool_goes_on() {
     let backing = Simulated::with_capacity(Bytes::new(8 * UNIT));
     let mut net = Net { memory: ProfileGuided::new(Box::new(backing)) };

@@ -1,0 +1,101 @@
+//! The requests of operations, numbered: the same request of the same operation has one key in every propagation.
+
+use rustc_hash::FxHashMap;
+
+/// The number of a request of an operation; what is known of it is looked up by its key.
+pub(super) type Key = u32;
+
+/// An operation, and how many requests it made in this propagation.
+#[derive(Default)]
+struct Operation {
+    /// Of its first request, its second, ...
+    keys: Vec<Key>,
+    next: usize,
+    /// The propagation that `next` is of.
+    propagation: u64,
+}
+
+/// Gives keys to requests.
+#[derive(Default)]
+pub(super) struct Keys {
+    operations: Vec<Operation>,
+    by_name: FxHashMap<u64, usize>,
+    /// The operation that runs; none before the first is named.
+    current: Option<usize>,
+    propagation: u64,
+    len: Key,
+}
+
+impl Keys {
+    /// The requests that follow are those of an operation.
+    pub(super) fn enter(&mut self, name: u64) {
+        let new = self.operations.len();
+        let index = *self.by_name.entry(name).or_insert(new);
+        if index == new {
+            self.operations.push(Operation::default());
+        }
+        let operation = &mut self.operations[index];
+        if operation.propagation != self.propagation {
+            (operation.propagation, operation.next) = (self.propagation, 0);
+        }
+        self.current = Some(index);
+    }
+
+    /// The key of the request that comes, which counts as made.
+    pub(super) fn take(&mut self) -> Key {
+        if self.current.is_none() {
+            self.enter(0);
+        }
+        let operation = &mut self.operations[self.current.expect("one was entered")];
+        let key = operation.keys.get(operation.next).copied().unwrap_or_else(|| {
+            operation.keys.push(self.len);
+            self.len += 1;
+            self.len - 1
+        });
+        operation.next += 1;
+        key
+    }
+
+    /// The request that came last was refused: it may come again.
+    pub(super) fn put_back(&mut self) {
+        if let Some(current) = self.current {
+            self.operations[current].next -= 1;
+        }
+    }
+
+    /// A propagation begins.
+    pub(super) fn rewind(&mut self) {
+        self.propagation += 1;
+        self.current = None;
+    }
+
+    /// How many keys there are; each is below.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_its_key_whenever_its_operation_runs() {
+        let mut keys = Keys::default();
+        let mut run = |operations: &[u64]| {
+            keys.rewind();
+            let of = |&operation: &u64| {
+                keys.enter(operation);
+                keys.take()
+            };
+            operations.iter().map(of).collect::<Vec<Key>>()
+        };
+        assert_eq!(run(&[7, 7, 9, 7]), [0, 1, 2, 3]);
+        assert_eq!(run(&[9, 7, 7, 7, 9]), [2, 0, 1, 3, 4]);
+        keys.rewind();
+        // Without a name they are of operation 0.
+        assert_eq!((keys.take(), keys.len()), (5, 6));
+        keys.put_back();
+        assert_eq!((keys.take(), keys.take(), keys.len()), (5, 6, 7));
+    }
+}

@@ -1,0 +1,26 @@
+//! Why a request has no place, and where that is counted.
+
+use planlab_dsa::performance::Missed;
+
+/// Why a request is not served by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    Unknown,
+    Larger,
+    Taken,
+    Outliving,
+    NoMemory,
+}
+
+impl Miss {
+    /// Where it is counted.
+    pub(super) fn count(self, missed: &mut Missed) -> &mut u64 {
+        match self {
+            Self::Unknown => &mut missed.unknown,
+            Self::Larger => &mut missed.larger,
+            Self::Taken => &mut missed.taken,
+            Self::Outliving => &mut missed.outliving,
+            Self::NoMemory => &mut missed.no_memory,
+        }
+    }
+}

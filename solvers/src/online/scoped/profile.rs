@@ -1,0 +1,206 @@
+//! What is known of requests: how large they are, and which were ever live together.
+
+use planlab_dsa::{Buffer, BufferId, Bytes, Instance, KeepApart, LiveRange};
+
+use super::UNIT;
+use super::keys::Key;
+use crate::bounds::Bits;
+
+/// A request that does not come in so many plans has no place in the next.
+const REMEMBERED: u64 = 64;
+/// Of more keys nothing is known but the latest propagation: pairs of them would take too much memory.
+const MOST_KEYS: usize = 1 << 14;
+/// Of more pairs likewise.
+const MOST_PAIRS: usize = 1 << 20;
+
+/// A request of a propagation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) key: Key,
+    /// Bytes, a multiple of the unit.
+    pub(super) size: u64,
+    pub(super) start: u32,
+    /// `None`: not freed within the propagation.
+    pub(super) end: Option<u32>,
+}
+
+/// What is known of the requests of a key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// The most bytes that were asked for.
+    size: u64,
+    /// Its steps in the last propagation that it was recorded in, if it was freed there.
+    live: Option<(u32, u32)>,
+    /// The number of that record, from 1; 0: there is none.
+    record: u64,
+    /// So many plans there were by then.
+    plans: u64,
+}
+
+/// What was recorded.
+#[derive(Default)]
+pub(super) struct Profile {
+    known: Vec<Known>,
+    /// For each key, those that were in use when it was asked for, in any record; empty as long as there is one record.
+    met: Vec<Bits>,
+    records: u64,
+    plans: u64,
+}
+
+/// A placement problem, sizes in units, and the key of each buffer.
+pub(super) struct Problem {
+    pub(super) instance: Instance,
+    pub(super) keys: Vec<Key>,
+}
+
+impl Profile {
+    /// Whether the request of a key outlived the propagation that it was last recorded in.
+    pub(super) fn is_outliving(&self, key: Key) -> bool {
+        self.known.get(key as usize).is_some_and(|known| known.record > 0 && known.live.is_none())
+    }
+
+    /// The most bytes that the request of a key was recorded with.
+    pub(super) fn size(&self, key: Key) -> u64 {
+        self.known[key as usize].size
+    }
+
+    /// Adds a propagation; keys are below `keys`.
+    pub(super) fn record(&mut self, requests: &[Request], keys: usize) {
+        if self.records > 0 && self.met.is_empty() {
+            self.meet(&self.latest());
+        }
+        self.known.resize(keys.max(self.known.len()), Known::default());
+        self.records += 1;
+        for request in requests {
+            let known = &mut self.known[request.key as usize];
+            known.size = known.size.max(request.size);
+            known.live = request.end.map(|end| (request.start, end));
+            (known.record, known.plans) = (self.records, self.plans);
+        }
+        if self.records > 1 {
+            self.meet(requests);
+        }
+    }
+
+    /// Says that two requests may be in use together.
+    pub(super) fn keep_apart(&mut self, one: Key, other: Key) {
+        self.make_room();
+        if let Some(met) = self.met.get_mut(one as usize) {
+            met.insert(other as usize);
+        }
+    }
+
+    /// The latest record, in the order of its requests.
+    fn latest(&self) -> Vec<Request> {
+        let is_latest = |known: &Known| known.record == self.records;
+        let latest = (0..).zip(&self.known).filter(|(_, known)| is_latest(known));
+        let request = |(key, known): (Key, &Known)| {
+            let (start, end) = known.live?;
+            Some(Request { key, size: known.size, start, end: Some(end) })
+        };
+        let mut requests: Vec<Request> = latest.filter_map(request).collect();
+        requests.sort_unstable_by_key(|request| request.start);
+        requests
+    }
+
+    /// Notes which requests are in use when others come.
+    fn meet(&mut self, requests: &[Request]) {
+        self.make_room();
+        let Some(len) = self.met.first().map(Bits::len) else { return };
+        let mut freed: Vec<(u32, Key)> =
+            requests.iter().filter_map(|request| Some((request.end?, request.key))).collect();
+        freed.sort_unstable();
+        let (mut freed, mut live) = (freed.into_iter().peekable(), Bits::none(len));
+        for request in requests.iter().filter(|request| request.end.is_some()) {
+            while let Some((_, key)) = freed.next_if(|&(end, _)| end <= request.start) {
+                live.clear(key as usize, key as usize + 1);
+            }
+            let key = request.key as usize;
+            self.met[key].union(&live);
+            live.insert(key);
+        }
+    }
+
+    /// A set for each key, each as long as there are keys; none where there are too many.
+    fn make_room(&mut self) {
+        let keys = self.known.len();
+        if keys > MOST_KEYS {
+            self.met.clear();
+            return;
+        }
+        let len = keys.next_power_of_two().max(64);
+        if self.met.first().is_some_and(|met| met.len() < len) {
+            self.met = self.met.iter().map(|met| met.moved_up(0, len)).collect();
+        }
+        self.met.resize(keys, Bits::none(len));
+    }
+
+    /// The placement problem of the requests that are freed: those of the latest record at their steps, the others after
+    /// them. Those that were ever in use together and are not by their steps are kept apart. `None` where there is nothing
+    /// to plan, or it cannot be planned.
+    pub(super) fn problem(&mut self) -> Option<Problem> {
+        self.plans += 1;
+        let latest = self.latest();
+        let steps = latest.iter().filter_map(|request| request.end).max().unwrap_or(0);
+        let mut keys: Vec<Key> = latest.iter().map(|request| request.key).collect();
+        let mut live: Vec<LiveRange> =
+            latest.iter().filter_map(|request| LiveRange::new(request.start, request.end?).ok()).collect();
+        if !self.met.is_empty() {
+            let others = self.remembered();
+            live.extend((steps..).zip(&others).filter_map(|(step, _)| LiveRange::new(step, step + 1).ok()));
+            keys.extend(others);
+        }
+        let Some(pairs) = self.pairs(&keys, &live) else {
+            self.forget();
+            return self.problem();
+        };
+        let size = |&key: &Key| Bytes::new(self.size(key) / UNIT);
+        let buffers: Vec<Buffer> =
+            keys.iter().zip(&live).map(|(key, &live)| Buffer::new(size(key), live)).collect();
+        let is_any = !buffers.is_empty();
+        let instance = Instance::builder().buffers(buffers).apart(pairs).build().ok().filter(|_| is_any)?;
+        Some(Problem { instance, keys })
+    }
+
+    /// Keys of earlier records that are not in the latest.
+    fn remembered(&self) -> Vec<Key> {
+        let is_remembered = |known: &Known| {
+            known.live.is_some() && known.record < self.records && self.plans - known.plans <= REMEMBERED
+        };
+        (0..).zip(&self.known).filter(|(_, known)| is_remembered(known)).map(|(key, _)| key).collect()
+    }
+
+    /// The buffers, each with a key and steps, that were in use together and are not by their steps; `None` if there are
+    /// too many.
+    fn pairs(&self, keys: &[Key], live: &[LiveRange]) -> Option<Vec<KeepApart>> {
+        let mut buffer_of = vec![None; self.known.len()];
+        keys.iter().enumerate().for_each(|(buffer, &key)| buffer_of[key as usize] = Some(buffer));
+        let mut pairs = Vec::new();
+        for (first, &key) in keys.iter().enumerate() {
+            let met = self.met.get(key as usize).into_iter().flat_map(Bits::iter);
+            let apart = |second: &usize| *second != first && !live[first].overlaps(live[*second]);
+            for second in met.filter_map(|key| buffer_of[key]).filter(apart) {
+                let [first, second] = [first, second].map(BufferId::from_index);
+                pairs.push(KeepApart { first: first.min(second), second: first.max(second) });
+            }
+            if pairs.len() > MOST_PAIRS {
+                return None;
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        Some(pairs)
+    }
+
+    /// Forgets all but the latest record.
+    fn forget(&mut self) {
+        self.met.clear();
+        let latest = self.records;
+        self.known
+            .iter_mut()
+            .filter(|known| known.record < latest)
+            .for_each(|known| *known = Known::default());
+        self.records = 1;
+        self.known.iter_mut().filter(|known| known.record > 0).for_each(|known| known.record = 1);
+    }
+}
