@@ -59,7 +59,7 @@ bench-models ORDERS="10000": build
 # nets in training that do not fit: every scheduler of the suite SUITE (offload/pooch takes about 10 minutes), then the report
 bench-offload SUITE="offload/pooch" *ARGS: build (bench-and-report (SUITE) (store + "-offload") (pages + "-offload") ARGS)
 
-# every scheduler on every net, three batches and three machines: every schedule is validated, and validated again from its
+# every scheduler on every net, three batches and three machines (20 minutes): every schedule is validated, and again from its
 # file; says how many there are of each scheduler. Ends with 1 if a scheduler has none.
 check-schedules OUT=(store + "-schedules"): build
     code=0; {{planlab}} bench --suite offload/every --jobs 2 --out {{OUT}} || code=$?; \

@@ -185,6 +185,8 @@ pub const COLUMNS: &[ColumnDoc] = &[
     schedule("fits", "true/false", "Whether the offsets fit the capacity"),
     schedule("planner", "text", "Planner that placed the buffers"),
     schedule("planner_wall_ns", "ns", "Time limit of the planner"),
+    schedule("planner_status", "text", "How the planner ended; without an answer the height is best fit's"),
+    schedule("planner_reason", "text", "Why it ended so, if it says"),
     schedule("maps", "count", "Feature maps that a backward pass reads"),
     schedule("functions", "count", "Functions of the net"),
     schedule("base", "bytes", "Parameters and workspace: taken throughout"),

@@ -306,7 +306,7 @@ fn suites_of_schedules_select_nets_machines_and_schedulers() {
     }
     let every = Suite::find("offload/every").expect("embedded").schedules(&schedulers).expect("valid");
     let nets = crate::models::models().count();
-    assert_eq!(every.len(), nets * 3 * 3 * schedulers.len());
+    assert_eq!(every.len(), nets * 3 * 3 * (schedulers.len() - 1), "all but in-core, which never fits");
     let pooch = Suite::find("offload/pooch").expect("embedded").schedules(&schedulers).expect("valid");
     assert!(pooch.iter().any(|pick| pick.machine.copy_in.total_cmp(&16e9).is_eq() && pick.spec.batch == 512));
     assert!(pooch.iter().all(|pick| pick.planner_time_limit == Some(Duration::from_secs(2))));
