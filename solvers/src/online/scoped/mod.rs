@@ -19,7 +19,7 @@
 //! most bytes that it ever had, and two requests that were ever in use together share no address. Requests of other
 //! propagations (longer sentences, evaluation between training) keep their places; those that never met may share
 //! theirs. So the segment is that of the largest propagation, not of their sum, and a net whose operations run in any
-//! legal order comes to a plan that is safe in all that it has run in. Who knows the graph can say which requests may
+//! legal order comes to a plan that is safe in all that it has run in. A caller that knows the graph can say which requests may
 //! meet before the first propagation ([`plan_ahead`](ProfileGuidedScoped::plan_ahead)): a plan that is safe in every legal
 //! order has no misses.
 //!
