@@ -4,20 +4,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use planlab_results::audit::{audit, audit_replays, audit_schedules};
+use planlab_results::framework::read_frameworks;
 use planlab_results::replay::read_rows;
 use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge, read_records};
 
-/// Rows, replays and schedules of each folder.
-const RECORDS: [(&str, usize, usize, usize); 8] = [
-    ("2026-11-21-2-core-vm", 4757, 0, 0),
-    ("2026-11-21-2-core-vm-exact", 1125, 0, 0),
-    ("2026-11-21-2-core-vm-planners", 759, 0, 0),
-    ("2026-11-21-2-core-vm-scale", 1154, 0, 0),
-    ("2026-11-22-2-core-vm-allocators", 0, 1287, 0),
-    ("2026-11-22-2-core-vm-replay-host", 0, 474, 0),
-    ("2026-11-23-2-core-vm-models", 1529, 432, 0),
-    ("2026-11-23-2-core-vm-offload", 0, 0, 1030),
+/// Rows, replays, schedules and rows of frameworks of each folder.
+const RECORDS: [(&str, [usize; 4]); 9] = [
+    ("2026-11-21-2-core-vm", [4757, 0, 0, 0]),
+    ("2026-11-21-2-core-vm-exact", [1125, 0, 0, 0]),
+    ("2026-11-21-2-core-vm-planners", [759, 0, 0, 0]),
+    ("2026-11-21-2-core-vm-scale", [1154, 0, 0, 0]),
+    ("2026-11-22-2-core-vm-allocators", [0, 1287, 0, 0]),
+    ("2026-11-22-2-core-vm-replay-host", [0, 474, 0, 0]),
+    ("2026-11-23-2-core-vm-frameworks", [0, 0, 0, 82]),
+    ("2026-11-23-2-core-vm-models", [1529, 432, 0, 0]),
+    ("2026-11-23-2-core-vm-offload", [0, 0, 1030, 0]),
 ];
 
 fn curated() -> PathBuf {
@@ -36,10 +38,10 @@ fn store_of(name: &str, store: &Path) {
             fs::copy(&path, store.join("schedules/000001.parquet")).expect("copies");
         } else if file.ends_with(".parquet") {
             fs::copy(&path, store.join("shards").join(file)).expect("copies");
-        } else if file == "replays.jsonl.zst" {
+        } else if let Some(plain) = file.strip_suffix(".jsonl.zst") {
             let packed = fs::File::open(&path).expect("opens");
-            fs::write(store.join("replays.jsonl"), zstd::decode_all(packed).expect("unpacks"))
-                .expect("writes");
+            let text = zstd::decode_all(packed).expect("unpacks");
+            fs::write(store.join(plain).with_extension("jsonl"), text).expect("writes");
         }
     }
 }
@@ -49,17 +51,19 @@ fn every_folder_is_known() {
     let folders = fs::read_dir(curated()).expect("there").map(|entry| entry.expect("readable").file_name());
     let mut folders: Vec<String> = folders.map(|name| name.to_string_lossy().into_owned()).collect();
     folders.sort_unstable();
-    assert_eq!(folders, RECORDS.map(|(name, ..)| name));
+    assert_eq!(folders, RECORDS.map(|(name, _)| name));
 }
 
 #[test]
 fn all_rows_are_read_and_none_contradicts_another() {
-    for (name, rows, replays, scheduled) in RECORDS {
+    for (name, counts) in RECORDS {
         let dir = tempfile::tempdir().expect("a folder");
         store_of(name, dir.path());
         let (records, played) = (read_records(dir.path()).expect(name), read_rows(dir.path()).expect(name));
         let schedules = read_schedules(dir.path()).expect(name);
-        assert_eq!((records.len(), played.len(), schedules.len()), (rows, replays, scheduled), "{name}");
+        let frameworks = read_frameworks(dir.path()).expect(name);
+        let read = [records.len(), played.len(), schedules.len(), frameworks.len()];
+        assert_eq!(read, counts, "{name}");
         let refuted = audit(&records).into_iter().chain(audit_replays(&played));
         let refuted = refuted.chain(audit_schedules(&schedules));
         assert_eq!(refuted.filter(|finding| finding.is_refutation()).count(), 0, "{name}");
