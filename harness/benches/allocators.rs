@@ -1,8 +1,8 @@
 //! Time for a request with its free: of every online allocator, and of a plan, on memory that is only counted.
 //!
 //! Groups are workloads: `allocators/chainer/alexnet/infer/b1/tlsf`, `.../plan`. An element is a request with its
-//! free; each measured propagation begins and ends without live blocks, after three that were not measured. One that
-//! wants operations is told them.
+//! free; each measured propagation begins and ends without live blocks, after three that were not measured.
+//! Allocators that identify requests by operation get the operations.
 
 use std::hint::black_box;
 

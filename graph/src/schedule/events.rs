@@ -6,9 +6,9 @@
 //!  copy in                         [ conv2 ][ conv1 ]
 //! ```
 //!
-//! Each engine runs its events one after another, in their order. An event starts as soon as the event before it on its
-//! engine is complete and [`Event::waits`] is met: so many completions on each engine. A buffer is written by one event
-//! (or is there from the start), and is taken from the start of that event to the completion of the event that frees it.
+//! Each engine runs its events one after another, in their order. An event starts once the event before it on its engine is
+//! complete and each engine has completed as many events as [`Event::waits`] says. A buffer is written by one event (or
+//! is there from the start), and is taken from the start of that event to the completion of the event that frees it.
 //!
 //! A scheduler's *draft* says what each event needs, and has no offsets; what an event waits for beyond that is memory.
 //! [`Schedule::place`] makes a *placed* schedule of it, in which everything that an event waits for is written down, so
@@ -142,7 +142,7 @@ pub enum Content {
 pub struct ScheduledBuffer {
     /// What it holds.
     pub content: Content,
-    /// The how manieth buffer of that content it is, from 0.
+    /// Which buffer of this content it is, counted from 0.
     pub version: u32,
     /// Its size.
     pub bytes: Bytes,

@@ -127,7 +127,7 @@ struct Ran<'t> {
     judgement: Result<Judgement, Failure>,
 }
 
-/// Runs the next cell of a queue; `None` if there is none left, or the run is to end.
+/// Runs the next cell of a queue. Returns `None` if the queue is empty or the run was cancelled.
 fn run_next<'t>(
     queue: &Mutex<std::vec::IntoIter<(&'t Question, &'t Cell)>>,
     runner: &Runner,

@@ -161,7 +161,7 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
 }
 
 /// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed. An
-/// allocator that panics has failed; one that knows requests by their operations is not played where there are none.
+/// allocator that panics has failed. One that identifies requests by operation is skipped if the stream has none.
 pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
     if stream.lacks_operations() && Memory::new(entry, None).allocator.wants_operations() {
         let mut played = Played::begun();

@@ -14,8 +14,8 @@ pub(crate) struct Cell {
     pub(crate) wall: Option<Duration>,
     pub(crate) memory: Option<u64>,
     pub(crate) work: Option<u64>,
-    /// Enough: the scheduler stops at an iteration of at most so many seconds, the planner at offsets that fit, and nothing
-    /// more is found out about them.
+    /// If set, the scheduler stops once an iteration takes at most this many seconds, and the planner once the offsets
+    /// fit. Robustness is then not measured.
     pub(crate) target: Option<f64>,
     pub(crate) seed: u64,
     pub(crate) planner: String,

@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(crate) seed: u64,
     pub(crate) wall_ns: Option<u64>,
     pub(crate) work: Option<u64>,
-    /// Stop at an iteration of at most so many seconds.
+    /// Stop once a schedule's iteration takes at most this many seconds.
     pub(crate) target: Option<f64>,
     /// Address-space limit in bytes, if no cgroup holds the memory limit.
     pub(crate) address_space: Option<u64>,

@@ -61,7 +61,7 @@ impl Memory {
         *lock(&self.fault) = Some(error.clone());
     }
 
-    /// Why there is no memory for a request of so many bytes.
+    /// The reason why a request of this size, in bytes, gets no memory.
     pub(super) fn take_fault(&self, size: Bytes) -> DriverError {
         match lock(&self.fault).take() {
             // The pool asks for more than it is asked for.

@@ -2,6 +2,18 @@
 
 use planlab_dsa::{Address, AllocError, Backing, Bytes, DeviceMemory, Refused, Usage};
 
+/// What a plan's segments and the pool beside them hold together; the peaks of the two need not have come at one time.
+pub(super) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> Usage {
+    Usage {
+        reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
+        reserved_peak,
+        used: Bytes::new(plan.used.get() + pool.used.get()),
+        device_allocations: plan.device_allocations + pool.device_allocations,
+        device_releases: plan.device_releases + pool.device_releases,
+        search_steps: plan.search_steps + pool.search_steps,
+    }
+}
+
 /// A backing, and what was taken from it.
 pub(super) struct Device {
     backing: Box<dyn Backing>,

@@ -61,7 +61,7 @@ use planlab_dsa::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::device::Device;
+use super::device::{Device, usage_of_both};
 use super::{Cupy4Pool, UNIT};
 use crate::placement::skyline::BestFit;
 use recorder::{Recorder, RequestKey};
@@ -597,14 +597,7 @@ impl OnlineAllocator for ProfileGuided {
     fn usage(&self) -> Usage {
         let pool = self.pool.usage();
         let plan = self.device.usage(self.used + self.script.served().used, self.planned());
-        Usage {
-            reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
-            reserved_peak: Bytes::new(self.peak),
-            used: Bytes::new(plan.used.get() + pool.used.get()),
-            device_allocations: plan.device_allocations + pool.device_allocations,
-            device_releases: plan.device_releases + pool.device_releases,
-            search_steps: plan.search_steps + pool.search_steps,
-        }
+        usage_of_both(plan, pool, Bytes::new(self.peak))
     }
 
     fn planning(&self) -> Option<Planning> {
