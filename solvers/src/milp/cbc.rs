@@ -12,7 +12,13 @@
 //!
 //! Distributions build CBC's linear solver with its assertions. Now and then one of them fails, and that
 //! ends the process: run it in a process of its own.
+//!
+//! That solver factorises dense matrices by the LAPACK of the system. OpenBLAS's takes more than half a
+//! MiB of stack at each level of its recursion, and two MiB, a thread's default, are not enough. So CBC
+//! runs on a thread that has more.
 
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Duration;
 
 use coin_cbc::raw::{Model, SecondaryStatus, Status};
@@ -21,8 +27,20 @@ use planlab_dsa::PlanError;
 use super::formulation::Formulation;
 use super::search::{Answer, End};
 
-#[expect(clippy::unnecessary_wraps, reason = "the other solver can refuse a model")]
-pub(super) fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
+/// Bytes of stack; only what is used takes memory.
+const STACK: usize = 64 << 20;
+
+pub(super) fn solve(formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
+    thread::scope(|scope| {
+        let solver = thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || solve_here(formulation, limit))
+            .map_err(|error| PlanError::Failed(format!("no thread: {error}")))?;
+        Ok(solver.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+fn solve_here(mut formulation: Formulation, limit: Option<Duration>) -> Answer {
     let mut problem = formulation.give_to(good_lp::solvers::coin_cbc::coin_cbc);
     let model = problem.as_inner_mut();
     for (key, value) in
@@ -41,7 +59,7 @@ pub(super) fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Re
             .for_each(|(column, &value)| model.set_col_initial_solution(column, value));
     }
     let solution = model.solve();
-    Ok(read(solution.raw(), limit.is_some()))
+    read(solution.raw(), limit.is_some())
 }
 
 fn read(model: &Model, is_limited: bool) -> Answer {
