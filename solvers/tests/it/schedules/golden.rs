@@ -2,7 +2,7 @@
 
 use planlab_dsa::Stop;
 use planlab_graph::{
-    Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, execute_scheduler, simulate,
+    Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, execute_scheduler,
 };
 use planlab_solvers::schedule::{
     Class, Classes, Counts, InCore, Lab, Policy, Pooch, Prefetch, SuperNeurons, SwapAll, SwapOpt, scheduler,
@@ -176,26 +176,10 @@ fn retain_at_75() {
 }
 
 #[test]
-fn a_simulation_takes_less_than_ten_milliseconds() {
-    let problem = SchedulingProblem::new(resnet50(640), Machine::built_in("x86-pcie3").expect("built in"));
-    let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
-    let (draft, _) = lab.run(&lab.all(Class::Swap)).expect("runs");
-    let start = std::time::Instant::now();
-    let rounds = 100;
-    for _ in 0..rounds {
-        simulate(&draft, Some(problem.capacity)).expect("runs");
-    }
-    let each = start.elapsed() / rounds;
-    println!("a simulation of batch 640: {each:?}");
-    assert!(each < std::time::Duration::from_millis(10), "{each:?}");
-}
-
-#[test]
-fn a_whole_search_takes_less_than_ten_seconds() {
+fn a_whole_search_takes_a_few_thousand_simulations() {
     let problem = SchedulingProblem::new(resnet50(640), Machine::built_in("x86-pcie3").expect("built in"));
     for key in ["pooch/discard", "pooch/retain", "pooch/discard/budgeted"] {
         let outcome = run(&problem, &scheduler(key).expect("there"));
-        println!("{key} at batch 640: {} iterations tried in {:?}", outcome.work, outcome.elapsed);
-        assert!(outcome.elapsed < std::time::Duration::from_secs(10), "{key}: {:?}", outcome.elapsed);
+        assert!((100..10_000).contains(&outcome.work), "{key}: {}", outcome.work);
     }
 }
