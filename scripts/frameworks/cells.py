@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 LIBRARIES = Path(f"/usr/lib/{platform.machine()}-linux-gnu")
 KEEP = 1 << 40
+GLIBC_KEEPS = f"glibc.malloc.mmap_threshold={KEEP}:glibc.malloc.trim_threshold={KEEP}"
 # Seconds of CPU time that a propagation of 16 takes on one core of a machine like ours, about: they decide how many are
 # timed, so that each contender of a cell is timed on as many.
 SECONDS_OF_16 = {
@@ -78,10 +79,8 @@ JEMALLOC = "libjemalloc.so.2"
 PLANLAB = "planlab"
 CONTENDERS = (
     Contender("glibc"),
-    Contender(
-        "glibc/keep",
-        settings={"GLIBC_TUNABLES": f"glibc.malloc.mmap_threshold={KEEP}:glibc.malloc.trim_threshold={KEEP}"},
-    ),
+    Contender("glibc/keep", settings={"GLIBC_TUNABLES": GLIBC_KEEPS}),
+    Contender("glibc/keep-huge", settings={"GLIBC_TUNABLES": f"{GLIBC_KEEPS}:glibc.malloc.hugetlb=1"}),
     Contender("jemalloc", JEMALLOC),
     Contender("jemalloc/keep", JEMALLOC, {"MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1"}),
     Contender("mimalloc", "libmimalloc.so.2.0"),

@@ -21,14 +21,14 @@ pub(crate) struct RunArgs {
     /// Check every planned block: overlaps, and writes to freed memory
     #[arg(long)]
     pub(crate) check: bool,
-    /// Ask the kernel for huge pages
+    /// Do not ask the kernel for huge pages
     #[arg(long)]
-    pub(crate) huge_pages: bool,
+    pub(crate) no_huge_pages: bool,
     /// Write the statistics to this file as JSON (`-`: stdout)
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,
     /// Plan nothing; write the program's requests to this file as a trace (`.csv`, `.csv.zst`)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["marks", "check", "huge_pages", "report", "rounds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["marks", "check", "no_huge_pages", "report", "rounds"])]
     pub(crate) record_only: Option<String>,
     /// libplanlab.so [default: the one beside this program]
     #[arg(long, env = "PLANLAB_LIBRARY", value_name = "FILE")]

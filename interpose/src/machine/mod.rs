@@ -83,7 +83,7 @@ const MOST_EXCLUSIONS: u32 = 8;
 /// After so many rounds that could not begin the plans leave a segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
-/// So many requests in a row may come between those of a plan.
+/// So many requests in a row may come between those of a plan, or between two rounds.
 const MOST_BETWEEN: u32 = 4;
 /// After so many rounds in a row the real allocator's memory of others goes back.
 const STEADY: u64 = 8;
@@ -146,8 +146,8 @@ pub struct Machine {
     stretches: Stretches,
     /// Whether the request that comes may be the first of a round, by what is live.
     is_between: bool,
-    /// Whether it is the first after a round that went to its end.
-    after_round: bool,
+    /// How many requests more may be the first after a round that went to its end: a few others may come in between.
+    after_round: u32,
     /// How often the plan of each round was changed for blocks that outlive it.
     exclusions: Vec<(Arc<Solved>, u32)>,
 }
@@ -181,7 +181,7 @@ impl Machine {
             is_marked: false,
             stretches: Stretches::default(),
             is_between: false,
-            after_round: false,
+            after_round: 0,
             exclusions: Vec::new(),
             config,
         }
@@ -364,7 +364,7 @@ impl Machine {
     /// A round ended as planned.
     fn complete(&mut self) {
         self.follows = false;
-        self.after_round = true;
+        self.after_round = MOST_BETWEEN + 1;
         self.steady += 1;
         self.stretches.drop_begun();
         self.tally.rounds.add(1);
@@ -412,7 +412,7 @@ impl Machine {
             self.settled_height = self.settled_height.max(height);
             ground.settled();
         }
-        (self.follows, self.astray, self.between) = (true, 0, 0);
+        (self.follows, self.astray, self.between, self.after_round) = (true, 0, 0, 0);
         (self.astray_bytes, self.is_resting) = (0, false);
         match self.shelf.begin(chosen).step(token, size, number) {
             Step::Here(address) => Some(address),
@@ -429,7 +429,8 @@ impl Machine {
             return self.shelf.candidate(token, |_| is_first);
         }
         let (history, is_between) = (&self.history, self.is_between);
-        let after_round = std::mem::take(&mut self.after_round);
+        let after_round = self.after_round > 0;
+        self.after_round = self.after_round.saturating_sub(1);
         self.shelf.candidate(token, |course| {
             is_between || after_round && course.is_over() || course.goes_on_from(history)
         })

@@ -231,6 +231,20 @@ fn a_request_in_between_does_not_end_a_round() {
 }
 
 #[test]
+fn a_few_requests_between_two_rounds_do_not_cost_the_next() {
+    let mut rig = Rig::new(1, config());
+    (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
+    for kept in 1..=4 {
+        // Buffers of files that stay open.
+        let (planned, missed) = rig.count(0, |rig| {
+            (0..kept).for_each(|_| drop(rig.alloc(0, 8208, 16)));
+            net(rig, 0, 20, 1);
+        });
+        assert_eq!((planned, missed), (41, kept));
+    }
+}
+
+#[test]
 fn several_sequences_keep_a_plan_each_over_one_segment() {
     let mut rig = Rig::new(1, config());
     for scale in [1, 4, 2] {

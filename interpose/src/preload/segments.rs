@@ -15,6 +15,8 @@ use crate::course::Segment;
 const MOST: usize = 256;
 /// Segments are multiples of it: a huge page.
 const UNIT: u64 = 2 << 20;
+/// Segments of fewer bytes get no huge pages: the last one may hold nothing but a few bytes.
+const LEAST_HUGE: u64 = 8 * UNIT;
 
 /// A segment, who plans in it, and what other threads have freed there.
 pub(super) struct Entry {
@@ -192,7 +194,7 @@ fn map_aligned(len: u64) -> Option<u64> {
     };
     unmap(first, begin);
     unmap(begin + len, first + whole);
-    if settings().is_some_and(|settings| settings.huge_pages) {
+    if len >= LEAST_HUGE && settings().is_some_and(|settings| settings.huge_pages) {
         let memory = ptr::with_exposed_provenance_mut(word(begin));
         // SAFETY: the mapping is ours.
         unsafe { libc::madvise(memory, word(len), libc::MADV_HUGEPAGE) };

@@ -17,7 +17,7 @@ pub(super) struct Settings {
     pub(super) machine: Config,
     /// Every planned block is checked.
     pub(super) checks: bool,
-    /// The kernel is asked for huge pages.
+    /// The kernel is asked for huge pages where plans are large.
     pub(super) huge_pages: bool,
     /// How long a plan may take.
     pub(super) patience: Duration,
@@ -63,7 +63,7 @@ impl Settings {
         Self {
             machine,
             checks: is_on("PLANLAB_CHECK"),
-            huge_pages: is_on("PLANLAB_HUGE_PAGES"),
+            huge_pages: number::<u64>("PLANLAB_HUGE_PAGES") != Some(0),
             patience: Duration::from_millis(number("PLANLAB_PLAN_MS").unwrap_or(200)),
             report: file("PLANLAB_REPORT"),
             record: file("PLANLAB_RECORD"),

@@ -91,7 +91,7 @@ fn set(command: &mut Command, args: &RunArgs, scratch: &Path) {
     for (name, is_on) in [
         ("PLANLAB_MARKS", args.marks),
         ("PLANLAB_CHECK", args.check),
-        ("PLANLAB_HUGE_PAGES", args.huge_pages),
+        ("PLANLAB_HUGE_PAGES", !args.no_huge_pages),
     ] {
         command.env(name, if is_on { "1" } else { "0" });
     }
