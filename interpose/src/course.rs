@@ -153,6 +153,12 @@ impl Course {
             .all(|(back, &token)| before.checked_sub(back).and_then(|at| history.get(at)) == Some(token))
     }
 
+    /// Whether the round goes on with such a request.
+    #[inline]
+    pub(crate) fn expects(&self, token: Token) -> bool {
+        self.solved.round().requests().get(self.next).is_some_and(|request| request.token == token)
+    }
+
     /// A round begins. Nothing may be in use.
     pub(crate) fn begin(&mut self) {
         self.planned.end_propagation();

@@ -11,6 +11,7 @@
 //! out memory that is live: [`Planned`](planlab_replay::Planned) refuses what the verified plan does not allow, and the
 //! real allocator serves it.
 
+mod familiar;
 mod finding;
 mod ground;
 mod pace;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use planlab_dsa::Bytes;
 
+use familiar::Familiar;
 pub use ground::Ground;
 use pace::Pace;
 use shelf::Shelf;
@@ -120,6 +122,7 @@ pub struct Machine {
     fruitless: u32,
     asleep: u32,
     pace: Pace,
+    familiar: Familiar,
     /// Requests in a row that are not the plan's.
     between: u32,
     /// Requests left of the round that departed from its plan.
@@ -165,6 +168,7 @@ impl Machine {
             fruitless: 0,
             asleep: 0,
             pace: Pace::default(),
+            familiar: Familiar::default(),
             between: 0,
             astray: 0,
             pending: None,
@@ -208,6 +212,12 @@ impl Machine {
         if !self.follows && self.shelf.live() > 0 {
             self.drain(ground);
         }
+        let is_next = self.follows && self.shelf.holder().is_some_and(|course| course.expects(token));
+        if !is_next && self.familiar.is_odd(token) {
+            self.tally.unplanned.add(1);
+            self.pass_over(size, ground);
+            return Answer::Foreign;
+        }
         self.look_between(ground);
         let number = self.history.request(token);
         let address = self.serve(token, size, number, ground);
@@ -219,10 +229,7 @@ impl Machine {
                 Answer::Planned(address)
             }
             None => {
-                if !self.follows {
-                    self.stray(size, ground);
-                    self.tire();
-                }
+                self.pass_over(size, ground);
                 Answer::HandThrough(number)
             }
         }
@@ -273,6 +280,12 @@ impl Machine {
         (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
     }
 
+    /// No thread goes on with these plans for now: their memory goes back, unless a block lies in it.
+    pub fn give_back(&mut self, ground: &mut impl Ground) {
+        self.is_resting = true;
+        self.shelf.rest(ground);
+    }
+
     /// What was being planned is lost: the process is a copy of another.
     pub fn forget_pending(&mut self) {
         self.pending = None;
@@ -320,6 +333,14 @@ impl Machine {
             self.depart();
         }
         self.miss(|tally| &tally.other_size)
+    }
+
+    /// The real allocator serves a request.
+    fn pass_over(&mut self, size: u64, ground: &mut impl Ground) {
+        if !self.follows {
+            self.stray(size, ground);
+            self.tire();
+        }
     }
 
     /// The real allocator serves a request outside of planned rounds. Where it has served many rounds the plans' memory

@@ -1,0 +1,80 @@
+//! Which requests came lately: one of a size that nobody saw, among many that are known, is no part of a round.
+//!
+//! A loop that reads a file asks for a buffer of another size each time. In the history of calls no two rounds would be
+//! equal, and nothing would ever be planned.
+
+use crate::token::Token;
+
+/// Sets of four, looked up by a token's hash; a power of two.
+const SETS: usize = 512;
+const WAYS: usize = 4;
+/// After so many known requests in a row one that is not is odd. Where a program begins to do something else there is only
+/// one such request.
+const USED: u32 = 16;
+
+/// The tokens of requests that came lately.
+#[derive(Debug, Default)]
+pub(super) struct Familiar {
+    /// The one that came last first.
+    sets: Vec<[u64; WAYS]>,
+    /// Known requests in a row.
+    run: u32,
+}
+
+impl Familiar {
+    /// A request comes. Whether it is odd.
+    #[inline]
+    pub(super) fn is_odd(&mut self, token: Token) -> bool {
+        if self.meet(token) {
+            self.run = self.run.saturating_add(1);
+            return false;
+        }
+        std::mem::take(&mut self.run) >= USED
+    }
+
+    /// Whether a request is known; it is from now on.
+    fn meet(&mut self, token: Token) -> bool {
+        if self.sets.is_empty() {
+            self.sets.resize(SETS, [0; WAYS]);
+        }
+        let word = token.word();
+        let mixed = (word ^ (word >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let set = &mut self.sets[(mixed >> 40) as usize % SETS];
+        let at = set.iter().position(|&other| other == word);
+        set[..=at.unwrap_or(WAYS - 1)].rotate_right(1);
+        set[0] = word;
+        at.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(size: u64) -> Token {
+        Token::request(size, 16).expect("in range")
+    }
+
+    #[test]
+    fn a_new_size_among_known_ones_is_odd() {
+        let mut familiar = Familiar::default();
+        let round =
+            |familiar: &mut Familiar| (1..=40).filter(|&size| familiar.is_odd(request(size * 4096))).count();
+        assert_eq!(round(&mut familiar), 0, "all is new at first");
+        assert_eq!(round(&mut familiar), 0);
+        for stray in 0..1000 {
+            assert!(familiar.is_odd(request((1 << 30) + stray * 16)), "{stray}");
+            assert_eq!(round(&mut familiar), 0, "{stray}");
+        }
+    }
+
+    #[test]
+    fn another_sequence_is_odd_once() {
+        let mut familiar = Familiar::default();
+        for sequence in 1..20_u64 {
+            let odd =
+                (0..3).flat_map(|_| 1..=40).filter(|&size| familiar.is_odd(request(sequence << 30 | size)));
+            assert_eq!(odd.count(), usize::from(sequence > 1), "{sequence}");
+        }
+    }
+}
