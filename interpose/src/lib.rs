@@ -24,6 +24,7 @@ pub mod machine;
 mod period;
 mod planning;
 mod round;
+mod signals;
 mod solve;
 mod tally;
 mod token;

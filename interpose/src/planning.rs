@@ -3,18 +3,23 @@
 //! Not in the thread that asks: a plan takes the portfolio's stack, and milliseconds where a round has thousands of
 //! requests. And not in a thread that stays: a process with one thread more behaves otherwise (`unshare`, warnings at
 //! forks), so it is there only while there is something to plan.
-#![allow(unsafe_code, reason = "signal masks")]
+//!
+//! It is started by the C library's own means: `std::thread` sets up a thread-local variable of the thread that asks, for
+//! which the C library takes the lock of the dynamic linker, and that may be held by a thread that waits for this one.
+#![allow(unsafe_code, reason = "threads of the C library")]
 
+use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Builder;
 use std::time::Duration;
 
 use planlab_dsa::Bytes;
 
 use crate::round::Round;
+use crate::signals::Masked;
 use crate::solve::{Solved, Unsolved};
 
 const STACK: usize = 8 << 20;
@@ -48,13 +53,10 @@ impl Job {
     /// Starts a thread that plans a round; `None` where there is no thread to be had.
     pub(crate) fn start(round: Round, how: Planning) -> Option<Arc<Self>> {
         let job = Arc::new(Self::default());
-        let of_thread = Arc::clone(&job);
-        let work = move || {
-            (how.prepare)();
-            of_thread.run(round, how);
-        };
-        without_signals(|| Builder::new().name("planlab".to_owned()).stack_size(STACK).spawn(work).ok())?;
-        Some(job)
+        let task = Box::new(Task { job: Arc::clone(&job), round, how });
+        // The thread leaves the program's signals to the program's own threads.
+        let _masked = Masked::new();
+        start(task).then_some(job)
     }
 
     fn run(&self, round: Round, how: Planning) {
@@ -75,18 +77,47 @@ impl Job {
     }
 }
 
-/// Threads that are started meanwhile leave the program's signals to its own threads.
-fn without_signals<T>(start: impl FnOnce() -> T) -> T {
-    let (mut all, mut old) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: `sigfillset` writes the set, and `pthread_sigmask` reads it and writes the other.
-    let is_blocked = unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) == 0
+/// What a thread is started with.
+struct Task {
+    job: Arc<Job>,
+    round: Round,
+    how: Planning,
+}
+
+/// Starts a thread of which nobody waits for the end; whether there is one.
+fn start(task: Box<Task>) -> bool {
+    let mut attributes = MaybeUninit::uninit();
+    let mut thread = MaybeUninit::uninit();
+    let raw = Box::into_raw(task);
+    // SAFETY: the attributes are set up before they are used, and taken down after that; the thread gets the task, which is
+    // sent from here for good, and is of a type that may be sent.
+    let is_started = unsafe {
+        if libc::pthread_attr_init(attributes.as_mut_ptr()) != 0 {
+            drop(Box::from_raw(raw));
+            return false;
+        }
+        let attributes = attributes.as_mut_ptr();
+        let set: c_int = libc::pthread_attr_setstacksize(attributes, STACK)
+            | libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
+        let is_started =
+            set == 0 && libc::pthread_create(thread.as_mut_ptr(), attributes, run, raw.cast()) == 0;
+        libc::pthread_attr_destroy(attributes);
+        is_started
     };
-    let started = start();
-    if is_blocked {
-        // SAFETY: it was written when the signals were blocked.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), std::ptr::null_mut()) };
+    if !is_started {
+        // SAFETY: no thread has it.
+        drop(unsafe { Box::from_raw(raw) });
     }
-    started
+    is_started
+}
+
+extern "C" fn run(task: *mut c_void) -> *mut c_void {
+    // SAFETY: the task of `start`, which is this thread's alone.
+    let task = unsafe { Box::from_raw(task.cast::<Task>()) };
+    (task.how.prepare)();
+    // SAFETY: the name ends with a zero.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), c"planlab".as_ptr()) };
+    let Task { job, round, how } = *task;
+    job.run(round, how);
+    ptr::null_mut()
 }
