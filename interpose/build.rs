@@ -11,6 +11,8 @@ const ARCHIVE: &str = "libgcc_eh.a";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=CC");
+    // Its destructor of threads' states is called when they end, whoever closes the library before.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // The archive of this machine's compiler says nothing of another target.
     if std::env::var("HOST") != std::env::var("TARGET") {
         return;

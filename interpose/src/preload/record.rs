@@ -4,15 +4,18 @@
 //! is added to the file's name. The child of a fork is not recorded; a program that it becomes is.
 
 use std::cell::UnsafeCell;
+use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashMap;
 
 use super::settings::settings;
+use crate::signals::Masked;
 
 /// Text that is kept before it is written, in bytes.
 const KEPT: usize = 1 << 20;
@@ -54,6 +57,7 @@ pub(super) fn stop() {
 }
 
 fn with(work: impl FnOnce(&mut Recorder)) {
+    let _undisturbed = Undisturbed::new();
     lock();
     if !IS_STOPPED.load(Ordering::Relaxed) {
         #[allow(unsafe_code, reason = "the lock is held")]
@@ -62,6 +66,35 @@ fn with(work: impl FnOnce(&mut Recorder)) {
         work(recorder.get_or_insert_default());
     }
     unlock();
+}
+
+/// As long as it is there no signal is handled, in which the lock may be asked for again, and the thread is not cancelled,
+/// as `write` allows.
+struct Undisturbed {
+    _mask: Masked,
+    cancel: c_int,
+}
+
+#[allow(unsafe_code, reason = "a function of the C library that the crate libc leaves out")]
+// SAFETY: its name and parameters are those of POSIX; it writes the old state where that is not null.
+unsafe extern "C" {
+    safe fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+const DISABLE: c_int = 1;
+
+impl Undisturbed {
+    fn new() -> Self {
+        let mut cancel = 0;
+        pthread_setcancelstate(DISABLE, &raw mut cancel);
+        Self { _mask: Masked::new(), cancel }
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        pthread_setcancelstate(self.cancel, ptr::null_mut());
+    }
 }
 
 /// A block was handed out. To be called inside of the allocator.

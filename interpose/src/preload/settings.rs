@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use planlab_dsa::Bytes;
 
-use super::{check, real, record, report, symbols, thread};
+use super::{check, heap, real, record, report, symbols, thread};
 use crate::machine::Config;
 
 /// What the library was told.
@@ -33,6 +33,9 @@ pub(super) struct Settings {
     pub(super) simulated: Option<Bytes>,
 }
 
+/// Bytes of the smallest request that is looked at: the C library may ask for 512 where a thread's state is set.
+const LEAST_SIZE: u64 = 1024;
+
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// What the environment said when the library was loaded; `None` before that.
@@ -56,7 +59,7 @@ fn file(name: &str) -> Option<PathBuf> {
 impl Settings {
     fn of_environment() -> Self {
         let mut machine = Config::default();
-        machine.least_size = number("PLANLAB_MIN_SIZE").unwrap_or(machine.least_size).max(64);
+        machine.least_size = number("PLANLAB_MIN_SIZE").unwrap_or(machine.least_size).max(LEAST_SIZE);
         machine.least_load = number("PLANLAB_MIN_LOAD").map_or(machine.least_load, Bytes::new);
         machine.proof.rounds = number("PLANLAB_ROUNDS").unwrap_or(machine.proof.rounds).max(2);
         machine.marks = is_on("PLANLAB_MARKS");
@@ -118,6 +121,7 @@ extern "C" fn after_fork_in_child() {
 
 extern "C" fn at_exit() {
     let Some(settings) = settings() else { return };
+    heap::end();
     record::flush();
     if let Some(file) = &settings.report {
         report::append(file);

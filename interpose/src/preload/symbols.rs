@@ -15,6 +15,8 @@ use crate::machine::Answer;
 
 /// One call in so many is timed, of each thread; not its first, which sets things up.
 const TIMED: u64 = 64;
+/// Of a call that is timed no more than so many nanoseconds count: the thread may have had to wait for a processor.
+const MOST_TIME: u64 = 100_000;
 /// What `malloc` promises, in bytes.
 const USUAL_ALIGN: usize = 16;
 
@@ -32,6 +34,11 @@ pub(super) fn open(least_size: u64) {
     LEAST.store(segments::word(least_size), Ordering::Release);
 }
 
+/// Whether requests are recorded, and none is planned.
+fn is_recorded() -> bool {
+    settings().is_some_and(|settings| settings.record.is_some())
+}
+
 fn address(block: *mut c_void) -> u64 {
     block.expose_provenance() as u64
 }
@@ -40,7 +47,7 @@ fn address(block: *mut c_void) -> u64 {
 #[inline(never)]
 fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
     let Some(mut inside) = Inside::enter() else { return real() };
-    if settings().is_some_and(|settings| settings.record.is_some()) {
+    if is_recorded() {
         let block = real();
         if !block.is_null() {
             record::request(address(block), size as u64, align as u64);
@@ -55,7 +62,7 @@ fn timed<T>(inside: &mut Inside, work: impl FnOnce(&mut Inner) -> T) -> T {
     let begin = is_timed.then(Instant::now);
     let result = work(inside.get());
     if let Some(begin) = begin {
-        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(0);
+        let took = u64::try_from(begin.elapsed().as_nanos()).map_or(MOST_TIME, |took| took.min(MOST_TIME));
         inside.tally().nanoseconds.add(took * TIMED);
     }
     result
@@ -212,10 +219,14 @@ unsafe fn free_other(block: *mut c_void) {
 
 /// The machine is told of a block of the real allocator that is about to go.
 fn forget(at: u64) {
-    let Some(mut inside) = Inside::enter_known() else { return };
-    if settings().is_some_and(|settings| settings.record.is_some()) {
-        return record::free(at);
+    if is_recorded() {
+        // A thread that never asked for a block frees those of others.
+        if let Some(_inside) = Inside::enter() {
+            record::free(at);
+        }
+        return;
     }
+    let Some(mut inside) = Inside::enter_known() else { return };
     let Inner { machine, process } = inside.get();
     machine.freed(at, process);
 }
@@ -263,12 +274,12 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
 ///
 /// As `realloc` of a block of the real allocator.
 unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
-    let inside = Inside::enter_known();
+    let inside = if is_recorded() { Inside::enter() } else { Inside::enter_known() };
     let Some(mut inside) = inside else {
         // SAFETY: as the caller promises.
         return unsafe { real::realloc(block, size) };
     };
-    if settings().is_some_and(|settings| settings.record.is_some()) {
+    if is_recorded() {
         record::free(at);
         // SAFETY: as the caller promises.
         let moved = unsafe { real::realloc(block, size) };
