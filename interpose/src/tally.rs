@@ -46,6 +46,11 @@ macro_rules! counts {
                 Self { $($field: Count::new(),)* }
             }
 
+            /// Nothing happened since now.
+            pub fn reset(&self) {
+                $(self.$field.set(0);)*
+            }
+
             /// The counts with their names.
             #[must_use]
             pub fn all(&self) -> Vec<(&'static str, &Count)> {

@@ -1,5 +1,5 @@
 //! The process around a thread's machine: segments, planning, other threads' frees, page faults.
-#![allow(unsafe_code, reason = "resource usage, and a clock")]
+#![allow(unsafe_code, reason = "resource usage, a clock, errno")]
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -42,22 +42,23 @@ impl Process {
 
 impl Ground for Process {
     fn acquire(&mut self, bytes: u64) -> Option<Segment> {
-        let entry = segments::acquire(self.owner, bytes, self.settings.machine.least_size)?;
+        let least = self.settings.machine.least_size;
+        let entry = keeping_errno(|| segments::acquire(self.owner, bytes, least))?;
         self.segments.push(entry);
         Some(entry.segment())
     }
 
     fn release(&mut self, segment: Segment) {
         self.segments.retain(|entry| entry.segment() != segment);
-        segments::release(segment);
+        keeping_errno(|| segments::release(segment));
     }
 
     fn rest(&mut self, segment: Segment) {
-        segments::rest(segment);
+        keeping_errno(|| segments::rest(segment));
     }
 
     fn submit(&mut self, round: Round) -> bool {
-        self.job = Job::start(round, planning(self.settings));
+        self.job = keeping_errno(|| Job::start(round, planning(self.settings)));
         self.job.is_some()
     }
 
@@ -81,7 +82,7 @@ impl Ground for Process {
     }
 
     fn faults(&mut self) -> u64 {
-        usage(libc::RUSAGE_THREAD).map_or(0, |usage| usage.ru_minflt.cast_unsigned())
+        keeping_errno(|| usage(libc::RUSAGE_THREAD)).map_or(0, |usage| usage.ru_minflt.cast_unsigned())
     }
 
     fn nanoseconds(&mut self) -> u64 {
@@ -96,8 +97,20 @@ impl Ground for Process {
     }
 
     fn settled(&mut self) {
-        real::trim();
+        keeping_errno(real::trim);
     }
+}
+
+/// Does what the program did not ask for: it does not see whether that worked.
+fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: it points to a variable of the calling thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as before.
+    let before = unsafe { errno.read() };
+    let result = work();
+    // SAFETY: as before.
+    unsafe { errno.write(before) };
+    result
 }
 
 /// How a round is planned: in a thread that is not watched itself.

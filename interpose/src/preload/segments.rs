@@ -5,14 +5,14 @@
 #![allow(unsafe_code, reason = "mappings, and links in freed blocks")]
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::heap;
 use super::settings::settings;
 use crate::course::Segment;
 
-/// Segments of a process, at most.
-const MOST: usize = 256;
+/// Segments of a process, at most: their numbers from 1 on, and one more, are bytes.
+const MOST: usize = 254;
 /// Segments are multiples of it: a huge page.
 const UNIT: u64 = 2 << 20;
 /// Segments of fewer bytes get no huge pages: the last one may hold nothing but a few bytes.
@@ -110,10 +110,20 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
 static END: AtomicU64 = AtomicU64::new(0);
 
-/// Whether no segment lies below an address, or none above.
+/// Which segment the address may lie in whose number of huge pages ends with these bits: the segment's number from 1 on, 0
+/// for none, [`SEVERAL`].
+static INDEX: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
+const SEVERAL: u8 = u8::MAX;
+
+fn place(address: u64) -> &'static AtomicU8 {
+    &INDEX[word(address / UNIT) % INDEX.len()]
+}
+
+/// Whether an address lies in no segment, as far as that can be told without looking at them.
 #[inline]
 pub(super) fn is_outside(address: u64) -> bool {
-    address < LOWEST.load(Ordering::Relaxed) || address >= END.load(Ordering::Relaxed)
+    let is_beyond = address < LOWEST.load(Ordering::Relaxed) || address >= END.load(Ordering::Relaxed);
+    is_beyond || place(address).load(Ordering::Relaxed) == 0
 }
 
 /// The segment of an address.
@@ -122,8 +132,24 @@ pub(super) fn find(address: u64) -> Option<&'static Entry> {
     if is_outside(address) {
         return None;
     }
+    let number = place(address).load(Ordering::Acquire);
     let count = COUNT.load(Ordering::Acquire).min(MOST);
-    TABLE[..count].iter().find(|entry| entry.segment().contains(address))
+    let those = match usize::from(number) {
+        0 => return None,
+        number if number <= MOST => TABLE.get(number - 1..number)?,
+        _ => &TABLE[..count],
+    };
+    those.iter().find(|entry| entry.segment().contains(address))
+}
+
+/// Notes where a segment lies, which is written.
+fn note(segment: Segment, number: usize) {
+    let number = u8::try_from(number + 1).unwrap_or(SEVERAL);
+    let units = segment.base / UNIT..(segment.base + segment.len).div_ceil(UNIT);
+    for place in units.take(INDEX.len()).map(|unit| place(unit * UNIT)) {
+        let is_alone = matches!(place.load(Ordering::Relaxed), before if before == 0 || before == number);
+        place.store(if is_alone { number } else { SEVERAL }, Ordering::Release);
+    }
 }
 
 /// A segment for a thread, of so many bytes at least: one that waits, or a new one.
@@ -142,6 +168,9 @@ pub(super) fn acquire(owner: usize, bytes: u64, least_size: u64) -> Option<&'sta
 }
 
 fn make(bytes: u64, least_size: u64) -> Option<&'static Entry> {
+    if COUNT.load(Ordering::Relaxed) >= MOST {
+        return None;
+    }
     // Room for somewhat larger plans, so that the next need not move all; only addresses.
     let len = bytes.checked_add(bytes / 4)?.checked_next_multiple_of(UNIT)?;
     let shift = least_size.ilog2();
@@ -164,6 +193,7 @@ fn make(bytes: u64, least_size: u64) -> Option<&'static Entry> {
         entry.len.store(len, Ordering::Relaxed);
         LOWEST.fetch_min(begin, Ordering::Relaxed);
         END.fetch_max(begin + len, Ordering::Relaxed);
+        note(entry.segment(), number);
         COUNT.store(number + 1, Ordering::Release);
     }
     IS_MAKING.store(false, Ordering::Release);

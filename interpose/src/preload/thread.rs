@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use super::process::Process;
 use super::segments;
@@ -26,6 +26,8 @@ pub(super) struct Thread {
     inner: UnsafeCell<Inner>,
     /// Whether its thread is inside of the allocator. Only that thread, and its signal handlers, look.
     is_busy: AtomicBool,
+    /// Its thread has ended: another may have it.
+    is_resting: AtomicBool,
     pub(super) tally: Arc<Tally>,
     /// The state that was made before it.
     next: *const Thread,
@@ -35,8 +37,9 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 static HAS_KEY: AtomicBool = AtomicBool::new(false);
 /// The state that was made last.
 static ALL: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
-/// States whose threads have ended.
-static RESTING: [AtomicPtr<Thread>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+/// States whose threads have ended, and how many of them keep the pages of their plans.
+static RESTING: AtomicUsize = AtomicUsize::new(0);
+const MOST_WARM: usize = 8;
 /// The key's value in threads that are not watched: those that end, and those that plan.
 const UNWATCHED: *mut Thread = ptr::without_provenance_mut(1);
 
@@ -83,15 +86,16 @@ extern "C" fn end(value: *mut c_void) {
         return;
     }
     // SAFETY: a state lives for ever.
-    if let Some(mut inside) = Inside::of(unsafe { &*state }) {
-        inside.get().machine.rest();
+    let state = unsafe { &*state };
+    let Some(mut inside) = Inside::of(state) else { return };
+    let Inner { machine, process } = inside.get();
+    machine.rest();
+    if RESTING.load(Ordering::Relaxed) >= MOST_WARM {
+        machine.give_back(process);
     }
-    for place in &RESTING {
-        let free = place.compare_exchange(ptr::null_mut(), state, Ordering::Release, Ordering::Relaxed);
-        if free.is_ok() {
-            return;
-        }
-    }
+    drop(inside);
+    RESTING.fetch_add(1, Ordering::Relaxed);
+    state.is_resting.store(true, Ordering::Release);
 }
 
 /// A state that waits, or a new one; the calling thread has it from now on.
@@ -102,27 +106,34 @@ fn begin() -> Option<&'static Thread> {
     if !set(UNWATCHED) {
         return None;
     }
-    let take = |place: &AtomicPtr<Thread>| {
-        let is_free = place.load(Ordering::Relaxed).is_null();
-        if is_free { ptr::null_mut() } else { place.swap(ptr::null_mut(), Ordering::Acquire) }
-    };
-    let resting = RESTING.iter().map(take).find(|state| !state.is_null());
-    let state = resting.unwrap_or_else(|| {
+    let state = resting().unwrap_or_else(|| {
         let tally = Arc::new(Tally::new());
         let machine = Machine::new(settings.machine, Arc::clone(&tally));
         let inner = UnsafeCell::new(Inner { machine, process: Process::new(0, settings) });
-        let state =
-            Box::leak(Box::new(Thread { inner, is_busy: AtomicBool::new(false), tally, next: ptr::null() }));
+        let [is_busy, is_resting] = [const { AtomicBool::new(false) }; 2];
+        let state = Box::leak(Box::new(Thread { inner, is_busy, is_resting, tally, next: ptr::null() }));
         let number = ptr::from_mut(state).addr();
         state.inner.get_mut().process = Process::new(number, settings);
         enlist(state)
     });
-    set(state);
-    // SAFETY: a state lives for ever.
-    Some(unsafe { &*state })
+    set(ptr::from_ref(state).cast_mut());
+    Some(state)
 }
 
-fn enlist(state: &'static mut Thread) -> *mut Thread {
+/// A state whose thread has ended, for the calling thread.
+fn resting() -> Option<&'static Thread> {
+    if RESTING.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let is_free = |state: &&Thread| {
+        state.is_resting.load(Ordering::Relaxed) && state.is_resting.swap(false, Ordering::Acquire)
+    };
+    let state = all().find(is_free)?;
+    RESTING.fetch_sub(1, Ordering::Relaxed);
+    Some(state)
+}
+
+fn enlist(state: &'static mut Thread) -> &'static Thread {
     let mut before = ALL.load(Ordering::Relaxed);
     loop {
         state.next = before;
@@ -133,16 +144,16 @@ fn enlist(state: &'static mut Thread) -> *mut Thread {
     }
 }
 
+/// All states, the one that was made last first.
+fn all() -> impl Iterator<Item = &'static Thread> {
+    // SAFETY: a state lives for ever, and its place in the list is fixed.
+    let thread = |state: *const Thread| unsafe { state.as_ref() };
+    std::iter::successors(thread(ALL.load(Ordering::Acquire)), move |state| thread(state.next))
+}
+
 /// The tallies of all threads that there were.
 pub(super) fn tallies() -> Vec<Arc<Tally>> {
-    let mut all = Vec::new();
-    let mut state: *const Thread = ALL.load(Ordering::Acquire);
-    // SAFETY: a state lives for ever, and its place in the list is fixed.
-    while let Some(thread) = unsafe { state.as_ref() } {
-        all.push(Arc::clone(&thread.tally));
-        state = thread.next;
-    }
-    all
+    all().map(|thread| Arc::clone(&thread.tally)).collect()
 }
 
 /// The calling thread's state, for as long as it is inside of the allocator.
@@ -161,19 +172,29 @@ impl Inside {
             Some(thread) => thread,
             None => begin()?,
         };
-        Self::of(thread)
+        let inside = Self::of(thread);
+        if inside.is_none() {
+            // The owner is where this came in between: at worst one of both is lost.
+            thread.tally.requests.add(1);
+            thread.tally.reentrant.add(1);
+        }
+        inside
     }
 
     /// The same, only if the thread has one already.
     #[inline]
     pub(super) fn enter_known() -> Option<Self> {
-        if value().is_null() { None } else { Self::enter() }
+        let state = value();
+        if state == UNWATCHED {
+            return None;
+        }
+        // SAFETY: a state lives for ever.
+        unsafe { state.as_ref() }.and_then(Self::of)
     }
 
     #[inline]
     fn of(thread: &'static Thread) -> Option<Self> {
         if thread.is_busy.load(Ordering::Relaxed) {
-            thread.tally.reentrant.add(1);
             return None;
         }
         thread.is_busy.store(true, Ordering::Relaxed);
@@ -206,12 +227,15 @@ impl Drop for Inside {
 /// In the child of a fork, which has one thread: nothing is being planned, and its statistics begin anew.
 pub(super) fn after_fork() {
     segments::after_fork();
-    for tally in tallies() {
-        tally.all().into_iter().for_each(|(_, count)| count.set(0));
-    }
     super::report::after_fork();
-    if let Some(mut inside) = Inside::enter_known() {
-        inside.get().process.forget_job();
-        inside.get().machine.forget_pending();
+    let own = value();
+    for state in all() {
+        state.tally.reset();
+        // Those of threads that are not here stay busy, or are never looked at again.
+        let is_of_use = ptr::eq(state, own) || state.is_resting.load(Ordering::Relaxed);
+        if let Some(mut inside) = is_of_use.then(|| Inside::of(state)).flatten() {
+            inside.get().process.forget_job();
+            inside.get().machine.forget_pending();
+        }
     }
 }
