@@ -22,12 +22,17 @@ pub(crate) fn program() -> Option<&'static Path> {
 
 /// A program of `tests/programs`, built; `None` where there is no C compiler.
 pub(crate) fn built(name: &str) -> Option<PathBuf> {
+    compiled(name, name, &[])
+}
+
+/// The same under a name of its own, with further options.
+pub(crate) fn compiled(name: &str, as_name: &str, options: &[&str]) -> Option<PathBuf> {
     let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{as_name}-{}", std::process::id()));
     let number = BUILDS.fetch_add(1, Ordering::Relaxed);
     let fresh = file.with_extension(number.to_string());
     let words = ["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", &source, "-ldl", "-o"];
-    let output = Command::new("cc").args(words).arg(&fresh).output().ok()?;
+    let output = Command::new("cc").args(words).arg(&fresh).args(options).output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Other tests may have built it meanwhile.
     std::fs::rename(&fresh, &file).expect("a program");

@@ -4,4 +4,5 @@ mod common;
 mod plugged;
 mod programs;
 mod random;
+mod rough;
 mod trace;

@@ -291,7 +291,7 @@ static void no_repeat(void) {
         free(live[at]);
 }
 
-/* A handler that allocates, which POSIX forbids and programs do; it comes in between the program's own rounds. */
+/* Signals come at any time; their handler only counts them. */
 static volatile int signals;
 
 static void on_alarm(int number) {

@@ -1,0 +1,129 @@
+//! Programs that are rough with their allocator: nothing hangs, grows or breaks under the library.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::common::{compiled, library, under};
+
+fn program() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAM.get_or_init(|| compiled("rough", "rough", &[])).as_deref()
+}
+
+/// How a process ends; one that hangs is killed, and fails the test.
+fn end(mut child: Child, what: &str) -> ExitStatus {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(60) {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("a child");
+    panic!("{what} hangs");
+}
+
+/// The share of the requests that were planned.
+fn planned(program: &Path, words: &[&str]) -> f64 {
+    let ran = under(program, words, &[]);
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let share = ran.count("planned") as f64 / ran.count("requests") as f64;
+    share
+}
+
+#[test]
+fn a_handler_may_end_the_process_in_the_middle_of_malloc() {
+    let Some(program) = program() else { return };
+    let folder = tempfile::tempdir().expect("writable");
+    for (least, file) in [("1100", "PLANLAB_REPORT"), ("8192", "PLANLAB_REPORT"), ("8192", "PLANLAB_RECORD")]
+    {
+        for run in 0..12 {
+            let mut command = Command::new(program);
+            command.args(["exits", least]).env("LD_PRELOAD", library()).env(file, folder.path().join("file"));
+            let child = command.stderr(Stdio::null()).spawn().expect("it starts");
+            let what = format!("run {run} with {file}, {least} bytes");
+            assert!(end(child, &what).success(), "{what}");
+        }
+    }
+    let reports = std::fs::read_to_string(folder.path().join("file")).expect("reports");
+    assert_eq!(reports.lines().count(), 24, "a line for each process");
+}
+
+#[test]
+fn a_library_may_wait_for_a_thread_while_it_is_loaded() {
+    let Some(program) = program() else { return };
+    let options = ["-DLIBRARY", "-shared", "-fPIC"];
+    let opened = compiled("rough", "librough", &options).expect("a compiler");
+    let mut command = Command::new(program);
+    command.arg("opens").arg(opened).env("LD_PRELOAD", library()).stdout(Stdio::null());
+    assert!(end(command.spawn().expect("it starts"), "dlopen").success());
+}
+
+#[test]
+fn memory_does_not_grow_where_many_threads_end() {
+    let Some(program) = program() else { return };
+    let ran = under(program, &["generations"], &[]);
+    assert_eq!(ran.stdout, "ok\n");
+    assert!(ran.reports[0]["threads"].as_u64() <= Some(81), "states are used again");
+}
+
+#[test]
+fn a_request_of_another_size_in_each_round_costs_nothing() {
+    let Some(program) = program() else { return };
+    for words in [&["strays"][..], &["strays", "held"]] {
+        let share = planned(program, words);
+        assert!(share > 0.85, "{words:?}: {share}");
+    }
+}
+
+#[test]
+fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
+    let Some(program) = program() else { return };
+    for (word, allocs, frees) in [("frees", 1000, 1000), ("grows", 9, 9)] {
+        let folder = tempfile::tempdir().expect("writable");
+        let mut command = Command::new(program);
+        command.arg(word).env("LD_PRELOAD", library()).env("PLANLAB_RECORD", folder.path().join("trace"));
+        assert!(end(command.spawn().expect("it starts"), word).success());
+        let file =
+            std::fs::read_dir(folder.path()).expect("a folder").next().expect("a trace").expect("an entry");
+        let trace = std::fs::read_to_string(file.path()).expect("text");
+        let count = |event: &str| trace.lines().filter(|line| line.split(',').nth(1) == Some(event)).count();
+        assert!(
+            count("alloc") >= allocs && count("free") >= frees,
+            "{word}: {} {}",
+            count("alloc"),
+            count("free")
+        );
+    }
+}
+
+#[test]
+fn no_call_is_a_cancellation_point() {
+    let Some(program) = program() else { return };
+    let folder = tempfile::tempdir().expect("writable");
+    let trace = folder.path().join("trace").display().to_string();
+    for settings in [&[][..], &[("PLANLAB_RECORD", trace.as_str())]] {
+        assert_eq!(under(program, &["cancels"], settings).stdout, "ok\n");
+    }
+}
+
+#[test]
+fn a_handler_may_allocate_between_planned_calls() {
+    let Some(program) = program() else { return };
+    let ran = under(program, &["handles"], &[]);
+    assert_eq!((ran.stdout.as_str(), ran.count("wrong_frees")), ("ok\n", 0));
+    assert!(ran.count("planned") > 0);
+}
+
+#[test]
+fn the_child_of_a_fork_goes_on_with_states_of_threads_that_ended() {
+    let Some(program) = program() else { return };
+    let ran = under(program, &["forks"], &[]);
+    assert_eq!(ran.reports.len(), 6, "a line for each process");
+    let children = ran.reports.iter().filter(|report| report["counts"]["requests"].as_u64() == Some(90_000));
+    let planned: Vec<_> = children.map(|report| report["counts"]["planned"].as_u64()).collect();
+    assert_eq!(planned.len(), 5);
+    assert!(planned.iter().all(|&planned| planned > Some(45_000)), "{planned:?}");
+}

@@ -1,0 +1,296 @@
+/* What rough programs do. Under libplanlab.so they print the same as without it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A net of so many layers, the blocks of which are written to. */
+static void net(size_t base, int layers) {
+    char *input = memset(malloc(base), 1, base);
+    for (int layer = 1; layer <= layers; layer++) {
+        size_t size = base + 4096 * (size_t)layer;
+        char *output = memset(malloc(size), layer, size);
+        free(input);
+        input = output;
+    }
+    free(input);
+}
+
+static void *rounds(void *base) {
+    for (int round = 0; round < 40; round++) {
+        net((size_t)base, 40);
+        if (round < 15)
+            usleep(2000);
+    }
+    return NULL;
+}
+
+/* A library whose constructor waits for a thread that repeats itself. */
+__attribute__((constructor)) static void construct(void) {
+    if (!getenv("ROUGH_CONSTRUCTS"))
+        return;
+    pthread_t thread;
+    pthread_create(&thread, NULL, rounds, (void *)300000);
+    pthread_join(thread, NULL);
+}
+
+#ifndef LIBRARY
+
+static void opens(const char *library) {
+    setenv("ROUGH_CONSTRUCTS", "1", 1);
+    puts(dlopen(library, RTLD_NOW) ? "ok" : dlerror());
+}
+
+static void leave(int number) {
+    (void)number;
+    exit(0);
+}
+
+static void *idle(void *unused) {
+    pause();
+    return unused;
+}
+
+/* exit() in a handler that comes in the middle of malloc, as those of SIGTERM often do. */
+static void exits(size_t least) {
+    signal(SIGALRM, leave);
+    pthread_t thread;
+    pthread_create(&thread, NULL, idle, NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    free(malloc(8192));
+    void *blocks[64] = {0};
+    ualarm(10000 + now.tv_nsec % 5000, 0);
+    for (unsigned at = 0;; at++) {
+        free(blocks[at % 64]);
+        blocks[at % 64] = malloc(least + (at * 371) % 2000);
+    }
+}
+
+static long resident(void) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    long pages = 0;
+    if (!file || fscanf(file, "%*d %ld", &pages) != 1)
+        abort();
+    fclose(file);
+    return pages;
+}
+
+enum { CROWD = 80 };
+static pthread_barrier_t barrier;
+
+static void *one_of_many(void *base) {
+    pthread_barrier_wait(&barrier);
+    for (int round = 0; round < 12; round++) {
+        net((size_t)base, 20);
+        usleep(round < 6 ? 500 : 0);
+    }
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* Many threads end at once, generation after generation. */
+static void generations(void) {
+    long before = 0;
+    for (int generation = 0; generation < 6; generation++) {
+        pthread_t threads[CROWD];
+        pthread_barrier_init(&barrier, NULL, CROWD);
+        for (int at = 0; at < CROWD; at++)
+            pthread_create(&threads[at], NULL, one_of_many, (void *)1000000);
+        for (int at = 0; at < CROWD; at++)
+            pthread_join(threads[at], NULL);
+        if (generation == 1)
+            before = resident();
+    }
+    puts(resident() < before + before / 8 + 2500 ? "ok" : "it grows");
+}
+
+/* A buffer of another size before each round, as of a file that is read; in use throughout the round, or not. */
+static void strays(int is_held) {
+    unsigned state = 1;
+    for (int round = 0; round < 200; round++) {
+        state = state * 1103515245 + 12345;
+        size_t size = 5000 + (state >> 8) % 60000;
+        char *stray = memset(malloc(size), 1, size);
+        if (!is_held)
+            free(stray);
+        net(300000, 40);
+        if (is_held)
+            free(stray);
+        if (round < 15)
+            usleep(2000);
+    }
+}
+
+static void *volatile box;
+
+static void *takes(void *unused) {
+    for (int at = 0; at < 1000; at++) {
+        while (!box)
+            ;
+        void *block = box;
+        free(block);
+        box = NULL;
+    }
+    return unused;
+}
+
+/* A thread that frees, and never asks. */
+static void frees(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, takes, NULL);
+    for (int at = 0; at < 1000; at++) {
+        box = malloc(1000000);
+        while (box)
+            ;
+    }
+    pthread_join(thread, NULL);
+}
+
+static void *grow(void *unused) {
+    char *block = malloc(100);
+    for (int size = 200; size < 3000000; size *= 2)
+        block = realloc(block, size);
+    free(block);
+    return unused;
+}
+
+static void grows(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, grow, NULL);
+    pthread_join(thread, NULL);
+}
+
+static volatile int has_finished;
+
+static void *to_be_cancelled(void *unused) {
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    usleep(50000);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+    for (int at = 0; at < 100000; at++)
+        free(malloc(8192));
+    has_finished = 1;
+    pthread_testcancel();
+    return unused;
+}
+
+/* A thread that is to end at its next cancellation point, which malloc is not. */
+static void cancels(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, to_be_cancelled, NULL);
+    usleep(10000);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    puts(has_finished ? "ok" : "malloc is a cancellation point");
+}
+
+/* Rounds of many requests, for which a plan takes a while. */
+static void *long_rounds(void *count) {
+    enum { REQUESTS = 3000, LIVE = 9 };
+    for (size_t round = 0; round < (size_t)count; round++) {
+        char *blocks[REQUESTS];
+        for (int at = 0; at < REQUESTS; at++) {
+            size_t size = 30000 + (size_t)at * 7919 % 90000;
+            blocks[at] = memset(malloc(size), 1, size);
+            if (at >= LIVE)
+                free(blocks[at - LIVE]);
+        }
+        for (int at = REQUESTS - LIVE; at < REQUESTS; at++)
+            free(blocks[at]);
+    }
+    return NULL;
+}
+
+/* In the child of a fork a thread goes on with the state of one that ended while a plan was made. */
+static void forks(void) {
+    for (int number = 0; number < 5; number++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, long_rounds, (void *)3);
+        pthread_join(thread, NULL);
+        if (fork() == 0) {
+            pthread_create(&thread, NULL, long_rounds, (void *)30);
+            pthread_join(thread, NULL);
+            exit(0);
+        }
+        wait(NULL);
+    }
+}
+
+static void *volatile given[8];
+
+/* Frees what the program has given it, and asks for more. */
+static void serve(int number) {
+    (void)number;
+    for (int at = 0; at < 8; at++) {
+        free(given[at]);
+        given[at] = NULL;
+    }
+    free(memset(malloc(400000), 9, 400000));
+}
+
+/* A handler that allocates between the calls of a planned round; never inside of one, where the C library forbids it. */
+static void handles(void) {
+    signal(SIGALRM, serve);
+    rounds((void *)300000);
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    ualarm(200, 200);
+    int is_good = 1;
+    for (int round = 0; round < 300; round++) {
+        char *before = NULL;
+        for (int layer = 0; layer <= 40; layer++) {
+            size_t size = 300000 + 4096 * (size_t)layer;
+            sigprocmask(SIG_BLOCK, &alarm, NULL);
+            char *block = malloc(size);
+            sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+            memset(block, layer, size);
+            sigprocmask(SIG_BLOCK, &alarm, NULL);
+            for (size_t at = 0; before && at < size - 4096; at += 999)
+                is_good &= before[at] == layer - 1;
+            if (layer % 5 == 1 && !given[layer / 5 % 8])
+                given[layer / 5 % 8] = before;
+            else
+                free(before);
+            sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+            before = block;
+        }
+        sigprocmask(SIG_BLOCK, &alarm, NULL);
+        free(before);
+        sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+    }
+    puts(is_good ? "ok" : "a block was overwritten");
+}
+
+int main(int count, char **words) {
+    const char *word = count > 1 ? words[1] : "";
+    if (!strcmp(word, "opens") && count > 2)
+        opens(words[2]);
+    else if (!strcmp(word, "exits"))
+        exits(atoi(words[2]));
+    else if (!strcmp(word, "generations"))
+        generations();
+    else if (!strcmp(word, "strays"))
+        strays(count > 2);
+    else if (!strcmp(word, "frees"))
+        frees();
+    else if (!strcmp(word, "grows"))
+        grows();
+    else if (!strcmp(word, "cancels"))
+        cancels();
+    else if (!strcmp(word, "handles"))
+        handles();
+    else if (!strcmp(word, "forks"))
+        forks();
+    else
+        return 2;
+    return 0;
+}
+#endif
