@@ -1,0 +1,136 @@
+"""Runs programs with `planlab run` and without it, in turns: exit codes and outputs must be equal. Says what each costs.
+
+Exit code 1: a program noticed. 3: one could not be tried.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"
+PROCESS_SECONDS = 900
+# Of CPython's own tests.
+CPYTHON = "test_os test_threading test_subprocess test_gc test_signal test_thread test_queue test_mmap test_io"
+SQL = """
+CREATE TABLE t(a INTEGER, b TEXT, c REAL);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+INSERT INTO t SELECT i, hex(i * 7919 % 1000003), i / 3.0 FROM n;
+CREATE INDEX by_b ON t(b);
+SELECT count(*), sum(length(b)), round(sum(c)) FROM t WHERE b > '4';
+UPDATE t SET b = b || a WHERE a % 3 = 0;
+DELETE FROM t WHERE a % 5 = 0;
+SELECT substr(b, 1, 2) AS two, count(*), max(a) FROM t GROUP BY two ORDER BY two LIMIT 40;
+VACUUM;
+SELECT count(*), max(b), min(c) FROM t;
+"""
+SHELL = """
+for n in $(seq 1500); do /bin/true; done
+seq 1 400000 | sort -R --random-source=/bin/sh | sort -n | gzip -c | gunzip -c | cksum
+find /usr/include -name '*.h' -exec cat {} + | tr -s ' ' '\\n' | sort | uniq -c | sort -rn | head -n 40
+"""
+
+
+class Program(NamedTuple):
+    """What is run, and how often for its time; `prints` says whether its output is the same each time."""
+
+    name: str
+    words: list
+    needs: str
+    times: int = 1
+    prints: bool = True
+    stdin: str = ""
+
+
+def programs(folder: Path) -> list:
+    """The programs, those that have to be built ready in a folder."""
+    threads, source, object_ = folder / "threads", folder / "long.c", folder / "long.o"
+    if shutil.which("c++"):
+        build = ["c++", "-O1", "-pthread", HERE / "threads.cpp", "-o", threads]
+        subprocess.run(build, check=True)
+    functions = (
+        f"int f{n}(int *x, int y) {{ int s = {n}; for (int i = 0; i < y; i++) s += x[i] * (i ^ {n}) + (s >> 3);"
+        f" switch (s & 7) {{ case 1: return s * 3; case 4: return s - y; default: return s; }} }}\n"
+        for n in range(1500)
+    )
+    source.write_text("".join(functions), encoding="utf-8")
+    tests = f"import runpy, sys; sys.argv = ['test', '-q'] + '{CPYTHON}'.split(); runpy.run_module('test', run_name='__main__')"
+    return [
+        Program("64 threads of C++", [threads], "c++", times=3),
+        Program("SQLite", ["sqlite3", ":memory:"], "sqlite3", times=5, stdin=SQL),
+        Program("loops of Python", [PYTHON, HERE / "loops.py"], PYTHON, times=5),
+        Program("compiler", ["cc", "-O2", "-c", source, "-o", object_], "cc", times=5),
+        Program("forks of a shell", ["sh", "-c", SHELL], "sh", times=3),
+        Program("stress-ng --malloc", "stress-ng --malloc 4 --malloc-ops 400000 --verify -q".split(), "stress-ng"),
+        Program("tests of CPython", [PYTHON, "-c", tests], PYTHON, prints=False),
+    ]
+
+
+def run(words: list, stdin: str, prefix: list) -> tuple:
+    """Exit code, output, seconds of CPU time of the process and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = subprocess.run(
+        [str(word) for word in prefix + words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PROCESS_SECONDS,
+        check=False,
+        env={**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "0"},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return ended.returncode, ended.stdout, seconds, ended.stderr
+
+
+def check(program: Program, under: list) -> str:
+    """What is wrong, or nothing; prints the line of a program."""
+    plain_seconds, under_seconds = [], []
+    for _ in range(program.times):
+        code, output, seconds, _ = run(program.words, program.stdin, [])
+        plain_seconds.append(seconds)
+        code_under, output_under, seconds, errors = run(program.words, program.stdin, under)
+        under_seconds.append(seconds)
+        if code != code_under:
+            return f"exit code {code_under} under planlab, {code} without: {errors.strip()[-2000:]}"
+        if program.prints and output != output_under:
+            return f"the output differs:\n{output[:1000]}\nunder planlab:\n{output_under[:1000]}"
+    ratio = statistics.median(under_seconds) / statistics.median(plain_seconds)
+    times = "once" if program.times == 1 else f"median of {program.times}"
+    print(f"{program.name}: same; {ratio:.3f} times the CPU time ({statistics.median(plain_seconds):.2f} s, {times})")
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--planlab", required=True, metavar="FILE", help="the binary, with libplanlab.so beside it")
+    parser.add_argument("--only", action="append", metavar="NAME", help="only programs whose name holds this")
+    parser.add_argument("--check", action="store_true", help="run them with --check too, and slower")
+    arguments = parser.parse_args()
+    code = 0
+    with tempfile.TemporaryDirectory() as folder:
+        under = [Path(arguments.planlab).resolve(), "run", *(["--check"] if arguments.check else []), "--"]
+        for program in programs(Path(folder)):
+            if arguments.only and not any(name in program.name for name in arguments.only):
+                continue
+            if not shutil.which(program.needs):
+                print(f"{program.name}: not tried, there is no {program.needs}")
+                code = code or 3
+                continue
+            wrong = check(program, under)
+            if wrong:
+                print(f"{program.name}: {wrong}")
+                code = 1
+            sys.stdout.flush()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
