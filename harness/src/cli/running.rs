@@ -9,8 +9,8 @@ use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Requests of fewer bytes are left alone
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "4KiB")]
+    /// Requests of fewer bytes are left alone; 1KiB at least
+    #[arg(long, value_name = "BYTES", value_parser = least_size, default_value = "4KiB")]
     pub(crate) min_size: u64,
     /// Rounds go from one call of `planlab_step()` to the next [default: they are found]
     #[arg(long)]
@@ -36,4 +36,9 @@ pub(crate) struct RunArgs {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<OsString>,
+}
+
+fn least_size(text: &str) -> Result<u64, String> {
+    let bytes = quantity::bytes(text)?;
+    if bytes < 1024 { Err(format!("`{text}`: the least is 1KiB")) } else { Ok(bytes) }
 }

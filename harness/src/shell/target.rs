@@ -37,7 +37,8 @@ impl Target {
 
 /// A folder for what nobody keeps.
 pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
-    Ok(TemporaryFolder::scratch_in(&std::env::temp_dir())?)
+    // Absolute: a program that is given the path may change its folder.
+    Ok(TemporaryFolder::scratch_in(&std::path::absolute(std::env::temp_dir())?)?)
 }
 
 /// The same in memory, where there is room for it.

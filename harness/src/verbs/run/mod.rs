@@ -45,7 +45,11 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
         .spawn()
         .map_err(|error| Failure::usage(format!("{}: {error}", args.command[0].to_string_lossy())))?;
     let pid = child.id();
-    let exit = exit(wait(child, &cancel_token())?);
+    let status = wait(child, &cancel_token())?;
+    if let Some(signal) = status.signal() {
+        note(&format!("signal {signal} ended the program"));
+    }
+    let exit = exit(status);
     match (target, &args.record_only) {
         (Some(target), Some(_)) => record(target, args, &scratch, exit),
         (target, _) => report(target, args, (&scratch, pid), exit, output),
@@ -146,8 +150,7 @@ fn record(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit)
     traces.sort();
     let others = traces.len().saturating_sub(1);
     let Some((_, largest)) = traces.pop() else {
-        let reason =
-            format!("the program made no request of at least {} bytes: there is no trace", args.min_size);
+        let reason = format!("there is no trace: {}", statistics::none_seen(args.min_size));
         note(&reason);
         return if exit == Exit::Program(0) { Err(Failure::new(Exit::Incomplete, reason)) } else { Ok(exit) };
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use planlab_dsa::{Bytes, gap};
+use planlab_results::format;
 use planlab_results::table::Table;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -14,13 +15,13 @@ use crate::shell::quantity::{percent, seconds};
 
 /// Why requests were not planned: the library's names, and what they mean.
 const MISSES: [(&str, &str); 7] = [
-    ("unplanned", "no plan for what came"),
+    ("unplanned", "before a plan, or between rounds"),
     ("outliving", "outlives its round, or is resized"),
     ("late", "a block of the round before was in use"),
     ("other_size", "another size or alignment than planned"),
     ("other_order", "a block that should have been free was in use"),
     ("departed", "later in a round that left its plan"),
-    ("reentrant", "asked for inside the allocator"),
+    ("reentrant", "asked for by a signal handler in the middle of another call"),
 ];
 /// Plans that the table shows at most.
 const SHOWN: usize = 12;
@@ -71,20 +72,21 @@ impl Device {
     fn text(&self) -> String {
         let (requests, planned) = (self.count("requests"), self.count("planned"));
         let mut text = format!(
-            "{}: {requests} requests, {} bytes, on {} streams; planned: {planned} ({})\n",
+            "{}: {}, {}, on {}; planned: {planned} ({})\n",
             self.device,
-            self.count("bytes"),
-            self.streams,
+            counted(requests, "request"),
+            format::bytes(self.count("bytes")),
+            counted(self.streams, "stream"),
             percent(share(planned, requests))
         );
         for (_, means, count) in missed(&self.counts) {
             text += &format!("{}: missed: {count}, {means}\n", self.device);
         }
         text += &format!(
-            "{}: {} bytes held at most, {} in use at most; the driver was asked {} times; no room: {}\n",
+            "{}: {} held at most, {} in use at most; asked the driver {} times; no room: {}\n",
             self.device,
-            self.count("reserved_peak"),
-            self.count("used_peak"),
+            format::bytes(self.count("reserved_peak")),
+            format::bytes(self.count("used_peak")),
             self.count("device_allocations"),
             self.count("out_of_memory")
         );
@@ -205,20 +207,25 @@ impl Total {
         let (requests, planned) = (self.count("requests"), self.count("planned"));
         let devices: String = self.devices.iter().map(Device::text).collect();
         if requests == 0 {
-            return format!("the program made no request of at least {min_size} bytes\n{devices}");
+            return if devices.is_empty() { none_seen(min_size) + "\n" } else { devices };
         }
         let mut text = format!(
-            "requests of at least {min_size} bytes: {requests}, {} bytes, in {} processes\n",
-            self.count("bytes"),
-            self.processes
+            "requests of at least {}: {requests}, {}, in {}\n",
+            format::bytes(min_size),
+            format::bytes(self.count("bytes")),
+            counted(self.processes as u64, "process")
         );
         let share = percent(share(planned, requests));
-        text += &format!("planned: {planned} ({share}), {} bytes\n", self.count("planned_bytes"));
+        text += &format!("planned: {planned} ({share}), {}\n", format::bytes(self.count("planned_bytes")));
         for (_, means, count) in missed(&self.counts) {
             text += &format!("missed: {count}, {means}\n");
         }
         let (rounds, departures) = (self.count("rounds"), self.count("departures"));
-        text += &format!("rounds as planned: {rounds}; that left their plan: {departures}\n");
+        text += &format!("rounds that went as planned: {rounds}; that did not: {departures}\n");
+        if self.plans.is_empty() {
+            text +=
+                "no plan: no sequence of large requests came twice in a row, or too few bytes were in use\n";
+        }
         if self.count("wrong_frees") > 0 {
             text += &format!("frees of planned memory with no live block: {}\n", self.count("wrong_frees"));
         }
@@ -234,25 +241,57 @@ fn plan_table(plans: &[Plan]) -> String {
     if plans.is_empty() {
         return String::new();
     }
-    let titles =
-        ["requests", "planned", "height", "load", "gap", "rounds", "left", "faults before", "planning"];
+    let titles = ["plans", "requests", "planned", "height", "load", "gap", "as planned", "not", "planning"];
     let mut table = Table::new(&titles);
-    for plan in plans.iter().take(SHOWN) {
+    let groups = groups(plans);
+    for (count, plan) in groups.iter().take(SHOWN) {
         table.row(vec![
+            count.to_string(),
             plan.requests.to_string(),
             plan.planned.to_string(),
-            plan.height.to_string(),
-            plan.load.to_string(),
+            format::bytes(plan.height.get()),
+            format::bytes(plan.load.get()),
             percent(Some(gap(plan.height, plan.bound))),
             plan.rounds.to_string(),
             plan.departures.to_string(),
-            (plan.faults_before_milli / 1000).to_string(),
             seconds(plan.planning_ns),
         ]);
     }
-    let more = plans.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!("{more} more plans\n") } else { String::new() };
+    let more: u64 = groups.iter().skip(SHOWN).map(|(count, _)| count).sum();
+    let rest = if more > 0 { format!("and {}\n", counted(more, "other plan")) } else { String::new() };
     table.render() + &rest
+}
+
+/// Plans of equal figures, as those of threads that do the same, as one: how many, and their rounds together.
+fn groups(plans: &[Plan]) -> Vec<(u64, Plan)> {
+    let mut groups: Vec<(u64, Plan)> = Vec::new();
+    for plan in plans {
+        let figures = |plan: &Plan| (plan.requests, plan.planned, plan.height, plan.load, plan.bound);
+        match groups.iter_mut().find(|(_, of)| figures(of) == figures(plan)) {
+            Some((count, of)) => {
+                *count += 1;
+                of.rounds += plan.rounds;
+                of.departures += plan.departures;
+                of.planning_ns = of.planning_ns.max(plan.planning_ns);
+            }
+            None => groups.push((1, plan.clone())),
+        }
+    }
+    groups
+}
+
+fn counted(number: u64, what: &str) -> String {
+    let plural = if what.ends_with('s') { "es" } else { "s" };
+    format!("{number} {what}{}", if number == 1 { "" } else { plural })
+}
+
+/// Why there may be no statistics.
+pub(super) fn none_seen(min_size: u64) -> String {
+    format!(
+        "no large request was seen: the program made none of at least {}, or it is static or set-uid, has an allocator of \
+         its own, or ended by a signal or by _exit",
+        format::bytes(min_size)
+    )
 }
 
 fn plan_object(plan: &Plan) -> Value {
@@ -297,11 +336,8 @@ mod tests {
         .replace('\n', "");
         let total = Total::of(&line, 7).expect("as the library writes it");
         let text = total.text(4096);
-        assert!(
-            text.starts_with("the program made no request of at least 4096 bytes\ncuda:0: 100 requests"),
-            "{text}"
-        );
-        assert!(text.contains("cuda:0: missed: 25, no plan for what came\n"), "{text}");
+        assert!(text.starts_with("cuda:0: 100 requests, 4.88 KiB, on 2 streams"), "{text}");
+        assert!(text.contains("cuda:0: missed: 25, before a plan, or between rounds\n"), "{text}");
         let object = total.object(&[], 0, 4096);
         let device = &object["devices"][0];
         assert_eq!(
