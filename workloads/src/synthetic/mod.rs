@@ -24,6 +24,7 @@ pub mod power_law;
 pub mod skip;
 pub mod staircase;
 mod tape;
+pub mod tiling;
 pub mod transformer;
 pub mod uniform;
 
@@ -52,7 +53,7 @@ pub fn families() -> &'static [Family] {
     &FAMILIES
 }
 
-static FAMILIES: [Family; 15] = [
+static FAMILIES: [Family; 16] = [
     uniform::FAMILY,
     power_law::FAMILY,
     chain::FAMILY,
@@ -62,6 +63,7 @@ static FAMILIES: [Family; 15] = [
     multi_stream::FAMILY,
     staircase::FAMILY,
     guillotine::FAMILY,
+    tiling::FAMILY,
     adversary::first_fit_start::FAMILY,
     adversary::greedy_by_size::FAMILY,
     adversary::first_fit_area::FAMILY,

@@ -43,7 +43,7 @@ fn instances_never_change() {
 }
 
 /// What records of results are filed under: a family that makes other instances needs another name.
-const DIGESTS: [(&str, &str); 15] = [
+const DIGESTS: [(&str, &str); 16] = [
     ("uniform", "34b5e5dfd6c3"),
     ("power-law", "4f9f4321099c"),
     ("chain", "a1a402533a91"),
@@ -53,6 +53,7 @@ const DIGESTS: [(&str, &str); 15] = [
     ("multi-stream", "8d543efe53ab"),
     ("staircase", "74d47ca3bce3"),
     ("guillotine", "662134cd7bf2"),
+    ("tiling", "632229e6cf4e"),
     ("adversary/first-fit-start", "4b2027452280"),
     ("adversary/greedy-by-size", "65673af57503"),
     ("adversary/first-fit-area", "dea1e8a80879"),
@@ -75,7 +76,7 @@ fn known_optima_are_the_load_and_a_plan_reaches_them() {
     }
     assert_eq!(
         families().iter().filter(|f| construct(f.name, &[]).is_ok_and(|m| m.optimum.is_some())).count(),
-        7
+        8
     );
 }
 
@@ -164,6 +165,6 @@ fn parameters_are_part_of_the_key() {
 #[test]
 fn every_listed_key_is_described() {
     let keys = synthetic::selection();
-    assert_eq!(keys.len(), 6 * (15 + 6));
+    assert_eq!(keys.len(), 6 * (16 + 6));
     assert!(keys.iter().all(|key| synthetic::describe(key).is_some()));
 }
