@@ -108,6 +108,10 @@ diff-builds A B *ARGS: build
 diff-selftest *ARGS:
     scripts/diff-selftest {{ARGS}}
 
+# the figures of the README, from committed records and workloads
+figures: build
+    scripts/figures "$(cargo metadata --no-deps --format-version 1 | jq -r .target_directory)/release/planlab"
+
 # write the report of what was measured so far
 report RESULTS=store OUT=pages:
     {{planlab}} report {{RESULTS}} -o {{OUT}}
