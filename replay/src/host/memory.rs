@@ -15,9 +15,9 @@ use crate::planned::{Planned, PlannedError};
 ///
 /// # Safety
 ///
-/// An implementation promises this: if [`alloc`](Self::alloc) returned `address`, not 0, for `size` bytes, and
-/// [`backs`](Self::backs) returns `true` for them, these bytes may be read and written and no Rust value lies there,
-/// until the address is freed or [`releases`](Self::releases) changes.
+/// An implementation promises this for an `address`, not 0, that [`alloc`](Self::alloc) returned for `size` bytes. If
+/// [`backs`](Self::backs) returns `true`, these bytes may be read and written and no Rust value lies there, until the
+/// address is freed or [`releases`](Self::releases) changes.
 pub(super) unsafe trait Memory: Send {
     /// A block of `size` bytes; 0 is a valid answer to a request for no bytes.
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError>;
