@@ -53,7 +53,7 @@ struct Stacked {
     live: u64,
     /// The bytes by which a block overlaps the one before.
     overlap: u64,
-    /// The bytes by which blocks lie beyond the segment's begin.
+    /// The bytes by which blocks are moved up, beyond the segment.
     beyond: u64,
 }
 
