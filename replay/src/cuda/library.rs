@@ -22,7 +22,7 @@ pub(super) fn probe() -> Result<String, DriverError> {
     load()?;
     let version = version_text(version()?);
     let mut devices = 0;
-    // SAFETY: the library is loaded and initialised; the pointer is to a local number.
+    // SAFETY: the library is loaded and initialised; the pointer points to a local number.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut devices) })?;
     if devices == 0 {
         return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
@@ -34,7 +34,7 @@ pub(super) fn probe() -> Result<String, DriverError> {
 /// The device of a number.
 pub(super) fn device(number: i32) -> Result<sys::CUdevice, DriverError> {
     let mut device = 0;
-    // SAFETY: the library is initialised; the pointer is to a local number.
+    // SAFETY: the library is initialised; the pointer points to a local number.
     let code = unsafe { sys::cuDeviceGet(&raw mut device, number) };
     if code == CUresult::CUDA_ERROR_INVALID_DEVICE {
         return Err(DriverError::unavailable(format!("there is no GPU {number}")));
@@ -79,7 +79,7 @@ fn has(function: &str) -> bool {
 /// The latest CUDA that the driver supports.
 fn version() -> Result<i32, DriverError> {
     let mut version = 0;
-    // SAFETY: the library is loaded and has the function; the pointer is to a local number.
+    // SAFETY: the library is loaded and has the function; the pointer points to a local number.
     match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
         CUresult::CUDA_SUCCESS => Ok(version),
         code => Err(DriverError::failed("cuDriverGetVersion", format!("error {code:?}"))),

@@ -299,7 +299,7 @@ impl<'a> Player<'a> {
     }
 
     fn spin(&self, nanoseconds: u64) -> Result<(), Stop> {
-        // SAFETY: it names no words.
+        // SAFETY: this kernel accesses no words.
         Ok(unsafe { self.driver.launch(Kernel::Spin { nanoseconds }) }?)
     }
 

@@ -647,7 +647,7 @@ impl Growth for Pieces<'_> {
     }
 
     fn take(&mut self, at: u64) {
-        // It was put there just now.
+        // `put` has just mapped it.
         drop(self.memory.release(at, "map"));
     }
 }

@@ -32,13 +32,13 @@ pub enum Contender<'a> {
 pub enum Malloc {
     /// `malloc` of the C library.
     Glibc,
-    /// jemalloc as it comes.
+    /// jemalloc with its default options.
     Jemalloc,
     /// jemalloc with an arena of its own for 1 MiB and more, whose pages go back to the kernel at once.
     JemallocOversize,
     /// jemalloc with one arena for everything, no thread caches, and the default decay.
     JemallocOneArena,
-    /// mimalloc as it comes.
+    /// mimalloc with its default options.
     Mimalloc,
 }
 
