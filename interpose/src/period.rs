@@ -2,9 +2,9 @@
 //!
 //! A table stores where each sequence of eight calls was last seen. The last eight calls are looked up there, and
 //! their distance to that place is a candidate for the period. Only a quarter of all sequences is looked up, chosen by
-//! hash, so that the same ones are chosen each time. If none was chosen for some calls, as in a short loop, all are
-//! looked up. From then on each call is compared with the one a period before, until one differs. A long enough run of
-//! equal calls proves the period.
+//! hash, so that the same ones are chosen each time. If none was chosen for 32 calls, as in a short loop, all are
+//! looked up. Once there is a candidate, each call is compared with the one a period before, until one differs. A long
+//! enough run of equal calls proves the period.
 //!
 //! ```text
 //!    a b c d e f  a b c d e f  a b c d e f

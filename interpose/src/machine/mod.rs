@@ -392,7 +392,7 @@ impl Machine {
         if let Some(course) = self.shelf.holder() {
             course.tally.rounds.add(1);
             course.score = (course.score + 1).min(100);
-            // So the history of a steady sequence does not grow.
+            // Dropped, so that the history of a steady sequence does not grow.
             let calls = course.calls();
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);

@@ -12,8 +12,8 @@
 //! *Warm-up.* At least a given number of propagations, and until the reserved bytes were the same a given number of
 //! times in a row, up to a limit. If none is wanted, the contender's first propagations are timed, too.
 //!
-//! *Timed.* One propagation is one sample. Its host time ends when everything is enqueued, and again after the one
-//! synchronisation at its end; its device time lies between two events. Without kernels, several short propagations
+//! *Timed.* One propagation is one sample. The host's clock is read when everything is enqueued, and after the one
+//! synchronisation at the end; the device's time lies between two events. Without kernels, several short propagations
 //! make one sample, and only contenders whose calls are the driver's own are waited for. The sums of the kernels over
 //! all propagations must match what was written.
 //!
