@@ -1,7 +1,7 @@
-//! Links the compiler's unwinder into the library, where there is one as an archive.
+//! Links the compiler's unwinder into the library, if the compiler has it as an archive.
 //!
-//! As a library of its own (libgcc_s) it is loaded, and its relocations are made, in every process under a preload: about
-//! half of what the preload costs at the start of a process.
+//! If it were a separate library (libgcc_s), every process under a preload would load and relocate it: about half of
+//! what the preload costs at the start of a process.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,9 +11,9 @@ const ARCHIVE: &str = "libgcc_eh.a";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=CC");
-    // Its destructor of threads' states is called when they end, whoever closes the library before.
+    // The library must not be unloaded: its destructor of thread states runs when threads end.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    // The archive of this machine's compiler says nothing of another target.
+    // This machine's compiler does not know the archive of another target.
     if std::env::var("HOST") != std::env::var("TARGET") {
         return;
     }
@@ -23,7 +23,7 @@ fn main() {
     };
     let file = String::from_utf8_lossy(&output.stdout);
     let file = Path::new(file.trim());
-    // A compiler that has none says only the name.
+    // A compiler without the archive prints only its name.
     if let Some(folder) = file.parent().filter(|folder| folder.is_absolute() && file.is_file()) {
         println!("cargo:rustc-link-search=native={}", folder.display());
         println!("cargo:rustc-link-lib=static:-bundle=gcc_eh");

@@ -1,4 +1,4 @@
-"""Puts plans under PyTorch's memory on GPUs: python3 pytorch_cuda.py /path/to/libplanlab.so (not measured on a GPU yet)."""
+"""Puts plans under PyTorch's GPU memory: python3 pytorch_cuda.py /path/to/libplanlab.so (not measured on a GPU yet)."""
 
 import ctypes
 import sys
@@ -11,7 +11,7 @@ functions = ctypes.CDLL(library)
 for name, setter in [("record_stream", "set_record_stream_fn"), ("empty_cache", "set_reset_fn")]:
     address = ctypes.cast(functions[f"planlab_cuda_{name}"], ctypes.c_void_p).value
     getattr(plugged.allocator(), setter)(address)
-torch.cuda.memory.change_current_allocator(plugged)  # before anything lies on a GPU
+torch.cuda.memory.change_current_allocator(plugged)  # before the first tensor on a GPU
 
 net = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for _ in range(16)]).cuda()
 with torch.no_grad():

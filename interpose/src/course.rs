@@ -1,4 +1,4 @@
-//! A round that has a plan, in memory: which request comes next, and where it lies.
+//! A planned round on a segment: which request comes next, and where it lies.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::solve::Solved;
 use crate::tally::PlanTally;
 use crate::token::Token;
 
-/// Calls before a round that tell its begin.
+/// The number of calls before a round that identify its begin.
 const CONTEXT: usize = 4;
 
 /// A piece of memory for plans.
@@ -23,14 +23,14 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether an address lies in it.
+    /// Whether an address lies in the segment.
     #[must_use]
     pub const fn contains(self, address: u64) -> bool {
         address.wrapping_sub(self.base) < self.len
     }
 }
 
-/// Gives a segment that is there to whoever asks for no more than it has.
+/// A backing with one existing segment, for a request that fits in it.
 struct Given(Segment);
 
 impl Backing for Given {
@@ -41,14 +41,14 @@ impl Backing for Given {
     fn release(&mut self, _: Address) {}
 }
 
-/// What a course says to a request that comes.
+/// A course's answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It lies here.
+    /// The request is planned and lies at this address.
     Here(u64),
-    /// It is as expected, and not the plan's to serve.
+    /// The request is as expected, but the plan does not serve it.
     Outliving,
-    /// The round has another request here.
+    /// The round has a different request here.
     Other,
     /// A block that should be free is in use.
     InUse,
@@ -60,28 +60,28 @@ pub(crate) struct Course {
     pub(crate) tally: Arc<PlanTally>,
     planned: Planned,
     segment: Segment,
-    /// For each request, whether the plan serves it, and the number that its latest has in the history.
+    /// For each request, `None` if the plan does not serve it; else the number of its latest occurrence.
     served: Vec<Option<u64>>,
-    /// The latest request at each piece of the segment, by its first address.
+    /// The latest request at each piece of the segment, by index.
     at: Vec<u32>,
-    /// Of the requests of a round.
+    /// The total size of a round's requests.
     bytes: u64,
-    /// Pieces have 2^shift bytes: no two live blocks begin in one.
+    /// Pieces have 2^shift bytes: no two live blocks begin in one piece.
     shift: u32,
     next: usize,
     /// Blocks in use.
     live: u64,
-    /// Rounds that ended well less those that did not, between -100 and 100.
+    /// Rounds that ended as planned, minus twice those that did not; between -100 and 100.
     pub(crate) score: i32,
 }
 
 impl Course {
-    /// Bytes of the segment that a plan needs: its height, and what rounding the first address up may take.
+    /// Bytes of the segment that a plan needs: its height, and the padding to round the first address up.
     pub(crate) fn need(solved: &Solved) -> Option<u64> {
         solved.height.get().checked_add(solved.alignment())
     }
 
-    /// A plan on a segment. `least`: bytes that every request has at least.
+    /// Puts a plan on a segment. `least`: the least size of every request, in bytes.
     pub(crate) fn new(
         solved: Arc<Solved>,
         tally: Arc<PlanTally>,
@@ -114,37 +114,37 @@ impl Course {
         self.live
     }
 
-    /// The request that the round begins with.
+    /// The first request of the round.
     pub(crate) fn first(&self) -> Token {
         self.solved.round().tokens()[0]
     }
 
-    /// Whether all requests of the round have come.
+    /// Whether all requests of the round have been made.
     pub(crate) fn is_over(&self) -> bool {
         self.next == self.served.len()
     }
 
-    /// Whether no round went to its end so far.
+    /// Whether no round has ended as planned so far.
     pub(crate) fn is_new(&self) -> bool {
         self.tally.rounds.get() == 0
     }
 
-    /// Bytes of the requests of a round.
+    /// The total size of a round's requests, in bytes.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Requests of the round that have not come.
+    /// The number of requests of the round that are still to come.
     pub(crate) fn left(&self) -> usize {
         self.served.len() - self.next
     }
 
-    /// Calls of the round.
+    /// The number of calls of the round.
     pub(crate) fn calls(&self) -> u64 {
         self.solved.round().tokens().len() as u64
     }
 
-    /// Whether the calls before the latest are those that the round ends with.
+    /// Whether the calls before the latest are those that end the round.
     pub(crate) fn goes_on_from(&self, history: &History) -> bool {
         let before = history.len().saturating_sub(1);
         let last = self.solved.round().tokens().iter().rev().cycle().take(CONTEXT);
@@ -153,19 +153,19 @@ impl Course {
             .all(|(back, &token)| before.checked_sub(back).and_then(|at| history.get(at)) == Some(token))
     }
 
-    /// Whether the round goes on with such a request.
+    /// Whether this request is the round's next.
     #[inline]
     pub(crate) fn expects(&self, token: Token) -> bool {
         self.solved.round().requests().get(self.next).is_some_and(|request| request.token == token)
     }
 
-    /// A round begins. Nothing may be in use.
+    /// Begins a round. Nothing may be in use.
     pub(crate) fn begin(&mut self) {
         self.planned.end_propagation();
         self.next = 0;
     }
 
-    /// A request comes that has this number in the history.
+    /// Handles a request that has this number in the history.
     #[inline]
     pub(crate) fn step(&mut self, token: Token, size: u64, number: u64) -> Step {
         let Some(request) = self.solved.round().requests().get(self.next) else { return Step::Other };
@@ -197,18 +197,19 @@ impl Course {
         usize::try_from((address - self.segment.base) >> self.shift).unwrap_or(usize::MAX)
     }
 
-    /// Frees the block at an address of the segment; the number of its request, or `None` where none is live there.
+    /// Frees the block at an address of the segment; returns the number of its request, or `None` if no block is live
+    /// there.
     #[inline]
     pub(crate) fn free(&mut self, address: u64) -> Option<u64> {
         let request = *self.at.get(self.piece(address))?;
         self.planned.free(Address::new(address)).ok()?;
         self.live -= 1;
-        // Freed: a number that no request has.
+        // Freed: marked by a number that no request has.
         let served = self.served.get_mut(usize::try_from(request).ok()?)?;
         served.replace(u64::MAX)
     }
 
-    /// Requests whose blocks are in use, by their numbers in the round.
+    /// Requests whose blocks are in use, by their indices in the round.
     pub(crate) fn in_use(&self) -> Vec<usize> {
         (0..self.served.len())
             .filter(|&number| self.served[number].is_some_and(|at| at != u64::MAX))

@@ -1,55 +1,55 @@
-//! What a thread asked for and freed, in order.
+//! A thread's requests and frees, in order.
 
 use rustc_hash::FxHashMap;
 
 use crate::token::Token;
 
-/// The most calls that are kept; a round with more is not found. 8 bytes each.
+/// The most calls that are kept; a longer round is not found. 8 bytes each.
 const MOST_CALLS: usize = 1 << 20;
-/// The most blocks that are known to be live; where there are more (freed by other threads, say), all are forgotten.
+/// The most live blocks that are kept; if there are more (because other threads free them, say), all are forgotten.
 const MOST_LIVE: usize = 1 << 18;
 
-/// The calls of a thread, the latest 2^19 at least, and its blocks that no plan serves.
+/// The latest calls of a thread (at least 2^19), and its blocks that no plan serves.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     tokens: Vec<Token>,
-    /// Calls before the first of `tokens`.
+    /// The number of calls before the first of `tokens`.
     forgotten: u64,
-    /// Requests so far: the number of the next one.
+    /// The number of requests so far, which is the number of the next one.
     requests: u64,
     /// The number of the request of each live block, by address.
     live: FxHashMap<u64, u64>,
 }
 
 impl History {
-    /// A request was made; its number.
+    /// Records a request; returns its number.
     pub(crate) fn request(&mut self, token: Token) -> u64 {
         self.push(token);
         self.requests += 1;
         self.requests - 1
     }
 
-    /// The request with this number got this block.
+    /// Records the block of the request with this number.
     pub(crate) fn placed(&mut self, number: u64, address: u64) {
         if self.live.len() >= MOST_LIVE {
             self.live.clear();
         }
-        // A block that was there has been freed by another thread.
+        // If a block was recorded here, another thread has freed it.
         self.live.insert(address, number);
     }
 
-    /// A block was freed; whether its request is known.
+    /// Records the free of a block; whether its request is known.
     pub(crate) fn freed(&mut self, address: u64) -> bool {
         let number = self.live.remove(&address);
         number.map(|number| self.freed_number(number)).is_some()
     }
 
-    /// The block of the request with this number was freed.
+    /// Records the free of the block of the request with this number.
     pub(crate) fn freed_number(&mut self, number: u64) {
         self.push(Token::free(self.requests - number));
     }
 
-    /// A block is about to be resized; the number of its request, if that is known.
+    /// Records that a block will be resized; returns the number of its request, if known.
     pub(crate) fn moves(&mut self, address: u64) -> Option<u64> {
         let number = self.live.remove(&address)?;
         self.push(Token::moved(self.requests - number));
@@ -72,34 +72,34 @@ impl History {
         self.tokens.truncate(self.tokens.len().saturating_sub(calls));
     }
 
-    /// How many blocks of the real allocator are live, as far as is known.
+    /// The number of live blocks of the real allocator, as far as known.
     pub(crate) fn live(&self) -> usize {
         self.live.len()
     }
 
-    /// How many calls are known.
+    /// The number of calls that are kept.
     pub(crate) fn known(&self) -> usize {
         self.tokens.len()
     }
 
-    /// The number of all calls so far, without those that repeat.
+    /// The number of all calls so far, without dropped repetitions.
     pub(crate) fn len(&self) -> u64 {
         self.forgotten + self.tokens.len() as u64
     }
 
-    /// The call with a number, from 0, if it is still known.
+    /// The call with a number, from 0, if it is still kept.
     pub(crate) fn get(&self, at: u64) -> Option<Token> {
         let index = usize::try_from(at.checked_sub(self.forgotten)?).ok()?;
         self.tokens.get(index).copied()
     }
 
-    /// The calls from a number on, if they are still known.
+    /// The calls from a number on, if they are still kept.
     pub(crate) fn since(&self, at: u64) -> Option<&[Token]> {
         let index = usize::try_from(at.checked_sub(self.forgotten)?).ok()?;
         self.tokens.get(index..)
     }
 
-    /// Forgets everything but its numbering: another thread goes on.
+    /// Forgets everything but the numbering, because another thread continues.
     pub(crate) fn clear(&mut self) {
         self.forgotten = self.len();
         self.tokens.clear();

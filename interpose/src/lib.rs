@@ -1,9 +1,9 @@
-//! Puts a plan under a program that nobody changed.
+//! Puts a plan under an unmodified program.
 //!
-//! `libplanlab.so`, preloaded, takes `malloc` and its kin. Small requests go straight to the real allocator. Of the large
-//! ones each thread has a [`machine`]: it watches until the same requests come in the same order round after round, has
-//! that round planned in the background, and from then on serves request k at base + offset\[k\]. What departs from the
-//! plan is served by the real allocator, and counted with its reason.
+//! The preloaded `libplanlab.so` replaces `malloc` and its kin. Small requests go straight to the real allocator. For
+//! the large ones each thread has a [`machine`]. It watches until the same requests come in the same order round after
+//! round, and has that round planned in the background. From then on it serves request k at base + offset\[k\]. The
+//! real allocator serves what departs from the plan; these requests are counted by reason.
 //!
 //! ```text
 //!   program -- malloc, free, ... --> symbols --> Machine --> Planned (a verified plan on a segment)
@@ -12,10 +12,10 @@
 //!                                       +------------------> the real allocator
 //! ```
 //!
-//! Frameworks that let their allocator of GPU memory be replaced find symbols for that, too: see [`device`].
+//! It also provides symbols for frameworks that let their allocator of GPU memory be replaced: see [`device`].
 //!
-//! The machine and what it is made of touch no memory and make no system call; they are tested without a preload. The
-//! feature `preload` adds the symbols and what they need of the process.
+//! The machine and its parts touch no memory and make no system call, so they are tested without a preload. The
+//! feature `preload` adds the symbols and the code that needs a process.
 
 mod course;
 pub mod device;

@@ -1,9 +1,10 @@
-//! Finds out that the latest calls repeat.
+//! Detects that the latest calls repeat.
 //!
-//! The last eight calls are looked up in a table of where each eight were last seen: the distance is a candidate for the
-//! period. Of all sets of eight a quarter is looked up, chosen by their hash, so that the same are chosen each time; all of
-//! them after a while without one of these, as in a loop of few calls. From then on each call is compared with the one a period before, until one differs. A run of equal calls that
-//! is long enough proves the period.
+//! A table stores where each sequence of eight calls was last seen. The last eight calls are looked up there, and
+//! their distance to that place is a candidate for the period. Only a quarter of all sequences is looked up, chosen by
+//! hash, so that the same ones are chosen each time. If none was chosen for 32 calls, as in a short loop, all are
+//! looked up. Once there is a candidate, each call is compared with the one a period before, until one differs. A long
+//! enough run of equal calls proves the period.
 //!
 //! ```text
 //!    a b c d e f  a b c d e f  a b c d e f
@@ -12,8 +13,8 @@
 //!       period
 //! ```
 //!
-//! An inner loop (a layer that comes again) has a period of its own, and is found first where it comes often enough. What
-//! follows it breaks that run; the candidate is then the distance to the last time that it followed, which is the whole
+//! An inner loop (a repeated layer) has a period of its own, and is found first if it repeats often enough. The call
+//! after it breaks that run. The candidate is then the distance to the last call after the loop, which is the whole
 //! round.
 //!
 //! # References
@@ -23,14 +24,15 @@
 //!
 //! # Complexity
 //!
-//! O(1) for each call. The table has 2^10 to 2^15 places of four bytes, which a processor's second cache holds; where two
-//! sets of eight share a place, and in rounds of more calls than four times that, the candidate comes some calls later.
+//! O(1) for each call. The table has 2^10 to 2^15 entries of four bytes, which fit a processor's second-level cache.
+//! If two sequences share an entry, or a round has more than four times as many calls as the table has entries, the
+//! candidate is found some calls later.
 
 use crate::history::History;
 
-/// So many calls in a row make a candidate.
+/// The number of calls in a row that make a candidate.
 const GRAM: u64 = 8;
-/// The factor of the rolling hash; odd, its bits well spread.
+/// The factor of the rolling hash: odd, with evenly spread bits.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// `FACTOR` to the power of `GRAM`.
 const OUTGOING: u64 = power(FACTOR, GRAM);
@@ -44,12 +46,12 @@ const fn power(factor: u64, exponent: u64) -> u64 {
     product
 }
 
-/// How long a proof of a period is.
+/// The length of the proof of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Equal rounds, one after the other; at least 2. Default: 2.
+    /// The number of equal rounds in a row, at least 2. Default: 2.
     pub rounds: u64,
-    /// Calls that must equal those a period before; short rounds are repeated more often for it. Default: 64.
+    /// The number of calls that must equal those a period before; shorter rounds must repeat more often. Default: 64.
     pub calls: u64,
 }
 
@@ -60,30 +62,30 @@ impl Default for Proof {
 }
 
 impl Proof {
-    /// The run of equal calls that proves a period.
+    /// The length of the run of equal calls that proves a period.
     fn run(self, period: u64) -> u64 {
         ((self.rounds.max(2) - 1) * period).max(self.calls)
     }
 }
 
-/// What the latest call said of the period.
+/// The effect of the latest call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     Nothing,
-    /// There may be a period: from here on costs are measured.
+    /// There may be a period: costs are measured from here on.
     Likely,
-    /// The latest calls have this period, and so many came since it was likely.
+    /// The latest calls have this period; `since_likely` calls came since it was likely.
     Found {
         period: u64,
         since_likely: u64,
     },
 }
 
-/// Where eight calls ended, in four bytes: a program that never repeats pays for the cache that they take.
+/// Where eight calls ended, in four bytes: small, because a program that never repeats still pays for the cache.
 ///
-/// The low 24 bits are those of the number of calls up to their last; 0: none. The high 8 are those of their hash after the
-/// first 10, so that the history is looked at only where they are most likely the same, and a place is known in a larger
-/// table.
+/// The low 24 bits come from the number of calls up to the last of the eight; 0: none. The high 8 bits come from their
+/// hash, after its first 10 bits. So the history is only searched if the eight are most likely the same, and the
+/// entry's place in a larger table is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place(u32);
 
@@ -98,14 +100,14 @@ impl Place {
         Self(tag << END_BITS | (end as u32 & END))
     }
 
-    /// Bits of the hash after the first so many, which a smaller table took.
+    /// The `count` bits of the hash after the first `after`, which a smaller table used.
     const fn bits(self, after: u32, count: u32) -> usize {
         let tag = self.0 >> END_BITS;
         let rest = tag << (after - FIRST_BITS) & ((1 << TAG_BITS) - 1);
         (rest >> (TAG_BITS - count)) as usize
     }
 
-    /// How many calls before the other the same eight may have ended; `None` where others did.
+    /// How many calls before `later` the same eight may have ended; `None` if they were others.
     fn before(self, later: Self) -> Option<u64> {
         let distance = later.0.wrapping_sub(self.0) & END;
         let is_like = self.0 & END != 0 && self.0 >> END_BITS == later.0 >> END_BITS;
@@ -117,24 +119,24 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Watch {
     proof: Proof,
-    /// Hash of the last calls.
+    /// Hash of the last eight calls.
     hash: u64,
     /// Calls since the last [`restart`](Self::restart).
     seen: u64,
-    /// Calls since eight were chosen by their hash.
+    /// Calls since a sequence was last chosen by its hash.
     unchosen: u32,
-    /// Where each eight calls were last seen, by the top bits of their hash.
+    /// Where each sequence was last seen, by the top bits of its hash.
     places: Vec<Place>,
-    /// The candidate, and how many calls equal the one a period before; 0: none.
+    /// The candidate, and how many calls equal the one a period before; 0: no candidate.
     period: u64,
     run: u64,
 }
 
-/// After so many calls in a row that were not chosen all are. By chance that is one in ten thousand.
+/// After this many calls that were not chosen, all are. By chance that happens once in ten thousand calls.
 const PATIENCE: u32 = 32;
-/// Calls in a row that have a period, at least, before further rounds are not kept.
+/// The least number of calls with a period before further rounds are dropped.
 const SETTLED: u64 = 1 << 13;
-/// Places, as powers of two: no more bits than these and a tag's.
+/// The table's sizes, as powers of two: no more bits than these and a tag's.
 const FIRST_BITS: u32 = 10;
 const MOST_BITS: u32 = 15;
 
@@ -143,7 +145,7 @@ impl Watch {
         Self { proof, hash: 0, seen: 0, unchosen: 0, places: Vec::new(), period: 0, run: 0 }
     }
 
-    /// Looks at the latest call of a history. To be called after each call.
+    /// Looks at the latest call of a history. Must be called after each call.
     pub(crate) fn look(&mut self, history: &History) -> News {
         let end = history.len();
         let Some(token) = history.get(end - 1) else { return News::Nothing };
@@ -164,19 +166,19 @@ impl Watch {
 
     fn news(&self) -> News {
         let wanted = self.proof.run(self.period);
-        // Half of a proof: most runs end long before, and asking the kernel for page faults takes longer than the call.
+        // Half of a proof: most runs end long before, and querying the page faults takes longer than the call.
         let likely = (wanted / 2).max(GRAM + 1);
         if self.run == likely {
             return News::Likely;
         }
-        // Once a period from there on: what was found may not have been of use yet.
+        // Reported once per period, because the caller may not have been able to use an earlier report.
         if self.run >= wanted && (self.run - wanted).is_multiple_of(self.period) {
             return News::Found { period: self.period, since_likely: self.run.saturating_sub(likely) };
         }
         News::Nothing
     }
 
-    /// Takes a call into the hash, and the one that leaves the last eight out of it.
+    /// Adds a call to the hash, and removes the call that leaves the last eight.
     fn roll(&mut self, history: &History, word: u64) {
         let spread = |word: u64| word ^ (word >> 29);
         self.hash = self.hash.wrapping_mul(FACTOR).wrapping_add(spread(word));
@@ -188,7 +190,7 @@ impl Watch {
         }
     }
 
-    /// Notes where the latest eight calls end, and says where the same ended before, as far as the hash tells.
+    /// Stores where the latest eight calls end, and returns where the same eight probably ended before.
     fn remember(&mut self, history: &History) -> Option<u64> {
         let end = history.len();
         let mixed = (self.hash ^ (self.hash >> 32)).wrapping_mul(FACTOR);
@@ -207,7 +209,7 @@ impl Watch {
         end.checked_sub(before.before(new)?)
     }
 
-    /// Whether eight calls are looked up, by bits of their hash that tell neither place nor tag.
+    /// Whether the latest eight calls are looked up, by hash bits that determine neither place nor tag.
     #[inline]
     fn chooses(&mut self, mixed: u64) -> bool {
         let is_chosen = (mixed >> END_BITS) & 3 == 0;
@@ -215,7 +217,7 @@ impl Watch {
         is_chosen || self.unchosen > PATIENCE
     }
 
-    /// More places, with what stood in those before.
+    /// Enlarges the table and keeps its entries.
     #[cold]
     fn grow(&mut self) {
         if self.places.is_empty() {
@@ -231,13 +233,13 @@ impl Watch {
         }
     }
 
-    /// Whether the latest calls have repeated with this period for so long that another round tells nothing: an inner loop
-    /// of a round would have ended by then.
+    /// Whether the latest calls have repeated with this period for so long that another round adds no information: an
+    /// inner loop would have ended by then.
     pub(crate) fn is_settled(&self, period: u64) -> bool {
         self.period == period && self.run >= (8 * period).max(SETTLED)
     }
 
-    /// Forgets what it saw: the history has lost its calls.
+    /// Forgets everything, because the history has lost its calls.
     pub(crate) fn restart(&mut self) {
         (self.hash, self.seen, self.period, self.run) = (0, 0, 0, 0);
         self.places.fill(Place::default());
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
     use crate::token::Token;
 
-    /// The first period that is found, and after how many calls.
+    /// Each period that is found, and after how many calls.
     fn found(proof: Proof, sizes: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
         let (mut history, mut watch, mut all) = (History::default(), Watch::new(proof), Vec::new());
         for size in sizes {
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn a_period_is_found_after_two_rounds() {
         let round: Vec<u64> = (1..=100).collect();
-        // A few calls more where two sets of eight share a place.
+        // A few calls more if two sequences share an entry.
         assert_first(&found(Proof::default(), rounds(3, &round)), 100, 200);
         let three = Proof { rounds: 3, ..Proof::default() };
         assert_first(&found(three, rounds(4, &round)), 100, 300);
@@ -329,7 +331,7 @@ mod tests {
                 let round: Vec<u64> = (1..=calls).map(|call| call * 4096 + salt).collect();
                 let all = found(Proof::default(), rounds(200 / calls + 4, &round));
                 let (period, at) = all.first().copied().expect("found");
-                // Two rounds, or 64 calls and a while until the first is looked up.
+                // Two rounds, or 64 calls, and some more until the first sequence is looked up.
                 let latest = (2 * calls + 40).max(64 + u64::from(PATIENCE) + calls + 20);
                 assert!(period == calls && at <= latest, "{calls} calls: {period} after {at}");
             }

@@ -1,11 +1,11 @@
 //! Plans a round in a thread of its own, which ends with the plan.
 //!
-//! Not in the thread that asks: a plan takes the portfolio's stack, and milliseconds where a round has thousands of
-//! requests. And not in a thread that stays: a process with one thread more behaves otherwise (`unshare`, warnings at
-//! forks), so it is there only while there is something to plan.
+//! The calling thread cannot do it: a plan needs the portfolio's stack, and takes milliseconds for a round of
+//! thousands of requests. A permanent thread would not do either: a process with one more thread behaves differently
+//! (`unshare`, warnings at forks). So the thread exists only while there is something to plan.
 //!
-//! It is started by the C library's own means: `std::thread` sets up a thread-local variable of the thread that asks, for
-//! which the C library takes the lock of the dynamic linker, and that may be held by a thread that waits for this one.
+//! The C library starts it. `std::thread` would set up a thread-local variable of the calling thread. For that the C
+//! library takes the lock of the dynamic linker, and a thread that waits for this one may hold that lock.
 #![allow(unsafe_code, reason = "threads of the C library")]
 
 use std::ffi::{c_int, c_void};
@@ -31,7 +31,7 @@ pub struct Planning {
     pub least_load: Bytes,
     /// How long a plan may take. Default: 200 ms.
     pub patience: Duration,
-    /// What the thread does first. Default: nothing.
+    /// Called first in the thread. Default: does nothing.
     pub prepare: fn(),
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Starts a thread that plans a round; `None` where there is no thread to be had.
+    /// Starts a thread that plans a round; `None` if no thread can be started.
     pub(crate) fn start(round: Round, how: Planning) -> Option<Arc<Self>> {
         let job = Arc::new(Self::default());
         let task = Box::new(Task { job: Arc::clone(&job), round, how });
-        // The thread leaves the program's signals to the program's own threads.
+        // The new thread leaves the program's signals to the program's own threads.
         let _masked = Masked::new();
         start(task).then_some(job)
     }
@@ -67,7 +67,7 @@ impl Job {
         self.is_done.store(true, Ordering::Release);
     }
 
-    /// What came of it, once it is done.
+    /// The result, once planning has ended.
     #[inline]
     pub(crate) fn collect(&self) -> Option<Result<Solved, Unsolved>> {
         if !self.is_done.load(Ordering::Acquire) {
@@ -77,20 +77,20 @@ impl Job {
     }
 }
 
-/// What a thread is started with.
+/// The argument of a new thread.
 struct Task {
     job: Arc<Job>,
     round: Round,
     how: Planning,
 }
 
-/// Starts a thread of which nobody waits for the end; whether there is one.
+/// Starts a detached thread; whether that succeeded.
 fn start(task: Box<Task>) -> bool {
     let mut attributes = MaybeUninit::uninit();
     let mut thread = MaybeUninit::uninit();
     let raw = Box::into_raw(task);
-    // SAFETY: the attributes are set up before they are used, and taken down after that; the thread gets the task, which is
-    // sent from here for good, and is of a type that may be sent.
+    // SAFETY: the attributes are initialised before they are used, and destroyed afterwards. The thread gets the task,
+    // whose ownership moves to it and whose type may be sent.
     let is_started = unsafe {
         if libc::pthread_attr_init(attributes.as_mut_ptr()) != 0 {
             drop(Box::from_raw(raw));
@@ -105,14 +105,14 @@ fn start(task: Box<Task>) -> bool {
         is_started
     };
     if !is_started {
-        // SAFETY: no thread has it.
+        // SAFETY: no thread was started, so nobody else has it.
         drop(unsafe { Box::from_raw(raw) });
     }
     is_started
 }
 
 extern "C" fn run(task: *mut c_void) -> *mut c_void {
-    // SAFETY: the task of `start`, which is this thread's alone.
+    // SAFETY: it is the task from `start`, which only this thread has.
     let task = unsafe { Box::from_raw(task.cast::<Task>()) };
     (task.how.prepare)();
     // SAFETY: the name ends with a zero.

@@ -1,4 +1,4 @@
-//! A round: the calls that repeat, from where the fewest bytes are live, and which of its requests a plan can serve.
+//! A round: the repeating calls, cut where the fewest bytes are live, and those of its requests that a plan can serve.
 //!
 //! ```text
 //!   live   |      __            __
@@ -8,26 +8,26 @@
 //!             a round       the next
 //! ```
 //!
-//! Requests that are freed within the round are *transient*: a plan serves them. A block that lives across the cut, and one
-//! that is resized, is the real allocator's.
+//! Requests that are freed within the round are *transient*: a plan serves them. The real allocator serves blocks that
+//! live across the cut or are resized.
 
 use planlab_dsa::{Alignment, Buffer, Bytes, Instance, InstanceError, LiveRange};
 
 use crate::token::{Call, Token};
 
-/// The alignment of every planned block at least, in bytes: a cache line.
+/// The least alignment of every planned block, in bytes: a cache line.
 pub(crate) const LEAST_ALIGN: u64 = 64;
 
 /// A request of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What has to come for it to be this request.
+    /// The token that a request must match.
     pub token: Token,
     /// Bytes.
     pub size: u64,
     /// Bytes; a power of two.
     pub align: u64,
-    /// The calls of the round between which it is live, if a plan serves it.
+    /// The calls of the round between which it is live; `None` if no plan serves it.
     pub live: Option<LiveRange>,
 }
 
@@ -39,15 +39,14 @@ pub struct Round {
 }
 
 impl Round {
-    /// The round of which these calls are one period; they may begin anywhere in it. `None` where there is no request in
-    /// it.
+    /// The round whose period these calls are; they may begin anywhere in it. `None` if they contain no request.
     #[must_use]
     pub fn of_period(period: &[Token]) -> Option<Self> {
         let cut = cut(period)?;
         Self::of_calls(period[cut..].iter().chain(&period[..cut]).copied().collect())
     }
 
-    /// The round that consists of these calls. `None` where it is empty, too long or begins with a free.
+    /// The round that consists of these calls. `None` if it is empty, too long or begins with a free.
     #[must_use]
     pub fn of_calls(tokens: Vec<Token>) -> Option<Self> {
         if !tokens.first()?.is_request() || u32::try_from(tokens.len()).is_err() {
@@ -57,20 +56,20 @@ impl Round {
         Some(Self { tokens, requests })
     }
 
-    /// Its calls.
+    /// The round's calls.
     #[must_use]
     pub fn tokens(&self) -> &[Token] {
         &self.tokens
     }
 
-    /// Its requests.
+    /// The round's requests.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }
 
-    /// Whether calls are one period of this round, wherever it begins, or an inner loop of it: a part that begins where more
-    /// is live than between rounds. (A part that begins where no more is live is a round by itself.)
+    /// Whether calls are one period of this round, from any call on, or an inner loop of it. An inner loop begins
+    /// where more is live than between rounds; a part that begins elsewhere is a round by itself.
     #[must_use]
     pub fn holds(&self, calls: &[Token]) -> bool {
         let Some(first) = calls.first() else { return true };
@@ -102,18 +101,18 @@ impl Round {
         levels.max().unwrap_or(0).unsigned_abs()
     }
 
-    /// The same round with these requests, told by their numbers, left to the real allocator.
+    /// The same round with the requests of these indices left to the real allocator.
     pub(crate) fn without(&self, requests: &[usize]) -> Self {
         let mut less = self.clone();
         requests.iter().for_each(|&request| less.requests[request].live = None);
         less
     }
 
-    /// The placement problem of the transient requests, and their numbers.
+    /// The placement problem of the transient requests, and their indices.
     ///
     /// # Errors
     ///
-    /// Where the sizes do not fit 64 bits together.
+    /// If the sizes together do not fit 64 bits.
     pub(crate) fn instance(&self) -> Result<(Instance, Vec<usize>), InstanceError> {
         let (mut buffers, mut numbers) = (Vec::new(), Vec::new());
         for (number, request) in self.requests.iter().enumerate() {
@@ -127,7 +126,7 @@ impl Round {
     }
 }
 
-/// The requests of calls, each with its live range where it begins and ends within them.
+/// The requests of calls; a request has a live range if it begins and ends within them.
 fn requests(tokens: &[Token]) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
     let mut begins: Vec<u32> = Vec::new();
@@ -155,7 +154,7 @@ fn requests(tokens: &[Token]) -> Vec<Request> {
     requests
 }
 
-/// Where the fewest bytes are live before a request; of several such places one whose request is the rarest.
+/// The request before which the fewest bytes are live; of several such places, the one with the rarest request.
 fn cut(period: &[Token]) -> Option<usize> {
     let levels = levels(period);
     let before_requests =
@@ -172,7 +171,8 @@ fn cut(period: &[Token]) -> Option<usize> {
         .map(|(at, _)| at)
 }
 
-/// Bytes live before each call, counted from the first; a block from before the period has the size of its like in it.
+/// Bytes live before each call, relative to the first call; a block from before the period counts with the size of its
+/// counterpart in the period.
 fn levels(period: &[Token]) -> Vec<i128> {
     let size_of = |token: &Token| match token.call() {
         Call::Request { size, .. } => Some(size),
@@ -207,7 +207,7 @@ mod tests {
         Token::request(size, 16).expect("in range")
     }
 
-    /// a[x b[y c] d]: each a request with its free.
+    /// a[x b[y c] d]: each is a request with its free.
     fn nested() -> Vec<Token> {
         vec![
             request(100),
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_lives_across_the_cut_is_not_transient() {
-        // The result of a round is freed after that of the next is there.
+        // The result of a round is freed after the next round's result was requested.
         let period = [request(64), request(1000), Token::free(2), Token::free(3)];
         let round = Round::of_period(&period).expect("a round");
         let live: Vec<bool> = round.requests().iter().map(|request| request.live.is_some()).collect();

@@ -1,19 +1,19 @@
-//! Keeps signals from the calling thread for a while, and from threads that it starts meanwhile for good.
+//! Blocks signals in the calling thread for a while, and for good in threads that it starts meanwhile.
 #![allow(unsafe_code, reason = "signal masks")]
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// As long as it is there no signal is handled in the calling thread.
+/// While this exists, the calling thread handles no signals.
 pub(crate) struct Masked {
-    /// The mask before; `None` where it could not be changed.
+    /// The mask before; `None` if it could not be changed.
     before: Option<libc::sigset_t>,
 }
 
 impl Masked {
     pub(crate) fn new() -> Self {
         let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: `sigfillset` writes the set, and `pthread_sigmask` reads it and writes the other where it returns 0.
+        // SAFETY: `sigfillset` writes the set; `pthread_sigmask` reads it, and writes the other set if it returns 0.
         let before = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             let is_set = libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0;
@@ -26,7 +26,7 @@ impl Masked {
 impl Drop for Masked {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // SAFETY: the set is one that the C library wrote.
+            // SAFETY: the C library wrote the set.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
         }
     }

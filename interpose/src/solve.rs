@@ -1,4 +1,4 @@
-//! Plans a round.
+//! Plans a round and keeps the verified plan.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use crate::round::Round;
 pub struct Solved {
     round: Round,
     instance: Instance,
-    /// The number of the request of each buffer.
+    /// The index of each buffer's request in the round.
     numbers: Vec<usize>,
     plan: Plan,
-    /// What the plan needs, in bytes.
+    /// The bytes that the plan needs.
     pub height: Bytes,
-    /// The most bytes live at once, in bytes; no plan needs less.
+    /// The most bytes live at once; no plan needs less.
     pub load: Bytes,
-    /// What no plan is lower than, as proved; in bytes.
+    /// The proven lower bound on the height, in bytes.
     pub bound: Bytes,
-    /// What planning took.
+    /// The time that planning took.
     pub took: Duration,
 }
 
@@ -29,16 +29,16 @@ pub struct Solved {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsolved {
-    /// Too little is live at once for a plan to be worth anything.
+    /// Too little is live at once for a plan to be worthwhile.
     #[error("at most {load} transient bytes are live at once")]
     Small {
         /// The load of its transient requests.
         load: Bytes,
     },
-    /// The requests are no placement problem.
+    /// The requests do not form a placement problem.
     #[error("{0}")]
     Instance(String),
-    /// The planner found nothing within its time.
+    /// The planner found no plan within its time.
     #[error("no plan: {0}")]
     NoPlan(String),
 }
@@ -48,7 +48,7 @@ impl Solved {
     ///
     /// # Errors
     ///
-    /// [`Unsolved`] where there is no plan, or none is wanted.
+    /// [`Unsolved`] if there is no plan, or the round is not worth one.
     pub fn new(round: Round, least_load: Bytes, patience: Duration) -> Result<Self, Unsolved> {
         let begin = Instant::now();
         let (instance, numbers) = round.instance().map_err(|error| Unsolved::Instance(error.to_string()))?;
@@ -66,25 +66,25 @@ impl Solved {
         Ok(Self { round, instance, numbers, plan, height, load, bound, took: begin.elapsed() })
     }
 
-    /// The round.
+    /// The planned round.
     #[must_use]
     pub const fn round(&self) -> &Round {
         &self.round
     }
 
-    /// The number of the request of each planned buffer, in the order of the requests.
+    /// The index of each planned buffer's request, in the order of the requests.
     #[must_use]
     pub fn numbers(&self) -> &[usize] {
         &self.numbers
     }
 
-    /// Its plan, verified once more; `None` never.
+    /// The plan, verified once more; never `None`.
     #[must_use]
     pub fn verified(&self) -> Option<VerifiedPlan<'_>> {
         self.instance.verify(self.plan.clone()).ok()
     }
 
-    /// The most that an address of the plan is aligned to, in bytes.
+    /// The greatest alignment of an address of the plan, in bytes.
     #[must_use]
     pub fn alignment(&self) -> u64 {
         self.instance.buffers().iter().map(|buffer| buffer.align.get()).max().unwrap_or(1)

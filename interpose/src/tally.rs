@@ -1,4 +1,4 @@
-//! What happened, as counts that another thread may read at any time.
+//! Counts of events that any thread may read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,18 +13,18 @@ impl Count {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds to it. Only its owner does.
+    /// Adds to the count. Only its owner may call this.
     pub fn add(&self, more: u64) {
-        // No read-modify-write: nobody else writes.
+        // No read-modify-write, because nobody else writes.
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Sets it.
+    /// Sets the count. Only its owner may call this.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// What it is.
+    /// The count's value.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -40,13 +40,13 @@ macro_rules! counts {
         }
 
         impl $name {
-            /// Nothing happened yet.
+            /// All counts zero.
             #[must_use]
             pub const fn new() -> Self {
                 Self { $($field: Count::new(),)* }
             }
 
-            /// Nothing happened since now.
+            /// Sets all counts to zero.
             pub fn reset(&self) {
                 $(self.$field.set(0);)*
             }
@@ -61,68 +61,68 @@ macro_rules! counts {
 }
 
 counts! {
-    /// What became of the requests of a thread. Every request counts once, under what served it or why no plan did.
+    /// The requests of a thread by outcome. Every request counts once: as served by a plan, or by the reason why not.
     Tally {
         /// Requests of at least the least size.
         requests,
-        /// Bytes of them.
+        /// The bytes of all these requests.
         bytes,
         /// Requests that a plan served.
         planned,
-        /// Bytes of them.
+        /// The bytes of the planned requests.
         planned_bytes,
-        /// Missed: no plan was there for what came, as before a period is found, and between rounds.
+        /// Missed: there was no plan, as before a period is found, and between rounds.
         unplanned,
-        /// Missed: the plan leaves it to the real allocator, as its block outlives the round or is resized.
+        /// Missed: the plan leaves it to the real allocator, because its block outlives the round or is resized.
         outliving,
         /// Missed: a block of an earlier round was still in use when the round began.
         late,
-        /// Missed: it has another size or alignment than the plan's next request. After a few in a row the rest of the round
-        /// is `departed`.
+        /// Missed: its size or alignment differs from that of the plan's next request. After a few in a row the rest
+        /// of the round counts as `departed`.
         other_size,
-        /// Missed: a block that should have been free was in use. The rest of the round is `departed`.
+        /// Missed: a block that should have been free was in use. The rest of the round counts as `departed`.
         other_order,
         /// Missed: it came after a departure, in the same round.
         departed,
-        /// Missed: the program asked for it inside the allocator itself (from a signal handler).
+        /// Missed: the program made it inside the allocator itself (from a signal handler).
         reentrant,
-        /// Rounds that went to their end as planned.
+        /// Rounds that ended as planned.
         rounds,
         /// Rounds that left the plan.
         departures,
         /// Planned blocks that another thread freed.
         foreign_frees,
-        /// Frees of addresses in the arena at which nothing was live.
+        /// Frees of arena addresses at which no block was live.
         wrong_frees,
         /// Plans that were made.
         plans,
-        /// Rounds for which no plan was made: too small, or no room.
+        /// Rounds without a plan: too small, or no memory.
         refused,
-        /// Nanoseconds in the allocator, by samples.
+        /// Nanoseconds in the allocator, estimated from samples.
         nanoseconds,
     }
 }
 
 counts! {
-    /// A plan, and how it fared.
+    /// A plan and its results.
     PlanTally {
         /// Requests of the round.
         requests,
-        /// Those that the plan serves.
+        /// Requests that the plan serves.
         planned,
-        /// Bytes that the plan needs.
+        /// The plan's height in bytes.
         height,
-        /// Bytes that no plan can do without.
+        /// The load in bytes; no plan needs less.
         load,
-        /// Bytes, a proven bound on the height.
+        /// A proven bound on the height, in bytes.
         bound,
         /// Nanoseconds of planning.
         planning_ns,
-        /// Rounds that went to their end as planned.
+        /// Rounds that ended as planned.
         rounds,
-        /// Rounds that left it.
+        /// Rounds that left the plan.
         departures,
-        /// Page faults of a round before it was planned, in thousandths.
+        /// Page faults per round before it was planned, in thousandths.
         faults_before_milli,
     }
 }
@@ -130,29 +130,29 @@ counts! {
 counts! {
     /// The memory of a device.
     DeviceTally {
-        /// How often the driver was asked for memory and gave it.
+        /// How often the driver provided memory.
         device_allocations,
-        /// How often memory went back to it.
+        /// How often memory went back to the driver.
         device_releases,
         /// Bytes held of the device.
         reserved,
-        /// The most that were held.
+        /// The most bytes held.
         reserved_peak,
         /// Bytes of the blocks in use, rounded up.
         used,
-        /// The most that were in use.
+        /// The most bytes in use.
         used_peak,
         /// Requests for which there was no room.
         out_of_memory,
-        /// Plans whose memory went back because others needed it.
+        /// Plans whose memory was given back for other requests.
         evictions,
-        /// Requests while a graph was captured: their memory is never handed out again.
+        /// Requests during the capture of a graph: their memory is never handed out again.
         captured,
-        /// Frees of blocks that other streams used: their own stream waits for those.
+        /// Frees of blocks that other streams used, so their own stream had to wait for those.
         ordered,
-        /// Blocks that are never handed out again, as that wait could not be had.
+        /// Blocks that are never handed out again, because that wait was not possible.
         kept,
-        /// Frees of addresses at which nothing was live.
+        /// Frees of addresses at which no block was live.
         wrong_frees,
     }
 }

@@ -1,9 +1,8 @@
 //! A call of a program, in eight bytes.
 
-/// A call as the history keeps it: what the next round has to repeat.
-///
-/// A request is told by its size and alignment, a free by how many requests ago its block was asked for. So equal tokens
-/// in equal order mean the same calls, wherever the blocks lie.
+/// A call as the history stores it, which the next round has to repeat. A request is identified by its size and
+/// alignment, a free by the number of requests since its block's. So equal tokens in equal order mean the same calls,
+/// wherever the blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u64);
 
@@ -12,7 +11,7 @@ const MOVE: u64 = 1 << 62;
 const SIZE_BITS: u32 = 48;
 const SIZE: u64 = (1 << SIZE_BITS) - 1;
 
-/// What a token says.
+/// The meaning of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A request for a block.
@@ -22,14 +21,14 @@ pub enum Call {
         /// Bytes; a power of two.
         align: u64,
     },
-    /// The block of the request so many requests ago is freed; 1 is the last.
+    /// Frees the block of the request this many requests ago; 1 is the last.
     Free(u64),
-    /// That block is resized, and may have moved.
+    /// Resizes the block of that request, which may move it.
     Move(u64),
 }
 
 impl Token {
-    /// A request; `None` where it has no size, 2^48 bytes or more, or an alignment that is no power of two.
+    /// A request; `None` if its size is 0 or at least 2^48 bytes, or its alignment is no power of two.
     #[must_use]
     pub const fn request(size: u64, align: u64) -> Option<Self> {
         if size == 0 || size > SIZE || !align.is_power_of_two() || align > SIZE {
@@ -38,19 +37,19 @@ impl Token {
         Some(Self(REQUEST | ((align.trailing_zeros() as u64) << SIZE_BITS) | size))
     }
 
-    /// A free of the block that was asked for so many requests ago.
+    /// A free of the block of the request `distance` requests ago.
     #[must_use]
     pub const fn free(distance: u64) -> Self {
         Self(distance & SIZE)
     }
 
-    /// A change of that block's size.
+    /// A resize of the block of that request.
     #[must_use]
     pub const fn moved(distance: u64) -> Self {
         Self(MOVE | (distance & SIZE))
     }
 
-    /// What it says.
+    /// The meaning of the token.
     #[must_use]
     pub const fn call(self) -> Call {
         let low = self.0 & SIZE;
@@ -63,13 +62,13 @@ impl Token {
         }
     }
 
-    /// Whether it is a request.
+    /// Whether this is a request.
     #[must_use]
     pub const fn is_request(self) -> bool {
         self.0 & REQUEST != 0
     }
 
-    /// The word that it is.
+    /// The token as a word.
     pub(crate) const fn word(self) -> u64 {
         self.0
     }

@@ -1,8 +1,8 @@
-//! Addresses as numbers and as pointers.
+//! Converts addresses between numbers and pointers.
 
 use std::ptr;
 
-/// A pointer to an address that a backing or an allocator gave. Its provenance was exposed there.
+/// A pointer to an address from a backing or an allocator, which exposed its provenance.
 pub(crate) fn pointer<T>(address: u64) -> *mut T {
     ptr::with_exposed_provenance_mut(word(address))
 }

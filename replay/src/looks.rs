@@ -1,12 +1,12 @@
-//! Times in nanoseconds, and how much of those of single calls is the clock's.
+//! Times in nanoseconds, and the clock's share in the times of single calls.
 
 use std::time::{Duration, Instant};
 
-/// So many looks are compared.
+/// How many looks at the clock are compared.
 const LOOKS: usize = 101;
 
-/// Whether more than half of the nanoseconds of so many runs of calls, each between two looks at the clock, went into
-/// looking.
+/// Whether looking at the clock took more than half of `all_ns`, the time of `runs` runs of calls, each between two
+/// looks.
 pub(crate) fn are_mostly_clock(runs: u64, all_ns: u64) -> bool {
     is_over_half(runs, between_looks_ns(), all_ns)
 }

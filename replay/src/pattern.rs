@@ -1,10 +1,10 @@
-//! What is written into a block, and looked for before it is freed.
+//! The pattern that is written into a block and checked before the block is freed.
 //!
-//! Word i of a block is `key + i * STRIDE`: a key is drawn for each block, so that a word which another block left
-//! there, whatever its place in that block, is another word but for one chance in 2^64.
+//! Word i of a block is `key + i * STRIDE`. Each block has its own key, so a word that another block wrote, at
+//! whatever place, differs except by a chance of 1 in 2^64.
 //!
-//! All functions take raw addresses of memory that their caller owns; nothing in Rust refers to it, so that what two
-//! blocks write over each other is a wrong byte and no more.
+//! All functions take raw addresses of memory that their caller owns. Nothing in Rust refers to that memory, so two
+//! blocks that overlap produce wrong bytes and no worse.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
 use crate::address::pointer;
@@ -16,7 +16,7 @@ const WORD: u64 = 8;
 /// Odd, so that the words of a block differ.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The key of the n-th block.
+/// The key of block `number`.
 pub(crate) const fn key(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -35,7 +35,7 @@ const fn word(key: u64, index: u64) -> u64 {
 pub(crate) unsafe fn fill(address: u64, size: u64, key: u64) {
     let words = size / WORD;
     for index in 0..words {
-        // SAFETY: the word lies inside the block, which the caller may write; no alignment is asked for.
+        // SAFETY: the word lies inside the block, which the caller may write; an unaligned write needs no alignment.
         unsafe { pointer::<u64>(address + index * WORD).write_unaligned(word(key, index)) };
     }
     let rest = word(key, words).to_le_bytes();
@@ -45,7 +45,7 @@ pub(crate) unsafe fn fill(address: u64, size: u64, key: u64) {
     }
 }
 
-/// Looks for what [`fill`] wrote: the distance of the first wrong word from the block's begin, in bytes.
+/// Checks what [`fill`] wrote; returns the distance of the first wrong word from the block's begin, in bytes.
 ///
 /// # Safety
 ///
@@ -53,7 +53,7 @@ pub(crate) unsafe fn fill(address: u64, size: u64, key: u64) {
 pub(crate) unsafe fn first_wrong(address: u64, size: u64, key: u64) -> Option<u64> {
     let words = size / WORD;
     for index in 0..words {
-        // SAFETY: the word lies inside the block, which the caller may read; no alignment is asked for.
+        // SAFETY: the word lies inside the block, which the caller may read; an unaligned read needs no alignment.
         let found = unsafe { pointer::<u64>(address + index * WORD).read_unaligned() };
         if found != word(key, index) {
             return Some(index * WORD);
@@ -69,7 +69,7 @@ pub(crate) unsafe fn first_wrong(address: u64, size: u64, key: u64) -> Option<u6
     None
 }
 
-/// Writes one byte of each page that a block has a part of.
+/// Writes one byte of each page that the block overlaps.
 ///
 /// # Safety
 ///
@@ -78,7 +78,7 @@ pub(crate) unsafe fn touch(address: u64, size: u64) {
     let end = address + size;
     let mut at = address;
     while at < end {
-        // SAFETY: `at` lies inside the block, which the caller may write. Volatile: nobody reads it.
+        // SAFETY: `at` lies inside the block, which the caller may write. Volatile, because nobody reads it.
         unsafe { pointer::<u8>(at).write_volatile(1) };
         at = (at / PAGE + 1) * PAGE;
     }

@@ -1,13 +1,13 @@
-//! Ranges of addresses, none of which touches another.
+//! Disjoint ranges of addresses.
 
 use std::collections::BTreeMap;
 
-/// First address and end of each range; ranges that touch are joined.
+/// First address and end of each range; adjacent ranges are joined.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Adds a range that shares no address with those that are there.
+    /// Adds a range that overlaps no other.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         let (mut start, mut end) = (start, end);
         if let Some((&low, _)) = self.0.range(..start).next_back().filter(|&(_, &stop)| stop == start) {
@@ -24,7 +24,7 @@ impl Ranges {
     ///
     /// # Panics
     ///
-    /// If it is not a part of one.
+    /// If the part does not lie in one range.
     pub(crate) fn take(&mut self, start: u64, end: u64) {
         let (low, stop) = self.around(start).filter(|&(_, stop)| end <= stop).expect("memory that is mapped");
         self.0.remove(&low);
@@ -32,7 +32,7 @@ impl Ranges {
         self.0.extend(parts.into_iter().filter(|&(from, to)| from < to));
     }
 
-    /// The range that an address lies in.
+    /// The range that contains an address.
     pub(crate) fn around(&self, at: u64) -> Option<(u64, u64)> {
         let found = self.0.range(..=at).next_back().map(|(&low, &stop)| (low, stop));
         found.filter(|&(_, stop)| at < stop)

@@ -1,4 +1,4 @@
-//! One propagation as runs of requests and of frees.
+//! One propagation as alternating runs of requests and frees.
 //!
 //! ```text
 //!   a a a f a f f a   ...   at the end: what is live is freed, by the buffers' ids
@@ -7,7 +7,7 @@
 
 use planlab_dsa::{Bytes, Call, Requests};
 
-/// What a run of calls consists of.
+/// The kind of calls in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Requests.
@@ -16,7 +16,7 @@ pub enum Kind {
     Free,
 }
 
-/// The calls of one propagation, in runs of one kind. What lives to the end is freed there.
+/// The calls of one propagation, in runs of one kind. Buffers that live to the end are freed there.
 ///
 /// ```
 /// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Requests};
@@ -38,10 +38,10 @@ pub struct Sequence {
     buffers: Vec<u32>,
     runs: Vec<Run>,
     requests: u64,
-    /// The most bytes live at once, and the run after which they are.
+    /// The most bytes live at once, and the number of runs up to there.
     peak: (u64, usize),
     total: u64,
-    /// The operation of each buffer, by its id, where that is known.
+    /// The operation of each buffer, by its id, if known.
     operations: Option<Vec<u64>>,
     kind: u64,
 }
@@ -49,7 +49,7 @@ pub struct Sequence {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     kind: Kind,
-    /// The first of `buffers` that is not its own.
+    /// One past the run's last buffer in `buffers`.
     end: usize,
 }
 
@@ -107,17 +107,17 @@ impl Sequence {
         }
     }
 
-    /// The runs in their order; the kind changes from each to the next.
+    /// The runs in order; the kind alternates.
     pub fn runs(&self) -> impl Iterator<Item = (Kind, &[u32])> + '_ {
         self.part(0, self.runs.len())
     }
 
-    /// All calls in their order, each on a buffer.
+    /// All calls in order, each with its buffer.
     pub fn calls(&self) -> impl Iterator<Item = (Kind, u32)> + '_ {
         self.runs().flat_map(|(kind, buffers)| buffers.iter().map(move |&buffer| (kind, buffer)))
     }
 
-    /// The runs up to the first at whose end the most bytes are live, and those after it.
+    /// The runs up to the first after which the most bytes are live, and the runs after that.
     pub fn halves(&self) -> [impl Iterator<Item = (Kind, &[u32])> + '_; 2] {
         [self.part(0, self.peak.1), self.part(self.peak.1, self.runs.len())]
     }
@@ -131,19 +131,19 @@ impl Sequence {
         })
     }
 
-    /// Bytes that each buffer asks for, by its id.
+    /// The size of each buffer in bytes, by its id.
     #[must_use]
     pub fn sizes(&self) -> &[u64] {
         &self.sizes
     }
 
-    /// The operation that asks for each buffer, by its id, where that is known.
+    /// The operation that requests each buffer, by its id, if known.
     #[must_use]
     pub fn operations(&self) -> Option<&[u64]> {
         self.operations.as_deref()
     }
 
-    /// The kind of propagation: those of one kind make the same requests.
+    /// The kind of propagation: propagations of one kind make the same requests.
     #[must_use]
     pub const fn kind(&self) -> u64 {
         self.kind
@@ -155,7 +155,7 @@ impl Sequence {
         self.requests
     }
 
-    /// The most bytes of requests live at once.
+    /// The most requested bytes live at once.
     #[must_use]
     pub const fn peak(&self) -> Bytes {
         Bytes::new(self.peak.0)

@@ -1,4 +1,4 @@
-//! What a stream's machine stands on: memory of the device for plans, and the thread that makes them.
+//! The ground of a stream's machine: device memory for plans, and the thread that makes them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,14 +14,14 @@ use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
 use crate::tally::{DeviceTally, PlanTally};
 
-/// What a driver aligns to at least, and plans assume; in bytes.
+/// The least alignment that a driver guarantees and plans assume, in bytes.
 pub(super) const ALIGN: u64 = 512;
 
 /// A device's memory, and what is held of it.
 pub(super) struct Memory {
     pub(super) device: SharedDevice,
     pub(super) tally: Arc<DeviceTally>,
-    /// Bytes of what is held, by its first address.
+    /// Bytes of each held piece, by its first address.
     held: Mutex<FxHashMap<u64, u64>>,
     /// Why the last request failed.
     fault: Mutex<Option<DriverError>>,
@@ -36,7 +36,7 @@ impl Memory {
         Self { device, tally: Arc::default(), held: Mutex::default(), fault: Mutex::default() }
     }
 
-    /// Memory of the driver, or `None`; [`take_fault`](Self::take_fault) says why.
+    /// Memory of the driver, or `None`; [`take_fault`](Self::take_fault) returns the reason.
     pub(super) fn take(&self, size: u64) -> Option<Address> {
         let size = size.checked_next_multiple_of(ALIGN)?;
         let at = self.device.malloc(Bytes::new(size)).inspect_err(|error| self.note(error)).ok()?;
@@ -48,12 +48,12 @@ impl Memory {
         Some(at)
     }
 
-    /// Gives it back, after what runs is done.
+    /// Gives memory back, after running work is done.
     pub(super) fn give_back(&self, at: Address) {
         let Some(size) = lock(&self.held).remove(&at.get()) else { return };
         self.tally.device_releases.add(1);
         self.tally.reserved.set(self.tally.reserved.get().saturating_sub(size));
-        // Memory that the driver does not take back stays the process's; nobody waits for the answer.
+        // If the driver refuses the memory, it stays with the process; nobody waits for the result.
         let _ = self.device.free(at).inspect_err(|error| self.note(error));
     }
 
@@ -61,17 +61,17 @@ impl Memory {
         *lock(&self.fault) = Some(error.clone());
     }
 
-    /// The reason why a request of this size, in bytes, gets no memory.
+    /// The reason why a request of this size, in bytes, got no memory.
     pub(super) fn take_fault(&self, size: Bytes) -> DriverError {
         match lock(&self.fault).take() {
-            // The pool asks for more than it is asked for.
+            // The pool requests more bytes from the driver than the program requests from it.
             None | Some(DriverError::OutOfMemory { .. }) => DriverError::OutOfMemory { size },
             Some(other) => other,
         }
     }
 }
 
-/// The same for the pool.
+/// The device's memory as the pool's backing.
 pub(super) struct Segments(pub(super) Arc<Memory>);
 
 impl Backing for Segments {
@@ -97,7 +97,7 @@ pub(super) struct DeviceGround {
     planning: Planning,
     job: Option<Arc<Job>>,
     segments: Vec<Segment>,
-    /// What stands for a clock.
+    /// A counter instead of a clock.
     looks: u64,
     /// The plans that were taken up.
     pub(super) plans: Vec<Arc<PlanTally>>,
@@ -108,7 +108,7 @@ impl DeviceGround {
         Self { memory, pool, planning, job: None, segments: Vec::new(), looks: 0, plans: Vec::new() }
     }
 
-    /// Gives all segments back, whose machine is gone; whether there were any.
+    /// Gives all segments back after their machine is gone; whether there were any.
     pub(super) fn give_all_back(&mut self) -> bool {
         self.job = None;
         let segments = std::mem::take(&mut self.segments);
@@ -120,7 +120,7 @@ impl DeviceGround {
 impl Ground for DeviceGround {
     fn acquire(&mut self, bytes: u64) -> Option<Segment> {
         let at = self.memory.take(bytes).or_else(|| {
-            // Between rounds most of what the pool holds is of no use.
+            // Between rounds the pool needs little of what it holds.
             locked(&self.pool).release_cached();
             self.memory.take(bytes)
         })?;
@@ -134,7 +134,7 @@ impl Ground for DeviceGround {
         self.memory.give_back(Address::new(segment.base));
     }
 
-    /// A device's memory has no pages that come back by themselves: it stays until somebody needs it.
+    /// A device's memory has no pages that come back by themselves, so it stays until another request needs it.
     fn rest(&mut self, _: Segment) {}
 
     fn submit(&mut self, round: Round) -> bool {
@@ -148,7 +148,7 @@ impl Ground for DeviceGround {
         Some(result)
     }
 
-    /// Whoever frees holds the device's lock, and tells the machine at once.
+    /// The thread that frees a block holds the device's lock and notifies the machine at once.
     fn drain(&mut self) -> Option<u64> {
         None
     }
@@ -157,7 +157,7 @@ impl Ground for DeviceGround {
         0
     }
 
-    /// Requests to a driver are dear, however fast they come.
+    /// Requests to a driver are expensive, however fast they come.
     fn nanoseconds(&mut self) -> u64 {
         self.looks += u64::from(u32::MAX);
         self.looks

@@ -13,23 +13,23 @@ use crate::machine::{Answer, Config, Machine};
 use crate::planning::Planning;
 use crate::tally::{DeviceTally, PlanTally, Tally};
 
-/// A stream whose plans gave way to other requests so often is not planned any more.
+/// A stream whose plans were evicted this often is not planned any more.
 const MOST_EVICTIONS: u32 = 3;
 
-/// What a heap is told once.
+/// The settings of a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapConfig {
-    /// Of each stream's machine. Requests are rounded up to 512 bytes before it sees them.
+    /// Settings of each stream's machine. Requests are rounded up to 512 bytes before it sees them.
     pub machine: Config,
-    /// How rounds are planned; `None`: nothing is, and the pool serves all.
+    /// How rounds are planned; `None`: nothing is planned, and the pool serves everything.
     pub planning: Option<Planning>,
 }
 
-/// What serves a block.
+/// The source of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Plan,
-    /// The pool, and whether the machine has seen the request.
+    /// The pool, and whether the machine knows the request.
     Pool(bool),
     /// Memory that a graph may use for ever.
     Graph,
@@ -42,17 +42,17 @@ struct Block {
     bytes: u64,
 }
 
-/// What a stream asks for.
+/// The state of one stream.
 struct Lane {
     stream: StreamHandle,
-    /// `None` where nothing is planned.
+    /// `None` if nothing is planned.
     machine: Option<Machine>,
     ground: DeviceGround,
     tally: Arc<Tally>,
     evictions: u32,
 }
 
-/// A device's memory for a program. Its caller sees to it that one thread at a time is in it.
+/// A device's memory for a program. Callers must ensure that one thread at a time uses it.
 pub struct Heap {
     memory: Arc<Memory>,
     pool: Pool,
@@ -61,7 +61,7 @@ pub struct Heap {
     of_stream: FxHashMap<StreamHandle, usize>,
     /// Blocks in use, by address.
     live: BTreeMap<u64, Block>,
-    /// Other streams that use a block.
+    /// The other streams that use each block.
     users: FxHashMap<u64, Vec<StreamHandle>>,
 }
 
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Heap {
 }
 
 impl Heap {
-    /// Holds nothing yet.
+    /// An empty heap.
     #[must_use]
     pub fn new(device: SharedDevice, config: HeapConfig) -> Self {
         let memory = Arc::new(Memory::new(device));
@@ -105,13 +105,13 @@ impl Heap {
         self.memory.tally.reserved.get()
     }
 
-    /// What became of the device's memory.
+    /// Counts of the device's memory.
     #[must_use]
     pub fn tally(&self) -> &DeviceTally {
         &self.memory.tally
     }
 
-    /// What became of the requests of each stream.
+    /// The requests of each stream by outcome.
     pub fn streams(&self) -> impl Iterator<Item = (StreamHandle, &Tally)> {
         self.lanes.iter().map(|lane| (lane.stream, &*lane.tally))
     }
@@ -121,12 +121,12 @@ impl Heap {
         self.lanes.iter().flat_map(|lane| lane.ground.plans.iter().map(|plan| &**plan))
     }
 
-    /// Memory of so many bytes, more than 0, for what is launched on a stream from now on.
+    /// Allocates `size` bytes, more than 0, for later launches on a stream.
     ///
     /// # Errors
     ///
-    /// [`DriverError::OutOfMemory`] where there is no room although all that nobody uses was given back; else what the
-    /// driver says.
+    /// [`DriverError::OutOfMemory`] if there is no room even after all unused memory was given back; otherwise the
+    /// driver's error.
     pub fn alloc(&mut self, size: Bytes, stream: StreamHandle) -> Result<Address, DriverError> {
         let bytes = size.get().checked_next_multiple_of(ALIGN).ok_or(DriverError::OutOfMemory { size })?;
         let lane = self.lane(stream);
@@ -139,7 +139,7 @@ impl Heap {
         Ok(at)
     }
 
-    /// A block is in use from now on.
+    /// Records that a block is in use.
     fn claim(&mut self, at: Address, block: Block) {
         let at = at.get();
         let below = self.live.range(..=at).next_back().map_or(0, |(start, block)| start + block.bytes);
@@ -151,7 +151,7 @@ impl Heap {
         self.memory.tally.used_peak.set(self.memory.tally.used_peak.get().max(used.get()));
     }
 
-    /// What cannot be said is taken for a graph: that is safe.
+    /// Whether a stream is being captured; `true` if unknown, which is safe.
     fn is_capturing(&self, stream: StreamHandle) -> bool {
         self.memory.device.is_capturing(stream).unwrap_or(true)
     }
@@ -169,7 +169,7 @@ impl Heap {
         self.lanes.len() - 1
     }
 
-    /// Memory that nobody else ever gets.
+    /// Allocates memory that is never handed out again.
     fn keep(&mut self, bytes: u64) -> Option<(Address, Source)> {
         self.memory.tally.captured.add(1);
         let at = self.memory.take(bytes).or_else(|| {
@@ -179,7 +179,7 @@ impl Heap {
         Some((at, Source::Graph))
     }
 
-    /// A place of the plan, or of the pool.
+    /// An address from the plan or the pool.
     fn place(&mut self, lane: usize, bytes: u64) -> Option<(Address, Source)> {
         let least = self.config.machine.least_size;
         let Lane { machine, ground, tally, evictions, .. } = &mut self.lanes[lane];
@@ -199,7 +199,7 @@ impl Heap {
             Answer::HandThrough(number) => {
                 let at = self.pool_place(lane, bytes)?;
                 let Lane { machine, evictions, .. } = &mut self.lanes[lane];
-                // A machine that is new knows nothing of this request.
+                // A new machine does not know this request.
                 let known = machine.as_mut().filter(|_| *evictions == before);
                 let is_known = known.map(|machine| machine.placed(number, at.get())).is_some();
                 Some((at, Source::Pool(is_known)))
@@ -211,12 +211,13 @@ impl Heap {
         let stream = Stream::new(u32::try_from(lane).unwrap_or(u32::MAX));
         let size = Bytes::new(bytes);
         let at = locked(&self.pool).alloc(size, stream);
-        // Not before the pool has given back what it can spare: a plan that is there may come again.
+        // Plans are evicted only after the pool has given back what it can, because an existing plan may be used
+        // again.
         at.or_else(|error| if self.evict() { locked(&self.pool).alloc(size, stream) } else { Err(error) })
             .ok()
     }
 
-    /// Gives back the segments of plans that have no block in use; whether there were any. Their streams begin anew.
+    /// Gives back the segments of plans without a block in use; whether there were any. Their streams start over.
     fn evict(&mut self) -> bool {
         let config = self.config.machine;
         let mut is_any = false;
@@ -233,7 +234,7 @@ impl Heap {
         is_any
     }
 
-    /// Takes a block back that was used last on a stream. Whether it was live.
+    /// Frees a block that was last used on a stream; whether it was live.
     pub fn free(&mut self, at: Address, stream: StreamHandle) -> bool {
         let Some(block) = self.live.remove(&at.get()) else {
             self.memory.tally.wrong_frees.add(1);
@@ -264,8 +265,8 @@ impl Heap {
         true
     }
 
-    /// A stream waits for what others did with its block. `false` where that cannot be had: the block is then never used
-    /// again.
+    /// Makes a stream wait for other streams' work on its block. `false` if that is impossible: the block is then
+    /// never used again.
     fn order(&self, own: StreamHandle, users: &[StreamHandle]) -> bool {
         self.memory.tally.ordered.add(1);
         let in_graph = |&stream: &StreamHandle| self.is_capturing(stream);
@@ -273,7 +274,7 @@ impl Heap {
         !users.iter().chain([&own]).any(in_graph) && users.iter().all(waits)
     }
 
-    /// Another stream uses a block, too. Whether it is live.
+    /// Records that another stream also uses a block; whether the block is live.
     pub fn record_stream(&mut self, at: Address, stream: StreamHandle) -> bool {
         let Some(block) = self.live.get(&at.get()) else { return false };
         if self.lanes[block.lane].stream != stream {
@@ -290,7 +291,7 @@ impl Heap {
         locked(&self.pool).release_cached();
     }
 
-    /// A round ends and the next begins, on all streams.
+    /// Ends a round and begins the next, on all streams.
     pub fn mark(&mut self) {
         for Lane { machine, ground, .. } in &mut self.lanes {
             machine.iter_mut().for_each(|machine| machine.mark(ground));

@@ -1,4 +1,4 @@
-//! Plans for the memory of GPUs, under a framework that lets its allocator be replaced.
+//! Plans for the memory of GPUs, under a framework with a replaceable allocator.
 //!
 //! ```text
 //!   the framework: malloc, free (size, device, stream)
@@ -8,10 +8,10 @@
 //!                    +--> the pool, for what no plan serves ------> the device's driver
 //! ```
 //!
-//! What is freed on a stream is free for what that stream does next: the device runs it later. So each stream has rounds and
-//! plans of its own. A block that other streams use too (as the framework says, or if it is freed on another stream) is
-//! free once its own stream waits for them, by an event. Memory that is asked for while a graph is captured is never handed
-//! out again, as the graph may run at any time.
+//! Memory that is freed on a stream is free for that stream's later work, because the device runs it later. So each
+//! stream has its own rounds and plans. A block that other streams also use (because the framework says so, or because
+//! it is freed on another stream) is free once its own stream waits for them, by an event. Memory requested during the
+//! capture of a graph is never handed out again, because the graph may run at any time.
 
 mod ground;
 mod heap;
@@ -26,16 +26,16 @@ use planlab_replay::cuda::{DriverError, SharedDevice, StreamHandle};
 
 pub use heap::{Heap, HeapConfig};
 
-/// Devices of a process, at most.
+/// The most devices of a process.
 const MOST: usize = 64;
 
 type Open = dyn Fn(u32) -> Result<SharedDevice, DriverError> + Send + Sync;
 
-/// All devices of a process. Each is opened when it is first asked for memory.
+/// All devices of a process. Each is opened at its first request.
 pub struct Devices {
     open: Box<Open>,
     config: HeapConfig,
-    /// Says what is wrong to the user.
+    /// Reports errors to the user.
     say: fn(&str),
     slots: [OnceLock<Option<Mutex<Heap>>>; MOST],
     has_said: AtomicBool,
@@ -48,7 +48,8 @@ impl std::fmt::Debug for Devices {
 }
 
 impl Devices {
-    /// None is open yet. `say` is told once why a device cannot be opened, and once of the first request that failed.
+    /// All devices, not yet open. `say` receives one message if a device cannot be opened, and one for the first
+    /// failed request.
     pub fn new(
         open: impl Fn(u32) -> Result<SharedDevice, DriverError> + Send + Sync + 'static,
         config: HeapConfig,
@@ -58,7 +59,7 @@ impl Devices {
         Self { open: Box::new(open), config, say, slots, has_said: AtomicBool::new(false) }
     }
 
-    /// Memory of a device for work on a stream; `None` for no bytes, and where there is none.
+    /// Memory of a device for work on a stream; `None` for no bytes, and if there is no memory.
     pub fn alloc(&self, size: Bytes, device: i32, stream: StreamHandle) -> Option<Address> {
         if size == Bytes::ZERO {
             return None;
@@ -75,12 +76,12 @@ impl Devices {
         result.ok()
     }
 
-    /// Takes a block back, used last on a stream. Whether it was live.
+    /// Frees a block that was last used on a stream; whether it was live.
     pub fn free(&self, at: Address, device: i32, stream: StreamHandle) -> bool {
         at == Address::NULL || self.heap(device).is_some_and(|mut heap| heap.free(at, stream))
     }
 
-    /// Another stream uses a block, too. Whether it is live on some device.
+    /// Records that another stream also uses a block; whether the block is live on some device.
     pub fn record_stream(&self, at: Address, stream: StreamHandle) -> bool {
         self.heaps().any(|mut heap| heap.record_stream(at, stream))
     }
@@ -90,12 +91,12 @@ impl Devices {
         self.heaps().for_each(|mut heap| heap.release_cached());
     }
 
-    /// A round ends and the next begins, on all streams.
+    /// Ends a round and begins the next, on all streams.
     pub fn mark(&self) {
         self.heaps().for_each(|mut heap| heap.mark());
     }
 
-    /// The devices that are open, and that nobody works on just now.
+    /// The open devices that no thread is using just now.
     pub fn idle_heaps(&self) -> impl Iterator<Item = MutexGuard<'_, Heap>> {
         self.slots.iter().filter_map(|slot| slot.get()?.as_ref()?.try_lock().ok())
     }

@@ -1,5 +1,5 @@
-//! The heap on the simulated device: every block is written and read by kernels on its stream, whose queues run in a random
-//! order at the end.
+//! The heap on the simulated device: kernels write and read every block on its stream, and the streams' queues run in
+//! a random order at the end.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl Rig {
         self.heap.streams().map(|(_, tally)| tally.requests.get()).sum()
     }
 
-    /// Rounds until all requests of one are planned.
+    /// Plays rounds until all requests of one are planned.
     fn warm_up(&mut self, round: impl Fn(&mut Self)) {
         for _ in 0..400 {
             let (planned, requests) = (self.planned(), self.requests());
@@ -85,13 +85,13 @@ impl Rig {
         panic!("no plan: {:?}", self.heap.streams().map(|(_, tally)| tally).collect::<Vec<_>>());
     }
 
-    /// Words that were not as they were written, in some order of the streams.
+    /// The number of wrong words found, in some order of the streams.
     fn wrong(&self, seed: u64) -> u64 {
         self.streams.run(seed).expect("no illegal access")
     }
 }
 
-/// A net: each layer reads the block of the one before, and has a workspace. The addresses of its blocks.
+/// A net: each layer reads the block of the one before, and has a workspace. Returns the addresses of its blocks.
 fn net(rig: &mut Rig, stream: StreamHandle, scale: u64) -> Vec<Address> {
     let mut input = rig.alloc(scale * MIB, stream);
     let mut all = vec![input.at];
@@ -181,7 +181,7 @@ fn each_stream_has_rounds_of_its_own() {
 
 #[test]
 fn what_the_pool_holds_gives_way_to_a_plan() {
-    // Room for the pool's blocks or for the plan, not for both.
+    // There is room for the pool's blocks or for the plan, not for both.
     let mut rig = Rig::new(70 * MIB);
     rig.warm_up(|rig| drop(net(rig, ONE, 16)));
     assert!(rig.heap.tally().reserved_peak.get() <= 70 * MIB);
@@ -195,7 +195,7 @@ fn a_plan_gives_way_to_what_else_needs_its_memory() {
     let large = rig.alloc(60 * MIB, TWO);
     assert_eq!(rig.heap.tally().evictions.get(), 1);
     rig.free(large);
-    // It comes back, unless that happens time and again.
+    // The plan comes back, unless that happens time and again.
     rig.warm_up(|rig| drop(net(rig, ONE, 16)));
     for _ in 0..2 {
         let large = rig.alloc(60 * MIB, TWO);
@@ -237,7 +237,7 @@ fn an_address_that_is_not_live_is_left_alone() {
     assert_eq!(rig.heap.tally().wrong_frees.get(), 1);
 }
 
-/// Words found wrong in some orders, where stream 2 reads a block of stream 1, which then uses its memory again.
+/// The wrong words in some orders, when stream 2 reads a block of stream 1, which then uses the memory again.
 fn wrong_when(shared: impl Fn(&mut Rig, Block)) -> u64 {
     let mut rig = Rig::new(1 << 30);
     rig.warm_up(|rig| drop(net(rig, ONE, 1)));
@@ -360,7 +360,7 @@ fn threads_share_devices() {
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (devices, streams, seeds, planned_streams) = (&devices, &streams, &seeds, &planned_streams);
-            // Two streams on two devices, of which each is used by one thread.
+            // Two streams on each of two devices; each stream is used by one thread.
             let device = i32::from(thread >= 2);
             let stream = StreamHandle(1 + thread % 2);
             scope.spawn(move || {
@@ -396,8 +396,8 @@ fn threads_share_devices() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever two streams ask for, blocks keep what was written to them until they are freed, in every order that the
-    /// streams may run in. [`Heap`] itself looks for overlaps.
+    /// Whatever two streams request, blocks keep their contents until they are freed, in every possible order of the
+    /// streams. [`Heap`] itself checks for overlaps.
     #[test]
     fn blocks_keep_their_contents(
         rounds in proptest::collection::vec((any::<bool>(), 1_u64..4, 0_usize..60, any::<bool>()), 4..24),

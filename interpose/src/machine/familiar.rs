@@ -1,28 +1,28 @@
-//! Which requests came lately: one of a size that nobody saw, among many that are known, is no part of a round.
+//! Recognises recent requests: a new size among many known ones is no part of a round.
 //!
-//! A loop that reads a file asks for a buffer of another size each time. In the history of calls no two rounds would be
-//! equal, and nothing would ever be planned.
+//! A loop that reads files requests a buffer of another size each time. With these in the history, no two rounds would
+//! be equal, and nothing would ever be planned.
 
 use crate::token::Token;
 
-/// Sets of four, looked up by a token's hash; a power of two.
+/// The number of sets of four tokens, looked up by hash; a power of two.
 const SETS: usize = 512;
 const WAYS: usize = 4;
-/// After so many known requests in a row one that is not is odd. Where a program begins to do something else there is only
-/// one such request.
+/// After this many known requests in a row, an unknown one is odd. When a program begins to do something else, only
+/// the first such request is.
 const USED: u32 = 16;
 
-/// The tokens of requests that came lately.
+/// The tokens of recent requests.
 #[derive(Debug, Default)]
 pub(super) struct Familiar {
-    /// The one that came last first.
+    /// Each set's tokens, the latest first.
     sets: Vec<[u64; WAYS]>,
     /// Known requests in a row.
     run: u32,
 }
 
 impl Familiar {
-    /// A request comes. Whether it is odd.
+    /// Records a request; whether it is odd.
     #[inline]
     pub(super) fn is_odd(&mut self, token: Token) -> bool {
         if self.meet(token) {
@@ -32,7 +32,7 @@ impl Familiar {
         std::mem::take(&mut self.run) >= USED
     }
 
-    /// Whether a request is known; it is from now on.
+    /// Records a request; whether it was known before.
     fn meet(&mut self, token: Token) -> bool {
         if self.sets.is_empty() {
             self.sets.resize(SETS, [0; WAYS]);

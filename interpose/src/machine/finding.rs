@@ -1,4 +1,4 @@
-//! How the machine comes to its plans: periods, marks, blocks that outlive a round.
+//! How the machine finds its plans: by periods, by marks, and by blocks that outlive a round.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::tally::PlanTally;
 use crate::token::Token;
 
 impl Machine {
-    /// A round ends and the next begins, says the program. Does nothing unless the configuration says that it does so.
+    /// Ends a round and begins the next, at the program's request. Does nothing unless the configuration uses marks.
     pub fn mark(&mut self, ground: &mut impl Ground) {
         if !self.config.marks {
             return;
@@ -21,7 +21,7 @@ impl Machine {
             self.depart();
         }
         if self.follows {
-            // As planned: there is nothing to learn from it.
+            // The round went as planned, so there is nothing to learn from it.
             self.history.rewind(self.history.len() - self.marked);
         }
         self.astray = 0;
@@ -30,7 +30,7 @@ impl Machine {
         self.is_marked = true;
     }
 
-    /// Before a request: where fewer blocks were not live for a while, a stretch ends.
+    /// Called before a request: if no fewer blocks were live for a while, a stretch ends.
     #[inline]
     pub(super) fn look_between(&mut self, ground: &mut impl Ground) {
         let planned = usize::try_from(self.shelf.live()).unwrap_or(usize::MAX);
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// What came since a call is a round if it came so often before.
+    /// Treats the calls since `begin` as a round if they came often enough before.
     fn end_stretch(&mut self, begin: u64, ground: &mut impl Ground) {
         let calls = self.history.since(begin).unwrap_or_default();
         let rounds = self.config.proof.rounds;
@@ -51,7 +51,7 @@ impl Machine {
             return;
         }
         let count = self.stretches.count(calls);
-        // What was refused or is known is not looked at each time.
+        // A round that was refused or is known is not checked every time.
         if count < rounds || !(count == rounds || count.is_power_of_two()) {
             return;
         }
@@ -60,7 +60,7 @@ impl Machine {
         }
     }
 
-    /// Leaves the blocks that are in use to the real allocator from the next plan on.
+    /// Leaves the blocks in use to the real allocator from the next plan on.
     pub(super) fn exclude(&mut self, ground: &mut impl Ground) {
         if self.pending.is_some() {
             return;
@@ -90,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// A period is proved; it is planned at the next request, as there is no hurry in a free.
+    /// Records a proved period. It is planned at the next request, because a free should not wait for that.
     fn note(&mut self, period: u64, since_likely: u64, ground: &mut impl Ground) {
         let is_followed = self.follows && self.shelf.holder().is_some_and(|course| course.calls() == period);
         if self.pending.is_none() && !is_followed {
@@ -100,7 +100,7 @@ impl Machine {
         }
     }
 
-    /// What is found is planned, and what is planned is taken up.
+    /// Plans what was found, and takes up what was planned.
     #[cold]
     pub(super) fn attend(&mut self, ground: &mut impl Ground) {
         if let Some(found) = self.found.take() {
@@ -132,14 +132,14 @@ impl Machine {
         }
     }
 
-    /// Whether calls are those of a known round, or an inner loop of it.
+    /// Whether calls are those of a known round, or of an inner loop of one.
     fn is_known(&self, period: &[Token]) -> bool {
         let planned = self.shelf.courses().iter().map(|course| course.solved().round());
         planned.chain(&self.refused).any(|round| round.holds(period))
     }
 
     fn submit(&mut self, pending: Pending, ground: &mut impl Ground) {
-        // Before a thread is started for it.
+        // Checked before a thread is started for it.
         if pending.round.load() < u128::from(self.config.least_load.get()) {
             return self.refuse(pending.round);
         }

@@ -7,9 +7,9 @@
 //!      +------------ another size, a block in use ----------------+----------------------------+
 //! ```
 //!
-//! It touches no memory of the program and makes no system call: that is for its [`Ground`]. Whatever comes, it never hands
-//! out memory that is live: [`Planned`](planlab_replay::Planned) refuses what the verified plan does not allow, and the
-//! real allocator serves it.
+//! It touches no memory of the program and makes no system call; its [`Ground`] does that. It never hands out live
+//! memory, whatever the calls: [`Planned`](planlab_replay::Planned) refuses what the verified plan does not allow, and
+//! the real allocator serves it.
 
 mod familiar;
 mod finding;
@@ -38,19 +38,19 @@ use crate::solve::Solved;
 use crate::tally::{Count, Tally};
 use crate::token::Token;
 
-/// What the machine is told once.
+/// The machine's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Requests of fewer bytes are not its business. At least 64; default: 4096.
+    /// Smaller requests are not the machine's concern. At least 64 bytes; default: 4096.
     pub least_size: u64,
-    /// What proves a period.
+    /// The proof that a period needs.
     pub proof: Proof,
-    /// Rounds with fewer transient bytes live at once are not planned. Default: 131,072, from where on glibc asks the
-    /// kernel for each block.
+    /// Rounds with fewer transient bytes live at once are not planned. Default: 131,072, because from that size on
+    /// glibc asks the kernel for each block.
     pub least_load: Bytes,
-    /// Plans that a thread keeps at most. Default: 16.
+    /// The most plans that a thread keeps. Default: 16.
     pub most_plans: usize,
-    /// Whether rounds go from one [`mark`](Machine::mark) to the next. Default: they are found.
+    /// Whether rounds go from one [`mark`](Machine::mark) to the next. Default: no, they are found.
     pub marks: bool,
 }
 
@@ -69,39 +69,39 @@ impl Default for Config {
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A plan serves it: here.
+    /// A plan serves the request at this address.
     Planned(u64),
-    /// The real allocator is to serve it, and [`Machine::placed`] to be told where, with this number.
+    /// The real allocator must serve the request; then call [`Machine::placed`] with this number and the address.
     HandThrough(u64),
-    /// The real allocator is to serve it.
+    /// The real allocator must serve the request.
     Foreign,
 }
 
-/// Rounds for which no plan was made, and that are not tried again.
+/// The most rounds without a plan that are remembered, so that they are not tried again.
 const MOST_REFUSED: usize = 16;
 /// How often blocks that outlive their round may change its plan.
 const MOST_EXCLUSIONS: u32 = 8;
 
-/// After so many rounds that could not begin the plans leave a segment to the blocks in it.
+/// After this many rounds that could not begin, the plans leave the segment to the blocks in it.
 const MOST_LATE: u32 = 3;
 
-/// So many requests in a row may come between those of a plan, or between two rounds.
+/// The most requests in a row between those of a plan, or between two rounds.
 const MOST_BETWEEN: u32 = 4;
-/// After so many rounds in a row the real allocator's memory of others goes back.
+/// After this many planned rounds in a row, the real allocator gives back the memory of other rounds.
 const STEADY: u64 = 8;
-/// After so many rounds' bytes outside of plans the plans' memory goes back.
+/// When requests outside of plans reach the bytes of this many rounds, the plans' memory goes back.
 const REST: u64 = 8;
 
-/// What is being planned.
+/// A round that is being planned.
 struct Pending {
     round: Round,
     faults_milli: u64,
-    /// The plan that is to go.
+    /// The plan that it replaces.
     replaces: Option<Arc<Solved>>,
     exclusions: u32,
 }
 
-/// A period that was proved: where it ends, its calls, page faults in a thousand of them.
+/// A proved period: where it ends, its number of calls, and its page faults in thousandths.
 #[derive(Clone, Copy)]
 struct Found {
     end: u64,
@@ -116,47 +116,47 @@ pub struct Machine {
     watch: Watch,
     shelf: Shelf,
     tally: Arc<Tally>,
-    /// Whether a round is on its way.
+    /// Whether a planned round is in progress.
     follows: bool,
-    /// Requests since the machine woke, without a plan; requests until it wakes.
+    /// Requests without a plan since the machine woke; requests until it wakes.
     fruitless: u32,
     asleep: u32,
     pace: Pace,
     familiar: Familiar,
     /// Requests in a row that are not the plan's.
     between: u32,
-    /// Requests left of the round that departed from its plan.
+    /// The remaining requests of the round that departed from its plan.
     astray: usize,
     pending: Option<Pending>,
     found: Option<Found>,
     refused: Vec<Round>,
     /// Page faults when a period became likely.
     faults_when_likely: u64,
-    /// How often in a row blocks were in use where a round began.
+    /// How often in a row blocks were in use at the begin of a round.
     late: u32,
-    /// Whether the real allocator holds memory of rounds that were not planned, as far as is known.
+    /// Whether the real allocator probably holds memory of unplanned rounds.
     is_warm: bool,
-    /// The most that a plan needed when memory last went back, in bytes.
+    /// The greatest height of a plan when memory last went back, in bytes.
     settled_height: u64,
     /// Rounds in a row that went as planned.
     steady: u64,
-    /// Bytes that the real allocator served since a round was last planned, and whether the segment's pages are there.
+    /// Bytes that the real allocator served since the last planned round, and whether the segment's pages went back.
     astray_bytes: u64,
     is_resting: bool,
-    /// Where the last mark was, and whether a round may begin.
+    /// The call number of the last mark, and whether a marked round may begin.
     marked: u64,
     is_marked: bool,
     stretches: Stretches,
-    /// Whether the request that comes may be the first of a round, by what is live.
+    /// Whether the next request may be the first of a round, judged by the live blocks.
     is_between: bool,
-    /// How many requests more may be the first after a round that went to its end: a few others may come in between.
+    /// How many more requests may be the first after a finished round: a few others may come in between.
     after_round: u32,
     /// How often the plan of each round was changed for blocks that outlive it.
     exclusions: Vec<(Arc<Solved>, u32)>,
 }
 
 impl Machine {
-    /// One that has seen nothing.
+    /// A machine without history.
     #[must_use]
     pub fn new(config: Config, tally: Arc<Tally>) -> Self {
         Self {
@@ -191,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// A request for a block.
+    /// Handles a request for a block.
     pub fn request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Answer {
         self.tally.requests.add(1);
         self.tally.bytes.add(size);
@@ -235,20 +235,20 @@ impl Machine {
         }
     }
 
-    /// The real allocator served the request with this number, here.
+    /// Records the address at which the real allocator served the request with this number.
     pub fn placed(&mut self, number: u64, address: u64) {
         self.history.placed(number, address);
     }
 
-    /// A block of the real allocator is about to be freed.
+    /// Records that a block of the real allocator is about to be freed.
     pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
         if !self.is_asleep() && self.history.freed(address) {
             self.look(ground);
         }
     }
 
-    /// A block of the real allocator is about to be resized by it. The number of its request, for
-    /// [`placed`](Self::placed), if it is known.
+    /// Records that the real allocator is about to resize a block. Returns the number of its request, for
+    /// [`placed`](Self::placed), if known.
     pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
         if self.is_asleep() {
             return None;
@@ -258,7 +258,7 @@ impl Machine {
         Some(number)
     }
 
-    /// Frees a planned block. Whether one was live there.
+    /// Frees a planned block; whether one was live there.
     pub fn free(&mut self, address: u64, ground: &mut impl Ground) -> bool {
         let Some(number) = self.shelf.free(address, ground) else {
             self.tally.wrong_frees.add(1);
@@ -269,7 +269,7 @@ impl Machine {
         true
     }
 
-    /// Another thread goes on with these plans: what the old one did says nothing of what comes.
+    /// Prepares for another thread to continue with these plans: the old thread's calls do not predict the new one's.
     pub fn rest(&mut self) {
         if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
             self.depart();
@@ -280,24 +280,24 @@ impl Machine {
         (self.follows, self.astray, self.found, self.marked) = (false, 0, None, self.history.len());
     }
 
-    /// No thread goes on with these plans for now: their memory goes back, unless a block lies in it.
+    /// Gives back the plans' memory, unless a block lies in it, because no thread uses these plans for now.
     pub fn give_back(&mut self, ground: &mut impl Ground) {
         self.is_resting = true;
         self.shelf.rest(ground);
     }
 
-    /// What was being planned is lost: the process is a copy of another.
+    /// Forgets the round being planned, because the process is a forked copy.
     pub fn forget_pending(&mut self) {
         self.pending = None;
     }
 
-    /// Whether no block lies in any of its segments.
+    /// Whether no block lies in any of the segments.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.shelf.is_idle()
     }
 
-    /// Where the plan has its place for a request, or `None`, which is counted with its reason.
+    /// The planned address of a request, or `None`, which is counted with its reason.
     fn serve(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
         if !self.follows {
             return self.begin(token, size, number, ground);
@@ -321,8 +321,8 @@ impl Machine {
         }
     }
 
-    /// Another request comes than the plan's next: the first of another round, one in between (a line that is logged), or the
-    /// round has left its plan.
+    /// Handles a request that is not the plan's next: the first of another round, one in between (a log line, say), or
+    /// a departure from the plan.
     fn other(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
         if self.shelf.live() == 0 && self.candidate(token).is_some() {
             self.depart();
@@ -335,7 +335,7 @@ impl Machine {
         self.miss(|tally| &tally.other_size)
     }
 
-    /// The real allocator serves a request.
+    /// Records that the real allocator serves a request.
     fn pass_over(&mut self, size: u64, ground: &mut impl Ground) {
         if !self.follows {
             self.stray(size, ground);
@@ -343,8 +343,8 @@ impl Machine {
         }
     }
 
-    /// The real allocator serves a request outside of planned rounds. Where it has served many rounds the plans' memory
-    /// goes back.
+    /// Records that the real allocator serves a request outside of planned rounds. After many rounds' worth of these,
+    /// the plans' memory goes back.
     fn stray(&mut self, size: u64, ground: &mut impl Ground) {
         self.astray_bytes = self.astray_bytes.saturating_add(size);
         let Some(round) = self.shelf.holder().map(|course| course.bytes()) else { return };
@@ -374,7 +374,7 @@ impl Machine {
         self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
     }
 
-    /// Takes in what other threads freed.
+    /// Handles the frees of other threads.
     fn drain(&mut self, ground: &mut impl Ground) {
         while let Some(address) = ground.drain() {
             self.tally.foreign_frees.add(1);
@@ -382,7 +382,7 @@ impl Machine {
         }
     }
 
-    /// A round ended as planned.
+    /// Ends a round that went as planned.
     fn complete(&mut self) {
         self.follows = false;
         self.after_round = MOST_BETWEEN + 1;
@@ -392,7 +392,7 @@ impl Machine {
         if let Some(course) = self.shelf.holder() {
             course.tally.rounds.add(1);
             course.score = (course.score + 1).min(100);
-            // So what is kept of a steady sequence does not grow.
+            // Dropped, so that the history of a steady sequence does not grow.
             let calls = course.calls();
             if self.watch.is_settled(calls) {
                 self.history.rewind(calls);
@@ -400,7 +400,7 @@ impl Machine {
         }
     }
 
-    /// The round left its plan.
+    /// Ends a round that left its plan.
     fn depart(&mut self) {
         self.follows = false;
         self.tally.departures.add(1);
@@ -423,8 +423,8 @@ impl Machine {
             return self.miss(|tally| &tally.late);
         }
         self.late = 0;
-        // At once where a plan needs far more than those before; else once the rounds are steady, as the real allocator
-        // has to ask for it again if not.
+        // At once if a plan needs far more than those before. Otherwise once the rounds are steady, because if they
+        // are not, the real allocator must request the memory again.
         let course = &self.shelf.courses()[chosen];
         let height = course.solved().height.get();
         let is_first = course.is_new() && height / 2 > self.settled_height;
@@ -441,9 +441,9 @@ impl Machine {
         }
     }
 
-    /// The plan whose round this request begins. What a round begins with may come in the middle of it too: where nobody
-    /// marks the begin, its last round has to have ended just now, or nothing may be live but what lives on between rounds, or
-    /// the calls before have to be those that a round ends with.
+    /// The plan whose round this request begins. The first request of a round may also occur in its middle. So without
+    /// marks one of these must hold: the plan's last round has just ended, only blocks that outlive rounds are live,
+    /// or the calls before are those that end a round.
     fn candidate(&mut self, token: Token) -> Option<usize> {
         if self.config.marks {
             let is_first = std::mem::take(&mut self.is_marked);
@@ -457,8 +457,8 @@ impl Machine {
         })
     }
 
-    /// Blocks of the last round are in use where the next begins. If that went to its end as planned, they are left to the
-    /// real allocator from the next plan on; else they may be freed yet, and if not the plans move on.
+    /// Handles blocks that are still in use when the next round begins. If their round ended as planned, the next plan
+    /// leaves them to the real allocator. Otherwise they may still be freed; if they are not, the plans move on.
     fn be_late(&mut self, ground: &mut impl Ground) {
         self.late += 1;
         if self.shelf.holder().is_some_and(|course| course.is_over()) {

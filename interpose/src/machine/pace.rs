@@ -1,24 +1,25 @@
-//! How fast requests come, and whether it is worth to look at them.
+//! Measures how fast requests come, and decides whether to look at them.
 //!
-//! A request whose memory has to be had from the kernel takes many page faults, a fraction of a microsecond each: where
-//! large requests come every few microseconds, for long, the real allocator has that memory already. A plan would gain
-//! nothing, and to watch for one takes a twentieth of a compiler's time. So nobody watches while it goes on like that.
+//! A request that gets its memory from the kernel takes many page faults, a fraction of a microsecond each. If large
+//! requests come every few microseconds for a long time, the real allocator already has their memory. A plan would
+//! gain nothing, and watching for one takes a twentieth of a compiler's time. So the machine does not watch during
+//! that time.
 
 use super::Machine;
 use super::ground::Ground;
 use super::stretches::Stretches;
 
-/// Requests after which the machine looks away if none was ever planned, and for how many.
+/// After this many requests without any plan, the machine looks away; the second number says for how many requests.
 pub(super) const AWAKE: u32 = 1 << 17;
 pub(super) const ASLEEP: u32 = 1 << 19;
-/// Requests between two looks at the clock.
+/// The number of requests between two looks at the clock.
 const STRIDE: u32 = 64;
-/// Requests that are further apart than so many nanoseconds, on average, are worth to be looked at.
+/// Requests that are further apart than this many nanoseconds, on average, are worth looking at.
 const DENSE: u64 = 3000;
-/// After so many dense strides in a row nobody watches.
+/// After this many dense strides in a row, the machine looks away.
 const LONG: u32 = 16;
-/// What is counted of them at most, and where the count halves to when it is over: one slow stride in between (the thread
-/// had to wait for a processor) is no end.
+/// The greatest count of dense strides, and the count below which the machine looks again. One slow stride halves the
+/// count (the thread may have waited for a processor), which is not enough.
 const MOST: u32 = LONG + 2;
 const AWAKE_BELOW: u32 = LONG / 2;
 
@@ -26,24 +27,24 @@ const AWAKE_BELOW: u32 = LONG / 2;
 pub(super) struct Pace {
     /// Requests since the last look at the clock.
     requests: u32,
-    /// What the clock said then, in nanoseconds.
+    /// The clock at that look, in nanoseconds.
     before: u64,
-    /// Dense strides, halved by each that is not.
+    /// The number of dense strides, halved by each other stride.
     dense: u32,
     is_asleep: bool,
 }
 
-/// What is to be done with a request.
+/// What to do with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Watch,
-    /// Watch, and what was seen before is no longer of use.
+    /// Watch, and forget what was seen before.
     Anew,
     Away,
 }
 
 impl Pace {
-    /// A request comes. `may_sleep`: whether there is nothing yet that it could be a part of.
+    /// Handles a request. `may_sleep`: whether there is nothing yet that it could belong to.
     #[inline]
     pub(super) fn request(&mut self, may_sleep: bool, now: impl FnOnce() -> u64) -> Look {
         self.requests += 1;
@@ -67,7 +68,7 @@ impl Pace {
         }
     }
 
-    /// Whether nobody watches.
+    /// Whether the machine looks away.
     #[inline]
     pub(super) fn is_asleep(&self) -> bool {
         self.is_asleep
@@ -75,7 +76,7 @@ impl Pace {
 }
 
 impl Machine {
-    /// Where nothing was ever planned for long, most calls are not looked at.
+    /// Counts a request without a plan; after many, most calls are not looked at.
     pub(super) fn tire(&mut self) {
         self.fruitless += 1;
         if self.fruitless > AWAKE && !self.has_hope() {
@@ -83,12 +84,12 @@ impl Machine {
         }
     }
 
-    /// Whether a request may be a part of what is known.
+    /// Whether a request may belong to something known.
     fn has_hope(&self) -> bool {
         self.config.marks || self.pending.is_some() || !self.shelf.courses().is_empty()
     }
 
-    /// Whether a request that comes is looked at.
+    /// Whether to look at this request.
     #[inline]
     pub(super) fn watches(&mut self, ground: &mut impl Ground) -> bool {
         if self.asleep > 0 {
@@ -113,7 +114,7 @@ impl Machine {
         self.asleep > 0 || self.pace.is_asleep()
     }
 
-    /// What was seen so far is of no use: there is a hole in it.
+    /// Forgets what was seen so far, because calls after it were missed.
     #[cold]
     fn forget(&mut self) {
         self.history.clear();
@@ -127,7 +128,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    /// What is said to so many requests that come so many nanoseconds apart, one after the other.
+    /// The answers to a number of requests that come a number of nanoseconds apart.
     fn looks(pace: &mut Pace, clock: &mut u64, requests: u32, apart: u64) -> Vec<Look> {
         let next = |_| {
             *clock += apart;
@@ -144,7 +145,7 @@ mod tests {
         let away = fast.iter().position(|look| *look == Look::Away).expect("in the end");
         assert!((900..1200).contains(&away), "{away}");
         assert!(fast[away..].iter().all(|look| *look == Look::Away));
-        // One pause is no end, and two slow strides are.
+        // One pause does not wake it; two slow strides do.
         looks(&mut pace, &mut clock, 1, 5_000_000);
         assert!(looks(&mut pace, &mut clock, 500, 100).iter().all(|look| *look == Look::Away));
         let slow = looks(&mut pace, &mut clock, 1000, 10_000);

@@ -1,4 +1,4 @@
-//! The plans of a thread over one segment, and blocks that outlived a segment's use.
+//! The plans of a thread over one segment, and segments that blocks still occupy.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use crate::solve::Solved;
 use crate::tally::PlanTally;
 use crate::token::Token;
 
-/// Segments that are kept for blocks that nobody frees, at most.
+/// The most segments that are kept for blocks that nobody frees.
 const MOST_RETIRED: usize = 4;
 
 /// Plans that take turns on one segment. Only the holder has blocks in it.
 pub(crate) struct Shelf {
     courses: Vec<Course>,
-    /// When each course was last begun, counted in rounds.
+    /// When each course last began, counted in rounds.
     used: Vec<u64>,
     rounds: u64,
     holder: Option<usize>,
     segment: Option<Segment>,
-    /// Courses on segments of their own, until their last blocks are freed.
+    /// Courses with segments of their own until their last blocks are freed.
     retired: Vec<Course>,
-    /// Requests of the longest round.
+    /// The number of requests of the longest round.
     longest: usize,
-    /// Bytes that every request has at least.
+    /// The least size of every request, in bytes.
     least: u64,
-    /// Plans that are kept at most.
+    /// The most plans that are kept.
     most: usize,
 }
 
@@ -44,12 +44,12 @@ impl Shelf {
         }
     }
 
-    /// The course that has the segment.
+    /// The course that uses the segment.
     pub(crate) fn holder(&mut self) -> Option<&mut Course> {
         self.holder.map(|holder| &mut self.courses[holder])
     }
 
-    /// Blocks in use in the segment.
+    /// The number of blocks in use in the segment.
     pub(crate) fn live(&self) -> u64 {
         self.holder.map_or(0, |holder| self.courses[holder].live())
     }
@@ -59,7 +59,7 @@ impl Shelf {
         self.live() == 0 && self.retired.is_empty()
     }
 
-    /// Requests of the longest round.
+    /// The number of requests of the longest round.
     pub(crate) fn longest(&self) -> usize {
         self.longest
     }
@@ -68,7 +68,7 @@ impl Shelf {
         &self.courses
     }
 
-    /// Lets the most promising course that begins with a request have the segment, in which nothing is in use.
+    /// Begins a round of the chosen course on the segment, in which nothing is in use.
     pub(crate) fn begin(&mut self, chosen: usize) -> &mut Course {
         if let Some(before) = self.holder.filter(|&before| before != chosen) {
             self.courses[before].begin();
@@ -80,8 +80,8 @@ impl Shelf {
         &mut self.courses[chosen]
     }
 
-    /// The most promising course that begins with a request, among those that may begin: one that did not fail more often
-    /// than not, then the longest.
+    /// The most promising course that begins with a request, among those that may begin: first those that succeed at
+    /// least as often as they fail, then the longest.
     pub(crate) fn candidate(&self, first: Token, may_begin: impl Fn(&Course) -> bool) -> Option<usize> {
         let begins = |(_, course): &(usize, &Course)| course.first() == first && may_begin(course);
         let promise = |(_, course): &(usize, &Course)| (course.score >= 0, course.calls());
@@ -93,10 +93,10 @@ impl Shelf {
         self.move_on(0, ground);
     }
 
-    /// Takes a plan up, in the place of the one that it replaces. `false` where there is no memory.
+    /// Takes up a plan, in place of the one that it replaces. `false` if there is no memory.
     ///
-    /// Where blocks are in use and the segment is too small, or is the replaced plan's, they stay where they are and the
-    /// plans move on to another segment.
+    /// If blocks are in use and the segment is too small, or is used by the replaced plan, the blocks stay where they
+    /// are and the plans move on to another segment.
     pub(crate) fn install(
         &mut self,
         solved: Arc<Solved>,
@@ -112,7 +112,7 @@ impl Shelf {
         if (is_small || is_in_the_way) && !self.move_on(need, ground) {
             return false;
         }
-        // Moving on may have taken the replaced course away.
+        // Moving on may have removed the replaced course.
         let replaced =
             replaces.and_then(|old| self.courses.iter().position(|course| Arc::ptr_eq(course.solved(), old)));
         if let Some(at) = replaced.or_else(|| self.oldest()) {
@@ -131,7 +131,7 @@ impl Shelf {
         true
     }
 
-    /// The course that was not used for longest, where there are too many; not the one with blocks.
+    /// The least recently used course, if there are too many; never the one with blocks.
     fn oldest(&self) -> Option<usize> {
         let is_free = |&at: &usize| Some(at) != self.holder || self.courses[at].live() == 0;
         (self.courses.len() >= self.most)
@@ -139,7 +139,7 @@ impl Shelf {
             .flatten()
     }
 
-    /// A course that is a part of another round, and has no block in use.
+    /// A course whose round is a part of another one, and that has no block in use.
     fn inner(&self, outer: &Solved) -> Option<usize> {
         let is_inner = |(at, course): &(usize, &Course)| {
             let is_held = Some(*at) == self.holder && course.live() > 0;
@@ -165,7 +165,7 @@ impl Shelf {
         self.courses.remove(at)
     }
 
-    /// Brings all plans to a new segment of at least so many bytes. A course with blocks in use keeps the old one.
+    /// Moves all plans to a new segment of at least `need` bytes. A course with blocks in use keeps the old one.
     fn move_on(&mut self, need: u64, ground: &mut impl Ground) -> bool {
         let is_in_use = self.live() > 0;
         if is_in_use && self.retired.len() >= MOST_RETIRED {
@@ -196,7 +196,7 @@ impl Shelf {
         Some(moved)
     }
 
-    /// Frees a planned block; the number of its request.
+    /// Frees a planned block; returns the number of its request.
     #[inline]
     pub(crate) fn free(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
         match self.holder() {

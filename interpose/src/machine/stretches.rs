@@ -1,9 +1,9 @@
-//! Counts how often a stretch of calls came, whatever came between.
+//! Counts how often a stretch of calls occurred, whatever came in between.
 //!
-//! A period is proved by rounds that follow each other. Where rounds of several kinds take turns (sentences of several
-//! lengths) none need do so. But between rounds only that is live which lives on: fewer blocks than at any time for a
-//! while. From one request that comes at such a time to the next such is a stretch, and a stretch that came often enough is
-//! a round. Marks bound stretches too.
+//! A period is proved by rounds that follow each other. If rounds of several kinds take turns (sentences of several
+//! lengths), equal rounds may never do so. But between rounds only long-lived blocks are live: fewer than at any other
+//! time for a while. The calls from a request at such a time to the next one form a stretch, and a stretch that
+//! occurred often enough is a round. Marks bound stretches, too.
 //!
 //! ```text
 //!   live    __      __       ____     __
@@ -18,24 +18,24 @@ use rustc_hash::FxHasher;
 
 use crate::token::Token;
 
-/// Places for digests of stretches; a power of two.
+/// The number of entries for digests of stretches; a power of two.
 const PLACES: usize = 256;
-/// A stretch that no mark ends has so many calls at least.
+/// The least number of calls in a stretch that is not ended by a mark.
 const SHORTEST: u64 = 16;
-/// A stretch has so many calls at most.
+/// The most calls in a stretch.
 const LONGEST: usize = 1 << 17;
-/// Requests over which the fewest live blocks are looked for, at least; at most twice as many.
+/// The fewest live blocks are taken over at least this many requests, and at most twice as many.
 const WHILE: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Stretches {
-    /// The digest of a stretch and how often it came, by its low bits; a new one takes the place of an old one.
+    /// The digest of a stretch and its count, by the digest's low bits; a new stretch replaces an old one.
     seen: Vec<(u64, u64)>,
-    /// Where the stretch began that is on its way, as a number of calls.
+    /// The call at which the current stretch began, by its number.
     begin: Option<u64>,
-    /// The fewest live blocks of this while, and of the one before.
+    /// The fewest live blocks during the current while, and during the one before.
     fewest: [usize; 2],
-    /// Requests of this while.
+    /// The number of requests in the current while.
     requests: usize,
 }
 
@@ -46,8 +46,8 @@ impl Default for Stretches {
 }
 
 impl Stretches {
-    /// A request comes when so many blocks are live. `round`: requests of the longest round that is known. Whether fewer
-    /// were not live for a while.
+    /// Handles a request while `live` blocks are live. `round`: the requests of the longest known round. Whether no
+    /// fewer blocks were live for a while.
     #[inline]
     pub(super) fn observe(&mut self, live: usize, round: usize) -> bool {
         self.requests += 1;
@@ -59,7 +59,8 @@ impl Stretches {
         self.fewest[0].min(self.fewest[1]) == live
     }
 
-    /// Between rounds a stretch begins at a call, by its number; where the one before it began, if that is long enough.
+    /// Begins a stretch at a call between rounds, by its number; returns the begin of the stretch before, if that is
+    /// long enough.
     pub(super) fn begin(&mut self, at: u64) -> Option<u64> {
         match self.begin {
             Some(before) if at < before + SHORTEST => None,
@@ -67,12 +68,12 @@ impl Stretches {
         }
     }
 
-    /// What came so far is no stretch.
+    /// Forgets the begin of the current stretch.
     pub(super) fn drop_begun(&mut self) {
         self.begin = None;
     }
 
-    /// How often a stretch has come, this time with it; 0 if it is too long to tell.
+    /// Counts a stretch; returns how often it occurred, or 0 if it is too long.
     pub(super) fn count(&mut self, calls: &[Token]) -> u64 {
         if calls.len() > LONGEST {
             return 0;

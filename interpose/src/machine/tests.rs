@@ -13,7 +13,7 @@ use crate::round::Round;
 use crate::solve::{Solved, Unsolved};
 use crate::tally::{PlanTally, Tally};
 
-/// What a thread's machine stands on.
+/// The simulated ground of a thread's machine.
 #[derive(Default)]
 struct Sim {
     /// The next address of a segment.
@@ -26,7 +26,7 @@ struct Sim {
     rested: u64,
     is_full: bool,
     clock: u64,
-    /// Nanoseconds between two looks at the clock.
+    /// Nanoseconds that pass from one look at the clock to the next.
     pace: u64,
 }
 
@@ -50,7 +50,7 @@ impl Ground for Sim {
 
     fn submit(&mut self, round: Round) -> bool {
         assert!(self.solved.is_none(), "one at a time");
-        // An interpreter is a thousand times slower.
+        // Miri is a thousand times slower.
         let patience = if cfg!(miri) { Duration::from_secs(60) } else { Duration::from_millis(50) };
         self.solved = Some(Solved::new(round, Bytes::new(1), patience));
         true
@@ -68,7 +68,7 @@ impl Ground for Sim {
         0
     }
 
-    /// Every look at it is far from the last.
+    /// Each look at the clock is far from the last.
     fn nanoseconds(&mut self) -> u64 {
         self.clock += self.pace;
         self.clock
@@ -83,7 +83,7 @@ impl Ground for Sim {
     }
 }
 
-/// A block, and the thread whose plan serves it, if one does.
+/// A block, and the thread whose plan serves it, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     address: u64,
@@ -152,7 +152,7 @@ impl Rig {
         &self.threads[thread].2
     }
 
-    /// Requests that a plan served and that it did not, of one round of a thread.
+    /// The requests of one round of a thread that a plan served, and those that it did not.
     fn count(&mut self, thread: usize, round: impl FnOnce(&mut Self)) -> (u64, u64) {
         let before = (self.tally(thread).planned.get(), self.tally(thread).requests.get());
         round(self);
@@ -165,7 +165,7 @@ fn config() -> Config {
     Config { least_load: Bytes::new(1), ..Config::default() }
 }
 
-/// A net of `layers`: each output lives until the next is there, with a workspace in between.
+/// A net of `layers`: each output lives until the next exists, with a workspace in between.
 fn net(rig: &mut Rig, thread: usize, layers: u64, scale: u64) {
     let mut input = rig.alloc(thread, scale * 4096, 64);
     for layer in 1..=layers {
@@ -291,7 +291,7 @@ fn a_block_that_outlives_its_round_leaves_the_plan_and_not_the_memory() {
     (0..4).for_each(|_| round(&mut rig));
     let kept = kept_of(&mut rig, true).expect("kept");
     assert_eq!(kept.planned_by, Some(0));
-    // The next round finds it in use; the one after has a plan without it, on another segment.
+    // The next round finds the block in use; the one after has a plan without it, on another segment.
     let (_, missed) = rig.count(0, round);
     assert!(missed > 0 && rig.tally(0).late.get() > 0);
     (0..2).for_each(|_| round(&mut rig));
@@ -365,7 +365,7 @@ fn marks_say_where_a_round_begins() {
         machine.mark(sim);
         net(rig, 0, 3, scale);
     };
-    // No two equal rounds follow each other.
+    // Equal rounds never follow each other.
     for _ in 0..4 {
         (1..=3).for_each(|scale| round(&mut rig, scale));
     }
@@ -401,7 +401,7 @@ fn every_request_counts_once() {
 #[test]
 fn a_request_like_the_first_does_not_begin_a_round() {
     let mut rig = Rig::new(1, config());
-    // All of one size: only what comes before tells the begin.
+    // All requests have one size, so only the calls before identify the begin.
     let round = |rig: &mut Rig| {
         let blocks: Vec<Block> = (0..40).map(|_| rig.alloc(0, 5000, 64)).collect();
         let again = rig.alloc(0, 5000, 64);
@@ -409,7 +409,7 @@ fn a_request_like_the_first_does_not_begin_a_round() {
         blocks.into_iter().for_each(|block| rig.free(0, block));
     };
     (0..4).for_each(|_| round(&mut rig));
-    // In the middle of a round the plan is there, and waits.
+    // The plan is ready in the middle of a round, and waits.
     let other = rig.alloc(0, 7000, 64);
     round(&mut rig);
     rig.free(0, other);
@@ -434,18 +434,18 @@ fn plans_leave_a_segment_to_blocks_of_a_round_that_departed() {
     assert_eq!(rig.threads[0].1.segments.len(), 1);
 }
 
-/// What a thread of a random program does next.
+/// The next action of a thread of a random program.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
-    /// Rounds of a net of so many layers, at this scale.
+    /// Rounds of a net with this number of layers, at this scale.
     Net(u64, u64),
     /// A block that is kept.
     Keep(u64),
-    /// Frees one of the kept blocks, whoever asked for it.
+    /// Frees one of the kept blocks, of any thread.
     Drop(usize),
     /// A mark.
     Mark,
-    /// The thread ends, and another takes its machine over.
+    /// The thread ends, and another takes over its machine.
     Rest,
 }
 
@@ -459,7 +459,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// A net in which another thread frees a block here and there, and one or the other is kept.
+/// A net in which another thread frees some blocks, and some are kept.
 fn untidy_net(rig: &mut Rig, thread: usize, layers: u64, scale: u64, kept: &mut Vec<Block>, odd: usize) {
     let threads = rig.threads.len();
     let mut blocks = vec![rig.alloc(thread, scale * 4096, 64)];
@@ -479,8 +479,8 @@ fn untidy_net(rig: &mut Rig, thread: usize, layers: u64, scale: u64, kept: &mut 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever several threads do, no live block is handed out again ([`Rig::alloc`] looks), and every block is freed
-    /// where it was.
+    /// Whatever several threads do, no live block is handed out again (which [`Rig::alloc`] checks), and every block
+    /// is freed where it was allocated.
     #[test]
     fn no_live_block_is_handed_out_again(
         deeds in proptest::collection::vec((0_usize..3, deed(), 1_usize..8, 0_usize..40), 1..40),
@@ -535,10 +535,10 @@ fn rounds_of_several_kinds_need_not_follow_each_other() {
     let mut rig = Rig::new(1, config());
     let weights: Vec<Block> = (0..5).map(|_| rig.alloc(0, 50_000, 64)).collect();
     (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
-    // From here on no two equal rounds follow each other, and the order does not repeat.
+    // From here on equal rounds never follow each other, and their order does not repeat.
     let mut state = 7_u64;
     let mut layers = 20;
-    // What was live while the weights came is forgotten after a while.
+    // The blocks that were live while the weights were loaded are forgotten after a while.
     for _ in 0..150 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         layers = 20 + (layers - 20 + 1 + (state >> 62) % 3) % 5;
@@ -556,13 +556,13 @@ fn memory_goes_back_on_either_side() {
     let mut rig = Rig::new(1, config());
     (0..4).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 0));
-    // Far from the plan, for long: the plan's memory.
+    // After a long time far from the plan, the plan's memory goes back.
     for number in 0..2000_u64 {
         let block = rig.alloc(0, 50_000 + 8 * number, 64);
         rig.free(0, block);
     }
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 1));
-    // And back for long: that of the others.
+    // After a long time back on the plan, the memory of other rounds goes back.
     (0..40).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (2, 1));
 }
@@ -580,7 +580,7 @@ fn an_inner_loop_gives_way_to_its_round() {
     for _ in 0..3 {
         assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
     }
-    // Something comes in between, and the round is begun at once the next time.
+    // Another request comes in between, and the round begins at once the next time.
     let other = rig.alloc(0, 77_777, 64);
     rig.free(0, other);
     (0..2).for_each(|_| round(&mut rig));
@@ -602,7 +602,7 @@ fn requests_that_come_fast_are_not_looked_at_until_they_do_not() {
     rig.threads[0].1.pace = 64 * 50_000;
     (0..9).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));
-    // What has a plan is served as fast as it comes.
+    // Requests with a plan are served however fast they come.
     rig.threads[0].1.pace = 64 * 500;
     (0..100).for_each(|_| net(&mut rig, 0, 20, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 20, 1)), (41, 0));

@@ -1,7 +1,7 @@
-//! `PLANLAB_CHECK=1`: every planned block is looked at.
+//! Checks every planned block under `PLANLAB_CHECK=1`.
 //!
-//! Free memory of a segment is filled with a pattern. A block that is handed out may overlap no live one, and its bytes must
-//! hold the pattern still: else somebody wrote where nothing was live.
+//! Free memory of a segment is filled with a pattern. A block that is handed out may overlap no live block, and its
+//! bytes must still hold the pattern. Otherwise the program wrote to free memory.
 #![allow(unsafe_code, reason = "memory of segments")]
 
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use std::ptr;
 use super::segments::word;
 use crate::course::Segment;
 
-/// What free memory holds.
+/// The byte that fills free memory.
 const FREE: u8 = 0xdd;
-/// What a block holds when it is handed out.
+/// The byte that fills a new block.
 const FRESH: u8 = 0xa5;
 
 /// Fills a segment in which nothing is live.
 pub(super) fn fill_free(segment: Segment) {
-    // SAFETY: it is mapped, and nothing is live in it.
+    // SAFETY: the segment is mapped, and nothing is live in it.
     unsafe { fill(segment.base, segment.len, FREE) };
 }
 
@@ -36,36 +36,36 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    /// A block is handed out. Ends the process where it should not be.
+    /// Checks a block that is handed out; aborts if it is wrong.
     pub(super) fn claim(&mut self, address: u64, bytes: u64) {
         let below = self.live.range(..=address).next_back().map_or(0, |(start, bytes)| start + bytes);
         let above = self.live.range(address..).next().map_or(u64::MAX, |(start, _)| *start);
         if below > address || address + bytes > above {
             fail("a planned block overlaps a live one", address, bytes);
         }
-        // SAFETY: the plan's place for a block of so many bytes, which nobody has yet.
+        // SAFETY: these are the plan's bytes for this block, and nobody has them yet.
         let block = unsafe {
             std::slice::from_raw_parts(ptr::with_exposed_provenance::<u8>(word(address)), word(bytes))
         };
         if let Some(at) = block.iter().position(|&byte| byte != FREE) {
             fail("memory was written to after it was freed", address + at as u64, bytes);
         }
-        // SAFETY: as before.
+        // SAFETY: as above.
         unsafe { fill(address, bytes, FRESH) };
         self.live.insert(address, bytes);
     }
 
-    /// A block is freed. Ends the process where none is live there.
+    /// Checks a block that is freed; aborts if no block is live there.
     pub(super) fn release(&mut self, address: u64) {
         match self.live.remove(&address) {
-            // SAFETY: it was the program's, which has freed it.
+            // SAFETY: the block was the program's, which has just freed it.
             Some(bytes) => unsafe { fill(address, bytes, FREE) },
             None => fail("a free of planned memory at which no block is live", address, 0),
         }
     }
 }
 
-/// Says what is wrong on stderr, and aborts.
+/// Reports an error on stderr, and aborts.
 fn fail(what: &str, address: u64, bytes: u64) -> ! {
     say(&format!("planlab: {what}: address {address:#x}, a block of {bytes} bytes\n"));
     std::process::abort()
@@ -73,6 +73,6 @@ fn fail(what: &str, address: u64, bytes: u64) -> ! {
 
 /// Writes to stderr.
 pub(super) fn say(text: &str) {
-    // SAFETY: the text has so many bytes.
+    // SAFETY: the pointer and the length are those of the text.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }

@@ -1,8 +1,9 @@
-//! Memory of GPUs by symbols, for PyTorch's `CUDAPluggableAllocator` and whoever else asks for memory by size, device and
-//! stream.
+//! Memory of GPUs by symbols, for PyTorch's `CUDAPluggableAllocator` and other programs that request memory by size,
+//! device and stream.
 //!
-//! The library need not be preloaded for them. Settings and statistics are those of the preload; nothing looks for a driver
-//! before the first block is asked for. Nothing goes back to the driver when the process ends: it may be gone by then.
+//! These symbols work without a preload. Settings and statistics are those of the preload. The driver is looked up at
+//! the first request. Nothing is given back to the driver when the process ends, because the driver may be gone by
+//! then.
 #![allow(unsafe_code, reason = "the interface of C")]
 #![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
 
@@ -21,15 +22,15 @@ use super::{check, process, report, segments};
 use crate::device::{Devices, Heap, HeapConfig};
 
 static DEVICES: OnceLock<Devices> = OnceLock::new();
-/// In the child of a fork no GPU can be used, and a lock may be held by a thread that is not there.
+/// The child of a fork cannot use a GPU, and a thread that does not exist there may hold a lock.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// In the child of a fork.
+/// Called in the child of a fork.
 pub(super) fn after_fork() {
     IS_CHILD.store(true, Ordering::Relaxed);
 }
 
-/// The devices, if a block was asked for before.
+/// The devices, after the first request.
 fn known() -> Option<&'static Devices> {
     DEVICES.get().filter(|_| !IS_CHILD.load(Ordering::Relaxed))
 }
@@ -53,7 +54,7 @@ fn open(settings: &'static Settings) -> Devices {
     Devices::new(open, config, check::say)
 }
 
-/// A panic must not reach the caller, who may be C++; the hook has said what it is.
+/// A panic must not reach the caller, which may be C++; the panic hook has reported it already.
 fn guarded<T>(otherwise: T, work: impl FnOnce() -> Option<T>) -> T {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten().unwrap_or(otherwise)
 }
@@ -66,18 +67,18 @@ fn address(block: *mut c_void) -> Address {
     Address::new(block.addr() as u64)
 }
 
-/// Memory of a GPU for work on a stream (`cudaStream_t`); null where there is none, and for no bytes.
+/// Memory of a GPU for work on a stream (`cudaStream_t`); null for no bytes, and if there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_malloc(size: isize, device: c_int, on: *mut c_void) -> *mut c_void {
     guarded(ptr::null_mut(), || {
         let size = Bytes::new(u64::try_from(size).ok()?);
         let at = devices()?.alloc(size, device, stream(on))?;
-        // The address is a device's, and means nothing here.
+        // The address is a device's, and has no meaning on the host.
         Some(ptr::without_provenance_mut(segments::word(at.get())))
     })
 }
 
-/// Takes memory of a GPU back, used last on a stream. Neither waits for the stream nor asks how large the block was.
+/// Frees memory of a GPU that was last used on a stream. Neither waits for the stream nor uses the size.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_free(block: *mut c_void, _size: isize, device: c_int, on: *mut c_void) {
     guarded((), || {
@@ -86,7 +87,7 @@ pub extern "C" fn planlab_cuda_free(block: *mut c_void, _size: isize, device: c_
     });
 }
 
-/// Another stream than that of the request uses a block, too.
+/// Records that a stream other than the request's also uses a block.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_record_stream(block: *mut c_void, on: *mut c_void) {
     guarded((), || {
@@ -95,7 +96,7 @@ pub extern "C" fn planlab_cuda_record_stream(block: *mut c_void, on: *mut c_void
     });
 }
 
-/// Gives memory that no block and no plan uses back to the driver.
+/// Gives back to the driver the memory that no block and no plan uses.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_empty_cache() {
     guarded((), || {
@@ -104,12 +105,12 @@ pub extern "C" fn planlab_cuda_empty_cache() {
     });
 }
 
-/// A round ends, and the next begins.
+/// Ends a round and begins the next.
 pub(super) fn mark() {
     known().into_iter().for_each(Devices::mark);
 }
 
-/// What became of the memory of each device.
+/// The statistics of each device's memory.
 pub(super) fn report() -> Vec<Value> {
     known().into_iter().flat_map(Devices::idle_heaps).map(|heap| object(&heap)).collect()
 }

@@ -1,8 +1,8 @@
-//! The library's own memory: never through the symbols that it takes.
+//! The library's own memory, which never goes through its own symbols.
 //!
-//! Small pieces come from the real allocator. Large ones are mapped, so that they do not move the thresholds by which glibc
-//! decides what it maps for the program. At the end of the process all are mapped: a signal handler may have called `exit`
-//! in the middle of the real allocator.
+//! Small pieces come from the real allocator. Large ones are mapped, because requests for them would change the
+//! thresholds from which on glibc maps blocks of the program. At the end of the process all pieces are mapped, because
+//! a signal handler may have called `exit` in the middle of the real allocator.
 #![allow(unsafe_code, reason = "an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::real;
 
-/// From so many bytes on a piece is a mapping of its own.
+/// Pieces of at least this many bytes are mappings of their own.
 const MAPPED: usize = 64 << 10;
 const PAGE: usize = 4096;
 
-/// What the statistics of a process take, in bytes, most often; a mapping.
+/// The bytes that the statistics of a process usually take; one mapping.
 const LAST: usize = 1 << 20;
 
 pub(super) struct Heap;
 
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// Of the last pieces: the address of the next, and the end of their mapping.
+/// The address of the next of the last pieces, and the end of their mapping.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 
-/// From now on no piece comes from the real allocator, and none goes back to it.
+/// From now on no piece comes from the real allocator or goes back to it.
 pub(super) fn end() {
     let begin = map(LAST, libc::MAP_NORESERVE).expose_provenance();
     if begin > 0 {
@@ -40,7 +40,7 @@ fn is_ending() -> bool {
     IS_ENDING.load(Ordering::Relaxed)
 }
 
-/// A piece that nobody gives back.
+/// A piece that is never given back.
 #[cold]
 fn last(layout: Layout) -> *mut u8 {
     let size = layout.size().saturating_add(layout.align());
@@ -55,17 +55,17 @@ const fn is_mapped(size: usize) -> bool {
     size >= MAPPED
 }
 
-/// A private mapping of zeros, or null.
+/// A private mapping of zeros; null on failure.
 pub(super) fn map(size: usize, flags: i32) -> *mut u8 {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
-    // SAFETY: a new mapping, where nothing else is.
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
     let at = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED { ptr::null_mut() } else { at.cast() }
 }
 
-// SAFETY: a mapping and a block of the real allocator are memory of the size, and of the alignment that is looked at; by its
-// size it is known what a piece is, until nothing is given back any more.
+// SAFETY: mappings and blocks of the real allocator have the requested size, and each is chosen only if it has the
+// alignment. The layout determines which of the two a piece is, until pieces are no longer given back.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match layout.size() {
@@ -80,10 +80,10 @@ unsafe impl GlobalAlloc for Heap {
         if is_mapped(layout.size()) && layout.align() <= PAGE && !is_ending() {
             return map(layout.size(), 0);
         }
-        // SAFETY: the layout is as the caller promises.
+        // SAFETY: the caller guarantees the layout.
         let block = unsafe { self.alloc(layout) };
         if !block.is_null() {
-            // SAFETY: it has so many bytes.
+            // SAFETY: the block has this many bytes.
             unsafe { ptr::write_bytes(block, 0, layout.size()) };
         }
         block
@@ -94,29 +94,29 @@ unsafe impl GlobalAlloc for Heap {
             return;
         }
         if is_mapped(layout.size()) && layout.align() <= PAGE {
-            // SAFETY: the whole of a mapping that `alloc` made.
+            // SAFETY: it is a whole mapping that `alloc` made.
             unsafe { libc::munmap(block.cast(), layout.size()) };
         } else {
-            // SAFETY: the real allocator gave it.
+            // SAFETY: the real allocator returned it.
             unsafe { real::free(block.cast()) };
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if is_mapped(layout.size()) && is_mapped(size) && layout.align() <= PAGE && !is_ending() {
-            // SAFETY: the whole of a mapping that `alloc` made.
+            // SAFETY: it is a whole mapping that `alloc` made.
             let at = unsafe { libc::mremap(block.cast(), layout.size(), size, libc::MREMAP_MAYMOVE) };
             return if at == libc::MAP_FAILED { ptr::null_mut() } else { at.cast() };
         }
         if !is_mapped(layout.size()) && !is_mapped(size) && layout.align() <= 16 && !is_ending() {
-            // SAFETY: the real allocator gave it.
+            // SAFETY: the real allocator returned it.
             return unsafe { real::realloc(block.cast(), size).cast() };
         }
         let Ok(new) = Layout::from_size_align(size, layout.align()) else { return ptr::null_mut() };
-        // SAFETY: the layout is not empty, says the caller.
+        // SAFETY: the caller guarantees that the layout is not empty.
         let moved = unsafe { self.alloc(new) };
         if !moved.is_null() {
-            // SAFETY: both have so many bytes; the old piece is then of no use.
+            // SAFETY: both pieces have at least this many bytes; the old one is not used afterwards.
             unsafe {
                 ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
                 self.dealloc(block, layout);

@@ -1,12 +1,13 @@
-//! What the machine needs of a process, and `malloc` and its kin as symbols.
+//! The library's symbols (`malloc` and its kin), and what the machine needs from a process.
 //!
-//! Rules of this room, as it runs inside of `malloc`:
+//! Rules for this code, because it runs inside of `malloc`:
 //!
 //! - Its own memory comes from [`heap`], which never goes through the symbols.
-//! - A thread finds its state by a pthread key, as thread-local variables of a library may be made by `malloc`.
-//! - It holds no lock, but that of `record`, which is taken before a fork and given back after it. What threads share
-//!   are atomic words; a child of a fork has them as they were.
-//! - A thread that comes in again (from a signal handler) finds itself busy, and is handed through.
+//! - A thread finds its state by a pthread key, because the first use of a library's thread-local variable may call
+//!   `malloc`.
+//! - It holds no lock except that of `record`, which is taken before a fork and released after it. Threads share
+//!   atomic words; the child of a fork inherits them unchanged.
+//! - If a thread enters again (from a signal handler), its state is busy and the real allocator serves it.
 
 mod check;
 #[cfg(feature = "cuda")]

@@ -16,14 +16,14 @@ use crate::solve::{Solved, Unsolved};
 use crate::tally::PlanTally;
 
 pub(super) struct Process {
-    /// The thread's state, as a number.
+    /// The number of the thread's state.
     owner: usize,
     settings: &'static Settings,
     job: Option<Arc<Job>>,
     segments: Vec<&'static Entry>,
-    /// Blocks that other threads freed and that were not told yet: the last; 0: none.
+    /// The next block that another thread freed and that was not yet returned by `drain`; 0: none.
     freed: u64,
-    /// Where checks are asked for.
+    /// Present if checks are wanted.
     pub(super) checker: Option<Checker>,
 }
 
@@ -33,9 +33,9 @@ impl Process {
         Self { owner, settings, job: None, segments: Vec::new(), freed: 0, checker }
     }
 
-    /// The process is a copy: the thread that plans is not in it.
+    /// Forgets the planning job: the process is a forked copy without the planning thread.
     pub(super) fn forget_job(&mut self) {
-        // Its lock may have been held.
+        // The job's lock may have been held.
         std::mem::forget(self.job.take());
     }
 }
@@ -87,7 +87,7 @@ impl Ground for Process {
 
     fn nanoseconds(&mut self) -> u64 {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: it writes what it is given.
+        // SAFETY: it writes only the local that it receives.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
         (now.tv_sec.cast_unsigned()).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
     }
@@ -101,19 +101,19 @@ impl Ground for Process {
     }
 }
 
-/// Does what the program did not ask for: it does not see whether that worked.
+/// Runs work that the program did not ask for, and hides its effect on `errno`.
 fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: it points to a variable of the calling thread.
+    // SAFETY: the result points to a variable of the calling thread.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as before.
+    // SAFETY: as above.
     let before = unsafe { errno.read() };
     let result = work();
-    // SAFETY: as before.
+    // SAFETY: as above.
     unsafe { errno.write(before) };
     result
 }
 
-/// How a round is planned: in a thread that is not watched itself.
+/// How rounds are planned: in a thread that is not watched itself.
 pub(super) fn planning(settings: &Settings) -> Planning {
     Planning {
         least_load: settings.machine.least_load,
@@ -122,9 +122,9 @@ pub(super) fn planning(settings: &Settings) -> Planning {
     }
 }
 
-/// What the kernel says of the thread or the process.
+/// The kernel's resource usage of the thread or the process.
 pub(super) fn usage(who: libc::c_int) -> Option<libc::rusage> {
     let mut usage = MaybeUninit::zeroed();
-    // SAFETY: it writes the whole of what it is given; zeros are valid too.
+    // SAFETY: it fills the whole structure; zeros are valid, too.
     unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
 }

@@ -1,8 +1,8 @@
-//! The allocator under this one, whichever it is.
+//! Calls the allocator below this one, whichever it is.
 //!
-//! The functions are looked up with `dlsym(RTLD_NEXT)`, not by glibc's `__libc_malloc`: so a program that is linked
-//! with jemalloc keeps it, and other C libraries will do. What `dlsym` itself asks for meanwhile comes from a small
-//! arena that is never given back.
+//! `dlsym(RTLD_NEXT)` looks the functions up, not glibc's `__libc_malloc`. So a program that is linked with jemalloc
+//! keeps it, and other C libraries work too. Requests of `dlsym` itself are served from a small arena that is never
+//! given back.
 #![allow(unsafe_code, reason = "foreign functions, and memory of the bootstrap arena")]
 
 use std::cell::UnsafeCell;
@@ -16,14 +16,14 @@ const ARENA: usize = 64 << 10;
 #[repr(align(64))]
 struct Arena(UnsafeCell<[u8; ARENA]>);
 
-// SAFETY: each part of it is handed out once, to one caller.
+// SAFETY: each part of the arena is handed out once, to one caller.
 unsafe impl Sync for Arena {}
 
 static BOOTSTRAP: Arena = Arena(UnsafeCell::new([0; ARENA]));
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 static IS_RESOLVING: AtomicBool = AtomicBool::new(false);
 
-/// Zeroed memory for what comes before the real functions are known; its size stands before it.
+/// Zeroed memory for requests before the real functions are known; the size is stored before the block.
 fn bootstrap(size: usize, align: usize) -> *mut c_void {
     let align = align.max(16);
     let whole = size.saturating_add(align + 16);
@@ -33,7 +33,7 @@ fn bootstrap(size: usize, align: usize) -> *mut c_void {
     }
     let begin = BOOTSTRAP.0.get().cast::<u8>();
     let block = (begin as usize + at + 16).next_multiple_of(align) - begin as usize;
-    // SAFETY: `block - 16` and what follows lie in the part that was just taken, at a multiple of 16.
+    // SAFETY: `block - 16` and the bytes after it lie in the part that was just taken, at a multiple of 16.
     unsafe {
         begin.add(block - 16).cast::<usize>().write(size);
         begin.add(block).cast()
@@ -49,13 +49,13 @@ fn is_bootstrap(block: *mut c_void) -> bool {
 ///
 /// # Safety
 ///
-/// [`bootstrap`] gave it.
+/// [`bootstrap`] returned it.
 unsafe fn bootstrap_size(block: *mut c_void) -> usize {
-    // SAFETY: the size stands before it.
+    // SAFETY: `bootstrap` stored the size before the block.
     unsafe { block.cast::<usize>().sub(2).read() }
 }
 
-/// A function that is looked up when it is first called.
+/// A function that is looked up at its first call.
 struct Lazy {
     name: &'static CStr,
     at: AtomicPtr<c_void>,
@@ -66,7 +66,7 @@ impl Lazy {
         Self { name, at: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Its address; `None` while it is being looked up, and where there is none.
+    /// The function's address; `None` while it is being looked up, and if there is no such function.
     #[inline]
     fn get(&self) -> Option<*mut c_void> {
         let at = self.at.load(Ordering::Relaxed);
@@ -98,7 +98,7 @@ static PVALLOC: Lazy = Lazy::new(c"pvalloc");
 static USABLE: Lazy = Lazy::new(c"malloc_usable_size");
 static TRIM: Lazy = Lazy::new(c"malloc_trim");
 
-/// Looks all functions up, while there is one thread.
+/// Looks up all functions while there is only one thread.
 pub(super) fn prepare() {
     let all =
         [&MALLOC, &CALLOC, &REALLOC, &FREE, &MEMALIGN, &ALIGNED_ALLOC, &POSIX_MEMALIGN, &VALLOC, &PVALLOC];
@@ -113,7 +113,7 @@ type Sized2 = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 #[inline]
 pub(super) fn malloc(size: usize) -> *mut c_void {
     match MALLOC.get() {
-        // SAFETY: it is the function of that name; it takes any size.
+        // SAFETY: it is the function of that name, which takes any size.
         Some(at) => unsafe { transmute::<*mut c_void, Sized1>(at)(size) },
         None => bootstrap(size, 16),
     }
@@ -122,7 +122,7 @@ pub(super) fn malloc(size: usize) -> *mut c_void {
 #[inline]
 pub(super) fn calloc(count: usize, size: usize) -> *mut c_void {
     match CALLOC.get() {
-        // SAFETY: it is the function of that name; it takes any sizes.
+        // SAFETY: it is the function of that name, which takes any sizes.
         Some(at) => unsafe { transmute::<*mut c_void, Sized2>(at)(count, size) },
         None => bootstrap(count.saturating_mul(size), 16),
     }
@@ -130,7 +130,7 @@ pub(super) fn calloc(count: usize, size: usize) -> *mut c_void {
 
 fn aligned(function: &Lazy, align: usize, size: usize) -> *mut c_void {
     match function.get() {
-        // SAFETY: it is the function of that name; it refuses alignments that it does not take.
+        // SAFETY: it is the function of that name, which refuses unsupported alignments.
         Some(at) => unsafe { transmute::<*mut c_void, Sized2>(at)(align, size) },
         None => bootstrap(size, align.min(4096)),
     }
@@ -146,7 +146,7 @@ pub(super) fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
 
 fn paged(function: &Lazy, size: usize) -> *mut c_void {
     match function.get() {
-        // SAFETY: it is the function of that name; it takes any size.
+        // SAFETY: it is the function of that name, which takes any size.
         Some(at) => unsafe { transmute::<*mut c_void, Sized1>(at)(size) },
         None => bootstrap(size, 4096),
     }
@@ -166,7 +166,7 @@ pub(super) fn pvalloc(size: usize) -> *mut c_void {
 pub(super) unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
     type Function = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
     match POSIX_MEMALIGN.get() {
-        // SAFETY: it is the function of that name; `out` may be written, says the caller.
+        // SAFETY: it is the function of that name; the caller guarantees that `out` may be written.
         Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(out, align, size) },
         None => libc::ENOMEM,
     }
@@ -174,7 +174,7 @@ pub(super) unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: u
 
 /// # Safety
 ///
-/// `block` is null, or of this allocator and live.
+/// `block` is null, or a live block of this allocator.
 #[inline]
 pub(super) unsafe fn free(block: *mut c_void) {
     type Function = unsafe extern "C" fn(*mut c_void);
@@ -182,7 +182,7 @@ pub(super) unsafe fn free(block: *mut c_void) {
         return;
     }
     if let Some(at) = FREE.get() {
-        // SAFETY: it is the function of that name; the block is its own, says the caller.
+        // SAFETY: it is the function of that name; the caller guarantees that the block is its own.
         unsafe { transmute::<*mut c_void, Function>(at)(block) };
     }
 }
@@ -195,7 +195,7 @@ pub(super) unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     if is_bootstrap(block) {
         let moved = malloc(size);
         if !moved.is_null() {
-            // SAFETY: both have so many bytes, and do not overlap.
+            // SAFETY: both blocks have at least this many bytes, and do not overlap.
             unsafe {
                 ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), bootstrap_size(block).min(size));
             };
@@ -203,17 +203,17 @@ pub(super) unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
         return moved;
     }
     match REALLOC.get() {
-        // SAFETY: it is the function of that name; the block is its own, says the caller.
+        // SAFETY: it is the function of that name; the caller guarantees that the block is its own.
         Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(block, size) },
         None if block.is_null() => bootstrap(size, 16),
         None => ptr::null_mut(),
     }
 }
 
-/// What the word before a block of glibc is at least where the block is large; 0: it is not known what stands there.
+/// The least value of the word before a large block of glibc; 0: that word's meaning is unknown.
 static LARGE_WORD: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a block has fewer bytes than [`set_large`] said, as far as that can be told without a call.
+/// Whether a block is smaller than [`set_large`] said, as far as that is known without a call.
 ///
 /// # Safety
 ///
@@ -221,12 +221,12 @@ static LARGE_WORD: AtomicUsize = AtomicUsize::new(0);
 #[inline]
 pub(super) unsafe fn is_small(block: *mut c_void) -> bool {
     let large = LARGE_WORD.load(Ordering::Relaxed);
-    // SAFETY: a block of glibc's has the size of its chunk before it, with flags in the low bits, as was looked at; one of
-    // the bootstrap arena its own size, 8 bytes further down.
+    // SAFETY: `has_known_chunks` has checked that the word before a block of glibc holds its chunk's size, with flags
+    // in the low bits. Before a block of the bootstrap arena this word lies in the arena, too, above the stored size.
     large > 0 && unsafe { block.cast::<usize>().sub(1).read() } < large
 }
 
-/// From so many bytes on a block is large.
+/// Blocks of at least this many bytes are large from now on.
 pub(super) fn set_large(bytes: usize) {
     if has_known_chunks() {
         LARGE_WORD.store(bytes, Ordering::Relaxed);
@@ -243,31 +243,30 @@ fn has_known_chunks() -> bool {
         if block.is_null() {
             return false;
         }
-        // SAFETY: the block is live, and glibc's have a word before them.
+        // SAFETY: the block is live, and glibc's blocks have a word before them.
         unsafe {
             let word = block.cast::<usize>().sub(1).read();
             let usable = usable(block);
             free(block);
-            // Chunks that are mapped have one word less.
+            // The usable size of a mapped chunk is one word smaller.
             word & !7 == usable + 8 || word & !7 == usable + 16
         }
     })
 }
 
-/// Whether `malloc` is in the library that tells glibc's version.
+/// Whether `malloc` is in the library that reports glibc's version.
 fn is_of_glibc() -> bool {
     // SAFETY: the name ends with a zero.
     let version = unsafe { libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr()) };
     let Some(malloc) = MALLOC.get().filter(|_| !version.is_null()) else { return false };
     let mut pair = [malloc.addr(), version.addr()];
-    // SAFETY: the function takes what it is given as such a pair, which outlives the call.
+    // SAFETY: the function receives a pointer to such a pair, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(holds_both), ptr::from_mut(&mut pair).cast()) == 1 }
 }
 
-/// 1 where both of a pair of addresses lie in a library, which ends the search; 0 where none does; else 2.
+/// 1 if a library contains both of a pair of addresses, which ends the search; 0 if it contains neither; otherwise 2.
 unsafe extern "C" fn holds_both(info: *mut libc::dl_phdr_info, _size: usize, pair: *mut c_void) -> c_int {
-    // SAFETY: the C library describes a loaded library and its segments, whose number it says; the pair is that of the
-    // caller.
+    // SAFETY: the C library describes a loaded library, its segments and their number; the pair is the caller's.
     let (base, segments, pair) = unsafe {
         let segments = std::slice::from_raw_parts((*info).dlpi_phdr, (*info).dlpi_phnum.into());
         ((*info).dlpi_addr, segments, &*pair.cast::<[usize; 2]>())
@@ -286,7 +285,7 @@ unsafe extern "C" fn holds_both(info: *mut libc::dl_phdr_info, _size: usize, pai
     }
 }
 
-/// Bytes of a block that may be used.
+/// The usable bytes of a block.
 ///
 /// # Safety
 ///
@@ -295,21 +294,21 @@ unsafe extern "C" fn holds_both(info: *mut libc::dl_phdr_info, _size: usize, pai
 pub(super) unsafe fn usable(block: *mut c_void) -> usize {
     type Function = unsafe extern "C" fn(*mut c_void) -> usize;
     if is_bootstrap(block) {
-        // SAFETY: it is one of the bootstrap arena.
+        // SAFETY: it is a block of the bootstrap arena.
         return unsafe { bootstrap_size(block) };
     }
     match USABLE.get() {
-        // SAFETY: it is the function of that name; the block is its own, says the caller.
+        // SAFETY: it is the function of that name; the caller guarantees that the block is its own.
         Some(at) => unsafe { transmute::<*mut c_void, Function>(at)(block) },
         None => 0,
     }
 }
 
-/// Gives free memory back to the kernel, where the allocator can do that.
+/// Gives free memory back to the kernel, if the allocator supports that.
 pub(super) fn trim() {
     type Function = unsafe extern "C" fn(usize) -> c_int;
     if let Some(at) = TRIM.get() {
-        // SAFETY: it is the function of that name.
+        // SAFETY: it is the function of that name, which takes any size.
         unsafe { transmute::<*mut c_void, Function>(at)(0) };
     }
 }

@@ -1,7 +1,7 @@
-//! `PLANLAB_RECORD=FILE`: every large request of all threads as a trace, and no plan.
+//! Records every large request of all threads as a trace under `PLANLAB_RECORD=FILE`; nothing is planned then.
 //!
-//! A row for each request and free in the order in which they came, so that every verb takes it. The number of the process
-//! is added to the file's name. The child of a fork is not recorded; a program that it becomes is.
+//! The trace has one row for each request and free, in order, so every verb accepts it. The process number is appended
+//! to the file's name. The child of a fork is not recorded; a program that it executes is.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -17,14 +17,14 @@ use rustc_hash::FxHashMap;
 use super::settings::settings;
 use crate::signals::Masked;
 
-/// Text that is kept before it is written, in bytes.
+/// The most bytes of text that are kept before they are written.
 const KEPT: usize = 1 << 20;
 
 #[derive(Default)]
 struct Recorder {
     text: String,
     step: u64,
-    /// The number of the request of each live block, by address.
+    /// The request number and size of each live block, by address.
     live: FxHashMap<u64, (u64, u64)>,
     requests: u64,
     is_begun: bool,
@@ -33,14 +33,14 @@ struct Recorder {
 struct Shared(UnsafeCell<Option<Recorder>>);
 
 #[allow(unsafe_code, reason = "the lock beside it")]
-// SAFETY: whoever looks has the lock.
+// SAFETY: only the holder of the lock accesses the contents.
 unsafe impl Sync for Shared {}
 
 static RECORDER: Shared = Shared(UnsafeCell::new(None));
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Takes the lock, which a fork must not leave to a thread that is not there.
+/// Takes the lock; a fork takes it, too, so that no missing thread holds it in the child.
 pub(super) fn lock() {
     while IS_LOCKED.swap(true, Ordering::Acquire) {
         std::thread::yield_now();
@@ -51,7 +51,7 @@ pub(super) fn unlock() {
     IS_LOCKED.store(false, Ordering::Release);
 }
 
-/// Nothing is recorded from now on. The lock is held.
+/// Stops recording. The caller holds the lock.
 pub(super) fn stop() {
     IS_STOPPED.store(true, Ordering::Relaxed);
 }
@@ -68,15 +68,15 @@ fn with(work: impl FnOnce(&mut Recorder)) {
     unlock();
 }
 
-/// As long as it is there no signal is handled, in which the lock may be asked for again, and the thread is not cancelled,
-/// as `write` allows.
+/// While this exists, the thread handles no signal, whose handler might take the lock again. Nor is the thread
+/// cancelled, which `write` would allow.
 struct Undisturbed {
     _mask: Masked,
     cancel: c_int,
 }
 
 #[allow(unsafe_code, reason = "a function of the C library that the crate libc leaves out")]
-// SAFETY: its name and parameters are those of POSIX; it writes the old state where that is not null.
+// SAFETY: the name and parameters are those of POSIX; it writes the old state if that pointer is not null.
 unsafe extern "C" {
     safe fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
@@ -97,7 +97,7 @@ impl Drop for Undisturbed {
     }
 }
 
-/// A block was handed out. To be called inside of the allocator.
+/// Records a block that was handed out. Must be called inside of the allocator.
 pub(super) fn request(address: u64, bytes: u64, align: u64) {
     with(|recorder| {
         let number = recorder.requests;
@@ -110,7 +110,7 @@ pub(super) fn request(address: u64, bytes: u64, align: u64) {
     });
 }
 
-/// A block is about to be freed.
+/// Records a block that is about to be freed.
 pub(super) fn free(address: u64) {
     with(|recorder| {
         let Some((number, bytes)) = recorder.live.remove(&address) else { return };
@@ -121,7 +121,7 @@ pub(super) fn free(address: u64) {
     });
 }
 
-/// Writes what is left, at the end of the process.
+/// Writes the remaining text at the end of the process.
 pub(super) fn flush() {
     if settings().is_some_and(|settings| settings.record.is_some()) {
         with(|recorder| {
@@ -144,7 +144,7 @@ impl Recorder {
         let mut options = OpenOptions::new();
         let opened = options.create(true).append(true).truncate(false).open(of_process(file));
         let head = if std::mem::replace(&mut self.is_begun, true) { String::new() } else { head() };
-        // Nobody can be told of a disk that is full; the verb finds a file without an end.
+        // There is nobody to report a full disk to; the verb finds an incomplete file.
         let _ = opened.and_then(|mut file| file.write_all((head + &self.text).as_bytes()));
         self.text.clear();
     }

@@ -1,4 +1,5 @@
-//! `PLANLAB_REPORT=FILE`: a line of JSON for each process that made a large request, added at its end.
+//! Writes the statistics under `PLANLAB_REPORT=FILE`: appends a line of JSON for each process that made a large
+//! request.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,7 +14,7 @@ use super::settings::settings;
 use super::{process, thread};
 use crate::tally::{Count, PlanTally, Tally};
 
-/// A plan, and those that were made before it.
+/// A plan's tally, and the list of those before it.
 struct Node {
     tally: Arc<PlanTally>,
     next: Option<&'static Node>,
@@ -21,7 +22,7 @@ struct Node {
 
 static PLANS: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
-/// A plan is in use from now on. Its tally is kept to the end of the process.
+/// Records a plan that is in use from now on. Its tally is kept to the end of the process.
 pub(super) fn add_plan(tally: &Arc<PlanTally>) {
     let node = Box::leak(Box::new(Node { tally: Arc::clone(tally), next: None }));
     let mut before = PLANS.load(Ordering::Acquire);
@@ -36,7 +37,7 @@ pub(super) fn add_plan(tally: &Arc<PlanTally>) {
 
 #[allow(unsafe_code, reason = "a list whose nodes live for ever")]
 fn as_ref(node: *const Node) -> Option<&'static Node> {
-    // SAFETY: null, or a node that was leaked.
+    // SAFETY: null, or a leaked node.
     unsafe { node.as_ref() }
 }
 
@@ -45,7 +46,7 @@ fn plans() -> impl Iterator<Item = &'static PlanTally> {
     std::iter::successors(first, |node| node.next).map(|node| &*node.tally)
 }
 
-/// The child of a fork counts anew what its plans do.
+/// Resets the plans' counts in the child of a fork.
 pub(super) fn after_fork() {
     plans().for_each(|tally| {
         tally.rounds.set(0);
@@ -53,13 +54,13 @@ pub(super) fn after_fork() {
     });
 }
 
-/// Adds the line of this process, if it made a large request.
+/// Appends the line of this process, if it made a large request.
 pub(super) fn append(file: &Path) {
     let Some(object) = object() else { return };
     let mut line = object.to_string();
     line.push('\n');
     let opened = OpenOptions::new().create(true).append(true).open(file);
-    // Nobody can be told: stderr is the program's.
+    // There is nobody to report an error to: stderr is the program's.
     let _ = opened.and_then(|mut file| file.write_all(line.as_bytes()));
 }
 
@@ -91,7 +92,7 @@ fn object() -> Option<Value> {
     }))
 }
 
-/// The counts of several threads or streams together.
+/// The summed counts of several threads or streams.
 pub(super) fn sums<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Map<String, Value> {
     let mut sums: Map<String, Value> = Map::new();
     for (name, count) in tallies.flat_map(Tally::all) {

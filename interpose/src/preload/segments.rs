@@ -1,7 +1,7 @@
-//! Memory for plans: a table of segments that any thread may look an address up in.
+//! Memory for plans: a table of segments in which any thread may look up an address.
 //!
-//! A segment is mapped once and never unmapped; one that no plan needs gives its pages back and waits for the next. So an
-//! entry, once written, says the same for ever, and a look-up takes no lock.
+//! A segment is mapped once and never unmapped. A segment that no plan needs gives its pages back and waits for the
+//! next plan. So an entry never changes once it is written, and a look-up takes no lock.
 #![allow(unsafe_code, reason = "mappings, and links in freed blocks")]
 
 use std::ptr;
@@ -11,24 +11,24 @@ use super::heap;
 use super::settings::settings;
 use crate::course::Segment;
 
-/// Segments of a process, at most: their numbers from 1 on, and one more, are bytes.
+/// The most segments of a process: their numbers from 1 on, and one more value, fit a byte.
 const MOST: usize = 254;
-/// Segments are multiples of it: a huge page.
+/// Segments are multiples of a huge page, in bytes.
 const UNIT: u64 = 2 << 20;
-/// Segments of fewer bytes get no huge pages: the last one may hold nothing but a few bytes.
+/// Smaller segments get no huge pages, because the last page may hold only a few bytes.
 const LEAST_HUGE: u64 = 8 * UNIT;
 
-/// A segment, who plans in it, and what other threads have freed there.
+/// A segment, the thread that plans in it, and the blocks that other threads have freed there.
 pub(super) struct Entry {
     base: AtomicU64,
     len: AtomicU64,
-    /// Bytes of the block that begins in each piece.
+    /// The size of the block that begins in each piece.
     sizes: AtomicPtr<AtomicU64>,
     shift: AtomicU32,
-    /// The state of the thread that uses it, as a number; 0: nobody.
+    /// The number of the state of the thread that uses it; 0: no thread.
     owner: AtomicUsize,
     is_used: AtomicBool,
-    /// The address of the last block that another thread freed; in its first bytes stands that of the one before.
+    /// The address of the last block that another thread freed; its first bytes hold the address of the one before.
     freed: AtomicU64,
 }
 
@@ -57,26 +57,26 @@ impl Entry {
         let segment = self.segment();
         assert!(segment.contains(address), "an address of another segment");
         let piece = (address - segment.base) >> self.shift.load(Ordering::Relaxed);
-        // SAFETY: there is one for each piece of the segment, and it is never unmapped.
+        // SAFETY: there is an entry for each piece of the segment, and the array is never unmapped.
         unsafe { &*self.sizes.load(Ordering::Relaxed).add(usize::try_from(piece).unwrap_or(0)) }
     }
 
-    /// Bytes of the live block at an address.
+    /// The size of the live block at an address, in bytes.
     pub(super) fn size_of(&self, address: u64) -> u64 {
         self.size(address).load(Ordering::Relaxed)
     }
 
-    /// A block of so many bytes lies there from now on.
+    /// Records the size of a block that lies there from now on.
     pub(super) fn set_size(&self, address: u64, bytes: u64) {
         self.size(address).store(bytes, Ordering::Relaxed);
     }
 
-    /// Another thread than the owner frees a block of at least 8 bytes.
+    /// Frees a block of at least 8 bytes that belongs to another thread's plan.
     pub(super) fn push_freed(&self, address: u64) {
         let block = ptr::with_exposed_provenance_mut::<u64>(word(address));
         let mut before = self.freed.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the block belongs to whoever frees it, and is as large and aligned.
+            // SAFETY: the block belongs to the thread that frees it, and is large enough and aligned for a word.
             unsafe { block.write(before) };
             match self.freed.compare_exchange_weak(before, address, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -85,15 +85,16 @@ impl Entry {
         }
     }
 
-    /// All blocks that others have freed: the last; 0 for none. [`before`] leads on.
+    /// Takes all blocks that other threads have freed; returns the last, or 0 if there is no block. [`before`] leads
+    /// on.
     pub(super) fn take_freed(&self) -> u64 {
         if self.freed.load(Ordering::Relaxed) == 0 { 0 } else { self.freed.swap(0, Ordering::Acquire) }
     }
 }
 
-/// The block that was freed before this one, by [`Entry::push_freed`].
+/// The block that was freed before this one by [`Entry::push_freed`].
 pub(super) fn before(freed: u64) -> u64 {
-    // SAFETY: it was taken from a list of freed blocks, which nobody else has.
+    // SAFETY: the block was taken from a list of freed blocks, and no other thread has it.
     unsafe { ptr::with_exposed_provenance::<u64>(word(freed)).read() }
 }
 
@@ -104,14 +105,14 @@ pub(super) const fn word(address: u64) -> usize {
 }
 
 static TABLE: [Entry; MOST] = [const { Entry::new() }; MOST];
-/// Entries that are written or about to be.
+/// The number of entries that are written or being written.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// No segment lies below or above.
+/// All segments lie between these addresses.
 static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
 static END: AtomicU64 = AtomicU64::new(0);
 
-/// Which segment the address may lie in whose number of huge pages ends with these bits: the segment's number from 1 on, 0
-/// for none, [`SEVERAL`].
+/// For the low bits of an address's huge-page number: the number (from 1 on) of the only segment there, 0 if there is
+/// no segment, or [`SEVERAL`].
 static INDEX: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
 const SEVERAL: u8 = u8::MAX;
 
@@ -119,7 +120,7 @@ fn place(address: u64) -> &'static AtomicU8 {
     &INDEX[word(address / UNIT) % INDEX.len()]
 }
 
-/// Whether an address lies in no segment, as far as that can be told without looking at them.
+/// Whether an address lies in no segment, as far as the index shows.
 #[inline]
 pub(super) fn is_outside(address: u64) -> bool {
     let is_beyond = address < LOWEST.load(Ordering::Relaxed) || address >= END.load(Ordering::Relaxed);
@@ -142,7 +143,7 @@ pub(super) fn find(address: u64) -> Option<&'static Entry> {
     those.iter().find(|entry| entry.segment().contains(address))
 }
 
-/// Notes where a segment lies, which is written.
+/// Enters a written segment in the index.
 fn note(segment: Segment, number: usize) {
     let number = u8::try_from(number + 1).unwrap_or(SEVERAL);
     let units = segment.base / UNIT..(segment.base + segment.len).div_ceil(UNIT);
@@ -152,7 +153,7 @@ fn note(segment: Segment, number: usize) {
     }
 }
 
-/// A segment for a thread, of so many bytes at least: one that waits, or a new one.
+/// A segment of at least `bytes` bytes for a thread: an unused one, or a new one.
 pub(super) fn acquire(owner: usize, bytes: u64, least_size: u64) -> Option<&'static Entry> {
     let count = COUNT.load(Ordering::Acquire).min(MOST);
     let take = |entry: &&Entry| entry.segment().len >= bytes && !entry.is_used.swap(true, Ordering::Acquire);
@@ -171,7 +172,7 @@ fn make(bytes: u64, least_size: u64) -> Option<&'static Entry> {
     if COUNT.load(Ordering::Relaxed) >= MOST {
         return None;
     }
-    // Room for somewhat larger plans, so that the next need not move all; only addresses.
+    // Leaves room for somewhat larger plans, so that the next one need not move all; costs only addresses.
     let len = bytes.checked_add(bytes / 4)?.checked_next_multiple_of(UNIT)?;
     let shift = least_size.ilog2();
     let begin = map_aligned(len)?;
@@ -179,7 +180,7 @@ fn make(bytes: u64, least_size: u64) -> Option<&'static Entry> {
     if sizes.is_null() {
         return None;
     }
-    // An entry is whole before it is counted; whoever makes one at the same time waits for a few stores.
+    // An entry is complete before it is counted. A thread that makes one at the same time waits for a few stores.
     while IS_MAKING.swap(true, Ordering::Acquire) {
         std::hint::spin_loop();
     }
@@ -202,12 +203,12 @@ fn make(bytes: u64, least_size: u64) -> Option<&'static Entry> {
 
 static IS_MAKING: AtomicBool = AtomicBool::new(false);
 
-/// The child of a fork: whoever was making a segment is not here.
+/// In the child of a fork: a thread that was making a segment does not exist here.
 pub(super) fn after_fork() {
     IS_MAKING.store(false, Ordering::Relaxed);
 }
 
-/// Addresses for so many bytes, a multiple of the size of a huge page, from such a multiple on.
+/// Maps addresses for `len` bytes, a multiple of the size of a huge page, aligned to that size.
 fn map_aligned(len: u64) -> Option<u64> {
     let whole = len.checked_add(UNIT)?;
     let at = heap::map(word(whole), libc::MAP_NORESERVE);
@@ -218,7 +219,7 @@ fn map_aligned(len: u64) -> Option<u64> {
     let begin = first.next_multiple_of(UNIT);
     let unmap = |from: u64, to: u64| {
         if to > from {
-            // SAFETY: a part of the mapping that was just made and that nobody uses.
+            // SAFETY: it is a part of the mapping that was just made, and nobody uses it.
             unsafe { libc::munmap(ptr::with_exposed_provenance_mut(word(from)), word(to - from)) };
         }
     };
@@ -232,17 +233,17 @@ fn map_aligned(len: u64) -> Option<u64> {
     Some(begin)
 }
 
-/// Nothing is live in the segment: its pages go back.
+/// Gives the pages of a segment back. Nothing may be live in it.
 pub(super) fn rest(segment: Segment) {
     let memory = ptr::with_exposed_provenance_mut(word(segment.base));
-    // SAFETY: nothing is live in it.
+    // SAFETY: nothing is live in the segment.
     unsafe { libc::madvise(memory, word(segment.len), libc::MADV_DONTNEED) };
     if settings().is_some_and(|settings| settings.checks) {
         super::check::fill_free(segment);
     }
 }
 
-/// Nothing is live in the segment that begins there, and its thread needs it no more.
+/// Releases a segment, in which nothing may be live, when its thread no longer needs it.
 pub(super) fn release(segment: Segment) {
     let Some(entry) = find(segment.base) else { return };
     rest(segment);

@@ -1,4 +1,4 @@
-//! What the environment says, and what happens when the library is loaded.
+//! Reads the settings from the environment, and sets the library up when it is loaded.
 #![allow(unsafe_code, reason = "a constructor, and handlers of forks and exits")]
 
 use std::path::PathBuf;
@@ -11,34 +11,34 @@ use planlab_dsa::Bytes;
 use super::{check, heap, real, record, report, symbols, thread};
 use crate::machine::Config;
 
-/// What the library was told.
+/// The library's settings.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) machine: Config,
-    /// Every planned block is checked.
+    /// Whether every planned block is checked.
     pub(super) checks: bool,
-    /// The kernel is asked for huge pages where plans are large.
+    /// Whether the kernel is asked for huge pages for large plans.
     pub(super) huge_pages: bool,
-    /// How long a plan may take.
+    /// The most time that a plan may take.
     pub(super) patience: Duration,
-    /// Where the statistics go: a line for each process.
+    /// The file for the statistics: a line for each process.
     pub(super) report: Option<PathBuf>,
-    /// Where the requests go; then nothing is planned. The number of the process is added to the name.
+    /// The file for the recorded requests; then nothing is planned. The process number is appended to the name.
     pub(super) record: Option<PathBuf>,
-    /// As `machine`, for the memory of GPUs, where small requests are dear, too.
+    /// As `machine`, for the memory of GPUs, where small requests are expensive, too.
     #[cfg(feature = "cuda")]
     pub(super) of_devices: Config,
-    /// A simulated device of so many bytes stands for every GPU.
+    /// If set, simulated devices with this many bytes replace all GPUs.
     #[cfg(feature = "cuda")]
     pub(super) simulated: Option<Bytes>,
 }
 
-/// Bytes of the smallest request that is looked at: the C library may ask for 512 where a thread's state is set.
+/// The size of the smallest watched request: the C library may request 512 bytes when a thread's state is set.
 const LEAST_SIZE: u64 = 1024;
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// What the environment said when the library was loaded; `None` before that.
+/// The settings when the library was loaded; `None` before that.
 #[inline]
 pub(super) fn settings() -> Option<&'static Settings> {
     SETTINGS.get()
@@ -78,10 +78,10 @@ impl Settings {
     }
 }
 
-/// Before the program's own constructors and `main`. Until then every request is handed through.
+/// Runs before the program's own constructors and `main`. Until then the real allocator serves every request.
 extern "C" fn load() {
     real::prepare();
-    // That of a planner ends in "no plan", and is no message of the program's; any other ends the process.
+    // A planner's panic only ends in "no plan" and prints no message; any other panic ends the process.
     std::panic::set_hook(Box::new(|panic| {
         if !thread::hands_all_through() {
             check::say(&format!("planlab: {panic}\n"));
@@ -90,7 +90,7 @@ extern "C" fn load() {
     if !thread::prepare() {
         return;
     }
-    // SAFETY: the handlers live as long as the process, and a library that is preloaded is not unloaded.
+    // SAFETY: the handlers live as long as the process, because the library is never unloaded.
     unsafe {
         libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
         libc::atexit(at_exit);

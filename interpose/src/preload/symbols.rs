@@ -1,4 +1,4 @@
-//! `malloc` and its kin, as C and C++ programs call them. The operators of C++ go through them.
+//! `malloc` and its kin, as C and C++ programs call them. The operators of C++ use them.
 #![allow(unsafe_code, reason = "the interface of C")]
 #![allow(unreachable_pub, reason = "symbols are seen by the linker, not by other modules")]
 
@@ -13,14 +13,14 @@ use super::thread::{Inner, Inside};
 use super::{real, record};
 use crate::machine::Answer;
 
-/// One call in so many is timed, of each thread; not its first, which sets things up.
+/// One in this many calls of each thread is timed; not its first, which sets things up.
 const TIMED: u64 = 64;
-/// Of a call that is timed no more than so many nanoseconds count: the thread may have had to wait for a processor.
+/// A timed call counts with at most this many nanoseconds, because the thread may have waited for a processor.
 const MOST_TIME: u64 = 100_000;
-/// What `malloc` promises, in bytes.
+/// The alignment that `malloc` promises, in bytes.
 const USUAL_ALIGN: usize = 16;
 
-/// Bytes from which on a request is large; none is before the library is set up.
+/// Requests of at least this many bytes are large; no request is large before the library is set up.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 #[inline]
@@ -28,13 +28,13 @@ fn least() -> usize {
     LEAST.load(Ordering::Relaxed)
 }
 
-/// From now on requests of so many bytes are large.
+/// From now on requests of at least this many bytes are large.
 pub(super) fn open(least_size: u64) {
     real::set_large(segments::word(least_size));
     LEAST.store(segments::word(least_size), Ordering::Release);
 }
 
-/// Whether requests are recorded, and none is planned.
+/// Whether requests are recorded instead of planned.
 fn is_recorded() -> bool {
     settings().is_some_and(|settings| settings.record.is_some())
 }
@@ -43,7 +43,8 @@ fn address(block: *mut c_void) -> u64 {
     block.expose_provenance() as u64
 }
 
-/// The block of a large request: a plan's, or the real allocator's. Never inlined, so that a small one saves no register.
+/// The block of a large request: a plan's, or the real allocator's. Never inlined, so that a small request saves no
+/// register.
 #[inline(never)]
 fn large(size: usize, align: usize, zeroed: bool, real: impl Fn() -> *mut c_void) -> *mut c_void {
     let Some(mut inside) = Inside::enter() else { return real() };
@@ -86,7 +87,7 @@ fn serve(
             }
             let block: *mut c_void = ptr::with_exposed_provenance_mut(segments::word(at));
             if zeroed {
-                // SAFETY: the plan has so many bytes there, and nobody else uses them.
+                // SAFETY: the plan has this many bytes there, and nobody else uses them.
                 unsafe { ptr::write_bytes(block.cast::<u8>(), 0, size) };
             }
             block
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void
     large_aligned(align, size, || real::aligned_alloc(align, size))
 }
 
-/// Alignments above a huge page, and those that are none, are the real allocator's business.
+/// The real allocator serves alignments above a huge page, and invalid ones.
 fn large_aligned(align: usize, size: usize, real: impl Fn() -> *mut c_void) -> *mut c_void {
     if size < least() || !align.is_power_of_two() || align > 2 << 20 {
         return real();
@@ -152,14 +153,14 @@ fn large_aligned(align: usize, size: usize, real: impl Fn() -> *mut c_void) -> *
 pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
     let is_valid = align.is_power_of_two() && align.is_multiple_of(size_of::<usize>());
     if size < least() || !is_valid || align > 2 << 20 {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees it.
         return unsafe { real::posix_memalign(out, align, size) };
     }
     let block = large(size, align.max(USUAL_ALIGN), false, || real::memalign(align, size));
     if block.is_null() {
         return libc::ENOMEM;
     }
-    // SAFETY: it may be written, promises the caller.
+    // SAFETY: the caller guarantees that `out` may be written.
     unsafe { out.write(block) };
     0
 }
@@ -189,7 +190,7 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() {
         return;
     }
-    // SAFETY: outside of all segments the block is the real allocator's and live, promises the caller.
+    // SAFETY: outside of all segments the block is the real allocator's; the caller guarantees that it is live.
     unsafe {
         if segments::is_outside(block.addr() as u64) && real::is_small(block) {
             real::free(block);
@@ -208,7 +209,7 @@ unsafe fn free_other(block: *mut c_void) {
     if let Some(entry) = segments::find(at) {
         return free_planned(entry, at);
     }
-    // SAFETY: the block is the real allocator's and live, promises the caller.
+    // SAFETY: the block is the real allocator's; the caller guarantees that it is live.
     unsafe {
         if real::usable(block) >= least() {
             forget(at);
@@ -217,10 +218,10 @@ unsafe fn free_other(block: *mut c_void) {
     }
 }
 
-/// The machine is told of a block of the real allocator that is about to go.
+/// Notifies the machine of a block of the real allocator that is about to be freed.
 fn forget(at: u64) {
     if is_recorded() {
-        // A thread that never asked for a block frees those of others.
+        // A thread that never requested a block may free those of others.
         if let Some(_inside) = Inside::enter() {
             record::free(at);
         }
@@ -250,15 +251,15 @@ fn free_planned(entry: &Entry, at: u64) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     if block.is_null() {
-        // SAFETY: any size will do.
+        // SAFETY: `malloc` takes any size.
         return unsafe { malloc(size) };
     }
     let at = block.expose_provenance() as u64;
     if let Some(entry) = segments::find(at) {
-        // SAFETY: the block is live, promises the caller.
+        // SAFETY: the caller guarantees that the block is live.
         return unsafe { resize_planned(entry, block, size) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: outside of all segments the block is the real allocator's; the caller guarantees that it is live.
     unsafe {
         if size < least() && (real::is_small(block) || real::usable(block) < least()) {
             real::realloc(block, size)
@@ -268,7 +269,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
     }
 }
 
-/// Resizes a block of the real allocator where that lies or elsewhere, and tells the machine.
+/// Resizes a block of the real allocator, in place or elsewhere, and notifies the machine.
 ///
 /// # Safety
 ///
@@ -276,12 +277,12 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
 unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
     let inside = if is_recorded() { Inside::enter() } else { Inside::enter_known() };
     let Some(mut inside) = inside else {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees a live block of the real allocator.
         return unsafe { real::realloc(block, size) };
     };
     if is_recorded() {
         record::free(at);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees a live block of the real allocator.
         let moved = unsafe { real::realloc(block, size) };
         if !moved.is_null() && size >= least() {
             record::request(address(moved), size as u64, USUAL_ALIGN as u64);
@@ -290,9 +291,9 @@ unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
     }
     let Inner { machine, process } = inside.get();
     let number = machine.moves(at, process);
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees a live block of the real allocator.
     let moved = unsafe { real::realloc(block, size) };
-    // Where there was no memory the block stays; where it was to have no bytes it is gone.
+    // If there was no memory, the block stays; if the new size is 0, it is gone.
     let lies = if moved.is_null() && size > 0 { block } else { moved };
     if let Some(number) = number
         && !lies.is_null()
@@ -312,7 +313,8 @@ unsafe fn resize_planned(entry: &Entry, block: *mut c_void, size: usize) -> *mut
     if size <= before && size > before / 2 {
         return block;
     }
-    // SAFETY: any size will do; the blocks do not overlap and have so many bytes; the old one is then of no use.
+    // SAFETY: `malloc` takes any size; the blocks do not overlap and have at least this many bytes; the old one is not
+    // used afterwards.
     unsafe {
         let moved = if size > 0 { malloc(size) } else { ptr::null_mut() };
         if size > 0 {
@@ -336,12 +338,12 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     }
     match segments::find(block.addr() as u64) {
         Some(entry) => segments::word(entry.size_of(block.addr() as u64)),
-        // SAFETY: the block is the real allocator's and live, promises the caller.
+        // SAFETY: the block is the real allocator's; the caller guarantees that it is live.
         None => unsafe { real::usable(block) },
     }
 }
 
-/// A round of the calling thread ends, and the next begins; so they do on all streams of GPUs. Of use with
+/// Ends a round of the calling thread and begins the next, also on all streams of GPUs. Has an effect only with
 /// `PLANLAB_MARKS=1`.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_step() {

@@ -1,7 +1,7 @@
-//! The state of each thread: its machine, found by a pthread key.
+//! The state of each thread, which a pthread key finds, with its machine.
 //!
-//! A key and not a thread-local variable: the first use of such a variable of a library may call `malloc`. States are never
-//! freed: that of a thread that ends waits for the next thread, with its plans and with blocks that others still have.
+//! A key, because the first use of a library's thread-local variable may call `malloc`. States are never freed: the
+//! state of an ended thread waits for the next thread, with its plans and with blocks that other threads still use.
 #![allow(unsafe_code, reason = "pthread keys, and states that one thread at a time has")]
 
 use std::cell::UnsafeCell;
@@ -16,7 +16,7 @@ use super::settings::settings;
 use crate::machine::Machine;
 use crate::tally::Tally;
 
-/// What one thread at a time has.
+/// The part that one thread at a time accesses.
 pub(super) struct Inner {
     pub(super) machine: Machine,
     pub(super) process: Process,
@@ -24,12 +24,12 @@ pub(super) struct Inner {
 
 pub(super) struct Thread {
     inner: UnsafeCell<Inner>,
-    /// Whether its thread is inside of the allocator. Only that thread, and its signal handlers, look.
+    /// Whether its thread is inside of the allocator. Only that thread and its signal handlers read it.
     is_busy: AtomicBool,
-    /// Its thread has ended: another may have it.
+    /// Whether its thread has ended, so that another may take it.
     is_resting: AtomicBool,
     pub(super) tally: Arc<Tally>,
-    /// The state that was made before it.
+    /// The state that was made before this one.
     next: *const Thread,
 }
 
@@ -37,16 +37,16 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 static HAS_KEY: AtomicBool = AtomicBool::new(false);
 /// The state that was made last.
 static ALL: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
-/// States whose threads have ended, and how many of them keep the pages of their plans.
+/// The number of states whose threads have ended, and how many of these keep the pages of their plans.
 static RESTING: AtomicUsize = AtomicUsize::new(0);
 const MOST_WARM: usize = 8;
-/// The key's value in threads that are not watched: those that end, and those that plan.
+/// The key's value in threads that are not watched: ending threads and planning threads.
 const UNWATCHED: *mut Thread = ptr::without_provenance_mut(1);
 
-/// Makes the key; whether there was one.
+/// Makes the key; whether that succeeded.
 pub(super) fn prepare() -> bool {
     let mut key = 0;
-    // SAFETY: it writes the key.
+    // SAFETY: it writes the key to a local.
     let is_made = unsafe { libc::pthread_key_create(&raw mut key, Some(end)) == 0 };
     KEY.store(key, Ordering::Relaxed);
     HAS_KEY.store(is_made, Ordering::Release);
@@ -68,7 +68,7 @@ fn value() -> *mut Thread {
     unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)).cast() }
 }
 
-/// The calling thread is never watched.
+/// From now on the calling thread is never watched.
 pub(super) fn hand_through_all() {
     set(UNWATCHED);
 }
@@ -78,14 +78,14 @@ pub(super) fn hands_all_through() -> bool {
     value() == UNWATCHED
 }
 
-/// The thread ends. The C library calls it again as long as there is a value, four times at most; then it is over.
+/// Called at the end of a thread. The C library repeats the call while there is a value, at most four times.
 extern "C" fn end(value: *mut c_void) {
     let state: *mut Thread = value.cast();
     set(UNWATCHED);
     if state == UNWATCHED {
         return;
     }
-    // SAFETY: a state lives for ever.
+    // SAFETY: states are never freed.
     let state = unsafe { &*state };
     let Some(mut inside) = Inside::of(state) else { return };
     let Inner { machine, process } = inside.get();
@@ -98,11 +98,11 @@ extern "C" fn end(value: *mut c_void) {
     state.is_resting.store(true, Ordering::Release);
 }
 
-/// A state that waits, or a new one; the calling thread has it from now on.
+/// Assigns a waiting or a new state to the calling thread.
 #[cold]
 fn begin() -> Option<&'static Thread> {
     let settings = settings()?;
-    // Meanwhile it is handed through.
+    // While this runs, the real allocator serves the thread.
     if !set(UNWATCHED) {
         return None;
     }
@@ -120,7 +120,7 @@ fn begin() -> Option<&'static Thread> {
     Some(state)
 }
 
-/// A state whose thread has ended, for the calling thread.
+/// Takes a state whose thread has ended.
 fn resting() -> Option<&'static Thread> {
     if RESTING.load(Ordering::Relaxed) == 0 {
         return None;
@@ -144,51 +144,51 @@ fn enlist(state: &'static mut Thread) -> &'static Thread {
     }
 }
 
-/// All states, the one that was made last first.
+/// All states, the newest first.
 fn all() -> impl Iterator<Item = &'static Thread> {
-    // SAFETY: a state lives for ever, and its place in the list is fixed.
+    // SAFETY: states are never freed, and their places in the list are fixed.
     let thread = |state: *const Thread| unsafe { state.as_ref() };
     std::iter::successors(thread(ALL.load(Ordering::Acquire)), move |state| thread(state.next))
 }
 
-/// The tallies of all threads that there were.
+/// The tallies of all threads so far.
 pub(super) fn tallies() -> Vec<Arc<Tally>> {
     all().map(|thread| Arc::clone(&thread.tally)).collect()
 }
 
-/// The calling thread's state, for as long as it is inside of the allocator.
+/// The calling thread's state, while the thread is inside of the allocator.
 pub(super) struct Inside(&'static Thread);
 
 impl Inside {
-    /// The calling thread's; `None` where it is not watched, or inside already.
+    /// Enters with the calling thread's state; `None` if the thread is not watched, or is inside already.
     #[inline]
     pub(super) fn enter() -> Option<Self> {
         let state = value();
         if state == UNWATCHED {
             return None;
         }
-        // SAFETY: a state lives for ever.
+        // SAFETY: states are never freed.
         let thread = match unsafe { state.as_ref() } {
             Some(thread) => thread,
             None => begin()?,
         };
         let inside = Self::of(thread);
         if inside.is_none() {
-            // The owner is where this came in between: at worst one of both is lost.
+            // The owner is at the point that this call interrupted; at worst one of the two counts is lost.
             thread.tally.requests.add(1);
             thread.tally.reentrant.add(1);
         }
         inside
     }
 
-    /// The same, only if the thread has one already.
+    /// As `enter`, but only if the thread already has a state.
     #[inline]
     pub(super) fn enter_known() -> Option<Self> {
         let state = value();
         if state == UNWATCHED {
             return None;
         }
-        // SAFETY: a state lives for ever.
+        // SAFETY: states are never freed.
         unsafe { state.as_ref() }.and_then(Self::of)
     }
 
@@ -203,7 +203,7 @@ impl Inside {
 
     #[inline]
     pub(super) fn get(&mut self) -> &mut Inner {
-        // SAFETY: a state is one thread's, and that is inside once at a time: the flag says so.
+        // SAFETY: a state belongs to one thread, which is inside only once at a time: the flag ensures that.
         unsafe { &mut *self.0.inner.get() }
     }
 
@@ -211,7 +211,7 @@ impl Inside {
         &self.0.tally
     }
 
-    /// The number by which segments know their owner.
+    /// The number by which segments identify their owner.
     pub(super) fn number(&self) -> usize {
         ptr::from_ref(self.0).addr()
     }
@@ -224,14 +224,14 @@ impl Drop for Inside {
     }
 }
 
-/// In the child of a fork, which has one thread: nothing is being planned, and its statistics begin anew.
+/// Called in the child of a fork, which has one thread: forgets pending plans and resets the statistics.
 pub(super) fn after_fork() {
     segments::after_fork();
     super::report::after_fork();
     let own = value();
     for state in all() {
         state.tally.reset();
-        // Those of threads that are not here stay busy, or are never looked at again.
+        // States of threads that do not exist here stay busy, or are never used again.
         let is_of_use = ptr::eq(state, own) || state.is_resting.load(Ordering::Relaxed);
         if let Some(mut inside) = is_of_use.then(|| Inside::of(state)).flatten() {
             inside.get().process.forget_job();

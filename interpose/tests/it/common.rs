@@ -1,4 +1,4 @@
-//! The library, a C program, and runs of it.
+//! Builds the test programs and runs them under the library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,18 +14,18 @@ pub(crate) fn library() -> PathBuf {
     beside
 }
 
-/// The C program of these tests; `None` where there is no C compiler.
+/// The C program of these tests; `None` if there is no C compiler.
 pub(crate) fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     PROGRAM.get_or_init(|| built("calls")).as_deref()
 }
 
-/// A program of `tests/programs`, built; `None` where there is no C compiler.
+/// Builds a program of `tests/programs`; `None` if there is no C compiler.
 pub(crate) fn built(name: &str) -> Option<PathBuf> {
     compiled(name, name, &[])
 }
 
-/// The same under a name of its own, with further options.
+/// Builds a program under another name, with further options.
 pub(crate) fn compiled(name: &str, as_name: &str, options: &[&str]) -> Option<PathBuf> {
     let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{as_name}-{}", std::process::id()));
@@ -34,14 +34,14 @@ pub(crate) fn compiled(name: &str, as_name: &str, options: &[&str]) -> Option<Pa
     let words = ["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", &source, "-ldl", "-o"];
     let output = Command::new("cc").args(words).arg(&fresh).args(options).output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Other tests may have built it meanwhile.
+    // Another test may have built it meanwhile.
     std::fs::rename(&fresh, &file).expect("a program");
     Some(file)
 }
 
 static BUILDS: AtomicU64 = AtomicU64::new(0);
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) stdout: String,
     /// A line of statistics for each process.
@@ -49,7 +49,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// A count of the first process that made large requests, by its name.
+    /// A count by its name, of the first process that made large requests.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.reports[0]["counts"][name].as_u64().expect("a count")
     }
@@ -72,8 +72,8 @@ pub(crate) fn under(program: &Path, words: &[&str], settings: &[(&str, &str)]) -
     Ran { stdout, reports }
 }
 
-/// Runs it under the library, with checks and without, and without the library; what it prints must be the same. `None`
-/// where there is no C compiler. The statistics are those of the run without checks.
+/// Runs the program under the library, with checks and without, and without the library; the output must be the same.
+/// `None` if there is no C compiler. The statistics are those of the run without checks.
 pub(crate) fn same(words: &[&str]) -> Option<Ran> {
     let program = program()?;
     let plain = text(&Command::new(program).args(words).output().expect("it starts"));

@@ -1,4 +1,4 @@
-//! Programs under the library, and without: what they print is the same, and the statistics say what was served.
+//! Runs programs under the library and without: the output is the same, and the statistics show what was served.
 
 mod common;
 mod plugged;

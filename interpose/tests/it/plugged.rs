@@ -48,7 +48,7 @@ fn rounds_of_streams_on_two_devices_are_planned() {
 
 #[test]
 fn without_a_gpu_there_is_no_memory_and_a_reason_once_for_each_device() {
-    // Here too where there is a GPU.
+    // This also holds on a machine with a GPU.
     let Some((output, report)) = plugged("none", &[("CUDA_VISIBLE_DEVICES", "")]) else { return };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.success(), &output.stdout[..]), (true, &b"null\n"[..]), "{stderr}");

@@ -1,10 +1,10 @@
-//! A C program with a period, departures, threads, forks: the same under the library as without it.
+//! A C program with a period, departures, threads and forks: the same under the library as without it.
 
 use std::process::Command;
 
 use crate::common::{Ran, library, program, same, under};
 
-/// The share of the last so many rounds of 81 requests that were planned.
+/// Asserts that at least the given number of rounds, of 81 requests each, were planned.
 fn assert_planned(ran: &Ran, rounds: u64) {
     let planned = ran.count("planned");
     assert!(planned >= 81 * rounds, "{planned} planned, {:?}", ran.reports);
@@ -13,7 +13,7 @@ fn assert_planned(ran: &Ran, rounds: u64) {
 #[test]
 fn a_period_is_found_and_planned() {
     let Some(ran) = same(&["period"]) else { return };
-    // 56 rounds, of which six at most come before the plan.
+    // At most six of the 56 rounds come before the plan.
     assert_planned(&ran, 50);
     assert_eq!((ran.count("departures"), ran.count("wrong_frees")), (0, 0));
     let plan = &ran.reports[0]["plans"][0];
@@ -25,8 +25,8 @@ fn a_period_is_found_and_planned() {
 fn a_departure_costs_its_round_alone() {
     let Some(ran) = same(&["departure"]) else { return };
     assert!(ran.count("departures") > 0);
-    // Of 30 rounds four in five are as planned, and in the fifth the layers before the tenth; a longer period may be
-    // found too.
+    // Of 30 rounds four in five go as planned, and in the fifth the layers before the tenth; a longer period may also
+    // be found.
     assert_planned(&ran, 22);
 }
 
@@ -45,7 +45,7 @@ fn a_steady_round_takes_no_page_fault() {
     assert!(faults <= 5, "{faults} page faults in 100 rounds");
 }
 
-/// Counted by strace, where there is one.
+/// strace counts the calls, if it is installed.
 #[test]
 fn a_steady_round_makes_no_system_call() {
     let Some(program) = program() else { return };
@@ -57,12 +57,12 @@ fn a_steady_round_makes_no_system_call() {
     let Ok(output) = strace.output() else { return };
     let text = std::fs::read_to_string(&log).unwrap_or_default();
     if !output.status.success() && !text.contains("getppid") {
-        // No process may be traced here.
+        // Tracing is not permitted here.
         return;
     }
     let between: Vec<&str> = text.split("getppid").collect();
     assert_eq!(between.len(), 3, "two calls of getppid");
-    // The rest of the line of the first.
+    // Only the rest of the first call's line.
     assert_eq!(between[1].lines().count(), 1, "{}", between[1]);
 }
 
@@ -112,7 +112,7 @@ fn marks_are_followed() {
     let found = same(&["marks"]).expect("a program");
     let marked = under(program, &["marks"], &[("PLANLAB_MARKS", "1")]);
     assert_eq!(marked.stdout, found.stdout);
-    // Three sizes take turns: by marks each has its plan, found by itself all three have one.
+    // Three sizes take turns. With marks each has its own plan; without, all three share one.
     assert_eq!((marked.count("plans"), found.count("plans")), (3, 1));
     assert_planned(&marked, 38);
 }
@@ -136,8 +136,8 @@ fn senseless_settings_are_taken_as_the_usual_ones() {
     assert_planned(&ran, 50);
 }
 
-/// From the least address space in which the program gets its blocks on, it runs as ever: where there is none for a plan,
-/// there is no plan.
+/// With any address space that suffices for the program's blocks, the program runs as without the library. If there is
+/// no space for a plan, there is no plan.
 #[test]
 fn the_library_goes_without_where_address_space_is_scarce() {
     let Some(name) = program().and_then(|program| program.to_str()) else { return };
@@ -150,7 +150,7 @@ fn the_library_goes_without_where_address_space_is_scarce() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!stderr.contains("memory allocation of"), "{kib} KiB: the library itself failed: {stderr}");
         assert!(output.status.success() || !has_run, "{kib} KiB: {:?} {stderr}", output.status);
-        // Too little for the library to be loaded is enough for the program alone.
+        // An address space too small to load the library may suffice for the program alone.
         has_run |= output.status.success() && stderr.is_empty();
         assert!(!output.status.success() || output.stdout == plain.as_bytes(), "{kib} KiB");
     }

@@ -1,4 +1,4 @@
-//! Random calls of several threads, which the program itself compares with a model.
+//! Random calls of several threads, which the program itself checks against a model.
 
 use std::path::Path;
 

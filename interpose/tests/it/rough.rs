@@ -1,4 +1,4 @@
-//! Programs that are rough with their allocator: nothing hangs, grows or breaks under the library.
+//! Programs that use their allocator roughly: nothing hangs, grows or breaks under the library.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,7 +12,7 @@ fn program() -> Option<&'static Path> {
     PROGRAM.get_or_init(|| compiled("rough", "rough", &[])).as_deref()
 }
 
-/// How a process ends; one that hangs is killed, and fails the test.
+/// Waits for a process to end; kills one that hangs, and fails the test.
 fn end(mut child: Child, what: &str) -> ExitStatus {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(60) {

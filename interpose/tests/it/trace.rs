@@ -1,11 +1,11 @@
-//! `PLANLAB_RECORD`: the requests as a trace.
+//! Tests `PLANLAB_RECORD`, which writes the requests as a trace.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::common::{library, program};
 
-/// Bytes of the live blocks by id, checked row by row; the most that were live at once.
+/// Checks a trace row by row; returns the number of requests and the most bytes live at once.
 fn peak(trace: &str) -> (usize, u64) {
     let rows = trace.lines().filter(|line| !line.starts_with('#'));
     let (mut live, mut peak, mut count): (BTreeMap<&str, u64>, u64, usize) = (BTreeMap::new(), 0, 0);
@@ -43,7 +43,7 @@ fn every_large_request_is_a_row() {
     let (requests, peak) = peak(&traces[0]);
     // 56 rounds of 81, and the buffer of stdout.
     assert!((56 * 81..=56 * 81 + 2).contains(&requests), "{requests}");
-    // Two neighbouring blocks of the last layers with the workspace between them.
+    // Two neighbouring blocks of the last layers, and the workspace between them.
     assert!((461_000..470_000).contains(&peak), "{peak}");
 }
 

@@ -1,5 +1,5 @@
-/* What the tests run under libplanlab.so and without. What it prints depends on the contents of its blocks alone, or, of
- * "faults", on what the kernel counts. */
+/* The program that the tests run under libplanlab.so and without. Its output depends only on the contents of its blocks,
+ * except that "faults" prints counts of the kernel. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -37,7 +37,7 @@ static unsigned char *aligned(size_t align, size_t size) {
     return block;
 }
 
-/* A net: each layer reads the block of the one before. `odd` asks for another size in that layer. */
+/* A net: each layer reads the block of the one before. `odd` is a layer that requests another size. */
 static uint64_t net(unsigned scale, int odd) {
     size_t size = 100000 * scale;
     unsigned char *input = filled(malloc(size), size, scale);
@@ -63,7 +63,7 @@ static uint64_t net(unsigned scale, int odd) {
     return sum;
 }
 
-/* Until the plan is there: it is made in the background. */
+/* Runs until the plan, which is made in the background, is ready. */
 static void warm_up(unsigned scale) {
     for (int round = 0; round < 6; round++) {
         net(scale, 0);
@@ -120,7 +120,7 @@ static void reallocs(void) {
         for (int block = 0; block < 20; block++) {
             size_t size = 200000 + 1000 * (size_t)block;
             unsigned char *grows = filled(malloc(size), size, (unsigned)block);
-            /* From the 20th round on blocks grow that did not before; later they shrink, to nearly nothing too. */
+            /* From the 20th round on blocks grow that did not before; later they shrink, some to nearly nothing. */
             if (round >= 20) {
                 grows = realloc(grows, size + 70000);
                 sum += sum_of(grows, size);
@@ -196,7 +196,7 @@ static void threads(void) {
         printf("%llx\n", (unsigned long long)sums[thread]);
 }
 
-/* Threads that end and begin again, with a block that outlives its thread. */
+/* Threads that end and are replaced, with a block that outlives its thread. */
 static void *short_life(void *kept) {
     uint64_t sum = 0;
     for (int round = 0; round < 8; round++) {
@@ -220,7 +220,7 @@ static void ends(void) {
     }
 }
 
-/* A fork in the middle of a planned round; both go on with the blocks of before. */
+/* A fork in the middle of a planned round; both processes continue with the earlier blocks. */
 static void forks(void) {
     warm_up(1);
     fflush(stdout);

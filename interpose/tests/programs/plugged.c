@@ -1,4 +1,4 @@
-/* What the tests run to ask libplanlab.so for memory of GPUs: loaded as PyTorch loads it, not preloaded. */
+/* Requests memory of GPUs from libplanlab.so for the tests, which it loads as PyTorch does, without a preload. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -67,7 +67,7 @@ static void rounds(void) {
     share((void *)live[shared].at, streams[1]);
     freed(shared);
     empty();
-    /* Its driver would be of no use in a child. */
+    /* A driver does not work in a child. */
     pid_t child = fork();
     if (child == 0)
         _exit(take(4096, 0, NULL) != NULL);
@@ -97,7 +97,7 @@ int main(int count, char **words) {
     *(void **)&give = dlsym(library, "planlab_cuda_free");
     *(void **)&share = dlsym(library, "planlab_cuda_record_stream");
     *(void **)&empty = dlsym(library, "planlab_cuda_empty_cache");
-    /* Memory of the host stays the C library's. */
+    /* The C library still serves memory of the host. */
     if (!take || !give || !share || !empty || dlsym(RTLD_DEFAULT, "malloc") != before)
         return 3;
     free(memset(malloc(1 << 20), 1, 1 << 20));

@@ -1,6 +1,6 @@
-/* Random calls of several threads against a model: every block is disjoint from each live block, as large and aligned as it
- * was asked to be, and keeps its contents to its last usable byte until it is freed, by whichever thread. Rounds that repeat
- * come in between, so that plans are made and left. `random SEED THREADS STEPS` prints "ok", or says what is wrong. */
+/* Random calls of several threads against a model. Every block must be disjoint from all live blocks and have the
+ * requested size and alignment. It must keep its contents to its last usable byte until some thread frees it. Repeating
+ * rounds come in between, so that plans are made and left. `random SEED THREADS STEPS` prints "ok", or the error. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct block {
     uint64_t seed;
     int is_taken;
 };
-/* Slots are all threads'; a block in one may be freed by any of them. */
+/* All threads share the slots; any thread may free a block in one. */
 static struct block slots[SLOTS];
 static pthread_mutex_t model = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t first_seed;
@@ -54,7 +54,7 @@ static void check(const unsigned char *at, size_t size, size_t of, uint64_t seed
         fail("last byte", at, of);
 }
 
-/* A block joins the model: all of it that may be used. */
+/* Adds a block to the model, with all its usable bytes. */
 static size_t enter(struct block *slot, unsigned char *at, size_t size, size_t align, uint64_t seed) {
     size_t usable = malloc_usable_size(at);
     if (!at || usable < size || (uintptr_t)at % align)
@@ -118,7 +118,7 @@ static void release(struct block *slot) {
     pthread_mutex_unlock(&model);
 }
 
-/* The block is no longer the model's, and still the program's. */
+/* Removes the block from the model; the program still has it. */
 static struct block leave(struct block *slot) {
     pthread_mutex_lock(&model);
     struct block block = *slot;
@@ -151,7 +151,7 @@ static void one_call(uint64_t *state) {
     release(slot);
 }
 
-/* A round that comes again and again, one block of which another thread may free. */
+/* A repeating round; another thread may free one of its blocks. */
 static void repeat(uint64_t shape, uint64_t *state) {
     for (int times = 0; times < 8; times++) {
         unsigned char *live[40];
@@ -204,7 +204,7 @@ int main(int count, char **words) {
     steps = atoi(words[3]);
     if (threads < 1 || threads > MOST_THREADS)
         return 2;
-    /* Twice, so that threads go on with what those before them left. */
+    /* Twice, so that new threads take over what the old ones left. */
     for (int again = 0; again < 2; again++) {
         pthread_t all[MOST_THREADS];
         for (intptr_t thread = 0; thread < threads; thread++)

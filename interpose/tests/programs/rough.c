@@ -1,4 +1,4 @@
-/* What rough programs do. Under libplanlab.so they print the same as without it. */
+/* Programs that use their allocator roughly. Under libplanlab.so they print the same as without it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A net of so many layers, the blocks of which are written to. */
+/* A net with the given number of layers; its blocks are written to. */
 static void net(size_t base, int layers) {
     char *input = memset(malloc(base), 1, base);
     for (int layer = 1; layer <= layers; layer++) {
@@ -57,7 +57,7 @@ static void *idle(void *unused) {
     return unused;
 }
 
-/* exit() in a handler that comes in the middle of malloc, as those of SIGTERM often do. */
+/* Calls exit() in a handler that interrupts malloc, as handlers of SIGTERM often do. */
 static void exits(size_t least) {
     signal(SIGALRM, leave);
     pthread_t thread;
@@ -111,7 +111,7 @@ static void generations(void) {
     puts(resident() < before + before / 8 + 2500 ? "ok" : "it grows");
 }
 
-/* A buffer of another size before each round, as of a file that is read; in use throughout the round, or not. */
+/* A buffer of another size before each round, like that of a file being read; in use during the round, or not. */
 static void strays(int is_held) {
     unsigned state = 1;
     for (int round = 0; round < 200; round++) {
@@ -141,7 +141,7 @@ static void *takes(void *unused) {
     return unused;
 }
 
-/* A thread that frees, and never asks. */
+/* A thread that frees, and never allocates. */
 static void frees(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, takes, NULL);
@@ -181,7 +181,7 @@ static void *to_be_cancelled(void *unused) {
     return unused;
 }
 
-/* A thread that is to end at its next cancellation point, which malloc is not. */
+/* A thread that must end at its next cancellation point; malloc is no such point. */
 static void cancels(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, to_be_cancelled, NULL);
@@ -191,7 +191,7 @@ static void cancels(void) {
     puts(has_finished ? "ok" : "malloc is a cancellation point");
 }
 
-/* Rounds of many requests, for which a plan takes a while. */
+/* Rounds of many requests, which take long to plan. */
 static void *long_rounds(void *count) {
     enum { REQUESTS = 3000, LIVE = 9 };
     for (size_t round = 0; round < (size_t)count; round++) {
@@ -208,7 +208,7 @@ static void *long_rounds(void *count) {
     return NULL;
 }
 
-/* In the child of a fork a thread goes on with the state of one that ended while a plan was made. */
+/* In the child of a fork, a thread takes over the state of a thread that ended during planning. */
 static void forks(void) {
     for (int number = 0; number < 5; number++) {
         pthread_t thread;
@@ -225,7 +225,7 @@ static void forks(void) {
 
 static void *volatile given[8];
 
-/* Frees what the program has given it, and asks for more. */
+/* Frees the blocks that the program has handed it, and allocates more. */
 static void serve(int number) {
     (void)number;
     for (int at = 0; at < 8; at++) {
@@ -235,7 +235,7 @@ static void serve(int number) {
     free(memset(malloc(400000), 9, 400000));
 }
 
-/* A handler that allocates between the calls of a planned round; never inside of one, where the C library forbids it. */
+/* A handler that allocates between the calls of a planned round; the C library forbids it inside of a call. */
 static void handles(void) {
     signal(SIGALRM, serve);
     rounds((void *)300000);

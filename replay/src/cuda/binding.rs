@@ -1,9 +1,9 @@
-//! Which driver's context is current on a thread.
+//! Makes the right driver's context current on the calling thread.
 //!
-//! The driver's library keeps a current context for each thread, and most calls are for that one. A [`Device`] may be
-//! used from any thread, as allocators and their backings may: every call first sees to it that the context of its
-//! own driver is current. The library is only asked where this thread called for another driver before, or for none;
-//! else that is one comparison.
+//! The driver's library keeps a current context for each thread, and most calls refer to it. Any thread may use a
+//! [`Device`], as with allocators and their backings, so every call first makes the context of its own driver current.
+//! That calls the library only if this thread last called for another driver or for none; otherwise it is one
+//! comparison.
 //!
 //! [`Device`]: super::Device
 
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::driver::DriverError;
 
 thread_local! {
-    /// The number of the binding that is in force.
+    /// The number of the binding in force.
     static IN_FORCE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A driver's context, by a number that no other ever has: an address may come again for another context.
+/// Stands for a driver's context by a unique number; addresses of contexts may recur.
 #[derive(Debug)]
 pub(super) struct Binding(u64);
 
@@ -27,7 +27,7 @@ impl Binding {
         Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Makes the context current with `set`, where it is not.
+    /// Makes the context current with `set`, if it is not.
     #[inline]
     pub(super) fn ensure(&self, set: impl FnOnce() -> Result<(), DriverError>) -> Result<(), DriverError> {
         if IN_FORCE.get() != self.0 {

@@ -1,29 +1,30 @@
-//! Contenders in turns on one device, each turn from nothing to its figures.
+//! Plays contenders in turns on one device, each turn from an empty memory to its figures.
 //!
 //! ```text
 //!   turn:  check (not timed)  ->  new contender  ->  warm-up  ->  timed propagations  ->  sums checked, all given back
 //!   round: one turn of each contender, in an order that is drawn anew
 //! ```
 //!
-//! *Check.* A contender of its own plays three propagations in which every buffer's pattern is verified by the device
-//! before it is freed; they also show the most that was in use, and how far the device's free memory fell.
+//! *Check.* A separate instance of the contender plays each propagation three times. The device verifies every
+//! buffer's pattern before the buffer is freed. These propagations also show the most bytes in use, and how far the
+//! device's free memory fell.
 //!
-//! *Warm-up.* At least so many propagations, and until the reserved bytes were the same for so many in a row, up to a
-//! limit. None at all where asked for: what a contender does at first is then timed, too.
+//! *Warm-up.* At least a given number of propagations, and until the reserved bytes were the same a given number of
+//! times in a row, up to a limit. If none is wanted, the contender's first propagations are timed, too.
 //!
-//! *Timed.* One propagation is one sample: the host's time until all is enqueued, and until the one synchronisation at
-//! its end; the device's time between two events. Without kernels several propagations are one sample where one is
-//! short, and only contenders whose calls are the driver's own are waited for. What the kernels added up over all
-//! propagations must be what was written.
+//! *Timed.* One propagation is one sample. The host's clock is read when everything is enqueued, and after the one
+//! synchronisation at the end; the device's time lies between two events. Without kernels, several short propagations
+//! make one sample, and only contenders whose calls are the driver's own are waited for. The sums of the kernels over
+//! all propagations must match what was written.
 //!
-//! *Given back.* Calls that give memory or graphs back have no answer; those of them that fail are counted. A turn in
-//! which one did is no success, also where that is at its very end.
+//! *Given back.* Calls that give back memory or graphs return no result; their failures are counted. A turn with such
+//! a failure is no success, even if it comes at the very end.
 //!
-//! *Time.* Each phase has a limit, for contenders that take long: their rows have fewer samples.
+//! *Time.* Each phase has a time limit; the rows of slow contenders have fewer samples.
 //!
-//! *Calls.* Without kernels as many propagations follow in which each run of requests or of frees is timed by itself;
-//! a clock is read twice for each run, which is part of its time. Runs of fewer than 4 calls are left out where there
-//! are longer ones.
+//! *Calls.* Without kernels, the same number of propagations follows, in which each run of requests or of frees is
+//! timed by itself. That time includes reading a clock twice. Runs of fewer than 4 calls are left out if there are
+//! longer ones.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,23 +43,23 @@ use super::player::{Peaks, Player, Score, Stop, Touch};
 use crate::Kind;
 use crate::looks::{are_mostly_clock, nanoseconds};
 
-/// Runs of so many calls are long.
+/// Runs of at least this many calls are long.
 const LONG_RUN: usize = 4;
 
-/// Without kernels a sample takes about so long at least.
+/// A sample without kernels takes about this long at least.
 const SAMPLE: Duration = Duration::from_micros(100);
 
 /// The most propagations of one sample.
 const MOST_AT_ONCE: u32 = 1000;
 
-/// Whatever time they take, so many propagations are played in each phase.
+/// Each phase plays at least this many propagations, whatever time they take.
 const LEAST: u32 = 3;
 
-/// Launches that a driver lets pend on a stream; the next one waits until one of them is done. About 1024 on drivers
-/// of today.
+/// Launches that a driver keeps pending on a stream; the next one waits until one of them is done. Current drivers
+/// keep about 1024.
 const QUEUE: usize = 1000;
 
-/// So many times each propagation is played to be checked: cold, and as it goes on.
+/// How often each propagation is played to be checked: the first time cold, then in a running contender.
 const CHECKED: usize = 3;
 
 const fn touch(work: Work) -> Touch {
@@ -70,38 +71,38 @@ const fn touch(work: Work) -> Touch {
     }
 }
 
-/// How often, and in which order.
+/// How often contenders play, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protocol {
     /// What is done with the memory.
     pub work: Work,
-    /// The fewest propagations before the timed ones; 0: none at all.
+    /// The least number of propagations before the timed ones; 0: no warm-up.
     pub warm_up: u32,
-    /// The most.
+    /// The most of these propagations.
     pub warm_up_most: u32,
-    /// The reserved bytes are to be the same so many times in a row.
+    /// How often in a row the reserved bytes must be the same.
     pub steady: u32,
-    /// Timed propagations in each round (samples, without kernels), at most.
+    /// The most timed propagations (samples, without kernels) in each round.
     pub timed: u32,
-    /// The time of each phase of a turn (warm-up, timed propagations, timed calls): one that takes longer ends early,
-    /// after 3 propagations at least.
+    /// The time of each phase of a turn (warm-up, timed propagations, timed calls); a longer phase ends early, but
+    /// after at least 3 propagations.
     pub budget: Duration,
     /// Turns of each contender.
     pub rounds: u32,
-    /// Draws the orders.
+    /// The seed of the random orders.
     pub seed: u64,
 }
 
-/// What a contender came to in its turns so far.
+/// The results of a contender's turns so far.
 #[derive(Default)]
 struct Tally {
-    /// The longest of the rounds where they differ, all samples in their order.
+    /// All samples in order; for figures that differ between rounds, the largest.
     performance: Performance,
-    /// Picoseconds for a request and for a free, a batch each.
+    /// Picoseconds per request and per free, one entry for each batch.
     calls: [Vec<u64>; 2],
-    /// Runs of requests and of frees in these, each between two looks at the clock, and the nanoseconds of all.
+    /// The number of runs in `calls`, each between two looks at the clock, and their total nanoseconds.
     timed_runs: [(u64, u64); 2],
-    /// Entries of free lists that were looked at in the last round's timed propagations, and how many these were.
+    /// Free-list entries looked at during the last round's timed propagations, and the number of these propagations.
     search_steps: (u64, u64),
 }
 
@@ -137,18 +138,18 @@ impl Tally {
     }
 }
 
-/// What is told while contenders compete.
+/// An event of a competition, passed to an observer.
 #[derive(Clone, Debug)]
 pub enum News<'a> {
-    /// The contender of this index begins a turn.
+    /// The contender with this index begins a turn.
     Begins(usize),
-    /// It has ended the turn, and came to this so far.
+    /// The contender with this index has ended the turn, with its results so far.
     Ended(usize, Box<Performance>),
-    /// The turn has broken the device, which answers no call of this process any more: there are no further turns.
+    /// The turn has broken the device, which answers no further call of this process: there are no more turns.
     Broken(&'a DriverError),
 }
 
-/// Plays propagations in their order, again and again, on each contender.
+/// Plays the propagations in order, again and again, on each contender.
 ///
 /// # Panics
 ///
@@ -163,7 +164,7 @@ pub fn compete(
     compete_and_tell(device, scores, contenders, protocol, &mut |_| {})
 }
 
-/// As [`compete`], telling of each turn before and after it.
+/// As [`compete`], and passes `tell` the news of each turn before and after it.
 ///
 /// # Panics
 ///
@@ -207,7 +208,7 @@ fn performances(tallies: &[Tally]) -> Vec<Performance> {
     tallies.iter().map(Tally::performance).collect()
 }
 
-/// A device that refuses every call is no contender's fault; those without a turn have nothing to show.
+/// A device that refuses every call is no contender's fault; contenders without a turn have no results.
 fn without_device(mut results: Vec<Performance>, error: &DriverError) -> Vec<Performance> {
     let is_new = |result: &&mut Performance| result.status == End::Complete && result.samples.is_empty();
     for result in results.iter_mut().filter(is_new) {
@@ -241,7 +242,7 @@ impl<'a> Turn<'a> {
         act.end(played)
     }
 
-    /// The warm-up, what is timed, and what is held by then.
+    /// Plays the warm-up and the timed part, and records what is held by then.
     fn play(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
         let end = self.measure(act, tally);
         tally.add_refusals(act.memory.refusals());
@@ -257,7 +258,7 @@ impl<'a> Turn<'a> {
         act.check_book()
     }
 
-    /// Refuses what makes no sense.
+    /// Refuses orders that make no sense.
     fn refuse(&self) -> Result<(), Broken> {
         let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
         if !self.protocol.work.is_for_device() {
@@ -279,7 +280,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// Lets the device verify every buffer before it is freed.
+    /// Has the device verify every buffer before it is freed.
     fn check(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
         self.driver.clear_slots().map_err(broken_device)?;
         let end = act.play_all(free);
@@ -337,7 +338,7 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// Plays until nothing changes; how many propagations make one sample.
+    /// Plays until the reserved bytes are steady; returns the number of propagations per sample.
     fn warm_up(&self, act: &mut Act<'a>, result: &mut Performance) -> Result<u32, Stop> {
         let Protocol { warm_up, warm_up_most, steady, work, budget, .. } = *self.protocol;
         let (mut same, mut count, mut last) = (0, 0, Sample::default());
@@ -359,7 +360,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The time of a phase.
+/// The time limit of a phase.
 struct Patience {
     end: Option<Instant>,
     asked: u32,
@@ -370,14 +371,14 @@ impl Patience {
         Self { end: Instant::now().checked_add(budget), asked: 0 }
     }
 
-    /// Whether it is over before the next propagation; not before the first three.
+    /// Whether the time is up before the next propagation; never before the first three.
     fn is_over(&mut self) -> bool {
         self.asked += 1;
         self.asked > LEAST && self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
 
-/// Whether the reserved bytes were the same at the end of the last samples, so many and one.
+/// Whether the reserved bytes were the same at the end of the last `steady + 1` samples.
 fn is_steady(samples: &[Sample], steady: u32) -> bool {
     let mut last = samples.iter().rev().map(|sample| sample.reserved);
     let end = last.next();
@@ -385,7 +386,7 @@ fn is_steady(samples: &[Sample], steady: u32) -> bool {
     end.is_some() && same >= steady as usize
 }
 
-/// A contender with what it plays.
+/// A contender and what it plays.
 struct Act<'a> {
     driver: &'a Arc<dyn Driver>,
     scores: &'a [Score],
@@ -394,9 +395,9 @@ struct Act<'a> {
     graph: Option<Graph>,
     is_graph: bool,
     touch: Touch,
-    /// Of each propagation, whether all of it fits in the driver's queue.
+    /// Whether all of a propagation fits in the driver's queue, for each propagation.
     fits_queue: Vec<bool>,
-    /// Propagations so far.
+    /// The number of propagations so far.
     played: u64,
 }
 
@@ -433,7 +434,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Ends the turn. What is not given back then is no success either, or stands behind why there was none.
+    /// Ends the turn. If something was not given back, the turn fails, or its failure's reason mentions that, too.
     fn end(mut self, played: Result<(), Broken>) -> Result<(), Broken> {
         match (played, self.give_back()) {
             (played, None) => played,
@@ -442,11 +443,11 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Gives all back; what of it failed.
+    /// Gives everything back; returns what failed.
     fn give_back(&mut self) -> Option<String> {
-        // What went wrong before was told by now.
+        // Earlier faults were reported by now.
         drop(self.memory.take_fault());
-        // What was launched may still use the memory.
+        // Launched kernels may still use the memory.
         self.memory.note(self.driver.synchronise());
         let dropped = self.drop_graph();
         self.memory.note(dropped);
@@ -476,8 +477,9 @@ impl<'a> Act<'a> {
         };
         self.played += 1;
         if let Some(graph) = self.graph {
-            // SAFETY: what its kernels touch is held by `memory`, which gives nothing back before it is dropped, or
-            // is the graph's own.
+            // SAFETY: its kernels touch memory that `memory` holds and gives back only when it is dropped, or the
+            // graph's own
+            // memory.
             return Ok(unsafe { self.driver.launch_graph(graph) }?);
         }
         self.players[which].play(&mut self.memory, touch)?;
@@ -488,7 +490,7 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
-    /// The index of the propagation that is played next.
+    /// The index of the next propagation.
     fn next(&self) -> usize {
         #[expect(clippy::cast_possible_truncation, reason = "less than the number of propagations")]
         let next = (self.played % self.scores.len() as u64) as usize;
@@ -499,7 +501,7 @@ impl<'a> Act<'a> {
     fn sample(&mut self, propagations: u32) -> Result<Sample, Stop> {
         let has_kernels = self.touch != Touch::Nothing;
         let fits_queue = self.fits_queue[self.next()];
-        // What was held before counts no more.
+        // Forget what was held before.
         let _ = self.memory.take_most_held();
         let start = Instant::now();
         if has_kernels {
@@ -543,7 +545,7 @@ impl<'a> Act<'a> {
         Ok(if self.is_graph { own.max(self.driver.graph_memory()?.reserved_peak) } else { own })
     }
 
-    /// Plays each propagation a few times and waits; the players see how much is held.
+    /// Plays each propagation `CHECKED` times and waits; the players record how much is held.
     fn play_all(&mut self, free: u64) -> Result<(), Stop> {
         let players = std::mem::take(&mut self.players);
         self.players = players.into_iter().map(|player| player.with_peaks(free)).collect();
@@ -564,7 +566,7 @@ impl<'a> Act<'a> {
         seen.fold(Peaks::new(u64::MAX), Peaks::and)
     }
 
-    /// Times every run of calls of one propagation by itself.
+    /// Times every run of calls of each propagation by itself.
     fn time_calls(&mut self, tally: &mut Tally) -> Result<(), Stop> {
         for which in 0..self.scores.len() {
             let sequence = self.scores[which].sequence();
@@ -593,7 +595,7 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
-    /// Whether the counters hold the sums of what was written.
+    /// Checks that the counters hold the sums of what was written.
     fn check_sums(&self) -> Result<(), Broken> {
         if self.touch == Touch::Nothing {
             return Ok(());
@@ -613,7 +615,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Whether the driver did all that the contender asked: calls that give memory back have no answer.
+    /// Checks that the driver did all that the contender asked: calls that give memory back return no result.
     fn check_book(&self) -> Result<(), Broken> {
         self.memory.fault().map_or(Ok(()), |fault| Err(broken_device(fault)))
     }
@@ -625,23 +627,23 @@ impl<'a> Act<'a> {
 
 impl Drop for Act<'_> {
     fn drop(&mut self) {
-        // Turns end by name; here comes what a panic leaves.
+        // Turns end by `end`; this is for what a panic leaves.
         drop(self.give_back());
     }
 }
 
-/// What a contender puts into the driver's queue in one propagation.
+/// The number of entries that a contender puts into the driver's queue in one propagation.
 fn launches(strategy: &Strategy<'_>, score: &Score, touch: Touch) -> usize {
     let kernels = score.kernels(touch);
     match strategy {
         _ if strategy.is_graph() => 1,
-        // Its requests and frees are in the stream, too.
+        // Its requests and frees enter the stream, too.
         Strategy::MallocAsync(_) => kernels + 2 * score.sequence().sizes().len(),
         _ => kernels,
     }
 }
 
-/// Why a turn failed, and what was not given back at its end.
+/// Why a turn failed, with what was not given back at its end.
 fn with_lost((end, reason): Broken, lost: Option<String>) -> Broken {
     match lost {
         Some(lost) => (end, format!("{reason}; {lost}")),

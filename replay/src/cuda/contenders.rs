@@ -1,4 +1,4 @@
-//! Who serves the requests on a device.
+//! The contenders that serve requests on a device.
 //!
 //! | key | who |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `cuda-graph/async` | the same with the driver's own requests in the graph: it plans itself |
 //! | `empty-loop` | nobody: what the loop and the clock take, without kernels |
 //!
-//! All others are online allocators over segments that `cudaMalloc` gives; whoever calls brings them.
+//! All others are online allocators over segments from `cudaMalloc`; the caller provides them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,11 +29,11 @@ use crate::{Planned, PlannedError};
 /// Makes an online allocator over a backing.
 pub type Builder = dyn Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator>;
 
-/// Who serves the requests, and how.
+/// A contender: who serves the requests, and how.
 pub struct Contender<'a> {
-    /// The name in the rows.
+    /// The key in the rows.
     pub key: String,
-    /// How.
+    /// How it serves requests.
     pub strategy: Strategy<'a>,
 }
 
@@ -42,9 +42,9 @@ pub struct Contender<'a> {
 pub enum Strategy<'a> {
     /// From a plan.
     Plan(&'a VerifiedPlan<'a>),
-    /// A call of the device for each.
+    /// By a call of the device for each request.
     Malloc,
-    /// From the pool of the driver.
+    /// From the driver's pool.
     MallocAsync(Idle),
     /// By an online allocator over segments of the device.
     Pool(&'a Builder),
@@ -52,16 +52,16 @@ pub enum Strategy<'a> {
     GraphPlan(&'a VerifiedPlan<'a>),
     /// A graph in which the driver allocates.
     GraphAsync,
-    /// Nobody: the time of the loop and of the clock alone, which is in every other contender's times too.
+    /// Not at all: measures the loop and the clock alone, which every other contender's times include.
     EmptyLoop,
 }
 
-/// What the pool of the driver does with idle memory at a synchronisation.
+/// What the driver's pool does with idle memory at a synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
-    /// It stays.
+    /// It keeps the memory.
     Keep,
-    /// It goes back.
+    /// It gives the memory back.
     Release,
 }
 
@@ -82,20 +82,20 @@ impl Strategy<'_> {
 pub(super) struct Memory {
     pub(super) allocator: Box<dyn OnlineAllocator>,
     guard: Guard,
-    /// Counts what it holds, where that is not the driver's to say.
+    /// Counts what the allocator holds; `None` if only the driver can.
     meter: Option<Arc<Meter>>,
 }
 
 /// Who vouches for addresses.
 enum Guard {
-    /// The book of what is held: an allocator may be wrong.
+    /// The book of what is held, because an allocator may be wrong.
     Book(Arc<Book>),
-    /// The driver, which gave them; the book holds what went wrong.
+    /// The driver, which provided the addresses; the book records faults.
     Driver(Arc<Book>),
 }
 
 impl Memory {
-    /// A new one that holds nothing but what its plan needs.
+    /// A new contender that holds nothing but what its plan needs.
     pub(super) fn new(strategy: &Strategy<'_>, driver: &Arc<dyn Driver>) -> Result<Self, BuildError> {
         match strategy {
             Strategy::Plan(plan) | Strategy::GraphPlan(plan) => {
@@ -136,7 +136,7 @@ impl Memory {
         self
     }
 
-    /// The most bytes that it held since this was last asked; of the driver's pool that is not known.
+    /// The most bytes held since the last call; `None` for the driver's pool.
     pub(super) fn take_most_held(&self) -> Option<u64> {
         self.meter.as_ref().map(|meter| meter.take_most().get())
     }
@@ -147,15 +147,15 @@ impl Memory {
         Ok(Self::trusted(Box::new(ordered), book))
     }
 
-    /// Whether `size` bytes at an address that the allocator gave, and that is not freed, are memory that it holds.
-    /// They are so while [`releases`](Self::releases) does not change.
+    /// Whether the allocator holds the `size` bytes at an address that it returned and that is not freed. The answer
+    /// stays valid while [`releases`](Self::releases) does not change.
     pub(super) fn holds(&self, at: Address, size: u64) -> bool {
         let Guard::Book(book) = &self.guard else { return true };
         let (_, stop) = book.around(at.get());
         at.get().checked_add(size).is_some_and(|end| end <= stop)
     }
 
-    /// A number that changes whenever memory went back that the allocator held.
+    /// A number that changes whenever the allocator gives memory back.
     #[inline]
     pub(super) fn releases(&self) -> u64 {
         match &self.guard {
@@ -170,32 +170,32 @@ impl Memory {
         }
     }
 
-    /// Whether its calls are launches themselves, to be waited for.
+    /// Whether its calls are launches themselves, which must be waited for.
     pub(super) const fn is_driver(&self) -> bool {
         matches!(self.guard, Guard::Driver(_))
     }
 
-    /// How often the device had no room for it.
+    /// How often the device had no room for this contender.
     pub(super) fn refusals(&self) -> u64 {
         self.book().refusals()
     }
 
-    /// What went wrong on the device beside that.
+    /// Any other fault of the device.
     pub(super) fn fault(&self) -> Option<DriverError> {
         self.book().fault()
     }
 
-    /// The same, which is forgotten.
+    /// The same fault, which is then forgotten.
     pub(super) fn take_fault(&self) -> Option<DriverError> {
         self.book().take_fault()
     }
 
-    /// Notes how a call ended that has no answer.
+    /// Records the end of a call that returns no result.
     pub(super) fn note(&self, end: Result<(), DriverError>) {
         self.book().note(end);
     }
 
-    /// Gives all back that it holds; what fails then is a fault as any other.
+    /// Gives back all that it holds; a failure to do so is recorded as a fault.
     pub(super) fn give_back(&mut self) {
         self.allocator = Box::new(EmptyLoop::default());
     }
@@ -207,7 +207,7 @@ pub(super) enum BuildError {
     /// There is no memory for it.
     #[error("{0}")]
     OutOfMemory(String),
-    /// It cannot do what was asked.
+    /// It does not support what was asked.
     #[error("{0}")]
     Unavailable(String),
     /// The device failed.
@@ -225,13 +225,13 @@ impl BuildError {
     }
 }
 
-/// Kernels touch whole words.
+/// The size rounded up to whole words, as kernels touch whole words.
 fn whole_words(size: Bytes) -> Result<Bytes, DriverError> {
     let bytes = size.get().checked_next_multiple_of(WORD);
     bytes.map(Bytes::new).ok_or(DriverError::OutOfMemory { size })
 }
 
-/// Hands out numbers that are no memory; key `empty-loop`.
+/// Hands out numbers without memory; key `empty-loop`.
 #[derive(Debug, Default)]
 struct EmptyLoop {
     next: u64,
@@ -254,11 +254,11 @@ impl OnlineAllocator for EmptyLoop {
     }
 }
 
-/// A call of the device for each request; key `cuda-malloc`.
+/// Calls the device for each request; key `cuda-malloc`.
 struct Direct {
     driver: Arc<dyn Driver>,
     book: Arc<Book>,
-    /// Bytes of what is live, by address.
+    /// Bytes of each live block, by address.
     live: BTreeMap<u64, u64>,
     usage: Usage,
     meter: Arc<Meter>,
@@ -322,8 +322,7 @@ impl Drop for Direct {
     }
 }
 
-/// The driver's pool; keys `cuda-malloc-async/...`. It keeps the book itself: a free of what is not live is refused
-/// by the driver.
+/// The driver's pool; keys `cuda-malloc-async/...`. The driver keeps the book: it refuses to free what is not live.
 struct StreamOrdered {
     driver: Arc<dyn Driver>,
     book: Arc<Book>,
@@ -339,7 +338,7 @@ impl StreamOrdered {
         Ok(Self { driver: Arc::clone(driver), book: Arc::default() })
     }
 
-    /// What the pool holds. Where the driver does not say so, the book has a fault, and nobody sees the zeros.
+    /// The pool's figures. If the driver cannot report them, the book records a fault, so nobody uses the zeros.
     fn figures(&self) -> PoolMemory {
         self.driver.pool().unwrap_or_else(|error| {
             self.book.refuse(error);
@@ -370,7 +369,7 @@ impl OnlineAllocator for StreamOrdered {
     }
 
     fn release_cached(&mut self) {
-        // The peaks are kept: they are what is asked for. Idle memory goes back when the contender ends.
+        // The peaks are kept, because they are the result. Idle memory goes back when the contender ends.
     }
 
     fn usage(&self) -> Usage {
@@ -478,13 +477,13 @@ mod tests {
         let device = Arc::clone(&driver) as Arc<dyn Driver>;
         let memory = memory(&Strategy::Pool(&build), &device);
         let mut backing = taken.lock().expect("nobody panics").take().expect("a pool was built");
-        // As `pytorch-caching/expandable` grows its range for large blocks, by three pages at once.
+        // As `pytorch-caching/expandable` grows its range for large blocks: by three pages at once.
         let page = Bytes::new(20 * MIB);
         let base = backing.reserve_pages(Bytes::new(60 * MIB), page).expect("addresses").get();
         let at = |mebibytes: u64| Address::new(base + mebibytes * MIB);
         backing.map(at(0), Bytes::new(60 * MIB)).expect("room");
         assert_eq!(driver.pieces(), [0, 20, 40].map(|from| (at(from).get(), 20 * MIB)));
-        // Only the page in the middle lies there as a whole.
+        // Only the middle page lies completely inside.
         assert_eq!(backing.unmap(at(10), Bytes::new(40 * MIB)), page);
         assert_eq!(driver.pieces(), [0, 40].map(|from| (at(from).get(), 20 * MIB)));
         assert_eq!([memory.take_most_held(), memory.take_most_held()], [60, 40].map(|held| Some(held * MIB)));

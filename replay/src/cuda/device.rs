@@ -1,8 +1,8 @@
-//! A real device, through cudarc, on what [`library`](super::library) has from the driver.
+//! A real device, through cudarc; [`library`](super::library) obtains its parts from the driver.
 //!
-//! Raw calls of the driver's interface: the replay must decide itself what synchronises, and every call between two
-//! launches counts. All handles belong to one [`CudaDriver`], which ends them together. Each call first sees to it that
-//! the driver's context is current on the thread that calls.
+//! It makes raw calls of the driver's interface, because the replay must decide itself what synchronises, and every
+//! call between two launches counts. All handles belong to one [`CudaDriver`], which ends them together. Each call
+//! first makes the driver's context current on the calling thread.
 
 #![allow(unsafe_code, reason = "calls of the driver's library")]
 
@@ -24,7 +24,7 @@ use super::library::{
     length, load, load_module, location, properties, retain, set_current, stream,
 };
 
-/// Bytes of a page where the driver does not say.
+/// Bytes of a page if the driver does not report them.
 const PAGE: u64 = 2 << 20;
 
 /// A device with a context, a stream, two events and the kernels.
@@ -33,8 +33,8 @@ pub(super) struct CudaDriver {
     device: sys::CUdevice,
     /// Makes the context current on a thread.
     binding: Binding,
-    /// The rest are addresses in the driver's library. They name things that the driver keeps for the context, from
-    /// whatever thread they are used; kept as numbers, they may move between threads. 0 is none yet.
+    /// The other handles are addresses in the driver's library, kept as numbers so that they may move between threads.
+    /// The driver keeps what they name for the context, whichever thread uses them. 0 means not created yet.
     context: usize,
     stream: usize,
     events: [usize; 2],
@@ -45,7 +45,7 @@ pub(super) struct CudaDriver {
     multiprocessors: u64,
     page: u64,
     graphs: Mutex<Graphs>,
-    /// What is mapped, by the first address.
+    /// Mapped pieces, by first address.
     pieces: Mutex<BTreeMap<u64, Piece>>,
     is_closed: bool,
 }
@@ -60,12 +60,12 @@ struct Piece {
 #[derive(Default)]
 struct Graphs {
     next: u64,
-    /// Number and the graph that can be launched.
+    /// The number and the launchable form of each graph.
     ready: Vec<(u64, usize)>,
 }
 
 impl CudaDriver {
-    /// The device of a number, from 0.
+    /// Opens the device of a number, from 0.
     pub(super) fn new(ordinal: u32) -> Result<Self, DriverError> {
         load()?;
         let device = device(i32::try_from(ordinal).unwrap_or(i32::MAX))?;
@@ -73,12 +73,12 @@ impl CudaDriver {
             return Err(DriverError::unavailable(format!("GPU {ordinal} has no memory pools")));
         }
         let mut driver = Self::bare(device, ordinal)?;
-        // Where that fails, dropping gives back what was had until then.
+        // If that fails, dropping gives back what was obtained until then.
         driver.open()?;
         Ok(driver)
     }
 
-    /// A driver that has the device's context and nothing else so far.
+    /// A driver with the device's context and nothing else yet.
     fn bare(device: sys::CUdevice, ordinal: u32) -> Result<Self, DriverError> {
         let key = format!("cuda:{ordinal}");
         let info = DeviceInfo { key, name: String::new(), is_simulated: false, l2_bytes: None };
@@ -101,7 +101,7 @@ impl CudaDriver {
         })
     }
 
-    /// Gets all else, each at once into its place, from which [`end`](Self::end) gives it back.
+    /// Obtains the rest, and stores each handle at once so that [`end`](Self::end) can give it back.
     fn open(&mut self) -> Result<(), DriverError> {
         self.bind()?;
         let (module, compiled) = load_module()?;
@@ -117,13 +117,13 @@ impl CudaDriver {
         self.pool = default_pool(self.device)?;
         self.multiprocessors =
             count(self.device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        // Where ranges cannot be had, only those who want them fail.
+        // If the driver has no virtual ranges, only contenders that need them fail.
         self.page = granularity(self.device).unwrap_or(PAGE);
         self.slots = self.malloc(Bytes::new(8 * SLOTS as u64))?.get();
         self.load_kernels()
     }
 
-    /// Runs each kernel once: what the driver loads then is not to be counted as somebody's memory.
+    /// Runs each kernel once, so that what the driver loads then does not count as a contender's memory.
     fn load_kernels(&self) -> Result<(), DriverError> {
         let (at, words) = (Address::new(self.slots), 8 * SLOTS as u64 / WORD);
         let kernels = [
@@ -133,13 +133,13 @@ impl CudaDriver {
             Kernel::Spin { nanoseconds: 1 },
         ];
         for kernel in kernels {
-            // SAFETY: the counters are so many words of this driver's memory, and nobody reads them yet.
+            // SAFETY: the counters are `words` words of this driver's memory, and nobody reads them yet.
             unsafe { self.launch(kernel) }?;
         }
         self.synchronise()
     }
 
-    /// Makes the context current on the thread that calls.
+    /// Makes the context current on the calling thread.
     #[inline]
     fn bind(&self) -> Result<(), DriverError> {
         self.binding.ensure(|| set_current(self.context as sys::CUcontext))
@@ -173,7 +173,7 @@ impl CudaDriver {
 
     fn graph_figure(&self, attribute: CUgraphMem_attribute) -> Result<u64, DriverError> {
         let mut value = 0_u64;
-        // SAFETY: the device is there; these attributes are numbers of 64 bits.
+        // SAFETY: the device exists; these attributes are numbers of 64 bits.
         let code =
             unsafe { sys::cuDeviceGetGraphMemAttribute(self.device, attribute, (&raw mut value).cast()) };
         check("cuDeviceGetGraphMemAttribute", code)?;
@@ -191,7 +191,7 @@ impl CudaDriver {
     ///
     /// # Safety
     ///
-    /// The numbers are the function's parameters, and what they point to is memory of the device.
+    /// The numbers are the function's parameters; pointers among them point to memory of the device.
     unsafe fn run(
         &self,
         function: usize,
@@ -204,8 +204,8 @@ impl CudaDriver {
         for (parameter, number) in parameters.iter_mut().zip(numbers) {
             *parameter = ptr::from_mut(number).cast();
         }
-        // SAFETY: the function is of the module that is loaded, its parameters are numbers of 64 bits, as many as are
-        // named by the caller, and are read during the call; no shared memory is asked for.
+        // SAFETY: the function belongs to the loaded module. The caller passes exactly its parameters, which are
+        // numbers of 64 bits and are read during the call. The launch requests no shared memory.
         let code = unsafe {
             sys::cuLaunchKernel(
                 self.functions[function] as sys::CUfunction,
@@ -236,14 +236,14 @@ impl CudaDriver {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a new piece of memory under a range; where that fails, there is none.
+    /// Puts new memory under a piece of a range; if that fails, the piece has none.
     fn map_piece(&self, at: u64, bytes: usize) -> Result<(), DriverError> {
         let mut handle = 0;
         let properties = properties(self.device);
-        // SAFETY: both pointers are to locals; the piece is given back below, or when it is unmapped.
+        // SAFETY: both pointers point to locals; the piece is given back below, or when it is unmapped.
         let code = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const properties, 0) };
         check_memory("cuMemCreate", Bytes::new(bytes as u64), code)?;
-        // SAFETY: the piece is new; the driver refuses addresses that are not reserved or have memory.
+        // SAFETY: the piece is new; the driver refuses addresses that are not reserved or already have memory.
         let code = unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) };
         if let Err(error) = check_memory("cuMemMap", Bytes::new(bytes as u64), code) {
             // SAFETY: the piece is new and mapped nowhere.
@@ -260,26 +260,27 @@ impl CudaDriver {
             location: location(self.device),
             flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
-        // SAFETY: the range was just mapped; the pointer is to one local description.
+        // SAFETY: the range was just mapped; the pointer points to one local description.
         let code = unsafe { sys::cuMemSetAccess(at, bytes, &raw const access, 1) };
         check_memory("cuMemSetAccess", Bytes::new(bytes as u64), code)
     }
 
-    /// Takes a piece away that nothing which runs uses.
+    /// Unmaps a piece that no running work uses.
     fn unmap_piece(&self, at: u64) -> Result<(), DriverError> {
         let stranger = || DriverError::failed("cuMemUnmap", format!("no piece begins at {at}"));
         let piece = self.pieces().remove(&at).ok_or_else(stranger)?;
-        // SAFETY: the range is one piece as it was mapped, and nothing that runs uses it.
+        // SAFETY: the range is one piece exactly as it was mapped, and no running work uses it.
         let unmapped = check("cuMemUnmap", unsafe { sys::cuMemUnmap(at, piece.bytes) });
-        // SAFETY: the piece was made by `map_piece` and is not named any more; the driver keeps it while it is mapped.
+        // SAFETY: `map_piece` made the handle, which is not used any more; the driver keeps the memory while it is
+        // mapped.
         unmapped.and(check("cuMemRelease", unsafe { sys::cuMemRelease(piece.handle) }))
     }
 
-    /// Ends all handles that there are; nothing may be called afterwards.
+    /// Ends all existing handles; nothing may be called afterwards.
     fn end(&mut self) -> Result<(), DriverError> {
         let mut faults = Faults::default();
         faults.note(self.bind());
-        // SAFETY: the handles are this driver's, whom nobody else uses now, and are not used afterwards.
+        // SAFETY: the handles are this driver's; nobody else uses the driver now, and they are not used afterwards.
         unsafe {
             if self.stream != 0 {
                 faults.note(check("cuStreamSynchronize", sys::cuStreamSynchronize(self.stream())));
@@ -307,13 +308,13 @@ impl CudaDriver {
     }
 }
 
-/// A range that is filled with pieces.
+/// A range that is being filled with pieces.
 struct Filling<'d> {
     driver: &'d CudaDriver,
     at: u64,
     bytes: usize,
     piece: usize,
-    /// What could not be undone.
+    /// Failures to undo a step.
     faults: Faults,
 }
 
@@ -339,7 +340,7 @@ impl Driver for CudaDriver {
     fn memory(&self) -> Result<DeviceMemory, DriverError> {
         self.bind()?;
         let (mut free, mut total) = (0_usize, 0_usize);
-        // SAFETY: a context is current; the pointers are to locals.
+        // SAFETY: a context is current; the pointers point to locals.
         check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
         Ok(DeviceMemory { free: Bytes::new(free as u64), total: Bytes::new(total as u64) })
     }
@@ -348,14 +349,14 @@ impl Driver for CudaDriver {
         self.bind()?;
         let mut at = 0;
         let bytes = length(size)?;
-        // SAFETY: a context is current; the pointer is to a local.
+        // SAFETY: a context is current; the pointer points to a local.
         check_memory("cuMemAlloc", size, unsafe { sys::cuMemAlloc_v2(&raw mut at, bytes) })?;
         Ok(Address::new(at))
     }
 
     fn free(&self, at: Address) -> Result<(), DriverError> {
         self.bind()?;
-        // SAFETY: the driver refuses what is not the begin of memory that it gave; it waits for what runs.
+        // SAFETY: the driver refuses addresses that do not begin an allocation; it waits for running work.
         check("cuMemFree", unsafe { sys::cuMemFree_v2(at.get()) })
     }
 
@@ -363,7 +364,7 @@ impl Driver for CudaDriver {
         self.bind()?;
         let mut at = 0;
         let bytes = length(size)?;
-        // SAFETY: the stream is this driver's; the pointer is to a local.
+        // SAFETY: the stream is this driver's; the pointer points to a local.
         let code = unsafe { sys::cuMemAllocAsync(&raw mut at, bytes, self.stream()) };
         check_memory("cuMemAllocAsync", size, code)?;
         Ok(Address::new(at))
@@ -371,7 +372,7 @@ impl Driver for CudaDriver {
 
     fn free_async(&self, at: Address) -> Result<(), DriverError> {
         self.bind()?;
-        // SAFETY: the driver refuses what is not the begin of memory that it gave; the stream is this driver's.
+        // SAFETY: the driver refuses addresses that do not begin an allocation; the stream is this driver's.
         check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(at.get(), self.stream()) })
     }
 
@@ -400,7 +401,7 @@ impl Driver for CudaDriver {
         self.bind()?;
         let mut at = 0;
         let bytes = length(size)?;
-        // SAFETY: the pointer is to a local; no address is asked for.
+        // SAFETY: the pointer points to a local; no particular address is requested.
         let code = unsafe { sys::cuMemAddressReserve(&raw mut at, bytes, 0, 0, 0) };
         check_memory("cuMemAddressReserve", size, code)?;
         Ok(Address::new(at))
@@ -409,7 +410,7 @@ impl Driver for CudaDriver {
     fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
         self.bind()?;
         let bytes = length(size)?;
-        // SAFETY: the driver refuses what is not reserved.
+        // SAFETY: the driver refuses ranges that are not reserved.
         check("cuMemAddressFree", unsafe { sys::cuMemAddressFree(at.get(), bytes) })
     }
 
@@ -419,7 +420,7 @@ impl Driver for CudaDriver {
         let (at, piece) = (at.get(), length(piece)?);
         let mut filling = Filling { driver: self, at, bytes, piece, faults: Faults::default() };
         let end = grow(&mut filling, at, piece as u64, count);
-        // Memory that is lost is worse than memory that is not to be had.
+        // A failure to undo outranks a failure to map: it loses memory.
         filling.faults.end().and(end)
     }
 
@@ -436,8 +437,8 @@ impl Driver for CudaDriver {
 
     unsafe fn launch(&self, kernel: Kernel) -> Result<(), DriverError> {
         let grid = |words| kernels::blocks(words, self.multiprocessors);
-        // SAFETY: the caller vouches for the words; the counters are this driver's; the numbers are in the order of
-        // the kernels' parameters.
+        // SAFETY: the caller vouches for the words; the counters are this driver's; the numbers have the order of the
+        // kernels' parameters.
         unsafe {
             match kernel {
                 Kernel::Fill { at, words, seed } => {
@@ -457,14 +458,14 @@ impl Driver for CudaDriver {
 
     fn clear_slots(&self) -> Result<(), DriverError> {
         self.bind()?;
-        // SAFETY: the counters are so many bytes of this driver's memory.
+        // SAFETY: the counters are `8 * SLOTS` bytes of this driver's memory.
         check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(self.slots, 0, 8 * SLOTS, self.stream()) })
     }
 
     fn slots(&self) -> Result<Vec<u64>, DriverError> {
         let mut slots = vec![0_u64; SLOTS];
         self.synchronise()?;
-        // SAFETY: the counters are so many bytes of this driver's memory, and so has the vector.
+        // SAFETY: the counters are `8 * SLOTS` bytes of this driver's memory, and the vector has as many.
         let code = unsafe { sys::cuMemcpyDtoH_v2(slots.as_mut_ptr().cast(), self.slots, 8 * SLOTS) };
         check("cuMemcpyDtoH", code)?;
         Ok(slots)
@@ -473,7 +474,7 @@ impl Driver for CudaDriver {
     fn record(&self, mark: Mark) -> Result<(), DriverError> {
         self.bind()?;
         let event = self.events[mark as usize] as sys::CUevent;
-        // SAFETY: event and stream are this driver's.
+        // SAFETY: the event and the stream are this driver's.
         check("cuEventRecord", unsafe { sys::cuEventRecord(event, self.stream()) })
     }
 
@@ -481,7 +482,7 @@ impl Driver for CudaDriver {
         self.bind()?;
         let [begin, end] = self.events.map(|event| event as sys::CUevent);
         let mut milliseconds = 0_f32;
-        // SAFETY: the events are this driver's; the pointer is to a local.
+        // SAFETY: the events are this driver's; the pointer points to a local.
         let code = unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, begin, end) };
         check("cuEventElapsedTime", code)?;
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
@@ -503,10 +504,10 @@ impl Driver for CudaDriver {
     fn end_capture(&self) -> Result<Graph, DriverError> {
         self.bind()?;
         let mut graph = ptr::null_mut();
-        // SAFETY: the stream is this driver's; the pointer is to a local.
+        // SAFETY: the stream is this driver's; the pointer points to a local.
         check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(self.stream(), &raw mut graph) })?;
         let mut ready = ptr::null_mut();
-        // SAFETY: the graph was just had; what is made of it no longer needs it.
+        // SAFETY: the graph was just captured; its launchable form does not need it afterwards.
         let made = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut ready, graph, 0) };
         // SAFETY: as above.
         let dropped = unsafe { sys::cuGraphDestroy(graph) };
@@ -524,7 +525,7 @@ impl Driver for CudaDriver {
         let found =
             self.graphs().ready.iter().find(|(number, _)| *number == graph.0).map(|(_, ready)| *ready);
         let ready = found.ok_or_else(|| DriverError::failed("cuGraphLaunch", "no such graph"))?;
-        // SAFETY: the graph is one of this driver's that was not dropped; the caller vouches for what it touches.
+        // SAFETY: the graph is this driver's and was not dropped; the caller vouches for what it touches.
         let code = unsafe { sys::cuGraphLaunch(ready as sys::CUgraphExec, self.stream()) };
         check_memory("cuGraphLaunch", Bytes::ZERO, code)
     }
@@ -534,10 +535,10 @@ impl Driver for CudaDriver {
         let mut graphs = self.graphs();
         if let Some(found) = graphs.ready.iter().position(|(number, _)| *number == graph.0) {
             let (_, ready) = graphs.ready.swap_remove(found);
-            // SAFETY: the graph is this driver's, does not run, and is not named any more.
+            // SAFETY: the graph is this driver's, does not run, and is not used any more.
             check("cuGraphExecDestroy", unsafe { sys::cuGraphExecDestroy(ready as sys::CUgraphExec) })?;
         }
-        // SAFETY: the device is there.
+        // SAFETY: the device exists.
         check("cuDeviceGraphMemTrim", unsafe { sys::cuDeviceGraphMemTrim(self.device) })?;
         self.set_graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, 0)?;
         self.set_graph_figure(CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, 0)
@@ -559,7 +560,7 @@ impl Driver for CudaDriver {
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // Who wants to know what failed has closed it.
+        // To see errors, callers use `close`.
         drop(self.close());
     }
 }

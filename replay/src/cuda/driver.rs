@@ -1,10 +1,10 @@
-//! What a replay needs of a device's driver.
+//! The interface of a device's driver, as a replay needs it.
 //!
-//! Everything runs on one stream, which belongs to the driver: what was launched earlier is done earlier. Two
-//! events mark the begin and the end of what is timed, and a few thousand counters take what the kernels find.
+//! Everything runs on one stream, which belongs to the driver, so launches finish in order. Two events mark the begin
+//! and the end of what is timed, and a few thousand counters collect the results of the kernels.
 //!
-//! Memory is named by [`Address`]; nothing here checks that an address which a kernel gets is one of the device's,
-//! which is why [`Driver::launch`] is `unsafe`. The module around it keeps track of what the driver handed out.
+//! An [`Address`] names memory. Nothing here checks that an address passed to a kernel belongs to the device, so
+//! [`Driver::launch`] is `unsafe`. The module around it keeps track of what the driver handed out.
 
 #![allow(unsafe_code, reason = "a launch is unsafe: nothing checks the addresses that it gets")]
 
@@ -13,121 +13,121 @@ use std::time::Duration;
 use planlab_dsa::{Address, Bytes, DeviceMemory};
 use serde::{Deserialize, Serialize};
 
-/// Kernels work on words of so many bytes; blocks begin at multiples of it.
+/// The size of a kernel's words in bytes; blocks begin at multiples of it.
 pub(super) const WORD: u64 = 16;
 
-/// Counters that kernels add to. Those of buffers are shared where there are more buffers.
+/// Counters that kernels add to. Buffers share counters if there are more buffers than counters.
 pub(super) const SLOTS: usize = 1 << 14;
 
-/// A driver, or what stands for one.
+/// A driver or its simulation.
 pub(super) trait Driver: Send + Sync {
-    /// What it calls itself.
+    /// The device's name and properties.
     fn info(&self) -> &DeviceInfo;
 
-    /// Free and total memory of the device, whoever holds it.
+    /// Free and total memory of the device, for all its users.
     fn memory(&self) -> Result<DeviceMemory, DriverError>;
 
-    /// Memory, at once; what runs may be waited for.
+    /// Allocates memory at once; may wait for running work.
     fn malloc(&self, size: Bytes) -> Result<Address, DriverError>;
 
-    /// Gives memory of [`malloc`](Self::malloc) back after what runs is done.
+    /// Frees memory of [`malloc`](Self::malloc) after running work is done.
     fn free(&self, at: Address) -> Result<(), DriverError>;
 
-    /// Memory for what is launched afterwards, from the pool of the stream.
+    /// Allocates memory from the stream's pool, for later launches.
     fn malloc_async(&self, size: Bytes) -> Result<Address, DriverError>;
 
-    /// Gives memory of [`malloc_async`](Self::malloc_async) back to the pool, after what was launched before.
+    /// Returns memory of [`malloc_async`](Self::malloc_async) to the pool, after earlier launches.
     fn free_async(&self, at: Address) -> Result<(), DriverError>;
 
-    /// What the pool of the stream holds.
+    /// What the stream's pool holds.
     fn pool(&self) -> Result<PoolMemory, DriverError>;
 
-    /// The bytes that the pool keeps at a synchronisation although they are not in use. At first: 0.
+    /// Sets the unused bytes that the pool keeps at a synchronisation. Initially: 0.
     fn keep_in_pool(&self, threshold: Bytes) -> Result<(), DriverError>;
 
-    /// Gives back what is not in use in the pool, and forgets its peaks.
+    /// Gives back the pool's unused memory and resets its peaks.
     fn reset_pool(&self) -> Result<(), DriverError>;
 
-    /// Addresses without memory, a multiple of [`page`](Self::page).
+    /// Reserves addresses without memory; the size is a multiple of [`page`](Self::page).
     fn reserve(&self, size: Bytes) -> Result<Address, DriverError>;
 
-    /// Gives addresses back; none of them has memory.
+    /// Gives reserved addresses back; none of them has memory.
     fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError>;
 
-    /// Puts memory under one range of reserved addresses, in pieces of so many bytes, which are multiples of
-    /// [`page`](Self::page); all of it, or nothing.
+    /// Puts memory under one range of reserved addresses, in pieces of `piece` bytes, a multiple of
+    /// [`page`](Self::page): all of it, or nothing.
     fn map(&self, at: Address, size: Bytes, piece: Bytes) -> Result<(), DriverError>;
 
-    /// Takes whole pieces of [`map`](Self::map) away, after what runs is done, by their first addresses. What fails
-    /// keeps none of the others from going.
+    /// Unmaps whole pieces of [`map`](Self::map), named by their first addresses, after running work is done. If one
+    /// fails, the others are unmapped nevertheless.
     fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError>;
 
-    /// What mapped memory is a multiple of, in bytes.
+    /// The granularity of mapped memory, in bytes.
     fn page(&self) -> Bytes;
 
-    /// Runs a kernel after what was launched before.
+    /// Runs a kernel after earlier launches.
     ///
     /// # Safety
     ///
-    /// The words that it names are memory of this driver, and stay so until it has run: no call that comes before
-    /// the next [`synchronise`](Self::synchronise) takes them away, but for those that wait for what runs.
+    /// The words that it names are memory of this driver and stay so until it has run. No call before the next
+    /// [`synchronise`](Self::synchronise) takes them away, except calls that wait for running work.
     unsafe fn launch(&self, kernel: Kernel) -> Result<(), DriverError>;
 
-    /// Sets all counters to 0, after what was launched before.
+    /// Sets all counters to 0, after earlier launches.
     fn clear_slots(&self) -> Result<(), DriverError>;
 
-    /// The counters, once all is done.
+    /// Returns the counters once all work is done.
     fn slots(&self) -> Result<Vec<u64>, DriverError>;
 
-    /// Notes the time at which what was launched before is done.
+    /// Records the time at which earlier launches are done.
     fn record(&self, mark: Mark) -> Result<(), DriverError>;
 
-    /// The device's time between the marks, once all is done.
+    /// The device's time between the marks, once all work is done.
     fn between_marks(&self) -> Result<Duration, DriverError>;
 
-    /// Waits until all is done.
+    /// Waits until all work is done.
     fn synchronise(&self) -> Result<(), DriverError>;
 
-    /// From now on, what would run is noted.
+    /// From now on, launches are recorded instead of run.
     fn begin_capture(&self) -> Result<(), DriverError>;
 
-    /// Ends [`begin_capture`](Self::begin_capture): what was noted, ready to run.
+    /// Ends [`begin_capture`](Self::begin_capture); returns the recorded launches, ready to run.
     fn end_capture(&self) -> Result<Graph, DriverError>;
 
-    /// Runs all of a graph after what was launched before.
+    /// Runs a whole graph after earlier launches.
     ///
     /// # Safety
     ///
-    /// As for [`launch`](Self::launch), of each kernel in the graph.
+    /// As for [`launch`](Self::launch), for each kernel in the graph.
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError>;
 
-    /// Drops a graph, and gives back what graphs do not use any more. A graph that is not there is left alone.
+    /// Drops a graph, and gives back memory that graphs no longer use. Does nothing if there is no such graph.
     fn drop_graph(&self, graph: Graph) -> Result<(), DriverError>;
 
     /// The most bytes that graphs held since [`drop_graph`](Self::drop_graph).
     fn graph_memory(&self) -> Result<PoolMemory, DriverError>;
 
-    /// Fails in every call from now on, where that is only simulated.
+    /// Makes every further call fail, if the device is simulated.
     fn break_down(&self) {}
 
-    /// Gives back all that it holds itself; says what was not taken back. Nothing can be done afterwards.
+    /// Gives back the driver's own resources; the error reports what failed. Nothing can be called afterwards.
     fn close(&mut self) -> Result<(), DriverError>;
 }
 
 /// A device and its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// What rows call it: `cuda:0`, `simulated-cuda`.
+    /// The device's key in the rows: `cuda:0`, `simulated-cuda`.
     pub key: String,
-    /// The device's name, its driver and what its kernels were compiled by.
+    /// The name of the device, its driver and the compiler of its kernels.
     pub name: String,
-    /// Whether there is no device at all.
+    /// Whether the device is simulated.
     pub is_simulated: bool,
-    /// Bytes of its L2 cache, where it says so. What fits in there is not bound by the memory behind it.
+    /// Bytes of its L2 cache, if reported. Data that fits in there is not limited by the memory's bandwidth.
     pub l2_bytes: Option<u64>,
 }
 
-/// Bytes of a pool that a driver keeps.
+/// Bytes of a driver's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PoolMemory {
     pub(super) reserved: u64,
@@ -136,20 +136,20 @@ pub(super) struct PoolMemory {
     pub(super) used_peak: u64,
 }
 
-/// What runs on the device. Words have [`WORD`] bytes; `slot` is a counter.
+/// Work on the device. Words have [`WORD`] bytes; `slot` is a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kernel {
     /// Writes the pattern of a seed.
     Fill { at: Address, words: u64, seed: u64 },
-    /// Reads all words and adds them, in halves of 64 bits, to a counter.
+    /// Adds up all words, in halves of 64 bits, in a counter.
     Sum { at: Address, words: u64, slot: u32 },
-    /// Counts the words that are not as the pattern of a seed has them.
+    /// Counts the words that differ from the pattern of a seed.
     Verify { at: Address, words: u64, seed: u64, slot: u32 },
-    /// Keeps the device busy for so many nanoseconds.
+    /// Keeps the device busy for this many nanoseconds.
     Spin { nanoseconds: u64 },
 }
 
-/// What is timed.
+/// A mark in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Begin,
@@ -160,11 +160,11 @@ pub(super) enum Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Graph(pub(super) u64);
 
-/// Why a device did not do what it was asked.
+/// Why a device did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
-    /// There is no driver, no device or not what the replay needs of it.
+    /// There is no driver or device, or it lacks something that the replay needs.
     #[error("no device: {reason}")]
     Unavailable {
         /// What is missing.
@@ -173,23 +173,23 @@ pub enum DriverError {
     /// The device has no room.
     #[error("the device has no room for {size} bytes")]
     OutOfMemory {
-        /// What was asked for.
+        /// The requested size.
         size: Bytes,
     },
-    /// Several calls failed of which nobody waits for the answer: those that give something back.
+    /// Several calls failed whose result nobody waits for, such as calls that give memory back.
     #[error("{first} (the first of {count} calls that failed)")]
     Several {
-        /// The first.
+        /// The first error.
         first: Box<DriverError>,
-        /// How many; 2 at least.
+        /// The number of errors, at least 2.
         count: u64,
     },
     /// A call failed.
     #[error("{call}: {reason}")]
     Failed {
-        /// The call.
+        /// The name of the call.
         call: &'static str,
-        /// What the driver says.
+        /// The driver's message.
         reason: String,
     },
 }
@@ -204,7 +204,7 @@ impl DriverError {
     }
 }
 
-/// Calls that failed of which nobody waits for the answer.
+/// Failed calls whose result nobody waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
     first: Option<DriverError>,
@@ -212,7 +212,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Counts a call that failed.
+    /// Records a call if it failed.
     pub(super) fn note(&mut self, end: Result<(), DriverError>) {
         if let Err(error) = end {
             self.count += 1;
@@ -220,7 +220,7 @@ impl Faults {
         }
     }
 
-    /// All of them as one.
+    /// All failures as one error.
     pub(super) fn error(&self) -> Option<DriverError> {
         let first = self.first.clone()?;
         Some(match self.count {
@@ -229,7 +229,7 @@ impl Faults {
         })
     }
 
-    /// The same where none is a success.
+    /// The same as a result: `Ok` if nothing failed.
     pub(super) fn end(&self) -> Result<(), DriverError> {
         self.error().map_or(Ok(()), Err)
     }

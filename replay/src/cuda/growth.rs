@@ -1,21 +1,21 @@
-//! Memory under a range, piece by piece: all of it, or nothing.
+//! Puts memory under a range, piece by piece: all of it, or nothing.
 
 use super::driver::DriverError;
 
-/// What a driver does for each piece. Pieces are known by their first addresses.
+/// What a driver does for each piece. A piece is named by its first address.
 pub(super) trait Growth {
-    /// Takes memory for a piece and puts it there; where that fails, the piece has none.
+    /// Takes memory for a piece and maps it; if that fails, the piece has none.
     fn put(&mut self, at: u64) -> Result<(), DriverError>;
 
-    /// Lets kernels reach all of the pieces, once they are there.
+    /// Lets kernels access all pieces, once they are mapped.
     fn allow(&mut self) -> Result<(), DriverError>;
 
-    /// Takes the memory of a piece away again. Nobody has used it.
+    /// Takes the memory of an unused piece away again.
     fn take(&mut self, at: u64);
 }
 
-/// Puts memory under `count` pieces of `bytes` bytes, from the first on. Where one has none, or where kernels may not
-/// reach them, those before it go back, and what failed first is said.
+/// Puts memory under `count` pieces of `bytes` bytes, from `first` on. If a piece gets no memory, or kernels get no
+/// access, the pieces before it go back, and the first error is returned.
 pub(super) fn grow(growth: &mut impl Growth, first: u64, bytes: u64, count: u64) -> Result<(), DriverError> {
     let mut done = 0;
     let mut end = Ok(());
@@ -34,7 +34,7 @@ pub(super) fn grow(growth: &mut impl Growth, first: u64, bytes: u64, count: u64)
 mod tests {
     use super::*;
 
-    /// Notes what is asked, and refuses what it is told to.
+    /// Records the calls, and refuses the given one.
     #[derive(Default)]
     struct Noted {
         calls: Vec<String>,

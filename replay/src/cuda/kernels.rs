@@ -1,17 +1,17 @@
-//! The kernels, as text: in CUDA C for the run-time compiler, and in PTX for machines that have a driver alone.
+//! The kernels as text: in CUDA C for the run-time compiler, and in PTX for machines that only have a driver.
 //!
-//! The compiler (NVRTC) is asked first, as it knows the device best; where it is missing, or writes PTX that is too
-//! new for the driver, the PTX below is taken, which any device from compute capability 5.2 on understands. Which of
-//! them it was stands in the device's name, and so in every row.
+//! The compiler (NVRTC) is tried first, because it knows the device best. If it is missing, or writes PTX too new for
+//! the driver, the PTX below is used, which any device from compute capability 5.2 on understands. The device's name,
+//! and so every row, says which one it was.
 //!
-//! All kernels but `planlab_spin` walk over the words of a block in strides of the grid, 16 bytes for each thread at
-//! a time, so that memory bandwidth is what limits them. Sums and counts are first added up within a warp.
+//! All kernels but `planlab_spin` walk over the words of a block in strides of the grid, 16 bytes per thread at a
+//! time, so memory bandwidth limits them. Sums and counts are first added up within a warp.
 
 /// Threads of a block of the grid.
 #[cfg(feature = "cuda")]
 pub(super) const THREADS: u32 = 256;
 
-/// Blocks of the grid for each multiprocessor, at most.
+/// The most blocks of the grid for each multiprocessor.
 #[cfg(feature = "cuda")]
 const BLOCKS: u64 = 8;
 
@@ -20,7 +20,7 @@ const BLOCKS: u64 = 8;
 pub(super) const NAMES: [&std::ffi::CStr; 4] =
     [c"planlab_fill", c"planlab_sum", c"planlab_verify", c"planlab_spin"];
 
-/// The blocks of the grid for so many words.
+/// The number of blocks of the grid for `words` words.
 #[cfg(feature = "cuda")]
 pub(super) fn blocks(words: u64, multiprocessors: u64) -> u32 {
     let most = multiprocessors.max(1) * BLOCKS;

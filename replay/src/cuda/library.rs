@@ -1,5 +1,5 @@
-//! The driver's library, which cudarc loads when the program runs: whether it is there, what it answers, and what a
-//! device has from it once: its context, stream, events, pool and kernels.
+//! The driver's library, which cudarc loads when the program runs: checks it, translates its errors, and obtains a
+//! device's context, stream, events, pool and kernels.
 
 #![allow(unsafe_code, reason = "calls of the driver's library")]
 
@@ -17,12 +17,12 @@ use super::requirement::{self, version_text};
 /// A stream that does not wait for the default one.
 const NON_BLOCKING: u32 = 1;
 
-/// Whether there is a driver, what it says of itself and which devices it has; none of them is touched.
+/// Checks for a driver, and returns its description and its devices; touches none of them.
 pub(super) fn probe() -> Result<String, DriverError> {
     load()?;
     let version = version_text(version()?);
     let mut devices = 0;
-    // SAFETY: the library is loaded and initialised; the pointer is to a local number.
+    // SAFETY: the library is loaded and initialised; the pointer points to a local number.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&raw mut devices) })?;
     if devices == 0 {
         return Err(DriverError::unavailable(format!("the driver (CUDA {version}) sees no GPU")));
@@ -31,10 +31,10 @@ pub(super) fn probe() -> Result<String, DriverError> {
     Ok(format!("{devices} GPU(s), driver for CUDA {version}: {}", names.join(", ")))
 }
 
-/// A device by its number.
+/// The device of a number.
 pub(super) fn device(number: i32) -> Result<sys::CUdevice, DriverError> {
     let mut device = 0;
-    // SAFETY: the library is initialised; the pointer is to a local number.
+    // SAFETY: the library is initialised; the pointer points to a local number.
     let code = unsafe { sys::cuDeviceGet(&raw mut device, number) };
     if code == CUresult::CUDA_ERROR_INVALID_DEVICE {
         return Err(DriverError::unavailable(format!("there is no GPU {number}")));
@@ -43,16 +43,16 @@ pub(super) fn device(number: i32) -> Result<sys::CUdevice, DriverError> {
     Ok(device)
 }
 
-/// What a device calls itself.
+/// The device's name.
 fn name(device: sys::CUdevice) -> Result<String, DriverError> {
     let mut name = [0 as c_char; 256];
-    // SAFETY: the array has as many bytes as is said.
+    // SAFETY: the array has the given number of bytes.
     check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), 256, device) })?;
-    // SAFETY: the driver ends the name with 0, within the array.
+    // SAFETY: the driver terminates the name with 0, within the array.
     Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
 }
 
-/// Loads and initialises the driver's library, if it has all that is called here.
+/// Loads and initialises the driver's library, if it has every function that is called here.
 pub(super) fn load() -> Result<(), DriverError> {
     // SAFETY: the library is the driver's own; its initialisers may run in any process.
     if !unsafe { sys::is_culib_present() } {
@@ -62,7 +62,7 @@ pub(super) fn load() -> Result<(), DriverError> {
     if let Some(reason) = requirement::lacking(version, has) {
         return Err(DriverError::unavailable(reason));
     }
-    // SAFETY: the library is there and has the function; the flags must be 0 and are.
+    // SAFETY: the library is present and has the function; the flags must be 0 and are.
     let code = unsafe { sys::cuInit(0) };
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -70,32 +70,32 @@ pub(super) fn load() -> Result<(), DriverError> {
     Err(DriverError::unavailable(format!("the NVIDIA driver does not start: {}", text(code))))
 }
 
-/// Whether the library has a function: cudarc panics at the first call of one that is not there. The library is.
+/// Whether the library, which must be present, has a function: cudarc panics at the first call of a missing one.
 fn has(function: &str) -> bool {
-    // SAFETY: the function is looked for and not called, so that its type does not matter.
+    // SAFETY: the function is looked up and not called, so its type does not matter.
     unsafe { sys::culib().get::<unsafe extern "C" fn()>(function.as_bytes()) }.is_ok()
 }
 
 /// The latest CUDA that the driver supports.
 fn version() -> Result<i32, DriverError> {
     let mut version = 0;
-    // SAFETY: the library is loaded and has the function; the pointer is to a local number.
+    // SAFETY: the library is loaded and has the function; the pointer points to a local number.
     match unsafe { sys::cuDriverGetVersion(&raw mut version) } {
         CUresult::CUDA_SUCCESS => Ok(version),
         code => Err(DriverError::failed("cuDriverGetVersion", format!("error {code:?}"))),
     }
 }
 
-/// What the driver calls an error.
+/// The driver's text for an error.
 fn text(code: CUresult) -> String {
     let read = |of: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
         let mut found: *const c_char = ptr::null();
-        // SAFETY: the library is loaded; the pointer is to a local pointer.
+        // SAFETY: the library is loaded; the pointer points to a local pointer.
         let answer = unsafe { of(code, &raw mut found) };
         if answer != CUresult::CUDA_SUCCESS || found.is_null() {
             return None;
         }
-        // SAFETY: the driver gives a text of its own that ends with 0 and is never freed.
+        // SAFETY: the driver returns a text of its own that ends with 0 and is never freed.
         Some(unsafe { CStr::from_ptr(found) }.to_string_lossy().into_owned())
     };
     match (read(sys::cuGetErrorName), read(sys::cuGetErrorString)) {
@@ -109,7 +109,7 @@ pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), DriverErro
     if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(DriverError::failed(call, text(code))) }
 }
 
-/// As [`check`], of a call that asks for memory.
+/// As [`check`], for a call that requests memory.
 pub(super) fn check_memory(call: &'static str, size: Bytes, code: CUresult) -> Result<(), DriverError> {
     if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         return Err(DriverError::OutOfMemory { size });
@@ -121,15 +121,15 @@ pub(super) fn length(size: Bytes) -> Result<usize, DriverError> {
     usize::try_from(size.get()).map_err(|_| DriverError::OutOfMemory { size })
 }
 
-/// Makes a context current on the thread that calls.
+/// Makes a context current on the calling thread.
 pub(super) fn set_current(context: sys::CUcontext) -> Result<(), DriverError> {
-    // SAFETY: the context was had from the driver, and is held until the one who binds it has ended.
+    // SAFETY: the driver returned the context, which is held until its binding's owner has ended.
     check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })
 }
 
 pub(super) fn attribute(device: sys::CUdevice, attribute: CUdevice_attribute) -> Result<i32, DriverError> {
     let mut value = 0;
-    // SAFETY: the device is there; the pointer is to a local number.
+    // SAFETY: the device exists; the pointer points to a local number.
     check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) })?;
     Ok(value)
 }
@@ -138,22 +138,22 @@ pub(super) fn count(device: sys::CUdevice, which: CUdevice_attribute) -> Result<
     Ok(u64::try_from(attribute(device, which)?).unwrap_or(0))
 }
 
-/// The context of a device as a number, held until it is given back.
+/// The device's context as a number, held until it is given back.
 pub(super) fn retain(device: sys::CUdevice) -> Result<usize, DriverError> {
     let mut context = ptr::null_mut();
-    // SAFETY: the device is there; its context is given back when the driver is dropped.
+    // SAFETY: the device exists; its context is given back when the driver is dropped.
     let code = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
     check("cuDevicePrimaryCtxRetain", code)?;
     Ok(context as usize)
 }
 
-/// What the device, its driver and the compiler of its kernels are called.
+/// The names of the device, its driver and the compiler of its kernels.
 pub(super) fn describe(device: sys::CUdevice, compiled: &str) -> Result<String, DriverError> {
     let (name, version) = (name(device)?, version()?);
     let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     let multiprocessors = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-    // Kilohertz; a driver that does not say is no reason to stop.
+    // Kilohertz; a driver that does not report clocks is no reason to stop.
     let clock = count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0) / 1000;
     let memory_clock =
         count(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).unwrap_or(0) / 1000;
@@ -185,9 +185,9 @@ pub(super) fn default_pool(device: sys::CUdevice) -> Result<usize, DriverError> 
     Ok(pool as usize)
 }
 
-/// Memory of the device, as mapped pieces are to be had.
+/// The properties of device memory that mapped pieces need.
 pub(super) fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
-    // SAFETY: the structure is plain numbers and a pointer, for all of which 0 is a value: no handle is exported.
+    // SAFETY: the structure consists of plain numbers and a pointer, for which 0 is valid: no handle is exported.
     let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
     properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = location(device);
@@ -202,13 +202,13 @@ pub(super) fn granularity(device: sys::CUdevice) -> Result<u64, DriverError> {
     let mut bytes = 0_usize;
     let properties = properties(device);
     let option = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
-    // SAFETY: both pointers are to locals.
+    // SAFETY: both pointers point to locals.
     let code = unsafe { sys::cuMemGetAllocationGranularity(&raw mut bytes, &raw const properties, option) };
     check("cuMemGetAllocationGranularity", code)?;
     Ok(bytes.max(1) as u64)
 }
 
-/// The kernels, and by whom they were compiled.
+/// The kernels, and what compiled them.
 pub(super) fn load_module() -> Result<(usize, &'static str), DriverError> {
     let compiled = catch_unwind(AssertUnwindSafe(compile)).ok().flatten();
     let by_compiler = compiled.and_then(|ptx| module(&ptx).ok());
@@ -220,7 +220,7 @@ pub(super) fn load_module() -> Result<(usize, &'static str), DriverError> {
     Ok((module(&embedded)?, "the driver from PTX"))
 }
 
-/// The kernels as PTX that ends with 0, where the run-time compiler is to be had.
+/// The kernels as PTX that ends with 0; `None` if the run-time compiler is not available.
 fn compile() -> Option<Vec<u8>> {
     // SAFETY: the library is NVIDIA's own; its initialisers may run in any process.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {

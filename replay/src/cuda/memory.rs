@@ -1,14 +1,14 @@
-//! The device's memory as a backing: each segment a call of `cudaMalloc`, ranges by the virtual memory calls.
+//! The device's memory as a backing: each segment is a call of `cudaMalloc`, ranges use the virtual memory calls.
 //!
-//! Beside it a book is kept of what is held, so that no kernel gets an address that is not the contender's. Segments
-//! are rounded up to 512 bytes, as addresses are.
+//! A book beside it records what is held, so that no kernel gets an address that is not the contender's. Segments,
+//! like addresses, are rounded up to 512 bytes.
 //!
-//! What a device maps it can only unmap as a whole. Ranges are therefore filled in pieces: the least that the allocator
-//! will ever take away, which it says when it reserves the range. `pytorch-caching/expandable` grows by pages of 2 or
-//! 20 MiB, often several at once, but when memory is short it gives back whatever single pages lie free amid what is
-//! in use: one piece for a growth of several pages could not go then. So a growth of one page is one piece, one of n
-//! pages n pieces that are made accessible by one call, as the original does it. The allocators of one region cut their
-//! memory anywhere, and have the device's own pages for pieces. Whatever is given back together is waited for once.
+//! A device can unmap a mapping only as a whole. Ranges are therefore filled in pieces, and the allocator states their
+//! size when it reserves the range: the least that it will ever take away. `pytorch-caching/expandable` grows by pages
+//! of 2 or 20 MiB, often several at once, but when memory is short it gives back any single free page between pages in
+//! use. A single piece for several pages could not go then. So a growth of n pages consists of n pieces, which one
+//! call makes accessible, as in the original. The allocators of one region cut their memory anywhere; their pieces are
+//! the device's own pages. Pieces that are given back together need only one wait.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
 use super::driver::{Driver, DriverError, Faults};
 use crate::ranges::Ranges;
 
-/// Segments are multiples of it, in bytes.
+/// Segments are multiples of this number of bytes.
 const UNIT: u64 = 512;
 
 /// Memory of a device for one contender.
 pub(super) struct Segments {
     driver: Arc<dyn Driver>,
     book: Arc<Book>,
-    /// Reserved ranges by their first addresses.
+    /// Reserved ranges, by first address.
     reserved: BTreeMap<u64, Reserved>,
 }
 
@@ -47,15 +47,15 @@ pub(super) struct Book {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// First address and end of segments.
+    /// First address and end of each segment.
     segments: BTreeMap<u64, u64>,
-    /// The same of pieces that are mapped.
+    /// First address and end of each mapped piece.
     pieces: BTreeMap<u64, u64>,
-    /// What pieces that touch are together.
+    /// The ranges that adjacent pieces form.
     joined: Ranges,
     /// How often the device had no room.
     refusals: u64,
-    /// What went wrong otherwise.
+    /// Other failures.
     faults: Faults,
 }
 
@@ -64,7 +64,7 @@ impl Book {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// First address and end of what is held around an address; both are that address where nothing is.
+    /// First address and end of the memory held around an address; both equal the address if none is held.
     pub(super) fn around(&self, at: u64) -> (u64, u64) {
         let held = self.held();
         let segment = held.segments.range(..=at).next_back().filter(|&(_, &end)| at < end);
@@ -74,8 +74,8 @@ impl Book {
         held.joined.around(at).unwrap_or((at, at))
     }
 
-    /// Takes all pieces out that lie within a range, and gives their first addresses and ends. One that lies there
-    /// only in part stays: it goes as a whole or not at all.
+    /// Removes all pieces that lie completely within a range, and returns their first addresses and ends. A piece that
+    /// lies there only in part stays, because it can only go as a whole.
     fn forget_pieces(&self, at: u64, end: u64) -> Vec<(u64, u64)> {
         let mut held = self.held();
         let within = held.pieces.range(at..end).filter(|&(_, &stop)| stop <= end);
@@ -87,7 +87,7 @@ impl Book {
         gone
     }
 
-    /// Takes pieces of so many bytes in, from `at` to `end`.
+    /// Records pieces of `piece` bytes from `at` to `end`.
     fn note_pieces(&self, at: u64, end: u64, piece: u64) {
         let mut held = self.held();
         let starts = (0..(end - at) / piece).map(|index| at + index * piece);
@@ -95,7 +95,7 @@ impl Book {
         held.joined.add(at, end);
     }
 
-    /// How often memory went back: what was held is so while this does not change.
+    /// The number of releases. While it does not change, memory that was held still is.
     pub(super) fn releases(&self) -> u64 {
         self.releases.load(Ordering::Relaxed)
     }
@@ -105,17 +105,17 @@ impl Book {
         self.held().refusals
     }
 
-    /// What else went wrong.
+    /// The other failures, as one error.
     pub(super) fn fault(&self) -> Option<DriverError> {
         self.held().faults.error()
     }
 
-    /// The same, which is forgotten.
+    /// The same failures, which are then forgotten.
     pub(super) fn take_fault(&self) -> Option<DriverError> {
         std::mem::take(&mut self.held().faults).error()
     }
 
-    /// Notes why a call failed.
+    /// Records why a call failed.
     pub(super) fn refuse(&self, error: DriverError) -> Refused {
         let mut held = self.held();
         match error {
@@ -125,7 +125,7 @@ impl Book {
         Refused
     }
 
-    /// Notes how a call ended that has no answer.
+    /// Records the end of a call that returns no result.
     pub(super) fn note(&self, end: Result<(), DriverError>) {
         if let Err(error) = end {
             self.refuse(error);
@@ -134,12 +134,12 @@ impl Book {
 }
 
 impl Segments {
-    /// Nothing yet, of a device.
+    /// Empty segments of a device.
     pub(super) fn new(driver: Arc<dyn Driver>) -> Self {
         Self { driver, book: Arc::default(), reserved: BTreeMap::new() }
     }
 
-    /// Says what is held.
+    /// The book of what is held.
     pub(super) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book)
     }
@@ -168,7 +168,7 @@ impl Backing for Segments {
 
     fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
         let granule = self.page().get();
-        // Of an allocator that wants other pages, what does not fit is refused when it is mapped.
+        // For other page sizes, what does not fit the pieces is refused when it is mapped.
         let is_whole = page > Bytes::ZERO && page.get().is_multiple_of(granule);
         let piece = if is_whole { page.get() } else { granule };
         let rounded = size.get().checked_next_multiple_of(piece).ok_or(Refused)?;
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(book.around(base + 1023), (base, base + 1024));
         assert_eq!(book.around(base + 1024), (base + 1024, base + 1024));
         segments.release(Address::new(base));
-        // Nobody gives back what is not held.
+        // A segment that is not held is not given back.
         segments.release(Address::new(base));
         assert_eq!((book.around(base), book.releases()), ((base, base), 1));
         segments.acquire(Bytes::new(5)).expect("room");
@@ -271,7 +271,7 @@ mod tests {
         }
         segments.map(at(0), Bytes::new(15 * PAGE)).expect("room");
         assert_eq!(driver.pieces(), [0, 5, 10].map(|page| (base + page * PAGE, 5 * PAGE)));
-        // Only the middle piece lies there as a whole.
+        // Only the middle piece lies completely inside.
         let before = driver.waits();
         assert_eq!(segments.unmap(at(4), Bytes::new(7 * PAGE)), Bytes::new(5 * PAGE));
         assert_eq!(book.around(base), (base, base + 5 * PAGE));
@@ -310,7 +310,7 @@ mod tests {
         let at = |page: u64| Address::new(base + page * PAGE);
         segments.map(at(0), Bytes::new(3 * PAGE)).expect("room");
         assert_eq!(book.around(base + 5), (base, base + 3 * PAGE));
-        // Only one page is left: nothing of two is mapped.
+        // Only one page is left, so none of the two is mapped.
         assert_eq!(segments.map(at(3), Bytes::new(2 * PAGE)), Err(Refused));
         assert_eq!((free(&driver), book.refusals()), (PAGE, 1));
         segments.unmap(at(1), Bytes::new(PAGE));
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!((free(&driver), book.fault()), (8 << 20, None));
     }
 
-    /// What an allocator above may do. Indices are taken modulo what there is.
+    /// What an allocator above may do. Indices are taken modulo the number of entries.
     #[derive(Clone, Copy, Debug)]
     enum Act {
         Acquire(u64),
@@ -349,8 +349,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever is done with segments and ranges, the device is well, all that the book says is memory that can
-        /// be written, and in the end all is given back.
+        /// Whatever an allocator does with segments and ranges, the device has no fault, all memory in the book can be
+        /// written, and in the end everything is given back.
         #[test]
         fn the_book_is_what_the_device_has(acts in acts()) {
             let (driver, mut segments) = device(16 << 20);

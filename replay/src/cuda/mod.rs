@@ -6,9 +6,9 @@
 //!                    on buffers     +-------- a simulated device: host memory, loops for kernels
 //! ```
 //!
-//! [`compete`] plays the propagations of traces on contenders in turns and says what that costs. Kernels write and
-//! read every byte of every buffer, so that a contender which hands live memory out is found on the device itself.
-//! A [`Device`] stands for a GPU or for a simulated device; figures of the latter are no measurements.
+//! [`compete`] plays the propagations of traces on contenders in turns and reports the costs. Kernels write and read
+//! every byte of every buffer, so the device itself detects a contender that hands out live memory. A [`Device`] is a
+//! GPU or a simulated device; figures of a simulated device are no measurements.
 
 #[cfg(any(feature = "cuda", test))]
 mod binding;
@@ -46,7 +46,7 @@ pub use player::Score;
 pub use shared::{SharedDevice, SimulatedStreams, StreamHandle};
 pub use shuffled::shuffled;
 
-/// A device that is open: a GPU, or what stands for one. It may be used from any thread; a graph is captured by one.
+/// An open device: a GPU or a simulation. Any thread may use it; a graph is captured by one thread.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -64,11 +64,11 @@ pub use shuffled::shuffled;
 #[derive(Clone)]
 pub struct Device(Arc<dyn Driver>);
 
-/// Whether there is a driver with a GPU, and what it says of itself.
+/// Checks for a driver with a GPU, and returns the driver's description.
 ///
 /// # Errors
 ///
-/// [`DriverError::Unavailable`] with the reason why there is none.
+/// [`DriverError::Unavailable`] with the reason if there is no usable driver or GPU.
 pub fn probe() -> Result<String, DriverError> {
     #[cfg(feature = "cuda")]
     {
@@ -86,11 +86,11 @@ fn without_cuda() -> DriverError {
 }
 
 impl Device {
-    /// A GPU by its number, from 0.
+    /// Opens a GPU by its number, from 0.
     ///
     /// # Errors
     ///
-    /// [`DriverError::Unavailable`] where there is no driver or no such GPU.
+    /// [`DriverError::Unavailable`] if there is no driver or no such GPU.
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
     pub fn cuda(ordinal: u32) -> Result<Self, DriverError> {
         #[cfg(feature = "cuda")]
@@ -103,13 +103,13 @@ impl Device {
         }
     }
 
-    /// A simulated device with so many bytes of memory.
+    /// A simulated device with `capacity` bytes of memory.
     #[must_use]
     pub fn simulated(capacity: Bytes) -> Self {
         Self(Arc::new(simulated::SimulatedDriver::new(capacity)))
     }
 
-    /// What it calls itself.
+    /// The device's name and properties.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         self.0.info()
@@ -119,16 +119,16 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`DriverError::Failed`] where the device is lost.
+    /// [`DriverError::Failed`] if the device is lost.
     pub fn memory(&self) -> Result<DeviceMemory, DriverError> {
         self.0.memory()
     }
 
-    /// Occupies memory, in granules of 2 MiB, so that at most so many bytes are left.
+    /// Occupies memory, in granules of 2 MiB, so that at most `bytes` bytes stay free.
     ///
     /// # Errors
     ///
-    /// [`DriverError`] where less is free already.
+    /// [`DriverError`] if less is free already.
     pub fn leave(&self, bytes: Bytes) -> Result<Ballast, DriverError> {
         let free = self.memory()?.free.get();
         let size = free.checked_sub(bytes.get()).ok_or(DriverError::OutOfMemory { size: bytes })?;
@@ -137,36 +137,36 @@ impl Device {
         Ok(Ballast { driver: Arc::clone(&self.0), at })
     }
 
-    /// Uses once all that turns use (kernels, `memset`, the driver's pool, a graph, mapped ranges), so that what the
-    /// driver loads at the first use counts for no contender, and keeps the device at work for a while: an idle one has
-    /// slow clocks. A part that the device does not have is left out.
+    /// Uses once everything that turns use: kernels, `memset`, the driver's pool, a graph, mapped ranges. So what the
+    /// driver loads at the first use counts for no contender. Then keeps the device busy for `work`, because an idle
+    /// device has slow clocks. Skips any part that the device lacks.
     ///
     /// # Errors
     ///
-    /// [`DriverError`] of the first call that failed, if the device does not answer after it.
+    /// [`DriverError`] of the first failed call, if the device does not answer after it.
     pub fn rehearse(&self, work: Duration) -> Result<(), DriverError> {
         rehearsal::rehearse(self.0.as_ref(), work)
     }
 
-    /// Makes a simulated device fail in every call from now on, as a GPU does in a process after an illegal access. A
-    /// GPU is left alone.
+    /// Makes every further call of a simulated device fail, as calls of a GPU do in a process after an illegal access.
+    /// Does nothing to a GPU.
     pub fn break_down(&self) {
         self.0.break_down();
     }
 
-    /// Whether the device still answers.
+    /// Checks whether the device still answers.
     fn ask(&self) -> Result<(), DriverError> {
         self.0.synchronise()?;
         self.0.memory().map(drop)
     }
 
-    /// Gives back what it holds itself: stream, events, kernels. Without this call that happens when the last use of it
-    /// is dropped, and nobody learns what failed.
+    /// Gives back the device's own stream, events and kernels. Without this call that happens when the last handle is
+    /// dropped, and failures go unreported.
     ///
     /// # Errors
     ///
-    /// [`DriverError`] where it is still in use elsewhere, and is then left as it is; where a call fails, and of a
-    /// simulated device where memory was not given back.
+    /// [`DriverError`] if the device is still in use elsewhere (it then stays open), if a call fails, or if memory of
+    /// a simulated device was not given back.
     pub fn close(mut self) -> Result<(), DriverError> {
         let in_use = || DriverError::failed("close", "the device is still in use");
         Arc::get_mut(&mut self.0).ok_or_else(in_use)?.close()
@@ -177,7 +177,7 @@ impl Device {
     }
 }
 
-/// Devices give memory in multiples of it, in bytes.
+/// Devices give memory in multiples of this number of bytes.
 const GRANULE: u64 = 2 << 20;
 
 impl fmt::Debug for Device {
@@ -186,7 +186,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// Memory that nobody else gets until it is given back, or dropped.
+/// Memory that stays occupied until it is given back or dropped.
 pub struct Ballast {
     driver: Arc<dyn Driver>,
     at: Address,
@@ -199,11 +199,11 @@ impl fmt::Debug for Ballast {
 }
 
 impl Ballast {
-    /// Gives it back.
+    /// Gives the memory back.
     ///
     /// # Errors
     ///
-    /// [`DriverError::Failed`] where the device does not take it.
+    /// [`DriverError::Failed`] if the device refuses it.
     pub fn give_back(mut self) -> Result<(), DriverError> {
         self.release()
     }
@@ -218,7 +218,7 @@ impl Ballast {
 
 impl Drop for Ballast {
     fn drop(&mut self) {
-        // Who wants to know gives it back by name.
+        // To see errors, callers use `give_back`.
         drop(self.release());
     }
 }

@@ -1,16 +1,16 @@
-//! What is written into a block, so that whoever writes over it is found.
+//! The pattern that is written into a block, so that overwriting it is detected.
 //!
 //! Word i of the block with seed s holds the halves h = (s + i) · K and h + s, modulo 2^64, for a fixed odd K. Seeds
-//! of different blocks lie far apart, so that no word of one is one of another's; and the sum of a whole block has a
-//! closed form, so that what a kernel adds up can be checked without its words.
+//! of different blocks lie far apart, so no word belongs to two blocks. The sum of a whole block has a closed form, so
+//! a kernel's sum can be checked without the words.
 
-/// The golden ratio's bits: odd, and so that neighbours differ in about half of theirs.
+/// The golden ratio's bits: odd, and so that neighbours differ in about half of their bits.
 pub(super) const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Seeds are multiples of it.
+/// Seeds are multiples of this.
 const STRIDE: u64 = 0xd1b5_4a32_d192_ed03;
 
-/// The seed of a block: of a buffer, in the round-th of the propagations that are to differ.
+/// The seed of a buffer's block in round `round`; different rounds have different seeds.
 pub(super) const fn seed(buffer: u32, round: u32) -> u64 {
     (((round as u64) << 32) | buffer as u64).wrapping_add(1).wrapping_mul(STRIDE)
 }

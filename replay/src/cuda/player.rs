@@ -14,7 +14,7 @@ use crate::{Kind, Sequence};
 #[derive(Clone, Debug)]
 pub struct Score {
     sequence: Sequence,
-    /// Nanoseconds of the device's time after each buffer's request, by its id.
+    /// Nanoseconds of device work after each buffer's request, by its id.
     operations: Option<Vec<u64>>,
 }
 
@@ -25,8 +25,7 @@ impl Score {
         Self { sequence: Sequence::new(requests), operations: None }
     }
 
-    /// The same with the nanoseconds that the device works after each request, by the buffers' ids. Default: not
-    /// known.
+    /// Adds the nanoseconds that the device works after each request, by the buffers' ids. Default: not known.
     ///
     /// # Panics
     ///
@@ -38,7 +37,7 @@ impl Score {
         self
     }
 
-    /// Whether it is known how long operations take.
+    /// Whether the duration of operations is known.
     #[must_use]
     pub const fn has_operations(&self) -> bool {
         self.operations.is_some()
@@ -50,7 +49,7 @@ impl Score {
         &self.sequence
     }
 
-    /// Kernels of a propagation.
+    /// The number of kernels in a propagation.
     pub(super) fn kernels(&self, touch: Touch) -> usize {
         let touched = self.sequence.sizes().iter().filter(|&&size| size > 0).count();
         let busy = self.operations.iter().flatten().filter(|&&nanoseconds| nanoseconds > 0).count();
@@ -61,7 +60,7 @@ impl Score {
         }
     }
 
-    /// Adds what the kernels of so many propagations add to the counters.
+    /// Adds to `slots` what the kernels of `propagations` propagations add to the counters.
     pub(super) fn add_sums(&self, propagations: u64, slots: &mut [u64]) {
         for (_, ids) in self.sequence.runs().filter(|(kind, _)| *kind == Kind::Free) {
             for &id in ids {
@@ -80,13 +79,13 @@ pub(super) enum Touch {
     Nothing,
     /// One kernel writes, one adds up.
     Sum,
-    /// As `Sum`, and the device works for as long as the operations take.
+    /// As `Sum`, and the device works for the duration of the operations.
     Operations,
-    /// One kernel writes a pattern that differs in each round, one counts what is wrong.
+    /// One kernel writes a pattern that differs in each round, one counts the wrong words.
     Check(u32),
 }
 
-/// Why a propagation was not played to its end.
+/// Why a propagation stopped early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Stop {
     #[error("buffer {buffer}: {error}")]
@@ -101,29 +100,29 @@ pub(super) enum Stop {
     Device(#[from] DriverError),
 }
 
-/// The most that was held, seen at each request.
+/// The most that was held, checked at each request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Peaks {
     pub(super) used: u64,
-    /// Of the device, whoever holds it.
+    /// The least free memory of the device, counting all its users.
     pub(super) least_free: u64,
-    /// The most that the contender had reserved, and what it had when the device was last asked.
+    /// The most that the contender had reserved, and its reserved bytes at the last question to the device.
     reserved: u64,
     asked_at: Option<u64>,
-    /// How many times the device was asked.
+    /// How often the device was asked.
     questions: u32,
 }
 
-/// Some drivers take milliseconds to say how much memory is free: after this many calls, fewer are made.
+/// Some drivers take milliseconds to report the free memory; after this many questions, fewer are asked.
 const QUESTIONS: u32 = 2000;
 
 impl Peaks {
-    /// Nothing yet, where so much of the device is free.
+    /// No peaks yet; `free` bytes of the device are free.
     pub(super) fn new(free: u64) -> Self {
         Self { least_free: free, ..Self::default() }
     }
 
-    /// What was seen by two.
+    /// The peaks of two players together.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             used: self.used.max(other.used),
@@ -134,8 +133,8 @@ impl Peaks {
         }
     }
 
-    /// Whether the device is to be asked: the reserved bytes have changed, and after many questions they are at most a
-    /// granule below their peak, too.
+    /// Whether to ask the device: only if the reserved bytes have changed. After many questions, they must also be at
+    /// most a granule below their peak.
     fn ask(&mut self, reserved: u64) -> bool {
         self.reserved = self.reserved.max(reserved);
         let is_near = reserved.saturating_add(GRANULE) > self.reserved;
@@ -152,13 +151,13 @@ pub(super) struct Player<'a> {
     driver: &'a dyn Driver,
     score: &'a Score,
     addresses: Vec<Address>,
-    /// For each buffer the address that was last found to be memory, and the memory's releases then.
+    /// For each buffer, the address last found to be memory, and the memory's releases then.
     admitted: Vec<(Address, u64)>,
-    /// What was seen, if that is asked for.
+    /// The peaks, if they are wanted.
     pub(super) peaks: Option<Peaks>,
-    /// The operation of each buffer, if the allocator wants to know.
+    /// The operation of each buffer, if the allocator needs it.
     operations: Option<&'a [u64]>,
-    /// The operation that was named last in this propagation.
+    /// The operation named last in this propagation.
     entered: Option<u64>,
 }
 
@@ -176,13 +175,13 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The same, seeing how much is held at each request, which takes time.
+    /// Also records how much is held at each request, which takes time.
     pub(super) fn with_peaks(mut self, least_free: u64) -> Self {
         self.peaks = Some(Peaks::new(least_free));
         self
     }
 
-    /// Plays one propagation; nothing is waited for. What is live when it stops early is freed.
+    /// Plays one propagation without waiting. If it stops early, live buffers are freed.
     pub(super) fn play(&mut self, memory: &mut Memory, touch: Touch) -> Result<(), Stop> {
         let score = self.score;
         self.begin(memory.allocator.as_mut());
@@ -200,14 +199,14 @@ impl<'a> Player<'a> {
         end
     }
 
-    /// Tells the allocator that the propagation begins.
+    /// Announces the propagation's begin to the allocator.
     pub(super) fn begin<A: OnlineAllocator + ?Sized>(&mut self, allocator: &mut A) {
         allocator.begin_propagation(self.score.sequence.kind());
         self.operations = self.score.sequence.operations().filter(|_| allocator.wants_operations());
         self.entered = None;
     }
 
-    /// One run of calls and nothing else.
+    /// Plays one run of calls without any work.
     #[inline]
     pub(super) fn call<A>(&mut self, allocator: &mut A, kind: Kind, ids: &[u32]) -> Result<(), Stop>
     where
@@ -278,11 +277,11 @@ impl<'a> Player<'a> {
         }
         let at = self.admit(memory, buffer, words * WORD)?;
         // SAFETY: the words are memory that the contender holds of this driver. It gives memory back by calls that
-        // wait for what runs, or that take effect after what was launched before.
+        // wait for running work, or that take effect after earlier launches.
         Ok(unsafe { self.driver.launch(kernel(at, words)) }?)
     }
 
-    /// Where a buffer lies, if that is memory. An address that was so before is, as long as nothing went back.
+    /// The address of a buffer, if it is memory. The answer for an address stays valid while no memory is released.
     #[inline]
     fn admit(&mut self, memory: &Memory, buffer: u32, size: u64) -> Result<Address, Stop> {
         let at = self.addresses[buffer as usize];
@@ -300,7 +299,7 @@ impl<'a> Player<'a> {
     }
 
     fn spin(&self, nanoseconds: u64) -> Result<(), Stop> {
-        // SAFETY: it names no words.
+        // SAFETY: this kernel accesses no words.
         Ok(unsafe { self.driver.launch(Kernel::Spin { nanoseconds }) }?)
     }
 

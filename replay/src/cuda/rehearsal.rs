@@ -1,8 +1,8 @@
-//! What is done on a device before the first turn.
+//! Prepares a device for the first turn.
 //!
-//! Drivers load parts of themselves when these are first used, and keep memory for them: each part is used once, so
-//! that this memory is gone before it is read how much is free. An idle device has slow clocks (345 MHz, where 1980 are
-//! possible): it works for a while, until they have risen.
+//! Drivers load parts of themselves at their first use, and keep memory for them. Each part is used once, so that this
+//! memory is taken before the free memory is read. An idle device has slow clocks (345 MHz of a possible 1980), so it
+//! then works until they have risen.
 
 #![allow(unsafe_code, reason = "kernels run on memory that was just allocated")]
 
@@ -12,16 +12,16 @@ use planlab_dsa::{Address, Bytes};
 
 use super::driver::{Driver, DriverError, Kernel, Mark, WORD};
 
-/// Bytes that each part is tried with.
+/// The bytes that each part is tried with.
 const TRIAL: u64 = 1 << 20;
 
-/// The most that the device works on, in bytes: more than any cache.
+/// The most bytes that the device works on: more than any cache holds.
 const WORKPLACE: u64 = 256 << 20;
 
-/// Kernels between two looks at the clock, in pairs.
+/// The number of kernel pairs between two looks at the clock.
 const PAIRS: u32 = 16;
 
-/// Uses all parts once, then works for so long.
+/// Uses all parts once, then keeps the device busy for `work`.
 ///
 /// # Errors
 ///
@@ -32,13 +32,13 @@ pub(super) fn rehearse(driver: &dyn Driver, work: Duration) -> Result<(), Driver
     or_answer(driver, keep_busy(driver, work))
 }
 
-/// A part that the device does not have, or has no room for, is missed by those who need it, later. A device that does
-/// not answer any more is an error.
+/// Ignores a part that the device lacks or has no room for: contenders that need it fail later. A device that no
+/// longer answers is an error.
 fn or_answer(driver: &dyn Driver, end: Result<(), DriverError>) -> Result<(), DriverError> {
     if end.is_err() && driver.synchronise().and_then(|()| driver.memory()).is_ok() { Ok(()) } else { end }
 }
 
-/// Clears, marks and reads.
+/// Clears the counters, sets the marks and reads both.
 fn counters(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.clear_slots()?;
     driver.record(Mark::Begin)?;
@@ -47,14 +47,14 @@ fn counters(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.between_marks().map(drop)
 }
 
-/// Memory by a call.
+/// Allocates memory by a call.
 fn segment(driver: &dyn Driver) -> Result<(), DriverError> {
     let at = driver.malloc(Bytes::new(TRIAL))?;
     let touched = touch(driver, at, TRIAL).and_then(|()| driver.synchronise());
     driver.free(at).and(touched)
 }
 
-/// Memory of the driver's pool.
+/// Allocates memory from the driver's pool.
 fn pool(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.keep_in_pool(Bytes::ZERO)?;
     ordered(driver)?;
@@ -62,15 +62,15 @@ fn pool(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.reset_pool()
 }
 
-/// Memory in a graph.
+/// Allocates memory in a graph.
 fn graph(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.begin_capture()?;
     let captured = ordered(driver);
-    // A capture is ended whatever became of it.
+    // A capture is ended even if it failed.
     let graph = driver.end_capture();
     captured?;
     let graph = graph?;
-    // SAFETY: its kernels touch the graph's own memory.
+    // SAFETY: its kernels touch only the graph's own memory.
     let launched = unsafe { driver.launch_graph(graph) }.and_then(|()| driver.synchronise());
     driver.drop_graph(graph).and(launched)
 }
@@ -82,7 +82,7 @@ fn ordered(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.free_async(at).and(touched)
 }
 
-/// A mapped range.
+/// Maps a range.
 fn ranges(driver: &dyn Driver) -> Result<(), DriverError> {
     let page = driver.page();
     let at = driver.reserve(page)?;
@@ -93,7 +93,7 @@ fn ranges(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.unreserve(at, page).and(mapped)
 }
 
-/// Writes and reads.
+/// Writes and reads memory.
 fn touch(driver: &dyn Driver, at: Address, bytes: u64) -> Result<(), DriverError> {
     let words = bytes / WORD;
     // SAFETY: the caller has just allocated these bytes, and waits for the kernels before it frees them.
@@ -103,7 +103,7 @@ fn touch(driver: &dyn Driver, at: Address, bytes: u64) -> Result<(), DriverError
     }
 }
 
-/// Lets the device work for so long.
+/// Keeps the device busy for `work`.
 fn keep_busy(driver: &dyn Driver, work: Duration) -> Result<(), DriverError> {
     let bytes = (driver.memory()?.free.get() / 4).min(WORKPLACE) / WORD * WORD;
     if work.is_zero() || bytes == 0 {

@@ -1,15 +1,15 @@
-//! What the driver's library must have: its version, and every function that is called.
+//! What the driver's library must have: a version, and every function that is called.
 //!
-//! cudarc looks a function up when it is first called, and panics where the library has none of that name. All are
-//! looked for before anything else is called, so that an older driver is refused with a reason instead.
+//! cudarc looks a function up at its first call, and panics if the library lacks it. All functions are therefore
+//! looked up before anything else is called, so that an older driver is refused with a reason.
 //!
-//! The version is that of the youngest of them: graphs that allocate, and what they hold
+//! The version is that of the newest functions: graphs that allocate, and the query of their memory
 //! (`cuDeviceGetGraphMemAttribute`), came with CUDA 11.4.
 
-/// The oldest version that will do, as the driver tells its own: 1000 times the major, 10 times the minor number.
+/// The oldest supported version, in the driver's own form: 1000 times the major, 10 times the minor number.
 pub(super) const OLDEST: i32 = 11_040;
 
-/// Tells the driver's version, before it is initialised.
+/// The function that returns the driver's version, before it is initialised.
 pub(super) const VERSION: &str = "cuDriverGetVersion";
 
 /// Every function of the library that is called.
@@ -72,12 +72,12 @@ pub(super) const FUNCTIONS: [&str; 56] = [
     "cuThreadExchangeStreamCaptureMode",
 ];
 
-/// `12.4`
+/// The version as `12.4`.
 pub(super) fn version_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Why a driver will not do: it is too old, or lacks a function. `version`: as it tells, if it does.
+/// Why a driver is not supported: it is too old, or lacks a function. `version`: the version that it reports, if any.
 pub(super) fn lacking(version: Option<i32>, has: impl Fn(&str) -> bool) -> Option<String> {
     let needed = version_text(OLDEST);
     if let Some(old) = version.filter(|&version| version < OLDEST) {

@@ -1,10 +1,10 @@
-//! A plan whose buffers were moved: the same trace at random places in a larger arena.
+//! Moves a plan's buffers: the same trace at random places in a larger arena.
 //!
-//! A control: kernels that are bound by memory may run a few per cent faster or slower at other addresses. What
-//! differs between a plan and its shuffled twin is an effect of places, not of planning.
+//! This is a control: memory-bound kernels may run a few per cent faster or slower at other addresses. A difference
+//! between a plan and its shuffled twin is an effect of places, not of planning.
 //!
-//! Buffers are taken in a random order; each is put at the lowest place from a random address up where no buffer that
-//! is live with it lies, and from the bottom where none is found below twice the height.
+//! Buffers are taken in a random order. Each is put at the lowest place above a random address that is free of buffers
+//! live at the same time, or above 0 if there is no such place below twice the height.
 //!
 //! # Complexity
 //!
@@ -15,9 +15,9 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Random places for the buffers of a plan, drawn from a seed; offsets are multiples of 512 bytes, or of a buffer's
-/// alignment where 512 is none. `None` for a plan that hands buffers over or has pins, pauses, several arenas or pairs that
-/// are kept apart.
+/// Random places for the buffers of a plan, drawn from a seed. Offsets are multiples of 512 bytes, or of a buffer's
+/// alignment if 512 is not a multiple of it. `None` for a plan with hand-overs, pins, pauses, several arenas or pairs
+/// that are kept apart.
 #[must_use]
 pub fn shuffled<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'i>> {
     let instance = plan.instance();
@@ -43,7 +43,7 @@ pub fn shuffled<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'
     instance.verify(Plan::from_offsets(offsets?)).ok()
 }
 
-/// First and last address + 1 of the buffers that have a place and are live with one, ascending.
+/// First and last address + 1 of the placed buffers that are live together with `buffer`, ascending.
 fn taken(buffers: &[Buffer], offsets: &[Option<u64>], buffer: &Buffer) -> Vec<(u64, u64)> {
     let placed = buffers.iter().zip(offsets).filter(|(other, _)| other.live.overlaps(buffer.live));
     let mut taken: Vec<(u64, u64)> =
@@ -52,7 +52,7 @@ fn taken(buffers: &[Buffer], offsets: &[Option<u64>], buffer: &Buffer) -> Vec<(u
     taken
 }
 
-/// The lowest place from an address up.
+/// The lowest free place from an address up.
 fn lowest(taken: &[(u64, u64)], buffer: &Buffer, from: u64) -> Option<u64> {
     let unit = Alignment::new(512)?;
     let aligned = |at: u64| {

@@ -1,13 +1,13 @@
-//! A device that is none: host memory behind device addresses, and kernels that are loops over it.
+//! A simulated device: host memory behind device addresses, and kernels that are loops over it.
 //!
-//! It goes the whole way that a device goes, so that the replay can be tried where there is none, and it finds what a
-//! device finds: what is launched waits in a queue until something waits for it, so that memory which was given away
-//! too early is overwritten before it is read. Its capacity is a limit, in granules of 2 MiB. Its pool takes
-//! segments of 32 MiB, answers by best fit, and gives idle segments back at a synchronisation, down to the threshold.
-//! What is mapped is unmapped in the same pieces. An access outside memory makes every later call fail, as on a device.
+//! It lets the replay be tested without a GPU, and detects the same errors. Launched work waits in a queue until a
+//! call waits for it, so memory that was given away too early is overwritten before it is read. Its capacity is a
+//! limit, in granules of 2 MiB. Its pool takes segments of 32 MiB, uses best fit, and gives idle segments back at a
+//! synchronisation, down to the threshold. Memory is unmapped in the same pieces as it was mapped. After an access
+//! outside memory every call fails, as on a real device.
 //!
-//! Its clock counts what kernels would take at a fixed bandwidth. That is no measurement: it lets the tests see that
-//! times arrive where they should, and no more.
+//! Its clock counts what kernels would take at a fixed bandwidth. That is no measurement; it only lets the tests check
+//! that times arrive where they should.
 
 #![allow(
     unsafe_code,
@@ -24,30 +24,30 @@ use super::driver::{DeviceInfo, Driver, DriverError, Faults, Graph, Kernel, Mark
 use super::growth::{Growth, grow};
 use super::pattern;
 
-/// Memory is had in multiples of it, in bytes.
+/// Memory comes in multiples of this number of bytes.
 const GRANULE: u64 = 2 << 20;
 
-/// Segments of the pool have at least so many bytes.
+/// Segments of the pool have at least this many bytes.
 const SEGMENT: u64 = 32 << 20;
 
-/// Blocks of the pool are multiples of it.
+/// Blocks of the pool are multiples of this number of bytes.
 const UNIT: u64 = 512;
 
 /// Nanoseconds for a launch, alone and within a graph.
 const LAUNCH: u64 = 2000;
 const GRAPH_LAUNCH: u64 = 1000;
 
-/// Bytes for a nanosecond.
+/// Bytes per nanosecond.
 const BANDWIDTH: u64 = 1000;
 
 /// The simulated device.
 pub(super) struct SimulatedDriver {
     info: DeviceInfo,
     state: Mutex<State>,
-    /// How often all that waited was done.
+    /// How often the queue was run to its end.
     #[cfg(test)]
     waits: std::sync::atomic::AtomicU64,
-    /// How often it was asked how much is free.
+    /// How often the free memory was queried.
     #[cfg(test)]
     questions: std::sync::atomic::AtomicU64,
 }
@@ -57,19 +57,19 @@ struct State {
     pool: Pool,
     threshold: u64,
     queue: Vec<Task>,
-    /// What is noted instead of queued.
+    /// What is recorded instead of queued.
     capture: Option<Captured>,
     graphs: BTreeMap<u64, Captured>,
     next_graph: u64,
-    /// What graphs held at most since one was dropped.
+    /// The most that graphs held since one was dropped.
     graph_peak: (u64, u64),
     slots: Vec<u64>,
     /// The device's time in nanoseconds.
     clock: u64,
     marks: [u64; 2],
-    /// What went wrong on the device; nothing works afterwards.
+    /// The device's fault, if any; nothing works afterwards.
     fault: Option<String>,
-    /// Parts of the driver that are loaded when they are first used.
+    /// Parts of the driver that are not loaded before their first use.
     unloaded: Vec<Part>,
 }
 
@@ -104,7 +104,7 @@ struct Captured {
 /// A 16-byte word of memory.
 type Word = [u64; 2];
 
-/// What has memory, and what has only addresses.
+/// The memory, and the addresses without memory.
 struct Memory {
     capacity: u64,
     held: u64,
@@ -117,7 +117,7 @@ struct Memory {
 
 impl Memory {
     fn range(&mut self, size: u64) -> u64 {
-        // One granule is left free, so that nobody runs from one block into the next.
+        // One granule is left free, so that no access runs from one block into the next.
         let base = self.next;
         self.next = base + size.next_multiple_of(GRANULE) + GRANULE;
         base
@@ -151,7 +151,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Walks over words in pieces: the index of the first, and the piece.
+    /// Walks over words in pieces; `act` receives the index of a piece's first word, and the piece.
     fn walk(&mut self, at: u64, words: u64, mut act: impl FnMut(u64, &mut [Word])) -> Result<(), String> {
         let mut done = 0;
         while done < words {
@@ -177,9 +177,9 @@ impl Memory {
 struct Pool {
     /// Base and bytes.
     segments: BTreeMap<u64, u64>,
-    /// First address and bytes of what is free, joined within a segment.
+    /// First address and bytes of the free blocks, joined within a segment.
     free: BTreeMap<u64, u64>,
-    /// The same of what is in use.
+    /// First address and bytes of the blocks in use.
     live: BTreeMap<u64, u64>,
     figures: PoolMemory,
 }
@@ -233,7 +233,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives idle segments back until no more than so many bytes are held.
+    /// Gives idle segments back until at most `keep` bytes are held.
     fn trim(&mut self, memory: &mut Memory, keep: u64) -> Result<(), DriverError> {
         let idle: Vec<u64> = self.free.keys().filter(|base| self.is_idle(**base)).copied().collect();
         for base in idle {
@@ -248,14 +248,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether a segment begins there, and is free as a whole.
+    /// Whether a segment begins at `base` and is completely free.
     fn is_idle(&self, base: u64) -> bool {
         self.segments.get(&base).is_some_and(|bytes| self.free.get(&base) == Some(bytes))
     }
 }
 
 impl State {
-    /// Loads a part that is used; what it takes is never given back.
+    /// Loads a part at its first use; the memory that it takes is never given back.
     fn load(&mut self, part: Part) {
         let before = self.unloaded.len();
         self.unloaded.retain(|&unloaded| unloaded != part);
@@ -263,7 +263,7 @@ impl State {
         self.memory.capacity -= loaded * GRANULE;
     }
 
-    /// Does all that waits.
+    /// Runs everything in the queue.
     fn drain(&mut self) -> Result<(), DriverError> {
         for task in std::mem::take(&mut self.queue) {
             if self.fault.is_some() {
@@ -320,7 +320,7 @@ impl State {
         }
     }
 
-    /// Sees how much graphs hold.
+    /// Updates and returns what graphs hold.
     fn count_graphs(&mut self) -> (u64, u64) {
         let graphs = self.graphs.values().chain(&self.capture);
         let (reserved, used) = graphs.fold((0, 0), |(reserved, used), graph| {
@@ -332,7 +332,7 @@ impl State {
 }
 
 impl SimulatedDriver {
-    /// A device with so many bytes.
+    /// A device with `capacity` bytes of memory.
     pub(super) fn new(capacity: Bytes) -> Self {
         let memory = Memory {
             capacity: capacity.get(),
@@ -368,14 +368,14 @@ impl SimulatedDriver {
         }
     }
 
-    /// The state, if nothing went wrong so far.
+    /// The state, if there was no fault so far.
     fn state(&self) -> Result<MutexGuard<'_, State>, DriverError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.check()?;
         Ok(state)
     }
 
-    /// The same once all that waits is done; not while a graph is captured.
+    /// The state after everything in the queue has run; an error while a graph is captured.
     fn settled(&self, call: &'static str) -> Result<MutexGuard<'_, State>, DriverError> {
         let mut state = self.state()?;
         if state.capture.is_some() {
@@ -387,26 +387,26 @@ impl SimulatedDriver {
         Ok(state)
     }
 
-    /// How often all that waited was done.
+    /// How often the queue was run to its end.
     #[cfg(test)]
     pub(super) fn waits(&self) -> u64 {
         self.waits.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// How often it was asked how much is free.
+    /// How often the free memory was queried.
     #[cfg(test)]
     pub(super) fn questions(&self) -> u64 {
         self.questions.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// The same, with a driver that loads parts of itself when they are first used, and keeps a granule for each.
+    /// Makes the driver load its parts at their first use, and keep a granule for each.
     #[cfg(test)]
     pub(super) fn loading_late(self) -> Self {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).unloaded = Part::ALL.to_vec();
         self
     }
 
-    /// First addresses and bytes of what is mapped.
+    /// First address and bytes of each mapped piece.
     #[cfg(test)]
     pub(super) fn pieces(&self) -> Vec<(u64, u64)> {
         let state = self.state().expect("no fault");
@@ -479,7 +479,7 @@ impl Driver for SimulatedDriver {
 
     fn reserve(&self, size: Bytes) -> Result<Address, DriverError> {
         let mut state = self.state()?;
-        // As many addresses as a device has, many times over.
+        // A device has this many addresses and no more.
         if size.get() > 1 << 47 {
             return Err(DriverError::OutOfMemory { size });
         }
@@ -647,7 +647,7 @@ impl Growth for Pieces<'_> {
     }
 
     fn take(&mut self, at: u64) {
-        // It was put there just now.
+        // `put` has just mapped it.
         drop(self.memory.release(at, "map"));
     }
 }

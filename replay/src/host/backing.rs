@@ -1,8 +1,8 @@
-//! The host's memory as a backing: each segment an anonymous mapping of its own.
+//! The host's memory as a backing: each segment is an anonymous mapping of its own.
 //!
-//! A segment is mapped when it is acquired and unmapped when it is released; the kernel puts pages under it when
-//! they are first touched. A reserved range is mapped without access; a piece of it that is mapped gets access, and
-//! one that is unmapped gives its pages back to the kernel (`madvise`) and loses it.
+//! A segment is mapped when it is acquired and unmapped when it is released; the kernel puts pages under it at the
+//! first touch. A reserved range is mapped without access. A piece gets access when it is mapped; unmapping returns
+//! its pages to the kernel (`madvise`) and removes the access.
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::address::pointer;
 use crate::pattern::PAGE;
 use crate::ranges::Ranges;
 
-/// Memory of this process, mapped for nobody else.
+/// Private memory of this process.
 ///
 /// ```
 /// use planlab_dsa::{Backing, Bytes};
@@ -38,47 +38,47 @@ pub struct HostBacking {
     capacity: Option<u64>,
 }
 
-/// What is mapped, for the backing and for who watches it.
+/// What is mapped; the backing and its observers share it.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     held: Mutex<Held>,
-    /// How often memory went back.
+    /// The number of releases.
     releases: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Base and size of whole segments.
+    /// Base and size of each whole segment.
     segments: BTreeMap<u64, u64>,
-    /// First address and end of ranges without memory of their own.
+    /// First address and end of each range without memory of its own.
     reserved: BTreeMap<u64, u64>,
     /// The parts of ranges that have memory.
     pieces: Ranges,
     /// Bytes of segments and mapped pieces.
     bytes: u64,
-    /// Bytes of the range that was refused last, if none was had since.
+    /// Bytes of the last refused range, if no range was granted since.
     refused_range: Option<u64>,
 }
 
 impl HostBacking {
-    /// Memory without a limit but the machine's.
+    /// Memory limited only by the machine.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// At most so many bytes at once, as they were asked for. Default: no limit.
+    /// At most `capacity` bytes at once, counted as requested. Default: no limit.
     #[must_use]
     pub fn with_capacity(capacity: Bytes) -> Self {
         Self { book: Arc::default(), capacity: Some(capacity.get()) }
     }
 
-    /// Says what is mapped.
+    /// The book of what is mapped.
     pub(super) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book)
     }
 
-    /// Takes bytes into account, if they may be had.
+    /// Counts bytes as held; refuses no bytes and more than the capacity.
     fn count(&self, held: &mut Held, size: u64) -> Result<(), Refused> {
         let bytes = held.bytes.checked_add(size).ok_or(Refused)?;
         if size == 0 || self.capacity.is_some_and(|capacity| bytes > capacity) {
@@ -103,12 +103,12 @@ impl Book {
         segment.max(piece).is_some_and(|stop| end <= stop)
     }
 
-    /// Bytes of the range of addresses that was refused last, if none was had since.
+    /// Bytes of the last refused range of addresses, if no range was granted since.
     pub(super) fn refused_range(&self) -> Option<u64> {
         self.held().refused_range
     }
 
-    /// How often memory went back: what was backed is so while this does not change.
+    /// The number of releases. While it does not change, memory that was backed still is.
     pub(super) fn releases(&self) -> u64 {
         self.releases.load(Ordering::Relaxed)
     }
@@ -120,17 +120,17 @@ impl Held {
     }
 }
 
-/// Whole pages of so many bytes.
+/// `size` bytes, rounded up to whole pages.
 fn pages(size: u64) -> Result<usize, Refused> {
     let rounded = size.checked_next_multiple_of(PAGE).ok_or(Refused)?;
     usize::try_from(rounded).map_err(|_| Refused)
 }
 
-/// Maps so many bytes anywhere; gives the base.
+/// Maps `size` bytes anywhere; returns the base.
 #[cfg(not(miri))]
 fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new private mapping at a place of the kernel's choice touches nothing that is there.
+    // SAFETY: a new private mapping at a place of the kernel's choice touches no existing memory.
     let base = unsafe { mmap_anonymous(ptr::null_mut(), pages(size)?, access, flags) };
     Ok(base.map_err(|_| Refused)?.expose_provenance() as u64)
 }
@@ -139,14 +139,14 @@ fn map_anywhere(size: u64, access: ProtFlags) -> Result<u64, Refused> {
 #[cfg(not(miri))]
 fn unmap_whole(base: u64, size: u64) {
     let length = pages(size).expect("it was mapped");
-    // SAFETY: the mapping is this backing's own and whole; the book says that nobody may use it any more.
+    // SAFETY: the mapping is whole and belongs to this backing; according to the book nobody may use it any more.
     unsafe { munmap(pointer(base), length) }.expect("a mapping of this process can be unmapped");
 }
 
 #[cfg(miri)]
 use heap::{map_anywhere, unmap_whole};
 
-/// Under Miri, which knows no kernel, memory of the heap; without access there is none.
+/// Under Miri, which has no kernel: memory of the heap; it cannot be mapped without access.
 #[cfg(miri)]
 mod heap {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -168,7 +168,7 @@ mod heap {
     }
 
     pub(super) fn unmap_whole(base: u64, size: u64) {
-        // SAFETY: it was made by `alloc_zeroed` with this layout; the book says that nobody may use it any more.
+        // SAFETY: it was made by `alloc_zeroed` with this layout; according to the book nobody may use it any more.
         unsafe { dealloc(pointer(base), layout(size).expect("it was made")) };
     }
 }
@@ -187,7 +187,7 @@ impl Backing for HostBacking {
 
     /// # Panics
     ///
-    /// If no segment begins there: the allocator above it is wrong.
+    /// If no segment begins at `base`: then the allocator above is wrong.
     fn release(&mut self, base: Address) {
         let mut held = self.book.held();
         let size = held.segments.remove(&base.get()).expect("a segment that is held");
@@ -207,7 +207,8 @@ impl Backing for HostBacking {
 
     /// # Panics
     ///
-    /// If the range is not reserved, part of it is mapped, or it is not whole pages: the allocator above it is wrong.
+    /// If the range is not reserved, part of it is mapped, or it is not whole pages: then the allocator above is
+    /// wrong.
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         let end = at.get().checked_add(size.get()).ok_or(Refused)?;
         let length = pages(size.get())?;
@@ -228,7 +229,7 @@ impl Backing for HostBacking {
 
     /// # Panics
     ///
-    /// If part of the range is not mapped, or is that of a segment: the allocator above it is wrong.
+    /// If part of the range is not mapped, or belongs to a segment: then the allocator above is wrong.
     fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let (start, end) = (at.get(), at.get() + size.get());
         let length = pages(size.get()).expect("it was mapped");
@@ -238,7 +239,7 @@ impl Backing for HostBacking {
         held.bytes -= size.get();
         self.book.releases.fetch_add(1, Ordering::Relaxed);
         let part = pointer(start);
-        // SAFETY: the pages belong to a range of this backing; the book says that nobody may use them any more.
+        // SAFETY: the pages belong to a range of this backing; according to the book nobody may use them any more.
         let given = unsafe {
             madvise(part, length, Advice::LinuxDontNeed)
                 .and_then(|()| mprotect(part, length, MprotectFlags::empty()))
@@ -278,7 +279,7 @@ mod tests {
     }
 
     fn works(at: u64, size: u64) {
-        // SAFETY: callers give memory that the backing under test has mapped.
+        // SAFETY: callers pass memory that the backing under test has mapped.
         unsafe {
             fill(at, size, key(at));
             assert_eq!(first_wrong(at, size, key(at)), None);
@@ -317,7 +318,7 @@ mod tests {
         assert!(!book.backs(base, 2 * PAGE + 1) && !book.backs(base + 5 * PAGE, 1));
         memory.map(at(2), bytes(4 * PAGE)).expect("room");
         assert!(book.backs(base, 8 * PAGE));
-        // SAFETY: the page is mapped again; the kernel gives it as zeros.
+        // SAFETY: the page is mapped again; the kernel fills it with zeros.
         assert_eq!(unsafe { pointer::<u64>(at(3).get()).read() }, 0);
     }
 

@@ -1,4 +1,4 @@
-//! Checks every block of a memory: where it lies, and that what was written there stays until it is freed.
+//! Checks where each block of a memory lies, and that its contents do not change until it is freed.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
 use std::collections::BTreeMap;
@@ -9,76 +9,76 @@ use super::backing::HostBacking;
 use super::memory::{Memory, Online};
 use crate::pattern;
 
-/// What a memory must never do, or could not do.
+/// A request that failed, or an error of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// A request was not served.
     #[error("buffer {buffer}: {error}")]
     Alloc {
-        /// Whose request it was.
+        /// The buffer of the request.
         buffer: u32,
-        /// What the allocator said.
+        /// The allocator's error.
         error: AllocError,
     },
     /// A live block could not be freed.
     #[error("buffer {buffer}: {error}")]
     Free {
-        /// Whose block it was.
+        /// The buffer of the block.
         buffer: u32,
-        /// What the allocator said.
+        /// The allocator's error.
         error: NotLive,
     },
     /// Live memory was handed out again.
     #[error("buffer {buffer}: {error}")]
     Overlap {
-        /// Whose request it was.
+        /// The buffer of the request.
         buffer: u32,
-        /// What was found.
+        /// The auditor's error.
         error: AuditError,
     },
-    /// A block that is not memory of the allocator.
+    /// A block lies outside the allocator's memory.
     #[error("buffer {buffer}: {size} bytes at {address} are not the allocator's")]
     Outside {
-        /// Whose block it is.
+        /// The buffer of the block.
         buffer: u32,
-        /// Where.
+        /// The block's address.
         address: Address,
-        /// How many bytes were asked for.
+        /// The requested size.
         size: Bytes,
     },
-    /// What was written into a block was not there any more.
+    /// The bytes written into a block have changed.
     #[error("buffer {buffer}: byte {at} is not what was written there")]
     Changed {
-        /// Whose block it was.
+        /// The buffer of the block.
         buffer: u32,
         /// The distance from the block's begin, in bytes.
         at: u64,
     },
-    /// Something was freed that was not live.
+    /// An address that was not live was freed.
     #[error("{address} was freed, but it was not live")]
     Stranger {
-        /// What was freed.
+        /// The freed address.
         address: Address,
     },
 }
 
 impl Fault {
-    /// Whether memory was, or would have been, corrupted: not a request that was refused.
+    /// Whether memory was corrupted, or would have been; `false` for a refused request.
     #[must_use]
     pub const fn is_corruption(&self) -> bool {
         !matches!(self, Self::Alloc { .. })
     }
 }
 
-/// Keeps account of live blocks and of what was written into them.
+/// Records live blocks and what was written into them.
 #[derive(Debug)]
 pub(super) struct Checker {
     audit: Audit,
     blocks: BTreeMap<u64, Block>,
-    /// Whether blocks are written; else only their addresses are looked at.
+    /// Whether blocks are written; otherwise only their addresses are checked.
     fills: bool,
-    /// Blocks so far: each has a key of its own.
+    /// The number of blocks so far: each has its own key.
     number: u64,
     /// Bytes of live blocks, as the allocator rounds them.
     usable: u64,
@@ -103,7 +103,7 @@ impl Checker {
         self.usable_peak
     }
 
-    /// Asks for a block, looks where it lies, and writes it.
+    /// Requests a block, checks where it lies, and writes it.
     pub(super) fn alloc<M: Memory>(&mut self, memory: &mut M, buffer: u32, size: u64) -> Result<u64, Fault> {
         let address = memory.alloc(size).map_err(|error| Fault::Alloc { buffer, error })?;
         if size == 0 {
@@ -117,7 +117,7 @@ impl Checker {
         self.number += 1;
         let key = pattern::key(self.number);
         if self.fills {
-            // SAFETY: the memory backs the block, and promises that it may be written then.
+            // SAFETY: the memory backs the block, and promises that a backed block may be written.
             unsafe { pattern::fill(address, size, key) };
         }
         // SAFETY: the memory has just handed the block out.
@@ -129,14 +129,14 @@ impl Checker {
         Ok(address)
     }
 
-    /// Looks for what was written into a live block, and frees it; whether there is such a block.
+    /// Checks the contents of a live block and frees it; `false` if no live block begins at `address`.
     pub(super) fn free<M: Memory>(&mut self, memory: &mut M, address: u64) -> Result<bool, Fault> {
         let Some(&block) = self.blocks.get(&address) else { return Ok(false) };
         self.look(memory, address, block)?;
         self.blocks.remove(&address);
         self.audit.freed(Address::new(address));
         self.usable -= block.usable;
-        // SAFETY: the block was handed out by this memory, and its entry, which is gone now, said that it was live.
+        // SAFETY: this memory handed the block out, and the entry just removed shows that it was live.
         let freed = unsafe { memory.free(address) };
         freed.map_err(|error| Fault::Free { buffer: block.buffer, error })?;
         Ok(true)
@@ -157,14 +157,14 @@ impl Checker {
         }
     }
 
-    /// Looks into every live block.
+    /// Checks the contents of every live block.
     pub(super) fn look_at_all<M: Memory>(&self, memory: &M) -> Result<(), Fault> {
         self.blocks.iter().try_for_each(|(&address, &block)| self.look(memory, address, block))
     }
 }
 
-/// An online allocator over the host's memory, of which every byte is checked: what it hands out is written at once
-/// and looked for before it is freed. Callers may do what they like.
+/// An online allocator over the host's memory that checks every byte: each block is written when it is handed out and
+/// checked before it is freed. Callers may make any calls.
 ///
 /// ```
 /// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
@@ -189,7 +189,7 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// An allocator over a backing.
+    /// Puts the allocator that `build` makes over a backing.
     #[must_use]
     pub fn new(
         backing: HostBacking,
@@ -198,22 +198,22 @@ impl Guarded {
         Self { memory: Online::new(backing, build), checker: Checker::new(true), requests: 0 }
     }
 
-    /// A block, every byte of it written.
+    /// Requests a block and writes every byte of it.
     ///
     /// # Errors
     ///
-    /// [`Fault::Alloc`] where the allocator refuses; any other where it is wrong. The number of the buffer is that
-    /// of the request, from 1.
+    /// [`Fault::Alloc`] if the allocator refuses; another fault if the allocator is wrong. The fault's buffer is the
+    /// number of the request, from 1.
     pub fn alloc(&mut self, size: Bytes) -> Result<Address, Fault> {
         self.requests = self.requests.wrapping_add(1);
         self.checker.alloc(&mut self.memory, self.requests, size.get()).map(Address::new)
     }
 
-    /// Frees a block; `false` where the address is that of none, and the allocator refused it as it must.
+    /// Frees a block; `false` if no live block begins at the address and the allocator refused it, as it must.
     ///
     /// # Errors
     ///
-    /// [`Fault`] where bytes of the block changed, or the allocator is wrong.
+    /// [`Fault`] if bytes of the block changed, or the allocator is wrong.
     pub fn free(&mut self, address: Address) -> Result<bool, Fault> {
         if self.checker.free(&mut self.memory, address.get())? {
             return Ok(true);
@@ -229,21 +229,21 @@ impl Guarded {
         self.checker.audit.live()
     }
 
-    /// Looks into every live block.
+    /// Checks the contents of every live block.
     ///
     /// # Errors
     ///
-    /// [`Fault`] where bytes of one changed.
+    /// [`Fault`] if bytes of a block changed.
     pub fn look(&self) -> Result<(), Fault> {
         self.checker.look_at_all(&self.memory)
     }
 
-    /// Says that one propagation is over and the next begins.
+    /// Ends a propagation; the next one begins.
     pub fn end_propagation(&mut self) {
         self.memory.allocator().end_propagation();
     }
 
-    /// Has the allocator give back what is whole and not in use.
+    /// Has the allocator give back its unused whole segments.
     pub fn release_cached(&mut self) {
         self.memory.allocator().release_cached();
     }

@@ -1,16 +1,16 @@
-//! Clocks, and what the kernel says of this process's memory.
+//! Clocks, and the kernel's figures on this process's memory.
 
 use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock that goes on whatever the process does; `CLOCK_MONOTONIC`.
+/// Nanoseconds of a clock that runs whatever the process does; `CLOCK_MONOTONIC`.
 #[inline]
 pub(super) fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Nanoseconds that this thread was on a core, in the kernel too; `CLOCK_THREAD_CPUTIME_ID`.
+/// Nanoseconds that this thread spent on a core, including in the kernel; `CLOCK_THREAD_CPUTIME_ID`.
 pub(super) fn thread_cpu_ns() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)
 }
@@ -24,18 +24,18 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 /// Watches the resident memory of this process.
 pub(super) struct Resident {
-    /// What was resident when the watch began; unknown where the kernel cannot forget an earlier peak.
+    /// Resident bytes when the watch began; `None` if the kernel cannot forget an earlier peak.
     before: Option<u64>,
 }
 
 impl Resident {
-    /// Lets the kernel forget the highest resident size so far.
+    /// Makes the kernel forget the highest resident size so far.
     pub(super) fn watch() -> Self {
         let is_reset = fs::write("/proc/self/clear_refs", "5").is_ok();
         Self { before: status_bytes("VmRSS:").filter(|_| is_reset) }
     }
 
-    /// The most bytes that were resident since, above those at the begin.
+    /// The peak of resident bytes since the watch began, above the bytes resident then.
     pub(super) fn growth(&self) -> Option<u64> {
         Some(status_bytes("VmHWM:")?.saturating_sub(self.before?))
     }
@@ -45,7 +45,7 @@ fn status_bytes(key: &str) -> Option<u64> {
     kib_of("/proc/self/status", key)
 }
 
-/// Bytes of memory that the machine could still give.
+/// Bytes of memory that the machine can still provide.
 pub(super) fn available() -> Option<u64> {
     kib_of("/proc/meminfo", "MemAvailable:")
 }

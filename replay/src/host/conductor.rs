@@ -3,12 +3,12 @@
 //! ```text
 //!   check: to the peak, the rest   (once or twice, every block checked, untimed)
 //!     -> warm-up, propagation by propagation, until reserved bytes were the same 20 times in a row
-//!        (or, where none is wanted, a new memory)
+//!        (or, without a warm-up, a new memory)
 //!     -> samples: many propagations each, timed
 //!     -> split: the calls apart
 //! ```
 //!
-//! After each step the threads meet; the first of them looks at what all came to and says what comes next.
+//! After each step the threads meet; the first one looks at all their results and chooses the next step.
 
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,21 +27,21 @@ use super::{Contender, Order};
 use crate::looks::{are_mostly_clock, nanoseconds};
 use crate::sequence::Sequence;
 
-/// Warm-up goes on for so many propagations at least...
+/// Warm-up takes at least this many propagations...
 const WARM_UP: u32 = 50;
-/// ... and until the reserved bytes were the same after so many in a row...
+/// ... and lasts until the reserved bytes were the same after this many in a row...
 const STEADY: u32 = 20;
 /// ... but not longer than this.
 const WARM_UP_LIMIT: u32 = 1000;
-/// Warm-up takes so many times the budget at most.
+/// Warm-up takes at most this many times the budget.
 const WARM_UP_BUDGETS: u32 = 5;
-/// The budget is shared out to so many samples; an iteration count too.
+/// The budget, or the number of iterations, is divided into this many samples.
 const SAMPLES: u32 = 200;
-/// However long a propagation takes, so many are timed.
+/// At least this many samples are timed, however long a propagation takes.
 const LEAST_SAMPLES: usize = 5;
-/// The times of single calls get this part of the budget.
+/// The times of single calls get the budget divided by this.
 const SPLIT_SHARE: u32 = 2;
-/// Propagations that are checked; one, if they are as large as this.
+/// How often each sequence is checked; sequences of `LARGE` bytes are checked once.
 const CHECKS: u32 = 2;
 const LARGE: u64 = 1 << 30;
 
@@ -50,7 +50,7 @@ const LARGE: u64 = 1 << 30;
 enum Step {
     CheckToPeak,
     CheckRest,
-    /// The memory is made anew.
+    /// Each thread makes a new memory.
     Renew,
     WarmUp,
     Sample(u32),
@@ -58,7 +58,7 @@ enum Step {
     Stop,
 }
 
-/// What a step came to on one thread.
+/// The result of a step on one thread.
 #[derive(Clone, Debug, Default)]
 struct Post {
     obstacle: Option<Obstacle>,
@@ -98,7 +98,7 @@ pub(super) fn conduct<M: Memory>(
     report
 }
 
-/// Quantiles of all threads' batches; none where the clock takes more time than the calls.
+/// Quantiles of all threads' batches; `None` if the clock takes more time than the calls.
 fn quantiles(batches: Vec<Batches>) -> Option<CallTime> {
     let runs = batches.iter().map(|batches| batches.runs).sum();
     if are_mostly_clock(runs, batches.iter().map(|batches| batches.all_ns).sum()) {
@@ -107,7 +107,7 @@ fn quantiles(batches: Vec<Batches>) -> Option<CallTime> {
     CallTime::of(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
 }
 
-/// The threads, and where they meet.
+/// The threads and their meeting point.
 struct Crew<'a> {
     order: &'a Order<'a>,
     fills: bool,
@@ -147,7 +147,7 @@ impl<'a> Crew<'a> {
         let mut step = self.meet(index, Post::default());
         while step != Step::Stop {
             if step == Step::Renew {
-                // There may be no room for two at once.
+                // There may be no room for two memories at once.
                 drop(player);
                 let Some(renewed) = self.player(index, build) else { return batches };
                 player = renewed;
@@ -173,7 +173,7 @@ impl<'a> Crew<'a> {
         batches
     }
 
-    /// A player with a new memory; where that cannot be made, all threads hear of it.
+    /// A player with a new memory; if that cannot be made, all threads learn of it.
     fn player<M: Memory>(
         &self,
         index: usize,
@@ -188,7 +188,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Waits for all threads; the first says what comes next.
+    /// Waits for all threads; the first one chooses the next step.
     fn meet(&self, index: usize, post: Post) -> Step {
         locked(&self.posts)[index] = post;
         self.barrier.wait();
@@ -201,7 +201,7 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// Other threads would wait for one that panicked until the end of time.
+/// Ends the process, because the other threads would wait forever for a thread that panicked.
 struct EndOnPanic;
 
 impl Drop for EndOnPanic {
@@ -212,7 +212,7 @@ impl Drop for EndOnPanic {
     }
 }
 
-/// Whether all blocks can be written: there must be memory for them, and for what lies between them.
+/// Whether memory suffices to write all blocks, including what lies between them.
 fn can_be_filled(order: &Order<'_>) -> bool {
     if matches!(order.contender, Contender::EmptyLoop) {
         return false;
@@ -223,7 +223,7 @@ fn can_be_filled(order: &Order<'_>) -> bool {
     clock::available().is_none_or(|available| needed <= available / 2)
 }
 
-/// What all threads came to so far.
+/// The results of all threads so far.
 struct Conductor<'a> {
     order: &'a Order<'a>,
     step: Step,
@@ -236,7 +236,7 @@ struct Conductor<'a> {
     waited_before: Option<u64>,
     is_checked: bool,
     checks: u32,
-    /// How often in a row the reserved bytes were the same, and how many they were.
+    /// How often in a row the reserved bytes were the same, and their number.
     same: u32,
     reserved: u64,
     search_steps: u64,
@@ -273,7 +273,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Takes in what a step came to, and chooses the next.
+    /// Records the results of a step, and chooses the next one.
     fn proceed(&mut self, posts: &[Post], process: Option<Usage>) {
         if let Some(end) = broken(posts) {
             (self.report.performance.status, self.report.performance.reason) = end;
@@ -283,7 +283,7 @@ impl<'a> Conductor<'a> {
         }
         let reserved = self.account(posts, process);
         self.step = match self.step {
-            // All memories are made.
+            // All memories exist now.
             Step::Stop if self.is_checked => Step::CheckToPeak,
             Step::Stop => self.warm_up(),
             Step::CheckToPeak => Step::CheckRest,
@@ -295,7 +295,7 @@ impl<'a> Conductor<'a> {
         };
     }
 
-    /// Bytes reserved now.
+    /// Records the threads' usage; returns the bytes reserved now.
     fn account(&mut self, posts: &[Post], process: Option<Usage>) -> u64 {
         let sum = |of: fn(&Usage) -> u64| posts.iter().map(|post| of(&post.usage)).sum::<u64>();
         let (mut reserved, mut peak) =
@@ -349,7 +349,7 @@ impl<'a> Conductor<'a> {
         Step::WarmUp
     }
 
-    /// Notes whether the reserved bytes change.
+    /// Records whether the reserved bytes changed.
     fn watch(&mut self, reserved: u64) {
         self.same = if reserved == self.reserved { self.same + 1 } else { 0 };
         self.reserved = reserved;
@@ -367,7 +367,7 @@ impl<'a> Conductor<'a> {
         Duration::from_nanos(monotonic_ns() - self.began_ns)
     }
 
-    /// How many propagations of so many nanoseconds make a sample.
+    /// How many propagations make a sample if one takes `span_ns` nanoseconds.
     fn propagations_per_sample(&self, span_ns: u64) -> u32 {
         if is_one_by_one(self.order) {
             return 1;
@@ -430,26 +430,26 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// Whether each sample is one propagation: they differ.
+/// Whether each sample is one propagation, because propagations differ.
 fn is_one_by_one(order: &Order<'_>) -> bool {
     order.sequences.len() > 1 || order.effort.warm_up == Some(0)
 }
 
-/// Propagations to be checked: each sequence as often.
+/// The number of propagations to check; each sequence is checked equally often.
 fn checks(sequences: &[Sequence]) -> u32 {
     let is_large = sequences.iter().any(|sequence| sequence.total().get() >= LARGE);
     let all = u32::try_from(sequences.len()).unwrap_or(u32::MAX);
     all.saturating_mul(if is_large { 1 } else { CHECKS })
 }
 
-/// From when the first began to when the last had done.
+/// Nanoseconds from the first thread's begin to the last thread's end.
 fn span(posts: &[Post]) -> u64 {
     let start = posts.iter().map(|post| post.times.start_ns).min().unwrap_or(0);
     let end = posts.iter().map(|post| post.times.end_ns).max().unwrap_or(0);
     end.saturating_sub(start)
 }
 
-/// The first thread's trouble, if any has some; corruption before all else.
+/// The first thread's failure, if any; corruption takes precedence.
 fn broken(posts: &[Post]) -> Option<(End, String)> {
     let ends = posts.iter().filter_map(|post| {
         let obstacle = post.obstacle.clone().map(|obstacle| (obstacle.end, obstacle.reason));
@@ -458,7 +458,7 @@ fn broken(posts: &[Post]) -> Option<(End, String)> {
     ends.min_by_key(|(end, _)| *end != End::Corrupt)
 }
 
-/// Bytes of addresses that a thread did not get whose memory ended.
+/// Bytes of addresses that were refused to a thread which ran out of memory.
 fn lack_of_addresses(posts: &[Post]) -> Option<u64> {
     let has_ended = |post: &&Post| post.fault.is_some_and(|fault| end_of(fault) == End::OutOfMemory);
     posts.iter().filter(has_ended).find_map(|post| post.refused_range)

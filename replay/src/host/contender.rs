@@ -1,4 +1,4 @@
-//! Who can be played.
+//! The contenders of a replay on the host.
 
 use planlab_dsa::performance::{End, Work};
 use planlab_dsa::{Backing, NO_OPERATIONS, OnlineAllocator, Simulated, VerifiedPlan};
@@ -10,7 +10,7 @@ use super::report::Report;
 use super::{Order, clock};
 use crate::planned::PlannedError;
 
-/// Makes an online allocator over a backing; once for each thread.
+/// Makes an online allocator over a backing; called once for each thread.
 pub type BuildAllocator<'a> = &'a (dyn Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> + Sync);
 
 /// Who serves the requests.
@@ -22,8 +22,8 @@ pub enum Contender<'a> {
     Online(BuildAllocator<'a>),
     /// An allocator that processes use.
     Malloc(Malloc),
-    /// Nobody: the time of the loop and of the clock alone, which is in every other contender's times too. It hands
-    /// out no memory, so that it can be played without work only.
+    /// Nobody: measures the loop and the clock alone, which every other contender's times include. It hands out no
+    /// memory, so it can only be played without work.
     EmptyLoop,
 }
 
@@ -32,13 +32,13 @@ pub enum Contender<'a> {
 pub enum Malloc {
     /// `malloc` of the C library.
     Glibc,
-    /// jemalloc as it comes.
+    /// jemalloc with its default options.
     Jemalloc,
     /// jemalloc with an arena of its own for 1 MiB and more, whose pages go back to the kernel at once.
     JemallocOversize,
     /// jemalloc with one arena for everything, no thread caches, and the default decay.
     JemallocOneArena,
-    /// mimalloc as it comes.
+    /// mimalloc with its default options.
     Mimalloc,
 }
 
@@ -47,7 +47,7 @@ impl Malloc {
     pub const ALL: [Self; 5] =
         [Self::Glibc, Self::Jemalloc, Self::JemallocOversize, Self::JemallocOneArena, Self::Mimalloc];
 
-    /// The stable name: `jemalloc/one-arena`.
+    /// The stable key, such as `jemalloc/one-arena`.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -59,10 +59,10 @@ impl Malloc {
         }
     }
 
-    /// The variables that must be in the environment before a process starts that plays it.
+    /// The environment variables that a process needs at its start to play this allocator.
     #[must_use]
     pub const fn environment(self) -> &'static [(&'static str, &'static str)] {
-        /// jemalloc's TLS is some 3 KiB; glibc keeps 512 bytes.
+        /// jemalloc's TLS takes about 3 KiB; glibc keeps 512 bytes.
         const ROOM: (&str, &str) = ("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
         match self {
             Self::Jemalloc | Self::JemallocOneArena => &[ROOM],
@@ -109,7 +109,7 @@ impl From<String> for Obstacle {
     }
 }
 
-/// What stands against an order from the beginning.
+/// Why an order cannot be played at all.
 fn obstacle(order: &Order<'_>) -> Option<String> {
     let threads = u64::from(order.threads.get());
     let most = order.sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0);
@@ -134,13 +134,13 @@ fn obstacle(order: &Order<'_>) -> Option<String> {
     }
 }
 
-/// Whether an allocator wants to know the operation of each request, and a sequence does not say.
+/// Whether the allocator needs the operation of each request and a sequence lacks it.
 fn lacks_operations(order: &Order<'_>, build: BuildAllocator<'_>) -> bool {
     order.sequences.iter().any(|sequence| sequence.operations().is_none())
         && build(Box::new(Simulated::new())).wants_operations()
 }
 
-/// Plays one whose options are in force, and tells them.
+/// Plays a contender whose options are in force, and reports the options.
 fn with_options<M: Memory>(
     order: &Order<'_>,
     options: Result<String, String>,

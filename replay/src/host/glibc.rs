@@ -1,6 +1,6 @@
 //! `malloc` and `free` of the C library, called directly.
 //!
-//! The process itself allocates there too; its share is taken off by looking before and after.
+//! The process itself allocates there too; its share is subtracted by measuring before and after.
 #![allow(unsafe_code, reason = "foreign functions")]
 
 use std::ffi::CStr;
@@ -12,14 +12,14 @@ use crate::address::{pointer, word};
 
 pub(super) struct Glibc;
 
-/// The version, as the library says it.
+/// The library's version text.
 pub(super) fn options() -> String {
-    // SAFETY: it gives a text that lives as long as the process.
+    // SAFETY: it returns a text that lives as long as the process.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     format!("glibc {}", version.to_string_lossy())
 }
 
-// SAFETY: malloc hands out memory of at least that size that belongs to the caller until it is freed.
+// SAFETY: malloc returns memory of at least that size that belongs to the caller until it is freed.
 unsafe impl Memory for Glibc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
@@ -31,7 +31,7 @@ unsafe impl Memory for Glibc {
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
-        // SAFETY: the caller says that malloc gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that malloc returned it and that it was not freed since.
         unsafe { libc::free(pointer(address)) };
         Ok(())
     }
@@ -42,11 +42,11 @@ unsafe impl Memory for Glibc {
     }
 
     unsafe fn usable(&self, address: u64) -> Option<u64> {
-        // SAFETY: the caller says that malloc gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that malloc returned it and that it was not freed since.
         Some(unsafe { libc::malloc_usable_size(pointer(address)) } as u64)
     }
 
-    /// Of all arenas, and of blocks that are mappings of their own.
+    /// Usage of all arenas, and of blocks that are mappings of their own.
     fn process_usage() -> Option<Usage> {
         // SAFETY: it reads glibc's counters under glibc's own locks.
         let info = unsafe { libc::mallinfo2() };

@@ -1,15 +1,15 @@
-//! jemalloc of the system, loaded beside the process's own allocator.
+//! The system's jemalloc, loaded beside the process's own allocator.
 //!
-//! It keeps what it knows of a thread in static TLS, of which glibc leaves too little to what is loaded late: a process
-//! that plays it starts with more (see [`Malloc::environment`](super::Malloc::environment)).
+//! It keeps its data of each thread in static TLS. glibc leaves too little of that to libraries loaded late, so a
+//! process that plays jemalloc starts with more (see [`Malloc::environment`](super::Malloc::environment)).
 //!
-//! Options hold for a whole process: `oversize_threshold` is set by the environment before the process starts (see
-//! [`Malloc::environment`](super::Malloc::environment)) and read back here; a contender whose options are not in
-//! force is not played.
+//! Options hold for a whole process. The environment sets `oversize_threshold` before the process starts (see
+//! [`Malloc::environment`](super::Malloc::environment)), and it is read back here. A contender whose options are not
+//! in force is not played.
 //!
-//! `jemalloc/one-arena` is the literal reading of "one arena without a thread cache, default decay": an arena of
-//! its own for all requests, no thread cache, and no eager purge of large extents, which the option that the name
-//! "oversize arena" stands for would bring with it.
+//! `jemalloc/one-arena` follows the literal words "one arena without a thread cache, default decay": one arena of its
+//! own for all requests, and no thread cache. It does not purge large extents eagerly, as the option behind the name
+//! "oversize arena" would.
 //!
 //! # References
 //!
@@ -28,11 +28,11 @@ use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 use super::memory::Memory;
 use crate::address::{pointer, word};
 
-/// By the name that its ABI has everywhere.
+/// The file name that its ABI has everywhere.
 const FILE: &str = "libjemalloc.so.2";
 /// `MALLOCX_TCACHE_NONE`.
 const WITHOUT_THREAD_CACHE: c_int = 1 << 8;
-/// Threads wait for these locks of an arena.
+/// The locks of an arena that threads wait for.
 const ARENA_LOCKS: [&str; 12] = [
     "large",
     "extent_avail",
@@ -47,12 +47,12 @@ const ARENA_LOCKS: [&str; 12] = [
     "hpa_shard_grow",
     "hpa_sec",
 ];
-/// What stands for all arenas together in the names of statistics.
+/// Stands for all arenas together in the names of statistics.
 const ALL_ARENAS: u32 = 4096;
-/// Larger than any request: nothing is purged for its size.
+/// Larger than any request, so nothing is purged for its size.
 const NEVER: usize = isize::MAX.cast_unsigned();
 
-/// What is called of jemalloc.
+/// The functions of jemalloc that are called.
 #[derive(Clone, Copy)]
 struct Library {
     malloc: unsafe extern "C" fn(usize) -> *mut c_void,
@@ -64,7 +64,7 @@ struct Library {
 }
 
 impl Library {
-    /// The library of this process, loaded when it is first asked for.
+    /// The library of this process, loaded at the first call.
     fn get() -> Result<&'static Self, String> {
         static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
         LIBRARY.get_or_init(Self::load).as_ref().map_err(Clone::clone)
@@ -73,12 +73,12 @@ impl Library {
     fn load() -> Result<Self, String> {
         let refused =
             |error| format!("jemalloc cannot be loaded (Debian's package is libjemalloc2): {error}");
-        // SAFETY: what runs as it is loaded sets jemalloc up; its names stay its own, so that nobody else's `malloc`
-        // becomes this one.
+        // SAFETY: the library's initialisers only set jemalloc up, and with `RTLD_LOCAL` its names stay private, so it
+        // replaces nobody else's `malloc`.
         let file = unsafe { unix::Library::open(Some(FILE), unix::RTLD_NOW | unix::RTLD_LOCAL) };
-        // It stays: its blocks and its threads' ends need it.
+        // It is never unloaded: its blocks and the ends of its threads need it.
         let file = ManuallyDrop::new(file.map_err(refused)?);
-        // SAFETY: the types are those of jemalloc(3).
+        // SAFETY: the types match those in jemalloc(3).
         let library = || unsafe {
             Ok(Self {
                 malloc: *file.get(b"malloc\0")?,
@@ -94,9 +94,9 @@ impl Library {
 
     /// # Safety
     ///
-    /// `block` is live, and jemalloc's.
+    /// `block` is live and belongs to jemalloc.
     unsafe fn usable(self, block: u64) -> u64 {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { (self.usable_size)(pointer(block)) as u64 }
     }
 }
@@ -116,7 +116,7 @@ fn read<T: Plain>(text: &str) -> Option<T> {
     let jemalloc = Library::get().ok()?;
     let (mut value, mut length) = (T::default(), size_of::<T>());
     let old = ptr::from_mut(&mut value).cast::<c_void>();
-    // SAFETY: `old` has room for `length` bytes; jemalloc refuses where its value has another length.
+    // SAFETY: `old` has room for `length` bytes; jemalloc refuses if its value has another length.
     let code = unsafe { (jemalloc.control)(name(text).as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
     (code == 0 && length == size_of::<T>()).then_some(value)
 }
@@ -125,15 +125,15 @@ fn write<T: Plain>(text: &str, mut value: T) -> Result<(), String> {
     let jemalloc = Library::get()?;
     let new = ptr::from_mut(&mut value).cast::<c_void>();
     let unasked = ptr::null_mut();
-    // SAFETY: `new` holds a value of that length; jemalloc refuses where it wants another.
+    // SAFETY: `new` holds a value of that length; jemalloc refuses if it expects another.
     let code =
         unsafe { (jemalloc.control)(name(text).as_ptr(), unasked, ptr::null_mut(), new, size_of::<T>()) };
     if code == 0 { Ok(()) } else { Err(format!("jemalloc: {text} cannot be set: error {code}")) }
 }
 
-/// Statistics are those of the last epoch.
+/// Refreshes the statistics, which are those of the last epoch.
 fn advance() {
-    // A build without statistics says so when they are read.
+    // A build without statistics reports that when they are read.
     let _ = write("epoch", 1_u64);
 }
 
@@ -145,12 +145,12 @@ fn version(jemalloc: &Library) -> String {
     if code != 0 || value.is_null() {
         return "jemalloc of an unknown version".to_owned();
     }
-    // SAFETY: jemalloc gave a text that lives as long as the process.
+    // SAFETY: jemalloc returned a text that lives as long as the process.
     let text = unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned();
     format!("jemalloc {}", text.split('-').next().unwrap_or_default())
 }
 
-/// The options in force, if `oversize_threshold` is as wanted.
+/// The options in force, if `oversize_threshold` has the wanted value.
 pub(super) fn options(oversize_threshold: usize) -> Result<String, String> {
     let jemalloc = Library::get()?;
     let found: Option<usize> = read("opt.oversize_threshold");
@@ -197,7 +197,7 @@ fn answer(block: *mut c_void, size: u64) -> Result<u64, AllocError> {
     Ok(block.expose_provenance() as u64)
 }
 
-/// `malloc` and `free` with thread caches and arenas as they come.
+/// `malloc` and `free` with the default thread caches and arenas.
 pub(super) struct Jemalloc(Library);
 
 impl Jemalloc {
@@ -206,7 +206,7 @@ impl Jemalloc {
     }
 }
 
-// SAFETY: malloc hands out memory of at least that size that belongs to the caller until it is freed.
+// SAFETY: malloc returns memory of at least that size that belongs to the caller until it is freed.
 unsafe impl Memory for Jemalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
@@ -216,7 +216,7 @@ unsafe impl Memory for Jemalloc {
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
-        // SAFETY: the caller says that this malloc gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that this malloc returned it and that it was not freed since.
         unsafe { (self.0.free)(pointer(address)) };
         Ok(())
     }
@@ -227,7 +227,7 @@ unsafe impl Memory for Jemalloc {
     }
 
     unsafe fn usable(&self, address: u64) -> Option<u64> {
-        // SAFETY: the caller says that this malloc gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that this malloc returned it and that it was not freed since.
         Some(unsafe { self.0.usable(address) })
     }
 
@@ -253,12 +253,12 @@ impl OneArena {
     pub(super) fn new() -> Result<Self, String> {
         let arena = ARENA.get_or_init(create).clone()?;
         let arena = c_int::try_from(arena).map_err(|_| format!("jemalloc: arena {arena}"))?;
-        // `MALLOCX_ARENA`: 0 asks for none.
+        // `MALLOCX_ARENA`: 0 means no arena.
         let flags = (arena + 1) << 20 | WITHOUT_THREAD_CACHE;
         Ok(Self { jemalloc: *Library::get()?, flags })
     }
 
-    /// The options in force, where they are those of the contender.
+    /// The options in force, if they are the contender's.
     pub(super) fn options() -> Result<String, String> {
         let arena = ARENA.get_or_init(create).clone()?;
         let usual = read::<isize>("opt.dirty_decay_ms");
@@ -281,7 +281,7 @@ fn create() -> Result<u32, String> {
     Ok(arena)
 }
 
-// SAFETY: mallocx hands out memory of at least that size that belongs to the caller until it is freed.
+// SAFETY: mallocx returns memory of at least that size that belongs to the caller until it is freed.
 unsafe impl Memory for OneArena {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
@@ -292,7 +292,7 @@ unsafe impl Memory for OneArena {
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         if address != 0 {
-            // SAFETY: the caller says that this arena gave it and that it was not freed since.
+            // SAFETY: the caller guarantees that this arena returned it and that it was not freed since.
             unsafe { (self.jemalloc.dallocx)(pointer(address), WITHOUT_THREAD_CACHE) };
         }
         Ok(())
@@ -304,7 +304,7 @@ unsafe impl Memory for OneArena {
     }
 
     unsafe fn usable(&self, address: u64) -> Option<u64> {
-        // SAFETY: the caller says that this arena gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that this arena returned it and that it was not freed since.
         Some(unsafe { self.jemalloc.usable(address) })
     }
 

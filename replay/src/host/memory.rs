@@ -1,4 +1,4 @@
-//! What a propagation is played on.
+//! The memories that propagations are played on.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::planned::{Planned, PlannedError};
 ///
 /// # Safety
 ///
-/// Whoever implements it promises: where [`alloc`](Self::alloc) answered `address`, not 0, for `size` bytes, and
-/// [`backs`](Self::backs) says so, these bytes may be read and written and no Rust value lies there, until the
+/// An implementation promises this for an `address`, not 0, that [`alloc`](Self::alloc) returned for `size` bytes. If
+/// [`backs`](Self::backs) returns `true`, these bytes may be read and written and no Rust value lies there, until the
 /// address is freed or [`releases`](Self::releases) changes.
 pub(super) unsafe trait Memory: Send {
-    /// A block of `size` bytes; 0 may answer a request for none.
+    /// A block of `size` bytes; 0 is a valid answer to a request for no bytes.
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError>;
 
     /// Frees a block.
@@ -29,57 +29,57 @@ pub(super) unsafe trait Memory: Send {
     /// `address` is 0, or was handed out by this memory and not freed since.
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive>;
 
-    /// Whether a block that was handed out is memory.
+    /// Whether a block that was handed out is backed by memory.
     fn backs(&self, address: u64, size: u64) -> bool;
 
-    /// A number that changes whenever memory went back. Default: never while blocks are live.
+    /// A number that changes whenever memory is released. Default: memory is never released while blocks are live.
     fn releases(&self) -> u64 {
         0
     }
 
     fn end_propagation(&mut self) {}
 
-    /// Says of which kind the propagation is that begins. Default: nothing happens.
+    /// Receives the kind of the propagation that begins. Default: does nothing.
     fn begin_propagation(&mut self, kind: u64) {
         let _ = kind;
     }
 
-    /// Whether it wants to know of which operation each request is. Default: no.
+    /// Whether it needs the operation of each request. Default: no.
     fn wants_operations(&self) -> bool {
         false
     }
 
-    /// Says of which operation the requests are that follow. Default: nothing happens.
+    /// Receives the operation of the requests that follow. Default: does nothing.
     fn enter(&mut self, operation: u64) {
         let _ = operation;
     }
 
-    /// What it holds itself; nothing where that is known of the process alone.
+    /// What this memory itself holds; empty if only the process's usage is known.
     fn usage(&self) -> Usage {
         Usage::default()
     }
 
-    /// The most bytes that it held since this was last asked, where that is known of it alone.
+    /// The most bytes that this memory held since the last call, if known for it alone.
     fn take_most_held(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes of the last range of addresses that it asked for and did not get, if it got none since.
+    /// Bytes of the last range of addresses that was refused, if none was granted since.
     fn refused_range(&self) -> Option<u64> {
         None
     }
 
-    /// The plans that it made so far, where it plans.
+    /// The plans made so far, if this memory plans.
     fn planning(&self) -> Option<Planning> {
         None
     }
 
-    /// What the allocator holds for the whole process, where that is how it counts.
+    /// The allocator's usage for the whole process, if that is what it counts.
     fn process_usage() -> Option<Usage> {
         None
     }
 
-    /// Bytes of a live block, as the allocator rounds them, where it says so for each.
+    /// Bytes of a live block, as the allocator rounds them, if it reports that for each.
     ///
     /// # Safety
     ///
@@ -89,7 +89,7 @@ pub(super) unsafe trait Memory: Send {
         None
     }
 
-    /// The time that threads waited for the allocator's locks so far, in nanoseconds, where it says so.
+    /// The time that threads have waited for the allocator's locks, in nanoseconds, if it reports that.
     fn lock_wait_ns() -> Option<u64> {
         None
     }
@@ -117,7 +117,7 @@ impl Online {
     }
 }
 
-// SAFETY: the allocator may be wrong; what is memory, the book of its backing says, which only the backing writes.
+// SAFETY: the allocator may be wrong, but `backs` asks the book of its backing, which only the backing writes.
 unsafe impl Memory for Online {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
@@ -185,8 +185,8 @@ impl PlanMemory {
     }
 }
 
-// SAFETY: the plan was verified: a block that `Planned` hands out lies inside its segment, which the backing has
-// mapped, and which goes back only when nothing is live.
+// SAFETY: the plan was verified: a block from `Planned` lies inside its segment. The backing has mapped the segment
+// and unmaps it only when nothing is live.
 unsafe impl Memory for PlanMemory {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
@@ -216,13 +216,13 @@ unsafe impl Memory for PlanMemory {
     }
 }
 
-/// No memory at all: what the loop and the clock cost by themselves.
+/// No memory at all: measures the cost of the loop and the clock.
 #[derive(Debug, Default)]
 pub(super) struct EmptyLoop {
     next: u64,
 }
 
-// SAFETY: nothing that it hands out is memory, and it says so.
+// SAFETY: nothing that it hands out is memory, and `backs` says so.
 unsafe impl Memory for EmptyLoop {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {

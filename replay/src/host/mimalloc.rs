@@ -11,14 +11,14 @@ use crate::address::{pointer, word};
 
 pub(super) struct Mimalloc;
 
-/// The version, as the library says it.
+/// The library's version text.
 pub(super) fn options() -> String {
-    // SAFETY: it gives a number.
+    // SAFETY: it takes nothing and returns a number.
     let version = unsafe { sys::mi_version() };
     format!("mimalloc, version number {version}")
 }
 
-// SAFETY: mi_malloc hands out memory of at least that size that belongs to the caller until it is freed.
+// SAFETY: mi_malloc returns memory of at least that size that belongs to the caller until it is freed.
 unsafe impl Memory for Mimalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
@@ -32,7 +32,7 @@ unsafe impl Memory for Mimalloc {
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
-        // SAFETY: the caller says that mi_malloc gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that mi_malloc returned it and that it was not freed since.
         unsafe { sys::mi_free(pointer(address)) };
         Ok(())
     }
@@ -43,15 +43,15 @@ unsafe impl Memory for Mimalloc {
     }
 
     unsafe fn usable(&self, address: u64) -> Option<u64> {
-        // SAFETY: the caller says that mi_malloc gave it and that it was not freed since.
+        // SAFETY: the caller guarantees that mi_malloc returned it and that it was not freed since.
         Some(unsafe { sys::mi_usable_size(pointer(address)) } as u64)
     }
 
-    /// What is committed: memory that may be touched, whether it was or not.
+    /// Committed bytes: memory that may be touched, whether it was or not.
     fn process_usage() -> Option<Usage> {
         let (mut commit, mut peak) = (0, 0);
         let unasked = || ptr::null_mut();
-        // SAFETY: each pointer is null, as it may be, or that of a number of its own.
+        // SAFETY: each pointer is null, which is allowed, or points to a number of its own.
         unsafe {
             sys::mi_process_info(
                 unasked(),

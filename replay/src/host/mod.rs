@@ -1,8 +1,8 @@
-//! Requests of a trace on memory of the host: what a plan, an online allocator or a process's allocator costs.
+//! Plays the requests of a trace on host memory, and measures the cost of plans, pools and process allocators.
 //!
-//! [`replay`] plays one contender in this process: every block is checked first, then propagations are played until
-//! the reserved bytes do not change any more, then they are timed. Options of an allocator hold for a process, and
-//! so do the counters of memory: whoever compares contenders gives each a process of its own.
+//! [`replay`] plays one contender in this process. It first checks every block, then plays propagations until the
+//! reserved bytes no longer change, then times them. An allocator's options and the memory counters are those of the
+//! whole process, so to compare contenders, give each its own process.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -57,33 +57,34 @@ pub use report::Report;
 
 use crate::sequence::Sequence;
 
-/// What is to be played, and how.
+/// What to play, and how.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
-    /// On what.
+    /// Who serves the requests.
     pub contender: Contender<'a>,
-    /// The calls of each propagation; several are played in turn, and again from the first.
+    /// The calls of each propagation; several are played in turn, again and again.
     pub sequences: &'a [Sequence],
-    /// What is done with each block; what only a device does is refused.
+    /// What to do with each block; work that only a device does is refused.
     pub work: Work,
-    /// Threads, each with all sequences, and with a plan or pool of its own.
+    /// The number of threads; each plays all sequences on its own plan or pool.
     pub threads: NonZeroU32,
     /// The most that each thread's plan or pool may reserve. Default: no limit.
     pub capacity: Option<Bytes>,
-    /// How long.
+    /// How long to play.
     pub effort: Effort,
 }
 
-/// How long a replay goes on.
+/// How long a replay runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Time for timed propagations; half as much again goes into the times of single calls. Default: 2 s.
+    /// Time for timed propagations; the times of single calls take half as much again. Default: 2 s.
     pub budget: Duration,
-    /// Timed propagations, whatever time they take. Default: as many as fit the budget; 200 of several sequences, or
+    /// Timed propagations, whatever time they take. Default: as many as fit the budget; 200 for several sequences or
     /// without a warm-up.
     pub iterations: Option<u32>,
-    /// Propagations before the timed ones, at least. 0: none; a new memory is made after the check, and each sample is
-    /// one propagation from the first on. What a process's malloc keeps of the check, it keeps. Default: 50.
+    /// The least number of propagations before the timed ones. At 0, a new memory is made after the check, and each
+    /// sample is one propagation from the first on. A process's malloc keeps what it cached during the check. Default:
+    /// 50.
     pub warm_up: Option<u32>,
 }
 
@@ -93,11 +94,11 @@ impl Default for Effort {
     }
 }
 
-/// Plays a contender in this process; what goes wrong is in the report.
+/// Plays a contender in this process; the report contains any failure.
 ///
 /// # Panics
 ///
-/// If there are no sequences, or no thread can be started.
+/// If there are no sequences, or a thread cannot be started.
 #[must_use]
 pub fn replay(order: &Order<'_>) -> Report {
     contender::play(order)

@@ -1,12 +1,12 @@
 //! Plays propagations on a memory, and times them.
 //!
 //! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table
-//! under the eyes of the optimiser (`black_box`), as a caller would keep it. What is timed, in nanoseconds:
+//! through `black_box`, so the optimiser keeps the store, as for a real caller. Two things are timed, in nanoseconds:
 //!
-//! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of so many in a row, all calls and the work
-//!   on the blocks, the loop over the runs included.
-//! - *Calls* ([`Player::split`]): wall time around each run of requests and each run of frees, in batches of at
-//!   least [`BATCH`] calls. The work on the blocks lies outside; the clock, read twice for a run, inside.
+//! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of several in a row, with all calls, the work
+//!   on the blocks and the loop over the runs.
+//! - *Calls* ([`Player::split`]): wall time around each run of requests and each run of frees, in batches of at least
+//!   [`BATCH`] calls. The time excludes the work on the blocks and includes the clock, read twice for a run.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
 use std::hint::black_box;
@@ -21,27 +21,27 @@ use super::memory::Memory;
 use crate::pattern;
 use crate::sequence::{Kind, Sequence};
 
-/// Calls that are timed together, at least.
+/// The least number of calls that are timed together.
 pub(super) const BATCH: u64 = 64;
 
 pub(super) struct Player<'s, M> {
-    /// The propagations in their order.
+    /// The propagations in order.
     sequences: &'s [Sequence],
-    /// The number of the one that is played, and the same.
+    /// The index of the current propagation, and its sequence.
     which: usize,
     sequence: &'s Sequence,
     memory: M,
-    /// The address of each live block, by its buffer; 0 if it is not live.
+    /// The address of each buffer's live block; 0 if it is not live.
     addresses: Vec<u64>,
-    /// For each buffer the address that was last found to be memory, and the memory's releases then.
+    /// For each buffer, the address last found to be memory, and the memory's releases then.
     admitted: Vec<(u64, u64)>,
-    /// The same of the sequences that are not played now.
+    /// The same for the sequences that are not being played.
     resting: Vec<Vec<(u64, u64)>>,
-    /// Propagations so far.
+    /// The number of propagations so far.
     number: u64,
-    /// Whether the memory wants to know of which operation each request is.
+    /// Whether the memory needs the operation of each request.
     wants_operations: bool,
-    /// The operation that was named last in this propagation.
+    /// The operation named last in this propagation.
     entered: Option<u64>,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct Times {
 pub(super) struct Batches {
     calls: u64,
     ns: u64,
-    /// Runs so far, each between two looks at the clock, and the time of all.
+    /// The number of runs so far, each between two looks at the clock, and their total time.
     pub(super) runs: u64,
     pub(super) all_ns: u64,
-    /// Picoseconds for a call, batch by batch.
+    /// Picoseconds per call of each batch.
     pub(super) per_call_ps: Vec<u64>,
 }
 
@@ -78,7 +78,7 @@ impl Batches {
     }
 }
 
-/// What is done with a block between its request and its free.
+/// The work on a block between its request and its free.
 trait Toil {
     const TOUCHES: bool;
 
@@ -87,7 +87,7 @@ trait Toil {
     /// The block may be written.
     unsafe fn begin(address: u64, size: u64, key: u64);
 
-    /// The distance of the first wrong byte, if there is one.
+    /// Returns the distance of the first wrong byte, if there is one.
     ///
     /// # Safety
     ///
@@ -113,7 +113,7 @@ impl Toil for Pages {
     const TOUCHES: bool = true;
 
     unsafe fn begin(address: u64, size: u64, _: u64) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { pattern::touch(address, size) };
     }
 
@@ -126,12 +126,12 @@ impl Toil for Patterns {
     const TOUCHES: bool = true;
 
     unsafe fn begin(address: u64, size: u64, key: u64) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { pattern::fill(address, size, key) };
     }
 
     unsafe fn end(address: u64, size: u64, key: u64) -> Option<u64> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { pattern::first_wrong(address, size, key) }
     }
 }
@@ -166,7 +166,7 @@ impl<'s, M: Memory> Player<'s, M> {
         &self.memory
     }
 
-    /// Plays the runs of a propagation up to where the most is live, or the rest, and checks every block.
+    /// Plays a propagation's runs up to its peak, or the rest, and checks every block.
     pub(super) fn check(&mut self, checker: &mut Checker, is_rest: bool) -> Result<(), Fault> {
         let sequence = self.sequence;
         let [first, second] = sequence.halves();
@@ -194,13 +194,14 @@ impl<'s, M: Memory> Player<'s, M> {
         Ok(())
     }
 
-    /// Frees what answered a request for no bytes, of which the checker keeps no account.
+    /// Frees the result of a request for no bytes, which the checker does not record.
     fn free_empty(&mut self, buffer: u32, address: u64) -> Result<(), Fault> {
-        // SAFETY: it came out of `addresses`, where only what this memory handed out lies, once.
+        // SAFETY: it was taken out of `addresses`, which contains only addresses that this memory handed out, each
+        // once.
         unsafe { self.memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
     }
 
-    /// Plays so many propagations and times all of them together.
+    /// Plays `propagations` propagations and times them together.
     pub(super) fn timed(&mut self, work: Work, propagations: u32) -> Result<Times, Fault> {
         let (cpu, start_ns) = (thread_cpu_ns(), monotonic_ns());
         for _ in 0..propagations {
@@ -215,7 +216,7 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     fn propagate<T: Toil>(&mut self) -> Result<(), Fault> {
-        // A local of the loop: where it lies need not be looked up again at every call.
+        // A local of the loop, so that its place is not looked up again at every call.
         let mut addresses = mem::take(&mut self.addresses);
         let played = self.play_runs::<T>(&mut addresses);
         self.addresses = addresses;
@@ -253,7 +254,7 @@ impl<'s, M: Memory> Player<'s, M> {
         Ok(())
     }
 
-    /// Plays propagations with the calls of a run timed together, apart from the work: requests, then frees.
+    /// Plays propagations and times the calls of each run together, without the work: requests, then frees.
     pub(super) fn split(
         &mut self,
         work: Work,
@@ -313,12 +314,12 @@ impl<'s, M: Memory> Player<'s, M> {
         Ok(())
     }
 
-    /// The operation of each buffer, if the memory wants to know.
+    /// The operation of each buffer, if the memory needs them.
     fn operations(&self) -> Option<&'s [u64]> {
         self.sequence.operations().filter(|_| self.wants_operations)
     }
 
-    /// Names the operation of the request that comes, where it is another than that of the last.
+    /// Names the operation of the next request if it differs from the last one's.
     #[inline]
     fn name_operation(&mut self, operations: Option<&[u64]>, buffer: u32) {
         let Some(operations) = operations else { return };
@@ -355,7 +356,7 @@ impl<'s, M: Memory> Player<'s, M> {
     fn end<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
         if T::TOUCHES {
             let (address, size) = self.admit(buffer, addresses[buffer as usize])?;
-            // SAFETY: the block is live, the memory backs it, and `begin` had it when it was handed out.
+            // SAFETY: the block is live, the memory backs it, and `begin` received it when it was handed out.
             if let Some(at) = unsafe { T::end(address, size, self.key(buffer)) } {
                 return Err(Fault::Changed { buffer, at });
             }
@@ -363,7 +364,7 @@ impl<'s, M: Memory> Player<'s, M> {
         Ok(())
     }
 
-    /// The block of a buffer, if it is memory. An address that was so before is, as long as nothing went back.
+    /// The block of a buffer, if it is memory. The answer for an address stays valid while no memory is released.
     #[inline]
     fn admit(&mut self, buffer: u32, address: u64) -> Result<(u64, u64), Fault> {
         let at = buffer as usize;
@@ -404,7 +405,7 @@ fn request<M: Memory>(
 #[inline]
 fn release<M: Memory>(memory: &mut M, addresses: &mut [u64], buffer: u32) -> Result<(), Fault> {
     let address = mem::take(&mut addresses[buffer as usize]);
-    // SAFETY: it came out of `addresses`, where only what this memory handed out lies, once.
+    // SAFETY: it was taken out of `addresses`, which contains only addresses that this memory handed out, each once.
     unsafe { memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
 }
 

@@ -1,23 +1,23 @@
-//! What a replay on the host came to.
+//! The result of a replay on the host.
 
 use planlab_dsa::performance::{End, Performance};
 use serde::{Deserialize, Serialize};
 
-/// What a replay on the host came to, and what its figures do not say.
+/// The result of a replay on the host, with facts that its figures do not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The figures. The physical peak is what became resident, if the blocks were touched.
+    /// The figures. The physical peak is the growth of resident memory, if the blocks were touched.
     pub performance: Performance,
-    /// Bytes of addresses that a thread's allocator asked for at once and did not get, if memory ended for that.
+    /// Bytes of addresses that a thread's allocator requested at once and did not get, if that ended the replay.
     pub refused_range: Option<u64>,
-    /// What the allocator says of its version and the options in force; empty where there is nothing to say.
+    /// The allocator's version and the options in force; empty if it reports nothing.
     pub options: String,
-    /// Whether every byte was written and looked for before anything was timed; else only addresses were checked.
+    /// Whether every byte was written and checked before anything was timed; otherwise only addresses were checked.
     pub is_pattern_checked: bool,
 }
 
 impl Report {
-    /// Of a contender that cannot do what was asked.
+    /// The report of a contender that cannot play the order.
     pub(super) fn unavailable(reason: impl Into<String>) -> Self {
         let performance = Performance::failed(End::Unavailable, reason.into());
         Self { performance, ..Self::default() }

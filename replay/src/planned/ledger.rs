@@ -1,29 +1,29 @@
-//! What is live of a plan when the caller does not keep to its order.
+//! Records which blocks of a plan are live once the caller leaves the planned order.
 
 use planlab_dsa::{AllocError, Bytes, Requests, VerifiedPlan};
 use rustc_hash::FxHashMap;
 
 use crate::sequence::{Kind, Sequence};
 
-/// Which requests of a propagation were made, and which of their blocks are in use.
+/// The requests made so far in a propagation, and the blocks in use.
 pub(super) struct Ledger {
-    /// The requests in the order in which they come.
+    /// The requests in their order.
     slots: Box<[Slot]>,
-    /// Requests in the order in which they are to be freed.
+    /// The requests in the order of their planned frees.
     freed: Box<[u32]>,
     /// The number of each offset that the plan uses.
     places: FxHashMap<u64, u32>,
-    /// The request that was last served at each such offset.
+    /// The request last served at each of these offsets.
     occupants: Box<[u32]>,
-    /// The request that comes.
+    /// The next request.
     next: usize,
-    /// So many of `freed` were found free.
+    /// The first `due` entries of `freed` are known to be free.
     due: usize,
-    /// The one of `freed` that comes, if all is as planned.
+    /// The next entry of `freed`, if all is as planned.
     expected: usize,
     /// The number of the propagation, from 1.
     propagation: u32,
-    /// Blocks in use that an earlier propagation asked for.
+    /// Blocks in use from earlier propagations.
     late: u32,
     /// Blocks in use.
     live: u32,
@@ -37,17 +37,17 @@ struct Slot {
     offset: u64,
     /// Bytes.
     size: u64,
-    /// So many of the planned frees come before it.
+    /// The number of planned frees before this request.
     frees_before: u32,
-    /// Its own place among the planned frees.
+    /// Its index in `freed`.
     order: u32,
     /// The number of its offset.
     place: u32,
-    /// The propagation whose block is in use; 0 if none is.
+    /// The propagation whose block is in use; 0 if the slot is free.
     propagation: u32,
 }
 
-/// The ledger of a plan with nothing in it, and the calls of a propagation in their order, each on a buffer.
+/// A fresh ledger of a plan, and the calls of a propagation in order, each with its buffer.
 pub(super) fn write(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize)>) {
     let sequence = Sequence::new(&Requests::new(plan.instance()));
     let script: Vec<_> = sequence.calls().map(|(kind, buffer)| (kind, buffer as usize)).collect();
@@ -85,15 +85,15 @@ impl Ledger {
         self.used
     }
 
-    /// Whether nothing is in use and nothing of this propagation was asked for.
+    /// Whether nothing is in use and this propagation has made no request.
     pub(super) fn is_fresh(&self) -> bool {
         self.live == 0 && self.next == 0
     }
 
-    /// Enters the first calls of a propagation, all of them as planned. The ledger must be fresh.
+    /// Records the first calls of a propagation, all of them as planned. The ledger must be fresh.
     pub(super) fn follow(&mut self, calls: impl Iterator<Item = Kind>) {
         debug_assert!(self.is_fresh(), "planned calls come first in a propagation");
-        // A free of a late block may have moved them.
+        // A free of a late block may have moved both.
         (self.due, self.expected) = (0, 0);
         for kind in calls {
             match kind {
@@ -103,7 +103,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the next request may be for so many bytes.
+    /// Whether the next request may have this size.
     pub(super) fn check(&mut self, size: Bytes) -> Result<(), AllocError> {
         let reason = match self.slots.get(self.next).copied() {
             None => "the plan has no more requests",
@@ -117,7 +117,7 @@ impl Ledger {
         Err(AllocError::NotPlanned { request: self.next as u64, size, reason })
     }
 
-    /// Whether everything is free that was planned to be free when a request comes.
+    /// Whether every block is free that the plan frees before a request.
     fn is_cleared(&mut self, frees_before: u32) -> bool {
         while self.due < frees_before as usize {
             if self.slots[self.freed[self.due] as usize].propagation != 0 {
@@ -128,7 +128,7 @@ impl Ledger {
         true
     }
 
-    /// Enters the next request, which was checked, and tells its offset; none for no bytes.
+    /// Records the next request, which `check` accepted, and returns its offset; `None` for a request of no bytes.
     pub(super) fn serve(&mut self, size: Bytes) -> Option<u64> {
         let request = self.next;
         self.next += 1;
@@ -145,7 +145,7 @@ impl Ledger {
         Some(slot.offset)
     }
 
-    /// Frees the block at an offset, if there is one.
+    /// Frees the block at an offset; `false` if no block is live there.
     pub(super) fn free(&mut self, offset: u64) -> bool {
         let planned = self.freed.get(self.expected).map(|&request| request as usize);
         let is_live_there = |&request: &usize| {
@@ -156,7 +156,7 @@ impl Ledger {
         request.map(|request| self.vacate(request)).is_some()
     }
 
-    /// The request that was last served at an offset.
+    /// The request last served at an offset.
     fn occupant(&self, offset: u64) -> Option<usize> {
         self.places.get(&offset).map(|&place| self.occupants[place as usize] as usize)
     }
@@ -165,7 +165,7 @@ impl Ledger {
         let slot = &mut self.slots[request];
         let is_late = slot.propagation != self.propagation;
         self.late -= u32::from(is_late);
-        // One of an earlier propagation may come again in this one, and is not free for good.
+        // A block of an earlier propagation may be requested again in this one, so it is not free for good.
         self.due += usize::from(slot.order as usize == self.due && !is_late);
         slot.propagation = 0;
         self.live -= 1;
@@ -173,17 +173,17 @@ impl Ledger {
         self.expected = slot.order as usize + 1;
     }
 
-    /// What is in use now is late.
+    /// Ends a propagation: blocks still in use are late.
     pub(super) fn end_propagation(&mut self) {
-        // 0 marks what is free; a number that comes again after 2^32 propagations meets no older block, as
-        // nothing is served while one is in use.
+        // 0 marks a free slot. A number that recurs after 2^32 propagations cannot meet an older block: no request is
+        // served while one is in use.
         self.propagation = self.propagation.checked_add(1).unwrap_or(1);
         self.late = self.live;
         (self.next, self.due, self.expected) = (0, 0, 0);
     }
 }
 
-/// The buffers in the order in which they are asked for, and the requests in the order in which they are freed.
+/// The buffers in the order of their requests, and the requests in the order of their frees.
 fn orders(script: &[(Kind, usize)], buffers: usize) -> (Vec<usize>, Vec<u32>) {
     let (mut order, mut freed) = (Vec::with_capacity(buffers), Vec::with_capacity(buffers));
     let mut number_of = vec![0; buffers];
@@ -199,7 +199,7 @@ fn orders(script: &[(Kind, usize)], buffers: usize) -> (Vec<usize>, Vec<u32>) {
     (order, freed)
 }
 
-/// A number for each offset in use, and that of each request.
+/// A number for each offset in use, and the number of each request's offset.
 fn places(plan: &VerifiedPlan<'_>, order: &[usize]) -> (FxHashMap<u64, u32>, Vec<u32>) {
     let mut places = FxHashMap::default();
     let mut number = |&buffer: &usize| {

@@ -1,13 +1,11 @@
 //! A plan as an allocator: request k lies at base + offset\[k\].
 //!
-//! One segment of the plan's height is taken when the allocator is made; where an alignment is above the 512
-//! bytes that a backing promises, it is larger by that alignment less 1, and its begin is rounded up.
-//! Requests are numbered in the order in which [`Requests`](planlab_dsa::Requests) makes them (that of the steps,
-//! not that of the ids).
+//! The allocator takes one segment of the plan's height when it is made. A backing aligns segments to 512 bytes; if
+//! the plan needs a larger alignment, the segment is larger by that alignment less 1, and its begin is rounded up.
+//! Requests are numbered in the order in which [`Requests`](planlab_dsa::Requests) makes them: by step, not by id.
 //!
-//! As long as the caller makes the planned calls in their order, all that changes is the number of the next call:
-//! what is live follows from it. A call is then one look into a table, of the address and the most bytes of a
-//! request, or of the address that a free names.
+//! While the caller makes the planned calls in order, only the number of the next call changes, and it determines what
+//! is live. A call is then one look-up in a table: of a request's address and size limit, or of the address to free.
 //!
 //! ```text
 //!   call         0: alloc   1: alloc   2: free   3: alloc   4: free ...   end of the propagation: call 0
@@ -15,11 +13,12 @@
 //!                + x[0]     + x[1]     + x[0]    + x[2]     + x[1]
 //! ```
 //!
-//! At the first other call, and at a request for no bytes, a ledger of what is live is written up to there, and kept for the rest of the
-//! propagation. The plan was verified for the order of the trace, so a request is then served only where that order
-//! holds: no more requests than planned, none larger than planned, and every block that was to be freed by then is
-//! free. What is not so is refused ([`AllocError::NotPlanned`]), never served: whatever the caller does, live memory
-//! is not handed out. Smaller requests and earlier frees are as good as those planned.
+//! At the first other call, and at a request for no bytes, the allocator writes a ledger of what is live so far, and
+//! keeps it for the rest of the propagation. The plan was verified for the order of the trace, so a request is then
+//! served only if that order holds: there are no more requests than planned, this one is no larger than planned, and
+//! every block planned to be free by then is free. Any other request is refused ([`AllocError::NotPlanned`]), so live
+//! memory is never handed out, whatever the caller does. Smaller requests and earlier frees are as good as those
+//! planned.
 //!
 //! # References
 //!
@@ -28,14 +27,14 @@
 //!
 //! # Complexity
 //!
-//! O(1) for a planned call. The first call of a propagation that is not the planned one costs O(1) for each call
-//! before it; from there on a free costs O(1), one out of the planned order a look-up in a hash table, and a request
-//! O(1) amortised over the propagation: each planned free is looked at once.
+//! O(1) for a planned call. The first call of a propagation that departs from the plan costs O(1) for each call before
+//! it. From there on a free costs O(1), plus a look-up in a hash table if it is out of the planned order. A request
+//! costs O(1) amortised over the propagation, because each planned free is looked at once.
 //!
 //! # Deviations from the paper
 //!
-//! - Blocks that live longer than planned are watched for.
-//! - There is no pool for what was not planned; `profile-guided` has one.
+//! - Blocks that live longer than planned are detected.
+//! - There is no pool for requests that were not planned; `profile-guided` has one.
 
 mod ledger;
 
@@ -48,7 +47,7 @@ use ledger::Ledger;
 
 use crate::sequence::Kind;
 
-/// Serves the requests of a trace from a plan of it; key `plan`.
+/// Serves the requests of a trace from a plan of that trace; key `plan`.
 ///
 /// ```
 /// use planlab_dsa::{
@@ -69,36 +68,36 @@ use crate::sequence::Kind;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Planned {
-    /// The planned calls in their order, as far as they can be told by address and bytes alone.
+    /// The planned calls in order, up to the first that address and size alone cannot identify.
     calls: Box<[PlannedCall]>,
-    /// The call that comes; [`ASTRAY`] if the caller left the planned order.
+    /// The next call; [`ASTRAY`] if the caller left the planned order.
     next: usize,
-    /// Bytes in use before each planned call, and after the last.
+    /// Bytes in use before each planned call, and after the last one.
     used: Box<[u64]>,
-    /// Whether `calls` are all of a propagation.
+    /// Whether `calls` covers a whole propagation.
     is_whole: bool,
     /// Written when the caller leaves the planned order; empty before.
     ledger: Ledger,
     backing: Box<dyn Backing>,
-    /// Bytes of the segment: the plan's height, and what rounding its begin up may take.
+    /// Bytes of the segment: the plan's height, and the padding to round its begin up.
     segment: u64,
-    /// What all addresses of the plan's offset 0 are to be a multiple of.
+    /// The alignment of offset 0, in bytes.
     align: u64,
     /// Where the backing's segment begins.
     held: Address,
-    /// The same, rounded up: where offset 0 lies; 0 while there is no segment.
+    /// Where offset 0 lies: `held`, rounded up; 0 if there is no segment.
     base: u64,
-    /// What the addresses of `calls` are counted from.
+    /// The base that the addresses of `calls` were computed from.
     calls_base: u64,
     peak: u64,
     acquisitions: u64,
     releases: u64,
 }
 
-/// A call as planned.
+/// A planned call.
 #[derive(Clone, Copy, Debug)]
 struct PlannedCall {
-    /// Of the block that is handed out or freed.
+    /// The address of the block that is handed out or freed.
     address: u64,
     /// The most bytes that a request may ask for; 0 for a free.
     limit: u64,
@@ -110,17 +109,17 @@ impl PlannedCall {
     }
 }
 
-/// Where no planned call is.
+/// Stands for no planned call.
 const ASTRAY: usize = usize::MAX;
 
 /// Why a plan cannot be performed on its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlannedError {
-    /// Both buffers of a hand-over are live at one step: no two requests can be served so.
+    /// Both buffers of a hand-over are live at one step; two requests cannot be served like that.
     #[error("the plan hands buffers over in place: a sequence of requests cannot")]
     HandOvers,
-    /// Buffers that pause give their memory up without a free.
+    /// Buffers that pause give up their memory without a free.
     #[error("buffers pause: a sequence of requests cannot")]
     Pauses,
     /// The plan lays out several arenas.
@@ -132,9 +131,9 @@ pub enum PlannedError {
     /// The backing has no room for the segment.
     #[error("a segment of {height} bytes: {refused}")]
     NoMemory {
-        /// The height of the plan.
+        /// The plan's height.
         height: Bytes,
-        /// What the backing says.
+        /// The backing's answer.
         refused: Refused,
     },
 }
@@ -144,7 +143,7 @@ impl Planned {
     ///
     /// # Errors
     ///
-    /// [`PlannedError`] for plans that a sequence of requests cannot follow, and where there is no memory.
+    /// [`PlannedError`] if a sequence of requests cannot follow the plan, or the backing has no memory.
     pub fn new(plan: &VerifiedPlan<'_>, backing: Box<dyn Backing>) -> Result<Self, PlannedError> {
         refuse(plan)?;
         let instance = plan.instance();
@@ -198,14 +197,14 @@ impl Planned {
         Ok(())
     }
 
-    /// The planned calls come next, if nothing of this propagation was asked for and nothing is live.
+    /// Returns to the planned calls if this propagation has made no request and nothing is live.
     fn return_to_plan(&mut self) {
         if self.ledger.is_fresh() && (self.base != 0 || self.segment == 0) {
             self.next = 0;
         }
     }
 
-    /// From here on the ledger says what is live.
+    /// From here on the ledger records what is live.
     fn leave_plan(&mut self) {
         if self.next != ASTRAY {
             self.ledger.follow(self.calls[..self.next].iter().map(|call| call.kind()));
@@ -244,12 +243,11 @@ impl Planned {
 impl OnlineAllocator for Planned {
     /// # Errors
     ///
-    /// [`AllocError::NotPlanned`] for a request that is not as planned; it does not count, and what was live stays
-    /// live.
+    /// [`AllocError::NotPlanned`] for a request that is not as planned; it does not count, and live blocks stay live.
     #[inline]
     fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
         match self.calls.get(self.next) {
-            // A request for nothing wraps around to more than any limit, and no request is below that of a free.
+            // The size 0 wraps around to more than any limit, and no size passes the limit of a free, 0.
             Some(call) if size.get().wrapping_sub(1) < call.limit => {
                 self.next += 1;
                 Ok(Address::new(call.address))
@@ -322,7 +320,7 @@ fn planned_calls<'a>(
     })
 }
 
-/// Bytes in use before each of the calls, and after the last.
+/// Bytes in use before each of the calls, and after the last one.
 fn used_before(calls: &[PlannedCall], script: &[(Kind, usize)], instance: &Instance) -> Vec<u64> {
     let mut used = vec![0];
     let mut now = 0;
@@ -334,10 +332,10 @@ fn used_before(calls: &[PlannedCall], script: &[(Kind, usize)], instance: &Insta
     used
 }
 
-/// What every backing's segments begin at a multiple of, in bytes.
+/// The alignment of every backing's segments, in bytes.
 const PROMISED: u64 = 512;
 
-/// The least common multiple of all alignments, if it fits.
+/// The least common multiple of all alignments; `None` if it does not fit 64 bits.
 fn common_alignment(instance: &Instance) -> Option<u64> {
     instance.buffers().iter().try_fold(1_u64, |all, buffer| {
         let align = buffer.align.get();

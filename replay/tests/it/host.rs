@@ -1,4 +1,4 @@
-//! Whole replays on the host: every contender, threads, and what is found out.
+//! Whole replays on the host: every contender, threads, and the errors that they detect.
 #![cfg(not(miri))]
 
 use std::num::NonZeroU32;
@@ -45,15 +45,15 @@ fn play(contender: Contender<'_>, work: Work, threads: u32) -> Report {
     play_in(contender, None, work, threads)
 }
 
-/// Cuts blocks from one segment as a stack does, and begins again when nothing is live.
+/// Cuts blocks from one segment like a stack, and starts over when nothing is live.
 struct Stacked {
     backing: Box<dyn Backing>,
     base: u64,
     top: u64,
     live: u64,
-    /// Blocks lie so many bytes over each other.
+    /// The bytes by which a block overlaps the one before.
     overlap: u64,
-    /// Blocks lie so far behind what it has.
+    /// The bytes by which blocks are moved up, beyond the segment.
     beyond: u64,
 }
 
@@ -156,10 +156,10 @@ fn an_online_allocator_is_played_with_every_work_and_on_threads() {
     }
 }
 
-/// In a child, the allocator that it plays.
+/// In a child process, names the allocator to play.
 const MALLOC: &str = "PLANLAB_TEST_MALLOC";
 
-/// Runs a test of this file again in a process that has an environment, and says whether it passed.
+/// Runs a test of this file again in a process with the given environment; returns whether it passed.
 fn passes_with(environment: &[(&str, &str)], test: &str, malloc: Malloc) -> bool {
     let mut child = Command::new(std::env::current_exe().expect("this program"));
     child.args(["--exact", test, "--nocapture"]).env(MALLOC, malloc.key());
@@ -213,7 +213,7 @@ fn an_option_that_is_not_in_force_is_found_out() {
     assert!(report.performance.reason.contains(reason), "{}", report.performance.reason);
 }
 
-/// glibc has too little static TLS for it in a process that was not started for it.
+/// glibc has too little static TLS for jemalloc in a process that was not started for it.
 #[cfg(all(target_env = "gnu", feature = "mallocs"))]
 #[test]
 fn a_library_that_cannot_be_loaded_is_named() {
@@ -286,7 +286,7 @@ fn memory_that_goes_back_at_once_is_looked_for_each_time() {
     let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Spacious { backing }) };
     let report = play(Contender::Online(&build), Work::Pages, 1);
     assert_complete("spacious", &report);
-    // At the end of a propagation it holds nothing; in the meantime it does.
+    // It holds nothing at the end of a propagation, but does hold memory in the meantime.
     let is_seen = |most: Option<u64>| most.is_some_and(|most| most > 0 && most.is_multiple_of(1 << 30));
     assert!(
         report
@@ -297,7 +297,7 @@ fn memory_that_goes_back_at_once_is_looked_for_each_time() {
     );
 }
 
-/// Wants more addresses than a process has.
+/// Requests more addresses than a process has.
 struct Endless(Box<dyn Backing>);
 
 impl OnlineAllocator for Endless {

@@ -1,4 +1,4 @@
-//! Callers that do not keep to the plan, on memory of which every byte is checked.
+//! Callers that violate the plan, on memory whose every byte is checked.
 
 use planlab_dsa::testing::{Shape, first_fit, instances};
 use planlab_dsa::{Address, Bytes, Instance, OnlineAllocator, Requests};
@@ -7,26 +7,26 @@ use planlab_replay::{Kind, Planned, Sequence};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// How a call of the plan is bent.
+/// How a call of the plan is altered.
 #[derive(Clone, Copy, Debug)]
 enum Bend {
-    /// It is made as planned.
+    /// The call is made as planned.
     Not,
-    /// It is not made: a free that never comes, a request that is left out.
+    /// The call is left out: a missing free or request.
     LeftOut,
-    /// It is made twice.
+    /// The call is made twice.
     Twice,
-    /// Bytes more, or fewer, are asked for.
+    /// The request's size changes by this number of bytes.
     Size(i64),
-    /// A stranger is freed before it.
+    /// An unknown address is freed before the call.
     Stranger(u64),
-    /// Something inside the lowest live block is freed before it.
+    /// An address inside the lowest live block is freed before the call.
     Inside(u64),
-    /// All that is live is freed before it.
+    /// All live blocks are freed before the call.
     All,
-    /// The propagation ends before it.
+    /// The propagation ends before the call.
     End,
-    /// Cached memory goes back before it.
+    /// Cached memory is released before the call.
     Release,
 }
 
@@ -45,7 +45,7 @@ fn bends() -> impl Strategy<Value = Vec<Bend>> {
     vec(bend, 1..200)
 }
 
-/// A caller that knows the plan, and what it did with each buffer.
+/// A caller that knows the plan and the address of each buffer.
 struct Caller<'a> {
     memory: Guarded,
     sequence: &'a Sequence,
@@ -110,12 +110,12 @@ impl Caller<'_> {
             };
             return Ok(());
         }
-        // An address stays here when it was freed: the next free of it is one too many.
+        // The address stays here after its free, so the next free of it is one too many.
         self.addresses[at].map_or(Ok(()), |address| self.memory.free(address).map(drop))
     }
 }
 
-/// Plays three propagations; each is bent where the one before was, or elsewhere.
+/// Plays three propagations; each is altered at the same calls as the first, or at others.
 fn abuse_plan(instance: &Instance, bends: &[Bend], is_alike: bool) -> Result<(), Fault> {
     let plan = instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid");
     let sequence = Sequence::new(&Requests::new(instance));
@@ -129,7 +129,7 @@ fn abuse_plan(instance: &Instance, bends: &[Bend], is_alike: bool) -> Result<(),
         let from = if is_alike { 0 } else { turn % bends.len() };
         caller.propagate(&bends[from..])?;
     }
-    // Whoever keeps to the plan again is served again.
+    // A caller that returns to the plan is served again.
     caller.free_all()?;
     caller.memory.end_propagation();
     caller.addresses.fill(None);

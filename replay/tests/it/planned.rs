@@ -1,4 +1,4 @@
-//! What `Planned` serves and what it refuses.
+//! Tests which requests `Planned` serves and which it refuses.
 
 use planlab_dsa::testing::{Capacity, Shape, abuse, allocator_calls, first_fit, instances};
 use planlab_dsa::{
@@ -37,7 +37,7 @@ fn reason(memory: &mut Planned, size: u64) -> &'static str {
     }
 }
 
-/// Requests come by step: buffer 1 before buffer 0.
+/// Requests come in the order of steps: buffer 1 before buffer 0.
 const ROWS: [(u64, u32, u32); 4] = [(100, 1, 3), (50, 0, 2), (70, 2, 4), (30, 3, 5)];
 
 #[test]
@@ -75,7 +75,7 @@ fn what_is_not_as_planned_is_refused_and_does_not_count() {
     assert_eq!(reason(&mut memory, 51), "it is larger than planned");
     let first = ask(&mut memory, 50).expect("as planned");
     let second = ask(&mut memory, 100).expect("as planned");
-    // The first was planned to be free by now.
+    // The first block was planned to be free by now.
     assert_eq!(reason(&mut memory, 70), "a block that was planned to be free is in use");
     memory.free(first).expect("live");
     let third = ask(&mut memory, 7).expect("smaller is as good");
@@ -104,7 +104,7 @@ fn a_late_free_is_not_taken_for_that_of_the_new_propagation() {
 
 #[test]
 fn only_live_blocks_can_be_freed() {
-    // The third takes the second's place.
+    // The third block takes the second's place.
     let instance = instance(&[(64, 0, 3), (64, 1, 2), (64, 2, 4)]);
     let plan = plan(&instance);
     let mut memory = planned(&plan);
@@ -164,7 +164,7 @@ fn pauses_and_hand_overs_cannot_be_followed() {
     let handed = instance.verify(first_fit(&instance, &[], &[pair])).expect("first fit is valid");
     assert_eq!(handed.in_place().len(), 1);
     assert_eq!(refusal(&handed, Simulated::new()), Some(PlannedError::HandOvers));
-    // The same without the hand-over can be followed.
+    // Without the hand-over the same plan can be followed.
     assert_eq!(refusal(&plan(&instance), Simulated::new()), None);
 }
 
@@ -176,7 +176,7 @@ fn a_segment_must_have_room() {
     assert!(matches!(refused, Some(PlannedError::NoMemory { height, .. }) if height == Bytes::new(16)));
 }
 
-/// Segments that begin at odd multiples of 512, each elsewhere.
+/// Segments that begin at odd multiples of 512, each at another place.
 struct Skewed(u64);
 
 impl Backing for Skewed {
@@ -246,8 +246,8 @@ proptest! {
         abuse(build, Capacity::Unlimited, &calls)?;
     }
 
-    /// Whoever frees a stranger before each call leaves the planned order, and the ledger serves; who does not is
-    /// served from the table as long as the calls are as planned.
+    /// One caller frees an unknown address before each call: it leaves the planned order, and the ledger serves. The
+    /// other is served from the table while its calls are as planned.
     #[test]
     fn the_table_and_the_ledger_give_the_same_answers(
         instance in instances(Shape::plain().with_max_buffers(20).with_max_steps(12).with_max_size(1 << 12)),

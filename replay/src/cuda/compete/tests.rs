@@ -42,7 +42,7 @@ fn protocol(work: Work) -> Protocol {
     Protocol { work, warm_up: 4, warm_up_most: 30, steady: 3, timed: 5, budget, rounds: 2, seed: 1 }
 }
 
-/// A segment of the device for each request.
+/// Takes a segment of the device for each request.
 struct Plain {
     backing: Box<dyn Backing>,
     live: Vec<u64>,
@@ -78,12 +78,12 @@ impl OnlineAllocator for Plain {
     }
 }
 
-/// Answers with the offsets that it is told, from a segment of its own, in turns.
+/// Hands out given offsets in turn, from a segment of its own.
 struct Liar {
     base: u64,
     offsets: Vec<u64>,
     next: usize,
-    /// Propagations in which it says the truth: requests lie one behind the other.
+    /// Propagations in which it serves requests correctly, one behind the other.
     honest: u32,
     end: u64,
 }
@@ -91,7 +91,7 @@ struct Liar {
 impl Liar {
     fn new(mut backing: Box<dyn Backing>, offsets: &[u64], honest: u32) -> Self {
         let base = backing.acquire(Bytes::new(MIB)).expect("room").get();
-        // It is never released, as nobody asks this liar to.
+        // It is never released, because nobody asks for that.
         std::mem::forget(backing);
         Self { base, offsets: offsets.to_vec(), next: 0, honest, end: base }
     }
@@ -124,7 +124,7 @@ impl OnlineAllocator for Liar {
     }
 }
 
-/// What one turn comes to.
+/// The result of one turn.
 fn turn(device: &Device, score: &Score, strategy: &Strategy<'_>, work: Work) -> Tally {
     let (mut tally, protocol) = (Tally::new(), protocol(work));
     let scores = std::slice::from_ref(score);
@@ -178,7 +178,7 @@ fn every_contender_is_played_and_gives_all_back() {
             let calls = turn(&device, &score, &contender.strategy, work).calls;
             assert!(calls.iter().all(|times| times.is_empty() == (work != Work::None)), "{key} {work:?}");
             let device = result.samples.iter().map(|sample| sample.device_ns.unwrap_or_default()).min();
-            // Twelve kernels, and six operations of a microsecond.
+            // Twelve kernels, and six operations of a microsecond each.
             let least =
                 if work == Work::None { 0 } else { 12_000 + 6_000 * u64::from(work == Work::Operations) };
             assert!(device >= Some(least), "{key} {work:?} {device:?}");
@@ -216,7 +216,7 @@ fn what_is_reserved_is_what_each_should_reserve() {
 #[test]
 fn a_planted_overlap_is_found_by_the_device() {
     let instance = instance(&ROWS);
-    // Buffer 3 is put over the last words of buffer 2.
+    // Buffer 3 overlaps the last words of buffer 2.
     let offsets = [0, 4096, 8192, 16_000, 0, 65_536];
     let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
         Box::new(Liar::new(backing, &offsets, 0))
@@ -281,7 +281,7 @@ fn a_buffer_without_an_address_is_no_memory() {
 
 #[test]
 fn what_the_driver_did_not_do_is_no_success() {
-    /// Gives a segment back twice at the end of each propagation: once behind its backing's back.
+    /// Gives a segment back twice at the end of each propagation, the first time without its backing's knowledge.
     struct Careless(Plain, Arc<dyn Driver>);
 
     impl OnlineAllocator for Careless {
@@ -318,7 +318,7 @@ fn what_the_driver_did_not_do_is_no_success() {
 
 #[test]
 fn what_is_not_given_back_at_the_end_is_told() {
-    /// Holds two segments more, which somebody else has given back.
+    /// Holds two more segments, which the test has already given back.
     fn robbed(mut backing: Box<dyn Backing>, driver: &Arc<dyn Driver>) -> Plain {
         for _ in 0..2 {
             let at = backing.acquire(Bytes::new(512)).expect("room");
@@ -381,7 +381,7 @@ fn several_propagations_follow_one_another() {
 
 #[test]
 fn the_reserved_bytes_must_stop_changing() {
-    /// Reserves a byte more at each propagation, for so many.
+    /// Reserves one more byte at each propagation, for a given number of propagations.
     struct Growing(Plain, u64);
 
     impl OnlineAllocator for Growing {
@@ -418,7 +418,7 @@ fn the_reserved_bytes_must_stop_changing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever an allocator answers, the device is not harmed, and what is called complete lay apart.
+    /// Whatever an allocator answers, it does no harm to the device, and blocks of a complete turn never overlap.
     #[test]
     fn hostile_answers_do_not_reach_the_device(
         offsets in prop::collection::vec(
@@ -488,12 +488,12 @@ fn orders_change_from_round_to_round_and_come_again() {
     };
     let first = run();
     assert_eq!(first, run(), "the seed fixes the orders");
-    // The first round builds each twice: to check, and to time.
+    // The first round builds each contender twice: to check, and to time.
     let (second, third) = (&first[12..18], &first[18..]);
     assert_ne!(second, third);
 }
 
-/// Plans one behind the other, `count` buffers of which each lives for two steps.
+/// Plans `count` buffers in a chain; each lives for two steps.
 fn chain(count: u32) -> Instance {
     let rows: Vec<(u64, u32, u32)> = (0..count).map(|step| (512, step, step + 2)).collect();
     instance(&rows)

@@ -1,4 +1,4 @@
-//! The PTX is run by a small interpreter, lane by lane, as no compiler is at hand here.
+//! Tests the PTX with a small interpreter, lane by lane, because the tests need no compiler or device.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl Lane {
     }
 }
 
-/// Runs one warp of a grid of one block on words of memory from address 0 and one counter behind them.
+/// Runs one warp of a one-block grid on words of memory from address 0 and one counter behind them.
 struct Machine<'a> {
     function: &'a Function,
     arguments: Vec<u64>,
@@ -121,7 +121,7 @@ impl Machine<'_> {
         self.function.lines[lane.at].operation.starts_with("shfl")
     }
 
-    /// All lanes have come to the same exchange, or to the end.
+    /// All lanes have reached the same exchange, or the end.
     fn shuffle(&self, warp: &mut [Lane]) {
         let waiting = warp.iter().filter(|lane| !lane.is_done).count();
         assert!(waiting == 0 || waiting == warp.len(), "a lane left before the exchange");
@@ -208,14 +208,14 @@ impl Machine<'_> {
         found.unwrap_or_else(|| panic!("{name}: no such label"))
     }
 
-    /// An address of 16 bytes, as an index into halves.
+    /// An address of a 16-byte word, as an index into halves.
     fn word(&self, address: u64) -> usize {
         assert_eq!(address % 16, 0, "an access of 16 bytes");
         usize::try_from(address / 8).unwrap()
     }
 }
 
-/// Runs a kernel on 32 lanes; the memory afterwards.
+/// Runs a kernel on 32 lanes; returns the memory afterwards.
 fn run(name: &str, arguments: &[u64], memory: Vec<u64>) -> Vec<u64> {
     let function = function(name);
     let mut machine = Machine { function: &function, arguments: arguments.to_vec(), memory, clock: 1000 };

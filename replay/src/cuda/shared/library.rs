@@ -1,4 +1,4 @@
-//! The same on a GPU, by calls of the driver's library.
+//! A program's streams on a GPU, by calls of the driver's library.
 
 #![allow(unsafe_code, reason = "calls of the driver's library")]
 
@@ -13,11 +13,11 @@ use super::{StreamDriver, StreamHandle};
 
 /// An event without a time.
 const NO_TIME: u32 = 2;
-/// Handles up to here are no streams of their own: the default stream, and what else stands for it.
+/// Handles up to this one are not real streams: they stand for the default stream.
 const DEFAULTS: u64 = 2;
 
-/// A GPU's primary context, which CUDA's runtime uses too. It is held to the end of the process: memory of the program lies in
-/// it.
+/// A GPU's primary context, which CUDA's runtime uses too. It is held to the end of the process, because the program's
+/// memory lies in it.
 pub(super) struct Library {
     /// A pointer of the driver's library as a number, so that it may move between threads.
     context: usize,
@@ -34,24 +34,24 @@ impl Library {
         self.context as sys::CUcontext
     }
 
-    /// Works on behalf of the program, whose own context is current again afterwards.
+    /// Works in a context, and then makes the program's own context current again.
     fn within<T>(
         context: sys::CUcontext,
         work: impl FnOnce() -> Result<T, DriverError>,
     ) -> Result<T, DriverError> {
-        // SAFETY: the context is the program's or held by this driver, and is taken off again below.
+        // SAFETY: the context is the program's or held by this driver, and is popped again below.
         check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context) })?;
         let result = work();
         let mut popped = ptr::null_mut();
-        // SAFETY: the pointer is to a local; it takes off what was pushed above.
+        // SAFETY: the pointer points to a local; the call pops what was pushed above.
         check("cuCtxPopCurrent", unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) })?;
         result
     }
 
-    /// The same with a call that would end the capture of a graph, whichever thread captures it.
+    /// As `within`, for a call that would otherwise end the capture of a graph, whichever thread captures it.
     fn relaxed<T>(&self, work: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
         let exchange = |mode: &mut CUstreamCaptureMode| {
-            // SAFETY: the pointer is to a local.
+            // SAFETY: the pointer points to a local.
             check("cuThreadExchangeStreamCaptureMode", unsafe {
                 sys::cuThreadExchangeStreamCaptureMode(mode)
             })
@@ -65,13 +65,13 @@ impl Library {
         })
     }
 
-    /// The context of a stream, which may be another device's.
+    /// The context of a stream, which may belong to another device.
     fn context_of(&self, stream: StreamHandle) -> Result<sys::CUcontext, DriverError> {
         if stream.0 <= DEFAULTS {
             return Ok(self.context());
         }
         let mut context = ptr::null_mut();
-        // SAFETY: the stream is the program's and lives, as it is in use; the pointer is to a local.
+        // SAFETY: the stream is the program's and lives, because it is in use; the pointer points to a local.
         check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(handle(stream), &raw mut context) })?;
         Ok(context)
     }
@@ -81,7 +81,7 @@ fn handle(stream: StreamHandle) -> sys::CUstream {
     ptr::with_exposed_provenance_mut(usize::try_from(stream.0).unwrap_or(0))
 }
 
-/// Notes in an event what was launched on a stream so far, and lets another wait for it.
+/// Records in an event the work launched on a stream so far, and makes another stream wait for it.
 fn order(event: sys::CUevent, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError> {
     // SAFETY: the event was made for the stream's context; the stream is the program's and lives.
     check("cuEventRecord", unsafe { sys::cuEventRecord(event, handle(awaited)) })?;
@@ -94,24 +94,25 @@ impl StreamDriver for Library {
         let bytes = length(size)?;
         self.relaxed(|| {
             let mut at = 0;
-            // SAFETY: a context is current; the pointer is to a local.
+            // SAFETY: a context is current; the pointer points to a local.
             check_memory("cuMemAlloc", size, unsafe { sys::cuMemAlloc_v2(&raw mut at, bytes) })?;
             Ok(Address::new(at))
         })
     }
 
     fn free(&self, at: Address) -> Result<(), DriverError> {
-        // SAFETY: the driver refuses what is not the begin of memory that it gave; it waits for what runs.
+        // SAFETY: the driver refuses addresses that do not begin an allocation; it waits for running work.
         self.relaxed(|| check("cuMemFree", unsafe { sys::cuMemFree_v2(at.get()) }))
     }
 
     fn wait(&self, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError> {
         Self::within(self.context_of(awaited)?, || {
             let mut event = ptr::null_mut();
-            // SAFETY: a context is current; the pointer is to a local.
+            // SAFETY: a context is current; the pointer points to a local.
             check("cuEventCreate", unsafe { sys::cuEventCreate(&raw mut event, NO_TIME) })?;
             let ordered = order(event, waits, awaited);
-            // SAFETY: the event was just made, and is not named any more; the driver keeps it while a stream waits for it.
+            // SAFETY: the event was just made, and is not used any more; the driver keeps it while a stream waits for
+            // it.
             ordered.and(check("cuEventDestroy", unsafe { sys::cuEventDestroy_v2(event) }))
         })
     }
@@ -122,7 +123,8 @@ impl StreamDriver for Library {
             return Ok(false);
         }
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: the stream is the program's and lives, as it asks for memory on it; the pointer is to a local.
+        // SAFETY: the stream is the program's and lives, because it requests memory on it; the pointer points to a
+        // local.
         check("cuStreamIsCapturing", unsafe { sys::cuStreamIsCapturing(handle(stream), &raw mut status) })?;
         Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }

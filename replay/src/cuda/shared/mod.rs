@@ -1,9 +1,8 @@
-//! A device that a program uses by itself, with streams and contexts of its own: memory for it, and the order of its
-//! streams.
+//! A device that a program uses by itself, with its own streams and contexts: provides memory and orders the streams.
 //!
-//! [`Device`](super::Device) is for replays, which own their stream and launch their own kernels. Here the program does
-//! that. Whatever is asked leaves the program as it was: the context that is current on the calling thread stays so, and a
-//! graph that is being captured goes on.
+//! [`Device`](super::Device) is for replays, which own their stream and launch their own kernels. Here the program
+//! does that. No call changes the program's state: the calling thread keeps its current context, and the capture of a
+//! graph continues.
 
 #[cfg(feature = "cuda")]
 mod library;
@@ -33,7 +32,7 @@ trait StreamDriver: Send + Sync {
     fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DriverError>;
 }
 
-/// A device, a GPU or what stands for one. Copies are the same device; it may be used from any thread.
+/// A device: a GPU or a simulation. Copies are the same device; any thread may use it.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -62,11 +61,12 @@ impl fmt::Debug for SharedDevice {
 }
 
 impl SharedDevice {
-    /// A GPU by its number, from 0. Takes the context that CUDA's runtime has for it; runs nothing, holds no memory.
+    /// Opens a GPU by its number, from 0. Uses the context that CUDA's runtime has for it; runs nothing, holds no
+    /// memory.
     ///
     /// # Errors
     ///
-    /// [`DriverError::Unavailable`] where there is no driver or no such GPU.
+    /// [`DriverError::Unavailable`] if there is no driver or no such GPU.
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
     pub fn cuda(ordinal: u32) -> Result<Self, DriverError> {
         #[cfg(feature = "cuda")]
@@ -80,50 +80,50 @@ impl SharedDevice {
         }
     }
 
-    /// A device that is none, whose streams are queues of simulated kernels.
+    /// A simulated device, whose streams are queues of simulated kernels.
     #[must_use]
     pub fn simulated(streams: &SimulatedStreams) -> Self {
         Self { driver: Arc::new(streams.clone()), key: "simulated-cuda".to_owned() }
     }
 
-    /// What it is called: `cuda:0`, `simulated-cuda`.
+    /// The device's key: `cuda:0`, `simulated-cuda`.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Memory of the device. Its address is a multiple of 512.
+    /// Allocates memory of the device. Its address is a multiple of 512.
     ///
     /// # Errors
     ///
-    /// [`DriverError::OutOfMemory`], or what the driver says.
+    /// [`DriverError::OutOfMemory`], or the driver's error.
     pub fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
         self.driver.malloc(size)
     }
 
-    /// Gives memory of [`malloc`](Self::malloc) back, after all that runs is done.
+    /// Frees memory of [`malloc`](Self::malloc), after all running work is done.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The driver's error.
     pub fn free(&self, at: Address) -> Result<(), DriverError> {
         self.driver.free(at)
     }
 
-    /// What comes on the stream `waits` runs after what was launched on `awaited` so far. The caller waits for nothing.
+    /// Makes later work on the stream `waits` run after the work launched on `awaited` so far. Does not block.
     ///
     /// # Errors
     ///
-    /// What the driver says; then nothing is certain of their order.
+    /// The driver's error; then the order of the two is not certain.
     pub fn wait(&self, waits: StreamHandle, awaited: StreamHandle) -> Result<(), DriverError> {
         self.driver.wait(waits, awaited)
     }
 
-    /// Whether what is launched on a stream now goes into a graph.
+    /// Whether work launched on a stream is being captured in a graph.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// The driver's error.
     pub fn is_capturing(&self, stream: StreamHandle) -> Result<bool, DriverError> {
         self.driver.is_capturing(stream)
     }

@@ -1,8 +1,8 @@
-//! Streams that are queues of simulated kernels over the memory of the simulated device.
+//! Simulated streams: queues of simulated kernels over the memory of the simulated device.
 //!
-//! What is launched waits in the queue of its stream until all is run, one task at a time, of a random stream that need not
-//! wait. So memory that one stream gets while another still has work on it is found by the contents: some order of the
-//! streams overwrites it in between.
+//! Launched work waits in its stream's queue until everything is run: one task at a time, from a random stream that
+//! need not wait. So if one stream gets memory on which another still has work, the contents reveal it: some order of
+//! the streams overwrites it in between.
 
 #![allow(
     unsafe_code,
@@ -44,7 +44,7 @@ enum Task {
 }
 
 impl SimulatedStreams {
-    /// A device with so many bytes of memory.
+    /// A device with `capacity` bytes of memory.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
         Self(Arc::new(Inner { driver: SimulatedDriver::new(capacity), queues: Mutex::default() }))
@@ -63,12 +63,12 @@ impl SimulatedStreams {
         self.push(stream, Task::Run(Kernel::Fill { at, words: size.get() / WORD, seed }));
     }
 
-    /// Launches a kernel that counts the words of a block which are not those of the pattern of a seed.
+    /// Launches a kernel that counts the words of a block that differ from the pattern of a seed.
     pub fn verify(&self, stream: StreamHandle, at: Address, size: Bytes, seed: u64) {
         self.push(stream, Task::Run(Kernel::Verify { at, words: size.get() / WORD, seed, slot: 0 }));
     }
 
-    /// Says that what is launched on a stream goes into a graph from now on, or does not any more.
+    /// Begins or ends the capture of a stream's launches in a graph.
     pub fn set_capturing(&self, stream: StreamHandle, is_capturing: bool) {
         let mut queues = self.queues();
         if is_capturing {
@@ -78,7 +78,7 @@ impl SimulatedStreams {
         }
     }
 
-    /// Bytes that are free.
+    /// The number of free bytes.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl SimulatedStreams {
         Ok(self.0.driver.memory()?.free)
     }
 
-    /// Runs all that was launched, in one of the orders that the streams allow, by a seed. The words that were found wrong
-    /// so far.
+    /// Runs everything that was launched, in an order that the streams allow, chosen by a seed. Returns the number of
+    /// wrong words found so far.
     ///
     /// # Errors
     ///
@@ -112,10 +112,10 @@ impl SimulatedStreams {
                 .filter(|(_, queue)| is_ready(queue))
                 .map(|(&stream, _)| stream)
                 .collect();
-            // What waits is recorded before it on another queue, so that only empty queues are left.
+            // An event is recorded in another queue before a stream waits for it, so only empty queues are left.
             let Some(stream) = ready.choose(&mut rng) else { return Ok(()) };
             match queues.streams.get_mut(stream).and_then(VecDeque::pop_front) {
-                // SAFETY: nothing is launched; the simulated device refuses addresses that are not its own.
+                // SAFETY: the kernel runs on the simulated device, which refuses addresses that are not its own.
                 Some(Task::Run(kernel)) => unsafe { self.0.driver.launch(kernel) }?,
                 Some(Task::Record(event)) => drop(recorded.insert(event)),
                 Some(Task::Wait(_)) | None => {}
@@ -157,7 +157,7 @@ mod tests {
 
     const SIZE: Bytes = Bytes::new(1024);
 
-    /// Words found wrong after each of many orders, of a block that stream 1 writes and reads and stream 2 writes.
+    /// Wrong words found in a block after each of many orders; stream 1 writes and reads it, stream 2 writes it.
     fn wrong(is_ordered: bool) -> Vec<u64> {
         let one_order = |seed: u64| {
             let streams = SimulatedStreams::new(Bytes::new(8 << 20));

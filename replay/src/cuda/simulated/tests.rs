@@ -1,4 +1,4 @@
-//! What the simulated device must do as a device does.
+//! Tests that the simulated device behaves as a device must.
 
 use super::*;
 
@@ -158,7 +158,7 @@ fn a_piece_is_mapped_and_unmapped_whole() {
     let base = device.reserve(Bytes::new(1 << 30)).expect("addresses");
     let at = |pages: u64| Address::new(base.get() + pages * page);
     device.map(at(0), Bytes::new(2 * page), Bytes::new(2 * page)).expect("room");
-    // Two more pieces would be 12 MiB of 8: the one that could be had goes back.
+    // Two more pieces would make 12 MiB of 8, so the one that found room goes back.
     let refused = device.map(at(2), Bytes::new(4 * page), Bytes::new(2 * page));
     assert!(matches!(refused, Err(DriverError::OutOfMemory { .. })));
     assert_eq!(device.pieces(), [(base.get(), 2 * page)]);
