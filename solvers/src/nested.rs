@@ -94,7 +94,7 @@ pub(crate) fn nested<'o>(
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
     for scope in [Scope::Any, Scope::NoHandOver] {
         let Claim { value, evidence } = bound.of(scope);
