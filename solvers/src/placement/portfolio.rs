@@ -1,17 +1,13 @@
 //! Everything at once: greedy orders, bounds, then exact and local search side by side.
-//! . Every greedy planner, the quickest and then the best ones first, each on any free thread. If there are many
-//! buffers, the quickest planner that supports the instance gives a first plan.
-//! . The quick [bounds](crate::bounds).
-//! . [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
-//! local (one in eight if there are few buffers); on odd threads twice as many are.
+//!
+//! 1. The hints, if there are any; then a first look at the requested capacity, if there is one.
+//! 2. Every greedy planner, the quickest and then the best ones first, each on any free thread. If there are many
+//!    buffers, the quickest planner that supports the instance gives a first plan.
+//! 3. The quick [bounds](crate::bounds).
+//! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
+//!    local (one in eight if there are few buffers); on odd threads twice as many are.
 //!
 //! All share one incumbent and one bound; the run ends as soon as the gap is closed.
-//!    are many buffers, a first plan comes from the quickest planner that takes the instance.
-//! 3. The quick [bounds](crate::bounds).
-//! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread: one turn in
-//!    four is local (in eight, where buffers are few), on odd threads twice as many.
-//!
-//! All share one incumbent and one bound, and whoever closes the gap ends the run.
 //!
 //! # References
 //!

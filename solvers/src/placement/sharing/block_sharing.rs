@@ -138,7 +138,7 @@ impl BlockSharing {
     ///
     /// # Errors
     ///
-    /// If the relation takes more memory.
+    /// If the relation would take more memory.
     pub fn plan_for_all_orders(
         &self,
         graph: &SharingGraph,
@@ -149,7 +149,7 @@ impl BlockSharing {
         Ok(shared)
     }
 
-    /// Plans a graph; calls `tick` at every node, which may end it.
+    /// Plans a graph; calls `tick` at every node, which may stop the run.
     pub(super) fn plan_until<E>(
         &self,
         graph: &SharingGraph,
