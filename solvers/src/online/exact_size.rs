@@ -1,7 +1,7 @@
 //! The common part of the pools that keep freed blocks by size and neither split nor join them.
 //!
-//! A request is rounded up to a size class. The last freed block of that class is reused; if there is none, the device
-//! is asked for a block of the class. A larger block is never used.
+//! A request is rounded up to a size class. It gets the last freed block of that class, or else a new block of the
+//! class from the device. A larger block is never used.
 
 use std::collections::BTreeMap;
 

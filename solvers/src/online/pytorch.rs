@@ -18,7 +18,7 @@
 //!
 //! There is one caller, so a block is reusable as soon as it is freed (no `record_stream`). There are no callbacks, no
 //! collection by age (off by default in the original) and no private pools of graphs. The supported switches are those
-//! of [`PytorchOptions`]. There are no divisions for each range of sizes, the remainder that a block too large to be
+//! of [`PytorchOptions`]. There are no divisions for each range of sizes. The remainder that a block too large to be
 //! cut may leave is the default (`max_non_split_rounding_mb`), and the size of the segments for large blocks is fixed.
 
 use std::collections::BTreeMap;

@@ -17,9 +17,9 @@
 //!
 //! # What it gives
 //!
-//! `best-fit`'s plans of four recorded training nets (80 to 2822 buffers, of which 55 to 69 per cent grow with the
-//! batch), carried from batch 32 to 64 and 128, from 64 to 128 and from 128 to 32 (`harness/tests/it/scaling.rs`): 14 of
-//! the 16 plans are at the load, as fresh ones are; from 128 to 32 `GoogLeNet` is 0.03 % above it and
+//! `best-fit`'s plans of four recorded training nets (80 to 2822 buffers; 55 to 69 per cent of them grow with the
+//! batch) were carried from batch 32 to 64 and 128, from 64 to 128 and from 128 to 32 (`harness/tests/it/scaling.rs`).
+//! 14 of the 16 plans are at the load, as fresh ones are; from 128 to 32 `GoogLeNet` is 0.03 % above it and
 //! `Inception-ResNet-v2` 0.24 %.
 
 use std::sync::Arc;

@@ -24,8 +24,7 @@
 //! # Complexity
 //!
 //! For n rectangles and unions of at most k ranges: insertion O(log n * (log k + k / 64)) (the moved bytes of a sorted
-//! array), the lowest free offset O(j * log n * log k) with j the number of times that it is pushed up; O(n log n)
-//! memory at worst.
+//! array). The lowest free offset takes O(j * log n * log k) if it is pushed up j times. O(n log n) memory at worst.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Schedulers: which feature maps stay, are swapped or are recomputed, and when each copy runs.
+//! Schedulers: choose which feature maps stay, are swapped or are recomputed, and when each copy runs.
 //!
 //! [`schedulers`] holds one of each; [`scheduler`] finds one by its key;
 //! [`execute_scheduler`](planlab_graph::execute_scheduler) runs it.

@@ -42,8 +42,8 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// The placement problem of the requests that are freed, sizes in units; `None` if there are none, or if it cannot
-    /// be planned.
+    /// The placement problem of the requests that are freed, sizes in units; `None` without such requests, or if they
+    /// cannot be planned.
     pub(super) fn instance(&self) -> Option<Instance> {
         let buffers: Vec<Buffer> = self.requests.iter().filter_map(buffer).collect();
         if buffers.is_empty() { None } else { Instance::from_buffers(buffers).ok() }

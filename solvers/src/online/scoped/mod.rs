@@ -84,7 +84,7 @@ use profile::{Problem, Profile, Request};
 
 /// Above this number of different requests, all are forgotten: names that never recur must not fill the memory.
 const MOST_REQUESTS: usize = 1 << 20;
-/// The number of propagations told apart by digest; a forgotten one is learned again.
+/// The most propagations whose digests are kept; a forgotten propagation is learned again.
 const MOST_COURSES: usize = 1 << 12;
 
 /// Serves the requests of operations from plans of earlier propagations; key `profile-guided/scoped`.

@@ -1,4 +1,4 @@
-//! Exact search: the lowest plan, and the proof that there is none lower; key `exact`.
+//! Exact search: the lowest plan, and the proof that no plan is lower; key `exact`.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -196,7 +196,8 @@ impl<'i> Search<'i> {
         low.iter().zip(&self.size).map(|(low, size)| low + size).max().unwrap_or(0)
     }
 
-    /// The lowest offsets that satisfy the choices so far; `None` if there are none, or none lower than the best.
+    /// The lowest offsets that satisfy the choices so far; `None` if no offsets do, or if they are not lower than the
+    /// best.
     fn lowest(&self) -> Option<Vec<i128>> {
         let mut low: Vec<i128> = self.pin.iter().map(|pin| pin.unwrap_or(0)).collect();
         loop {

@@ -13,12 +13,12 @@
 //!            ----------------------> time
 //! ```
 //!
-//! **The optimum is that of all arcs.** Supply i may serve demand j exactly if i's event comes before j's, and then
-//! there is just one halving with i on the left and j on the right. Its chain leads from i to j at max(0, size j - size
-//! i): straight up or straight down. So each flow over all arcs is one here, at the same cost. Conversely, the flow
-//! through a chain can be split into paths from its supplies to its demands. Each path joins a pair that may follow
-//! each other. None costs less than max(0, size j - size i): only steps upwards cost anything, and they add up to at
-//! least the difference.
+//! **The optimum is that of all arcs.** Supply i may serve demand j exactly if i's event comes before j's. Then there
+//! is just one halving with i on the left and j on the right. Its chain leads from i to j at the cost max(0, size j -
+//! size i): straight up or straight down. So each flow over all arcs is one here, at the same cost. Conversely, the
+//! flow through a chain can be split into paths from its supplies to its demands. Each path joins a pair that may
+//! follow each other. Each costs at least max(0, size j - size i): only steps upwards cost anything, and they add up to
+//! at least the difference.
 //!
 //! # The optimal flow
 //!

@@ -21,8 +21,8 @@
 //!
 //! # Complexity
 //!
-//! n searches for a shortest augmenting path, each O(n log^2 n) at worst in a network of O(n log n) nodes (see
-//! `chains.rs` for the proof that its optimum is the same), and short if a suitable buffer is near. 10,000 buffers take
+//! n searches for a shortest augmenting path, each O(n log^2 n) at worst in a network of O(n log n) nodes, and short if
+//! a suitable buffer is near. `chains.rs` proves that the optimum of this network is the same. 10,000 buffers take
 //! between a second and a minute. The published network has O(n^2) arcs, and each of its searches may pass all of them
 //! many times.
 //!

@@ -1,8 +1,8 @@
 //! The greedy planner of ExecuTorch: buckets as large as their first buffer.
 //!
 //! The buffers are taken from the largest to the smallest. The first bucket that is free during the whole live range
-//! takes the buffer at its bottom. If none is free, the first bucket takes it that has room above all that overlaps it
-//! in time. If there is none either, the buffer opens a bucket of its own size. In the end the buckets are stacked.
+//! takes the buffer at its bottom. Failing that, the first bucket takes it that has room above all that overlaps it in
+//! time. Failing that, the buffer opens a bucket of its own size. In the end the buckets are stacked.
 //!
 //! ```text
 //!      address

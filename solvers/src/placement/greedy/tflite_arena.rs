@@ -2,7 +2,7 @@
 //!
 //! Buffers that live from the first step to the last lie at the bottom, in the order of their ids. The others follow
 //! from the largest to the smallest, of equals the earliest start first. Each takes the smallest gap that holds it
-//! among those between the buffers that it overlaps in time, the lowest of equals. If there is none, it goes on top.
+//! among those between the buffers that it overlaps in time, the lowest of equals; without such a gap it goes on top.
 //!
 //! # References
 //!

@@ -1,7 +1,7 @@
 //! The greedy planners of TVM's unified static memory planner: each buffer on top of what it conflicts with.
 //!
 //! *By size* takes the largest buffer first, of equals the one with most conflicts; *by conflicts* swaps the two keys.
-//! A buffer's offset is the highest end among the placed buffers that it conflicts with, 0 if there are none. Gaps
+//! A buffer's offset is the highest end among the placed buffers that it conflicts with, or 0 without conflicts. Gaps
 //! below that offset are never used.
 //!
 //! ```text

@@ -1,10 +1,10 @@
 //! Large neighbourhood search: frees a few buffers and puts them back by an exact search.
 //!
 //! The state is a set of offsets, with a *ceiling* a little below the best height. A step takes a buffer that sticks
-//! out, frees it and others that are live with it, leaves everything else in place, and asks an exact search (see the
-//! module `window`) for places of the freed buffers below the ceiling. It accepts any answer, so that the plan also
-//! drifts if nothing sticks out. Once nothing sticks out at all, first fit places all buffers again in the order of
-//! their offsets, and the search offers the plan.
+//! out, frees it and others that are live with it, and leaves everything else in place. Then an exact search (see the
+//! module `window`) looks for places of the freed buffers below the ceiling. The step accepts any answer, so that the
+//! plan also drifts if nothing sticks out. Once nothing sticks out at all, first fit places all buffers again in the
+//! order of their offsets, and the search offers the plan.
 //!
 //! Three kinds of neighbourhoods take turns at random: what is live nearest to a step, random neighbours in time, and
 //! the neighbours in time that are nearest in address. Their size adapts: a proof that there is no room makes them

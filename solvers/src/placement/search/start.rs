@@ -33,9 +33,9 @@ impl Start {
     }
 }
 
-/// The best start, after offering it: first fit in the order of the offsets of the skyline's plan (tried first), in the
-/// greedy orders, in the orders of the offsets that best fit gives in them, and in that of the best plan of the run.
-/// `None` if no plan without hand-overs exists.
+/// The best of several starts, all offered: first fit in the order of the offsets of the skyline's plan (tried first),
+/// in the greedy orders, and in the orders of the offsets that best fit gives in them. If the run has a better plan,
+/// the order of its offsets counts, too. `None` if no plan without hand-overs exists.
 ///
 /// # Errors
 ///

@@ -61,7 +61,7 @@ impl Boxes {
     }
 }
 
-/// Items, some of which are boxes.
+/// Items; some of them are boxes.
 #[derive(Clone, Debug)]
 pub(super) struct Boxed {
     pub(super) boxes: Boxes,

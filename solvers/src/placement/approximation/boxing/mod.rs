@@ -32,13 +32,13 @@
 //!
 //! # Deviations from the paper
 //!
-//! - *No ratio is claimed.* Reference 1 proves (1 + O((h_max / load)^(1/7))) times the load for small buffers, and 2 +
-//!   e times with an exact treatment of large ones, for an e that tends to 0. The proof does not carry over: boxes need
-//!   an e above 1 to take anything in (reference 2), and large buffers get no exact treatment here. What holds: a plan
-//!   is never higher than the bootstrap's, and no buffer lies higher than its loose offset. Buffers of one size take as
-//!   much as the load. In the bootstrap a buffer meets only buffers that are at least as large, and no gap below it is
-//!   as large as it. So no plan is higher than the maximum over the buffers of the size plus twice the sizes of those
-//!   it meets (if sizes are multiples of the alignments).
+//! - *No ratio is claimed.* Reference 1 proves (1 + O((h_max / load)^(1/7))) times the load for small buffers, for an e
+//!   that tends to 0. With an exact treatment of large ones it proves 2 + e times the load. The proof does not carry
+//!   over: boxes need an e above 1 to take anything in (reference 2), and large buffers get no exact treatment here.
+//! - What holds: a plan is never higher than the bootstrap's, and no buffer lies higher than its loose offset. Buffers
+//!   of one size take as much as the load. In the bootstrap a buffer meets only buffers that are at least as large, and
+//!   no gap below it is as large as it. So no plan is higher than the maximum over the buffers of the size plus twice
+//!   the sizes of those it meets (if sizes are multiples of the alignments).
 //! - As reference 2: e from a search, a dummy buffer if heights are too close, mu capped at 0.99 times its limit in the
 //!   end, first fit at the end. Unlike reference 2: each iteration computes mu and the height of the last boxes from
 //!   what is boxed then, and the order of boxes does not depend on threads or hashes.

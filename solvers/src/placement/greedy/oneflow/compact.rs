@@ -1,9 +1,8 @@
 //! Compact insertion: a buffer may go into a gap that is too small for it.
 //!
 //! The gaps are those below a placed buffer that is live with the new one, and the room up to the top of the arena. The
-//! smallest gap that suffices is taken. If there is none, the gap that lacks the fewest bytes is taken (ties: the
-//! lowest). Then everything that begins at the gap's end or above rises by as much, whether it is live at the time or
-//! not.
+//! smallest sufficient gap is taken; if all are too small, the one that lacks the fewest bytes (ties: the lowest). Then
+//! everything that begins at the gap's end or above rises by as much, whether it is live at the time or not.
 //!
 //! ```text
 //!                                [ c ]      rises, although it is not live with the new one

@@ -94,8 +94,8 @@ impl Bands {
     }
 
     /// The offset of a block: in the lowest band that has a gap for it, at the gap that the band's fitting prefers. If
-    /// there is none, it lies above all bands and begins a new one. `rooms` are the offsets that are free for the
-    /// block, ascending; the last has no end.
+    /// no band has one, the block lies above all bands and begins a new one. `rooms` are the offsets that are free for
+    /// the block, ascending; the last has no end.
     pub(super) fn take(
         &mut self,
         rooms: impl Iterator<Item = Room>,

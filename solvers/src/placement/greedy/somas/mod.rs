@@ -1,8 +1,8 @@
 //! SOMAS: bands of addresses, each as high as its first block, or one object for all.
 //!
 //! The blocks are taken in an order by size. With *many objects*, a block goes into the lowest band that has a gap for
-//! it among the blocks of the band that are live with it. If there is none, it lies above all bands and begins a new
-//! one, as high as the block. With a *single object* there is one band without an end. Every sorting is tried with
+//! it among the blocks of the band that are live with it. If no band has one, the block lies above all bands and begins
+//! a new one, as high as itself. With a *single object* there is one band without an end. Every sorting is tried with
 //! every fitting, and the lowest plan is kept.
 //!
 //! # References
