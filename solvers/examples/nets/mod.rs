@@ -6,10 +6,10 @@ use std::io::BufRead;
 
 use planlab_graph::{Machine, SchedulingProblem, TrainingNet};
 
-/// What the header of each net begins with.
+/// The beginning of each net's header.
 const HEADER: &str = r#"{"planlab":"training-net""#;
 
-/// The nets of some lines.
+/// Reads the nets from some lines.
 ///
 /// # Errors
 ///

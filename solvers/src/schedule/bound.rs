@@ -38,7 +38,7 @@ pub fn lp_bound(lab: &Lab<'_>) -> Option<ScheduleBound> {
     let forward: f64 = problem.times.forward().iter().sum();
     let total: f64 = lab.maps().map(|map| net.map(map).bytes.get() as f64).sum();
     let room = problem.capacity.get().saturating_sub(problem.base().get()) as f64;
-    // Bytes that are in no class when nothing is recomputed and T is `least`.
+    // Bytes that are neither kept nor swapped if T is `least`.
     let missing = total - room - rate * (least - forward);
     let mut pieces: Vec<(f64, f64)> = lab
         .least_recompute_seconds()

@@ -88,7 +88,7 @@ pub(super) fn memory(program: &Program) -> Vec<u64> {
     memory
 }
 
-/// A classification's draft: the program with its copies, in `room` bytes.
+/// A classification's draft: the program with its copies, in `capacity` bytes.
 pub(super) fn draft(
     problem: &SchedulingProblem,
     program: Program,
