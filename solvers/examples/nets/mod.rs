@@ -1,5 +1,5 @@
-//! Reads the nets that the example `training_nets` of `planlab-workloads` writes: training-net JSON Lines, one net after
-//! another.
+//! Reads the nets that the example `training_nets` of `planlab-workloads` writes: training-net JSON Lines, one net
+//! after another.
 
 use std::error::Error;
 use std::io::BufRead;

@@ -22,7 +22,7 @@
 //! One, two or three sections of buffers that may lie anywhere never need more than the load. Put the buffers shared by
 //! the first and the second section at the bottom, those shared by the second and the third at the top (those in all
 //! three below everything), and the rest between. So without pins or alignments an argument needs at least four
-//! sections; this one looks at all of them together.
+//! sections; this one uses all sections together.
 //!
 //! # References
 //!

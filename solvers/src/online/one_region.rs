@@ -1,6 +1,6 @@
 //! One range of addresses, with memory up to the highest byte ever in use.
 //!
-//! What is reserved is then the high-water mark: the smallest arena in which the allocator would have served every
+//! The reserved bytes are then the high-water mark: the smallest arena in which the allocator would have served every
 //! request. This is the figure to compare with the height of a plan.
 
 use planlab_dsa::{Address, Backing, Refused};

@@ -54,7 +54,7 @@ pub enum CarryError {
     /// First fit in the order of the plan exceeds a capacity, or the pins admit no plan.
     #[error("the order of the plan gives none for these sizes ({})", end.name())]
     NoPlan {
-        /// How the attempt ended.
+        /// The end of the attempt.
         end: Stop,
     },
     /// The attempt failed.

@@ -8,7 +8,7 @@
 //! # References
 //!
 //! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
-//!    neural networks*, 2018, arXiv:1804.10001, section 5 (memory by batch size; plans are made anew there).
+//!    neural networks*, 2018, arXiv:1804.10001, section 5 (memory by batch size; there each gets a new plan).
 //!
 //! # Complexity
 //!

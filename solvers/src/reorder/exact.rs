@@ -1,9 +1,9 @@
 //! Best-first search over the sets of operations that can run first.
 //!
-//! What is live after a set of operations does not depend on their order. So an order is a path through such sets,
-//! and its load is the peak of the path: the most bytes live at one of its operations. The search expands the set
-//! with the lowest peak. When that is the set of all operations, its path is optimal; until then its peak is a
-//! lower bound.
+//! The bytes that are live after a set of operations do not depend on the order of the set. So an order is a path
+//! through such sets, and its load is the peak of the path: the most bytes live at one of its operations. The search
+//! expands the set with the lowest peak. If that is the set of all operations, its path is optimal; until then its peak
+//! is a lower bound.
 //!
 //! ```text
 //!              {f}                peaks in brackets

@@ -102,7 +102,7 @@ struct Walk<'p> {
     peak: (u64, u32),
     /// Those steps.
     steps: Vec<usize>,
-    /// Which operations move.
+    /// Whether each operation moves.
     moves: Vec<bool>,
 }
 

@@ -209,7 +209,7 @@ impl Turns {
     }
 }
 
-/// What is live after some operations.
+/// The live storages after some operations.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     /// The number of users of each storage that have not run.

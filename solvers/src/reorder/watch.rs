@@ -24,7 +24,7 @@ impl<'b> Watch<'b> {
     ///
     /// # Errors
     ///
-    /// What ends the search.
+    /// The reason to end the search.
     pub(super) fn tick(&mut self, work: usize) -> Result<(), Stop> {
         self.work += work as u64;
         if self.budget.work.is_some_and(|limit| self.work > limit) {

@@ -7,8 +7,8 @@
 //!   from which there is room for it until its last use, but not before the previous copy. The room is reserved, so it
 //!   is never missing and the schedule cannot get stuck;
 //! - [`OneAhead`](Prefetch::OneAhead): with the step before the first use, and then wait for room;
-//! - [`WithConvolution`](Prefetch::WithConvolution) (SuperNeurons): with the nearest backward step of a convolution before
-//!   the first use.
+//! - [`WithConvolution`](Prefetch::WithConvolution) (SuperNeurons): with the nearest backward step of a convolution
+//!   before the first use.
 //!
 //! # References
 //!
@@ -41,15 +41,15 @@ pub enum Prefetch {
 /// Why a classification does not fit the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoesNotFit {
-    /// What does not.
+    /// The part that does not fit.
     pub what: Part,
     /// Bytes that would be in use, the base included.
     pub peak: Bytes,
-    /// What there is.
+    /// The capacity.
     pub capacity: Bytes,
 }
 
-/// What does not fit.
+/// The part of a classification that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The functions with the kept maps, without any map that comes back.

@@ -44,7 +44,7 @@ const ASTRAY: usize = usize::MAX;
 
 /// The calls of a table whose plan lies in a segment, and the number of calls made so far.
 ///
-/// During an interruption, and after the caller leaves the script, there is no next call: a look at the position is
+/// During an interruption, and after the caller leaves the script, there is no next call; the position alone is
 /// enough to know.
 pub(super) struct Script {
     calls: Box<[Call]>,

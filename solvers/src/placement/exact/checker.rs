@@ -19,7 +19,7 @@
 //!
 //! The one idea: let an unplaced buffer b lie above an offset x in P, where x is `base`, or `low` or above. At x, b
 //! would be clear of the pinned buffers and above the placed ones; but P does not allow the move to x. So an unplaced
-//! neighbour is in the way. It is not in the way where b lies, so it ends between x and b. It ends at its own `low` +
+//! neighbour is in the way at x. It is not in the way of b in P, so it ends between x and b. It ends at its own `low` +
 //! size or above. So b does not lie below the lowest such end among its unplaced neighbours, rounded up and past pinned
 //! neighbours. If there is no such neighbour, b lies nowhere.
 //!

@@ -146,7 +146,7 @@ impl Network {
         let mut followed = vec![None; self.sizes.len()];
         let mut waiting: VecDeque<&Link> = VecDeque::new();
         for link in self.links.iter().filter(|link| link.is_used) {
-            // What waits has one kind, supplies or demands, and flows to the next link or from it.
+            // All waiting units are of one kind, supplies or demands, and flow to the next link or from it.
             match waiting.pop_back() {
                 Some(other) if other.is_supply != link.is_supply => {
                     let (supply, demand) = if link.is_supply { (link, other) } else { (other, link) };

@@ -1,4 +1,4 @@
-//! The arena of TensorFlow Lite: what lives throughout, then by size, each in the smallest gap.
+//! The arena of TensorFlow Lite: buffers that live throughout, then by size, each in the smallest gap.
 //!
 //! Buffers that live from the first step to the last lie at the bottom, in the order of their ids. The others follow
 //! from the largest to the smallest, of equals the earliest start first. Each takes the smallest gap that holds it
@@ -36,7 +36,7 @@ use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
 use crate::placement::order::by;
 
-/// What lives throughout, then largest first, best fit; key `tflite-arena`.
+/// Buffers that live throughout, then largest first, best fit; key `tflite-arena`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};

@@ -167,12 +167,12 @@ impl Decoder {
         self.spots.iter().map(|spot| spot.end).max().unwrap_or(0)
     }
 
-    /// How many placements were made.
+    /// The number of placements so far.
     pub(crate) const fn placed(&self) -> u64 {
         self.placed
     }
 
-    /// What sticks out above the ceiling, summed over the buffers, in granules.
+    /// The sum, over the buffers, of the granules above the ceiling.
     pub(crate) const fn excess(&self) -> u128 {
         self.excess
     }

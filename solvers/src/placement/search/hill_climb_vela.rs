@@ -22,7 +22,7 @@
 //!
 //! # Complexity
 //!
-//! For k neighbours of a buffer, a try looks at the neighbours of what it collects, O(k^2) as a rule, and
+//! For k neighbours of a buffer, a try examines the neighbours of what it collects, usually O(k^2), and
 //! places again what the decoder must.
 //!
 //! # Deviations from the paper

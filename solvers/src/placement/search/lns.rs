@@ -47,7 +47,7 @@ const NODES_PER_BUFFER: u64 = 5;
 const DOUBLINGS: u32 = 5;
 /// Units of work before annealing takes its turn, and the other way round.
 const TURN: u64 = 5_000_000;
-/// Units of work of one unit of the exact search: a node looks at every buffer of the window.
+/// Units of work for one unit of the exact search: a node examines every buffer of the window.
 const WORK_PER_UNIT: u64 = 16;
 /// The ceiling begins this fraction of the best height below it.
 const AMBITION: u64 = 64;
@@ -168,7 +168,7 @@ pub(crate) struct LnsSearch {
     best: u64,
     best_offsets: Vec<u64>,
     ceiling: u64,
-    /// How far below the best height the ceiling lies.
+    /// The distance of the ceiling below the best height.
     ambition: u64,
     /// The buffers that end above the ceiling.
     tall: Vec<u32>,
@@ -177,7 +177,7 @@ pub(crate) struct LnsSearch {
     size: usize,
     work: u64,
     idle: u32,
-    /// The step that last looked at each buffer.
+    /// The step that last visited each buffer.
     seen: Vec<u64>,
     generation: u64,
 }

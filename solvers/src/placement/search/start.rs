@@ -1,4 +1,4 @@
-//! Where local search begins: the best of the greedy orders.
+//! The start of local search: the best of the greedy orders.
 
 use std::cmp::Reverse;
 

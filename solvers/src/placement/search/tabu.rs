@@ -24,7 +24,7 @@ use super::moves::Moves;
 use super::walk::{Search, Walk};
 use crate::arenas::{has_arenas, plan_each_arena};
 
-/// Changes that a step looks at.
+/// Changes that a step compares.
 const SAMPLE: usize = 10;
 /// Steps for which a moved buffer rests: this, plus a random number up to this.
 const REST: u64 = 10;

@@ -23,7 +23,7 @@
 //!
 //! - Positions and distances are those of the public code.
 //! - Ties: the larger buffer, then the lower id, as in the public code; then the larger neighbour in time, then the
-//!   one with the lower id. (Of two objects that are equally near, the public code takes the one that it looks at
+//!   one with the lower id. (Of two objects that are equally near, the public code takes the one that it finds
 //!   first; its comment says the largest.)
 //! - Alignment is honoured within objects.
 

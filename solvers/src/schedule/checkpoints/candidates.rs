@@ -1,4 +1,4 @@
-//! Which feature maps may be checkpoints.
+//! Chooses which feature maps may be checkpoints.
 //!
 //! An articulation point is a map through which all later functions get their inputs: no other map is read on both
 //! sides of it. If a net has some that can be recomputed, only these may be checkpoints. Of these, the patent takes
@@ -129,8 +129,8 @@ mod tests {
     fn what_lives_long_and_is_dear_and_small_has_a_high_score() {
         let problem = shortcut();
         let lab = Lab::new(&problem, Policy::Retain, Prefetch::AsRoomPermits);
-        // F0 F1 F2 F3 F4 B4 B3 B2 B1 B0: map 2 lives from F1 to B1, map 4 from F3 to B4, and each takes two functions of
-        // 2 seconds from the nearest maps.
+        // F0 F1 F2 F3 F4 B4 B3 B2 B1 B0: map 2 lives from F1 to B1, map 4 from F3 to B4, and each takes two functions
+        // of 2 seconds from the nearest maps.
         assert_eq!(lifetimes(&problem.net), [9, 0, 7, 0, 2, 0]);
         let maps = [2, 4].map(MapId::from_index);
         assert_eq!(scores(&lab, &maps), [7.0 * 4.0 / 256.0, 2.0 * 4.0 / 256.0]);

@@ -83,8 +83,8 @@ pub struct CheckpointGraph {
 }
 
 impl CheckpointGraph {
-    /// A graph of nodes in execution order. The first `forward_outputs` outputs are those of the forward pass; the caller
-    /// has storage for the others, which are gradients.
+    /// A graph of nodes in execution order. The first `forward_outputs` outputs are those of the forward pass; the
+    /// caller has storage for the others, which are gradients.
     ///
     /// # Errors
     ///

@@ -6,8 +6,8 @@
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on the choice of checkpoints.
-//!    Its number is not known here, and it publishes no figures to compare with.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on the choice of
+//!    checkpoints. Its number is not known here, and it publishes no figures to compare with.
 //!
 //! # Complexity
 //!

@@ -30,8 +30,8 @@ enum Search {
     Patent(Patent),
 }
 
-/// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and `checkpoints/patent`, with
-/// `/scored` for [`Candidates::Scored`] and `/swap` for checkpoints that are swapped.
+/// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and
+/// `checkpoints/patent`. With [`Candidates::Scored`] `/scored` is added, with checkpoints that are swapped `/swap`.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpointing {
     search: Search,

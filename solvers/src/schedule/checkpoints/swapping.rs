@@ -11,8 +11,8 @@
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on swapping: whether the time
-//!    between two uses hides the copies.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on swapping: whether the
+//!    time between two uses hides the copies.
 //!
 //! # Complexity
 //!

@@ -3,7 +3,7 @@
 //! ```text
 //!   address
 //!     ^  . . . . . . . . .   open: a block that no band takes begins a new one here
-//!     |  [===] [======]      band 2: what is left over
+//!     |  [===] [======]      band 2: the rest
 //!     |  [==]  [====] [==]   band 1, as high as its first block
 //!     |  [=========] [===]   band 0
 //!     +------------------> step
@@ -84,7 +84,7 @@ impl Bands {
         Self { ends: vec![u64::MAX], highest: vec![u64::MAX] }
     }
 
-    /// Where the space above the last band begins.
+    /// The start of the space above the last band.
     fn top(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }

@@ -42,7 +42,7 @@ use crate::placement::demands::{fits_arenas, pinned_hand_overs};
 /// In the published code a single object must save more than this.
 const RELUCTANCE: Bytes = Bytes::new(100 << 20);
 
-/// What the blocks are put into.
+/// The containers of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Objects {
     /// Bands, each as high as its first block.
