@@ -3,7 +3,9 @@
 //!
 //! Fix a capacity C. At a section s whose buffers sum to load(s), all plans within C leave exactly C - load(s) free:
 //! its *slack*. Each buffer has a set of offsets that are still possible:
-//!    subset sum of the others' sizes plus at most the slack, in every section of its life at once.
+//!
+//! 1. *Fill*: the bytes below a buffer at s are holes and some of the other buffers of s. So its offset is a subset sum
+//!    of the others' sizes plus at most the slack, in every section of its life at once.
 //! 2. *Pairs*: two buffers in conflict lie one above the other; an offset of the one must leave room for
 //!    the lowest or the highest offset of the other.
 //! 3. *Cover*: at s, at most the slack may be out of reach of every buffer. If nothing may stay free, an address that

@@ -57,9 +57,9 @@ pub(super) fn solve(
 enum Height {
     /// The bound: a plan there is optimal.
     Bound,
-    /// Any height below that of the best plan.
+    /// Halfway between the bound and the best plan.
     Halfway,
-    /// Any that is lower than the best plan's.
+    /// Any height below that of the best plan.
     Lower,
 }
 

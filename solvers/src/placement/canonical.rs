@@ -8,6 +8,8 @@
 //! Alignments that divide the unit become 1: every offset satisfies them. Capacities are rounded down to whole units,
 //! since every height is a multiple of the unit.
 //!
+//! # Complexity
+//!
 //! O(n) for n buffers.
 
 use std::borrow::Cow;

@@ -23,8 +23,8 @@
 //!
 //! # Complexity
 //!
-//! O(sets * (operations + uses)) time, more if operations are forced; there are up to 2^operations sets, and operations
-//! + 1 in a chain.
+//! O(sets * (operations + uses)) time, more if operations are forced. There are up to 2^operations sets, but only one
+//! more than operations in a chain.
 //!
 //! # Deviations from the paper
 //!

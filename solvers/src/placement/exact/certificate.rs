@@ -132,8 +132,8 @@ pub enum Refutation {
     Feasible,
     /// The node limit came first.
     Unknown,
-    /// There are no certificates for such an instance: windows in use during a pause, several arenas, a pair kept apart
-    /// whose one buffer is never active, more than 2,000 buffers, or numbers too large.
+    /// There are no certificates for such an instance: windows in use during a pause, several arenas, a kept-apart pair
+    /// with a buffer that is never active, more than 2,000 buffers, or numbers too large.
     Unsupported,
 }
 

@@ -125,8 +125,8 @@ impl Problem {
     /// The problem of placing every buffer that is not pinned and has no offset, in bytes, in `fixed` (one entry for
     /// each buffer, or an empty slice).
     ///
-    /// `None` if the search does not support the instance: windows in use during a pause, several arenas, a pair kept
-    /// apart whose one buffer is never active, more than a million buffers, or numbers too large even in units.
+    /// `None` if the search does not support the instance: windows in use during a pause, several arenas, a kept-apart
+    /// pair with a buffer that is never active, more than a million buffers, or numbers too large even in units.
     /// In-place permissions are ignored.
     pub(crate) fn new(instance: &Instance, fixed: &[Option<u64>]) -> Option<Self> {
         Self::without(instance, fixed, &[])
