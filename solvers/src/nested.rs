@@ -14,7 +14,7 @@ use planlab_dsa::{
 };
 use rand::RngExt;
 
-/// The limits of an inner run.
+/// The share of an inner run: its limits, its target and its hints.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Share {
     /// Wall time. Default: no limit.

@@ -216,7 +216,7 @@ impl Barrier<'_> {
         offset
     }
 
-    /// The highest offset up to which it stays clear, if `offset` is clear.
+    /// The highest offset up to which it stays clear, from `offset`, which must be clear; `None`: there is no limit.
     fn ceiling(&mut self, offset: u64) -> Option<u64> {
         Some(self.next(offset)?.start - self.window.end)
     }

@@ -104,7 +104,7 @@ fn plans(graph: &Graph, dependencies: &Dependencies) -> [(Lowered, Plan); 3] {
     })
 }
 
-/// The number of runs that fail, of the given number.
+/// The number of failures in the given number of runs.
 fn failures(
     graph: &Graph,
     dependencies: &Dependencies,
