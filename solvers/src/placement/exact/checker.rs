@@ -24,8 +24,8 @@
 //! neighbours. If there is no such neighbour, b lies nowhere.
 //!
 //! - `Place` b, then a proof, then `Skip` b and a proof: in P, b lies at `low` or above.
-//!   - At `low`: each unplaced neighbour has `low` + size above b's `low` (checked), so it lies above b. Its own `base` and
-//!     `low` rise at least to the end of b.
+//!   - At `low`: each unplaced neighbour has `low` + size above b's `low` (checked), so it lies above b. Its own `base`
+//!     and `low` rise at least to the end of b.
 //!   - Above `low`: by the one idea, with x = `low`, `low` rises.
 //! - `Settle` b: as `Place`, and no unplaced neighbour has a `low` below the end of b (checked). Then b can be moved to
 //!   its `low` whatever the others do, and P has the least sum: b lies there. There is no second case.
