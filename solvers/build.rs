@@ -1,4 +1,4 @@
-//! Puts a digest of the sources of this crate, the contract and the graphs into `PLANLAB_SOURCE_DIGEST`.
+//! Writes a digest of the sources of this crate, the contract and the graphs into `PLANLAB_SOURCE_DIGEST`.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

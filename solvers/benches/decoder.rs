@@ -1,10 +1,10 @@
-//! How much faster the decoder of local search is after an exchange of two buffers than from scratch.
+//! Measures how much faster the decoder of local search is after an exchange of two buffers than from scratch.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
 use planlab_solvers::placement::search::DecoderProbe;
 
-/// A linear congruential generator: the same instance every time.
+/// A linear congruential generator: gives the same instance every time.
 struct Draw(u64);
 
 impl Draw {
@@ -14,7 +14,7 @@ impl Draw {
     }
 }
 
-/// Random buffers of which about `live` are live at one step.
+/// Random buffers; about `live` of them are live at one step.
 fn random(buffers: u32, live: u32) -> Instance {
     let mut draw = Draw(7);
     let horizon = 50 * buffers / live;

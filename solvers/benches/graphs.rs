@@ -1,6 +1,6 @@
-//! Times of what is done with a whole graph: lowering, for one order and for all, and better orders.
+//! Measures the work on a whole graph: lowering, for one order and for all, and better orders.
 //!
-//! Names have the number of operations: `lower/1000`, `all-orders/pairs/1000`, `orders/greedy/1000`.
+//! Names end in the number of operations: `lower/1000`, `all-orders/pairs/1000`, `orders/greedy/1000`.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use planlab_dsa::{Budget, Bytes};
@@ -16,8 +16,8 @@ fn tensor(graph: &mut GraphBuilder, bytes: u64) -> TensorId {
     graph.tensor(Tensor::new("", Bytes::new(bytes)))
 }
 
-/// Blocks of four branches of two operations each, joined; the backward pass mirrors them. Nothing waits for the gradients
-/// of weights.
+/// Blocks of four branches of two operations each, joined; the backward pass mirrors them. No operation waits for the
+/// gradients of weights.
 fn branching(operations: usize) -> Graph {
     let mut graph = Graph::builder();
     let mut input = tensor(&mut graph, 4096);

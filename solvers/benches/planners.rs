@@ -1,9 +1,9 @@
-//! Times of every quick planner of the registry on a trace like a net's, 1,000 to 100,000 buffers; a new planner
-//! comes in by being registered.
+//! Measures every quick planner of the registry on a trace like a net's, 1,000 to 100,000 buffers; every registered
+//! planner is included.
 //!
-//! Groups are families of planners: `first-fit/n10000/size`, `best-fit/n10000/best-fit`. 1,000,000 buffers are left
-//! out unless `PLANLAB_BENCH_LARGE` is 1. Planners are left out past the size that they are practical for, and
-//! searches altogether: they go on until they are stopped.
+//! Groups are families of planners: `first-fit/n10000/size`, `best-fit/n10000/best-fit`. 1,000,000 buffers are left out
+//! unless `PLANLAB_BENCH_LARGE` is 1. Planners are left out above the size that they are practical for. Searches are
+//! left out entirely, since they run until they are stopped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use std::time::Duration;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Instance, LiveRange, Planner, execute};
 
-/// Layers of the net; forward and backward over them again and again.
+/// Layers of the net; the trace repeats forward and backward passes over them.
 const LAYERS: u32 = 100;
 
-/// Training steps one after the other: of each layer an activation that lives until its backward step, a
-/// workspace, and a gradient.
+/// Training steps one after the other. Each layer has an activation that lives until its backward step, a workspace,
+/// and a gradient.
 fn net(buffers: usize) -> Instance {
     let mut draw = Draw(buffers as u64 + 1);
     let mut all = Vec::with_capacity(buffers + 3);
@@ -37,7 +37,7 @@ fn net(buffers: usize) -> Instance {
     Instance::from_buffers(all).expect("valid")
 }
 
-/// A linear congruential generator: the same trace every time.
+/// A linear congruential generator: gives the same trace every time.
 struct Draw(u64);
 
 impl Draw {

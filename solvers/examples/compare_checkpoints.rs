@@ -1,12 +1,13 @@
-//! The patent's search for checkpoints on every net that it reads: the thresholds of each of the four update rules, and
-//! what the best plan takes, by the free list and with offsets. A CSV line for each net and rule, a summary on stderr.
+//! Compares the update rules of the patent's search for checkpoints on every net that it reads: the thresholds of each
+//! of the four rules, and the memory of the best plan, by the free list and with offsets. Prints a CSV line for each
+//! net and rule, and a summary on stderr.
 //!
 //! ```sh
 //! cargo run -p planlab-workloads --example training_nets -- 32 |
 //!     cargo run -p planlab-solvers --example compare_checkpoints -- articulation
 //! ```
 //!
-//! The argument says which maps may be checkpoints: `articulation` (points) or `scored`.
+//! The argument chooses which maps may be checkpoints: `articulation` (points) or `scored`.
 //!
 //! | column | what |
 //! |---|---|
@@ -39,18 +40,18 @@ const MACHINE: &str = "x86-pcie3";
 const COLUMNS: &str =
     "net,batch,rule,maps,candidates,thresholds,threshold,checkpoints,kept,free_list,load,offsets,time";
 
-/// What one rule came to.
+/// The result of one rule.
 struct Row {
     rounds: Vec<Round>,
     best: Round,
     packed: Verified,
 }
 
-/// A net, with all that the rules have in common.
+/// A net, with the data shared by the rules.
 struct Comparison<'p> {
     problem: &'p SchedulingProblem,
     net: CheckpointNet<'p>,
-    /// Everything kept: what the free list takes, and the seconds.
+    /// With everything kept: the bytes of the free list, and the seconds.
     kept: (Bytes, f64),
 }
 
@@ -70,7 +71,7 @@ impl<'p> Comparison<'p> {
         Ok(Row { rounds, best, packed })
     }
 
-    /// Bytes without those of parameters and workspace.
+    /// Bytes without parameters and workspace.
     fn own(&self, bytes: Bytes) -> u64 {
         bytes.get() - self.problem.base().get()
     }
@@ -110,7 +111,7 @@ const fn name(rule: Update) -> &'static str {
 #[derive(Default)]
 struct Summary {
     nets: u32,
-    /// Nets on which no rule needs less by the free list.
+    /// Nets on which no rule needs fewer bytes by the free list.
     least: u32,
     free_list_over_kept: f64,
     offsets_over_free_list: f64,
@@ -158,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut summaries = BTreeMap::<&str, Summary>::new();
     println!("{COLUMNS}");
     for net in nets::read(stdin().lock(), &machine)? {
-        // What a plan takes is asked, not whether it fits.
+        // This measures the memory of a plan, not whether it fits.
         let problem = SchedulingProblem::new(net, machine.clone()).with_capacity(Bytes::new(u64::MAX));
         let comparison = Comparison::new(&problem, candidates)?;
         let rows: Vec<Row> =

@@ -1,12 +1,11 @@
-//! Plans a trace with the contract and the planners alone.
+//! Plans a trace with only the contract and the planners.
 //!
 //! ```text
 //! cargo run -p planlab-solvers --no-default-features --example plan_a_trace < trace.txt
 //! ```
 //!
-//! The trace has a line `lower,upper,size` for each buffer: its first step, the step after its last, its
-//! bytes. Lines that do not begin with a digit are passed over. On a terminal a small built-in trace is
-//! planned.
+//! The trace has a line `lower,upper,size` for each buffer: its first step, the step after its last, its bytes. Lines
+//! that do not begin with a digit are ignored. On a terminal it plans a small built-in trace.
 #![allow(clippy::print_stdout, reason = "an example shows its result")]
 
 use std::error::Error;

@@ -1,23 +1,24 @@
-//! Several arenas, or one with a capacity, for planners that know neither: each arena is planned alone.
+//! Plans several arenas, or one with a capacity, with planners that support neither: each arena is planned alone.
 //!
-//! Buffers of different arenas never meet, so that an instance falls into as many as it has arenas, and
-//! heights and bounds add up. A capacity is no more than a height that is low enough, which is what a run's
-//! target says; one that is proved out of reach leaves no plan at all.
+//! Buffers of different arenas never meet. So an instance splits into one part for each arena, and heights and bounds
+//! add up. A capacity is a height that is low enough, which is the meaning of a run's target; if it is proved out of
+//! reach, there is no plan at all.
 //!
-//! 1. Every arena in turn until it has a plan within its capacity, with an equal share of the time (or work)
-//!    that is left. As soon as all have one, the whole has.
-//! 2. Every arena in turn for as low a plan as its share allows, from the plan that it has. What an arena
-//!    does not need is there for those after it, and for another round.
+//! 1. Each arena in turn, until it has a plan within its capacity, with an equal share of the time (or work) that is
+//!    left. As soon as all have a plan, the whole has one.
+//! 2. Each arena in turn for as low a plan as its share allows, starting from its plan. An arena leaves what it does
+//!    not need to those after it, and to another round.
 //!
-//! Where nothing is limited, shares are units of work and double from round to round, so that no arena
+//! Without limits, shares are units of work and double from round to round, so that no arena waits for ever for one
+//! that never ends.
 //! waits for ever for one that never ends.
 //!
 //! # Complexity
 //!
-//! O(n) for n buffers to take the arenas apart, and O(n log n) to verify the whole each time that one of them has a
-//! lower plan. Then what the planner needs for each arena: at most twice where time or work is limited (the first
-//! plan, then as low a one as the share allows, with no more in all than the limit); where nothing is, less than four
-//! times, as every round of doubling shares begins anew from the plan that there is.
+//! O(n) for n buffers to split the arenas, and O(n log n) to verify the whole each time that one of them has a lower
+//! plan. Then what the planner needs for each arena. With limited time or work that is at most twice (the first plan,
+//! then one as low as the share allows, within the limit in all). Without a limit it is less than four times, since
+//! every round of doubling shares starts again from the existing plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,16 +30,16 @@ use planlab_dsa::{
 
 use crate::nested::{Ended, Share, Then, nested, raise_both};
 
-/// Units of work of the first share where work is not limited, at least, and for each buffer.
+/// Units of work of the first share if work is not limited: at least, and for each buffer.
 const FIRST_SHARE: (u64, u64) = (1 << 20, 64);
-/// How often that doubles.
+/// The most doublings of that share.
 const MOST_DOUBLINGS: u32 = 40;
 
-/// An arena as an instance of its own: one arena, no capacity.
+/// An arena as a separate instance: one arena, no capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) instance: Instance,
-    /// The buffers of the whole, by their id in the part.
+    /// The buffers of the whole instance, by their id in the part.
     pub(crate) ids: Vec<BufferId>,
 }
 
@@ -76,11 +77,11 @@ fn part(instance: &Instance, ids: Vec<BufferId>, in_place: Vec<InPlace>, apart: 
     Part { instance: alone.expect("an arena of a valid instance is one"), ids }
 }
 
-/// Plans every arena with a planner that need not know of arenas.
+/// Plans every arena with a planner that need not support arenas.
 ///
 /// # Errors
 ///
-/// What the run says; [`Stop::Infeasible`] where an arena cannot keep its capacity.
+/// The `Halt` of the run; [`Stop::Infeasible`] if an arena cannot keep its capacity.
 pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
     let parts = parts(run.instance());
     let mut arenas = Arenas::new(run.instance(), &parts);
@@ -91,7 +92,7 @@ pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Resul
             return Ok(());
         }
         for (at, &arena) in open.iter().enumerate() {
-            // The first round leaves something for the second.
+            // The first round leaves a share for the second.
             let to_come = open.len() - at + usize::from(round == 0);
             arenas.plan(run, planner, arena, (round, to_come))?;
         }
@@ -99,18 +100,18 @@ pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Resul
     Ok(())
 }
 
-/// What is known of an arena.
+/// The state of an arena.
 #[derive(Clone, Debug, Default)]
 struct Known {
     capacity: Option<Bytes>,
     /// The lowest plan within the capacity, and its height.
     best: Option<(Bytes, Plan)>,
     bound: Bound,
-    /// Whether the planner has done all that it can.
+    /// Whether the planner has finished.
     is_done: bool,
 }
 
-/// All arenas of an instance, and what is known of each.
+/// All arenas of an instance, and their states.
 struct Arenas<'p> {
     parts: &'p [Part],
     known: Vec<Known>,
@@ -129,7 +130,7 @@ impl<'p> Arenas<'p> {
         Self { parts, known, count: instance.len() }
     }
 
-    /// The arenas that are worth another look: none where one has no plan and will not have one.
+    /// The arenas still to be planned; empty if one has no plan and will not get one.
     fn open(&self) -> Vec<usize> {
         if self.known.iter().any(|arena| arena.is_done && arena.best.is_none()) {
             return Vec::new();
@@ -166,12 +167,12 @@ impl<'p> Arenas<'p> {
             }
             _ => {}
         }
-        // At least one in all, so that a run that is over shows in the end.
+        // Counts at least one unit in all, so that a run that is over is noticed.
         run.tick(u64::from(work == 0))
     }
 
-    /// What one arena may use: shares of time only where the planner counts no work (`by_work`), so that a time
-    /// limit decides where a run ends and nothing else.
+    /// The share of one arena. It has a time limit only if the planner counts no work (`by_work` is false), so that a
+    /// time limit decides where a run ends and nothing else.
     fn share(&self, run: &Run<'_>, at: usize, by_work: bool, (round, to_come): (u32, usize)) -> Share {
         let parts = u32::try_from(to_come).expect("there are at most 65535 arenas");
         let (wall, work) = match (run.remaining(), run.remaining_work()) {
@@ -191,13 +192,13 @@ impl<'p> Arenas<'p> {
         least.max(each.saturating_mul(buffers)).min(u64::MAX >> MOST_DOUBLINGS)
     }
 
-    /// Whether any plan will do: with work to count, a run sees at once that it was ended.
+    /// Whether any plan will do: a run that counts work notices at once that it was ended.
     fn waits_for_a_plan(&self, at: usize) -> bool {
         self.known[at].best.is_none() && self.known[at].capacity.is_none()
     }
 
-    /// The height that is low enough: the capacity for a first plan, then what the other arenas leave of the
-    /// target, unless that is known to be out of reach for this one alone.
+    /// The height that is low enough: the capacity for a first plan, then what the other arenas leave of the target,
+    /// unless that is known to be out of reach for this arena alone.
     fn target(&self, run: &Run<'_>, at: usize) -> Option<Bytes> {
         let known = &self.known[at];
         if known.best.is_none() {
@@ -212,7 +213,7 @@ impl<'p> Arenas<'p> {
         (left >= known.bound.of(Scope::Any).value.get()).then(|| Bytes::new(left))
     }
 
-    /// Where to begin: the plan that there is, or what the run suggests.
+    /// The hints to begin with: the existing plan, or those of the run.
     fn hints(&self, run: &Run<'_>, at: usize) -> Option<Arc<[Option<Offset>]>> {
         if let Some((_, plan)) = &self.known[at].best {
             return Some(plan.offsets.iter().copied().map(Some).collect());
@@ -238,7 +239,7 @@ impl<'p> Arenas<'p> {
         self.offer(run)
     }
 
-    /// Offers the best plans as one, where every arena has one.
+    /// Offers the best plans combined, if every arena has one.
     fn offer(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         match self.height() {
             Some(height) if run.improves(height) => run.offer(self.whole()),
@@ -253,13 +254,13 @@ impl<'p> Arenas<'p> {
         raise_both(run, Bound::sum(self.known.iter().map(|arena| arena.bound)))
     }
 
-    /// The height of all best plans together; `None` where one is missing.
+    /// The height of all best plans together; `None` if one is missing.
     fn height(&self) -> Option<Bytes> {
         let mut heights = self.known.iter().map(|arena| arena.best.as_ref().map(|(height, _)| *height));
         heights.try_fold(Bytes::ZERO, |sum, height| sum.checked_add(height?))
     }
 
-    /// The best plans as one.
+    /// The best plans combined.
     fn whole(&self) -> Plan {
         let mut whole = Plan::from_offsets(vec![Offset::default(); self.count]);
         for (part, known) in self.parts.iter().zip(&self.known) {
@@ -275,7 +276,7 @@ impl<'p> Arenas<'p> {
     }
 }
 
-/// A planner that begins with a bound that is known.
+/// A planner that begins with a known bound.
 struct Informed<'p> {
     planner: &'p dyn Planner,
     bound: Bound,
@@ -300,7 +301,7 @@ mod tests {
     use crate::placement::exact::Exact;
     use crate::placement::testing::descriptor;
 
-    /// Stacks everything, leaves one granule less below each time it can, and goes on for ever.
+    /// Stacks everything, leaves one granule less below at each step while it can, and never ends.
     struct Endless;
 
     impl Planner for Endless {
@@ -374,7 +375,7 @@ mod tests {
         let three = instance((0..3).map(|arena| buffer(5, 0, 1, arena)), &[None, None, None]);
         let work = Some(3_000);
         let outcome = execute(&Endless, &three, Budget { work, ..Budget::default() }, 0);
-        // The first looks for one plan of 105 bytes each; what is left is shared.
+        // The first share finds one plan of 105 bytes for each; the rest is shared.
         assert_eq!(heights(&outcome).next(), Some(315));
         assert!(outcome.height() < Some(Bytes::new(315)), "{:?}", outcome.height());
         assert!(outcome.work <= 3_300, "{}", outcome.work);
@@ -382,7 +383,7 @@ mod tests {
 
     #[test]
     fn no_arena_waits_for_one_that_never_ends() {
-        // Nothing but the last plan ends this: no limit, and a planner that goes on.
+        // Only the last plan ends this: there is no limit, and the planner never stops.
         let two = instance((0..2).map(|arena| buffer(5, 0, 1, arena)), &[None, None]);
         let outcome = execute(&Endless, &two, Budget::default(), 0);
         assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(10))));

@@ -1,9 +1,9 @@
-//! A run within a run: a planner on an instance that stands for all of another one, or for a part of it.
+//! A run within a run: a planner on another instance that represents all or part of the outer one.
 //!
-//! The inner run has a share of what is left of the outer one's time and work, ends with it, and tells of
-//! every plan and bound as they come. Whoever started it passes them on to the outer run, in whose terms
-//! they have to be put. Its work is the outer run's, however it ends, and is counted before each of them is
-//! passed on, so that the outer trajectory says what work a plan or a bound took.
+//! The inner run gets a share of the outer run's remaining time and work, ends with it, and reports every plan and
+//! bound as it is found. The caller converts them to the outer instance and passes them on. The outer run counts all
+//! inner work, however the inner run ends. It counts it before each plan or bound is passed on, so that the outer
+//! trajectory shows the work that each took.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use planlab_dsa::{
 };
 use rand::RngExt;
 
-/// What an inner run may use.
+/// The share of an inner run: its limits, its target and its hints.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Share {
     /// Wall time. Default: no limit.
     pub(crate) wall: Option<Duration>,
     /// Units of work. Default: no limit.
     pub(crate) work: Option<u64>,
-    /// A height that is low enough, in bytes of the inner instance. Default: none.
+    /// A height that is low enough, in bytes of the inner instance. Default: no target.
     pub(crate) target: Option<Bytes>,
-    /// Where to begin, for each buffer of the inner instance. Default: nowhere.
+    /// Hints for each buffer of the inner instance. Default: no hints.
     pub(crate) hints: Option<Arc<[Option<Offset>]>>,
 }
 
 impl Share {
-    /// All that the outer run has left.
+    /// All remaining time and work of the outer run.
     pub(crate) fn all(run: &Run<'_>) -> Self {
         Self { wall: run.remaining(), work: run.remaining_work(), ..Self::default() }
     }
@@ -39,21 +39,21 @@ impl Share {
 pub(crate) struct Ended {
     pub(crate) end: Result<Stop, PlanError>,
     pub(crate) bound: Bound,
-    /// Units of work, which the outer run has counted.
+    /// Units of work; the outer run has counted them.
     pub(crate) work: u64,
 }
 
-/// Whether an inner run is to go on.
+/// Whether an inner run continues.
 pub(crate) enum Then {
     GoOn,
     End,
 }
 
-/// Runs a planner on another instance. `take` is told of what it finds, with the outer run.
+/// Runs a planner on another instance. Passes each event of it, and the outer run, to `take`.
 ///
 /// # Errors
 ///
-/// What `take` says.
+/// What `take` returns.
 pub(crate) fn nested<'o>(
     run: &mut Run<'o>,
     planner: &dyn Planner,
@@ -94,7 +94,7 @@ pub(crate) fn nested<'o>(
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
     for scope in [Scope::Any, Scope::NoHandOver] {
         let Claim { value, evidence } = bound.of(scope);
@@ -112,10 +112,10 @@ mod tests {
     use crate::placement::Scaled;
     use crate::placement::testing::descriptor;
 
-    /// Units of work before it says anything.
+    /// Units of work before the first event.
     const WORK: u64 = 1_000;
 
-    /// Works for a while; then puts everything at the bottom, or states a bound.
+    /// Works for some time; then puts everything at the bottom, or states a bound.
     struct Late {
         bound: Option<Bytes>,
     }
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Works before each of two plans, of which the second is lower.
+    /// Works before each of two plans; the second is lower.
     struct Stepwise;
 
     impl Planner for Stepwise {

@@ -18,14 +18,14 @@ use crate::placement::sharing::{
 use crate::placement::skyline::{BestFit, BestFitReference};
 use crate::placement::{Order, Portfolio, Scaled};
 
-/// A digest of the sources of this crate and of the contract: the version of every planner here. 64
-/// hexadecimal digits; the same for the same sources.
+/// A digest of the sources of this crate and of the contract: the version of every planner here. 64 hexadecimal digits;
+/// equal for equal sources.
 pub const SOURCE_DIGEST: &str = env!("PLANLAB_SOURCE_DIGEST");
 
 /// A planner by its key.
 struct Entry {
     key: &'static str,
-    /// `None` where this build was made without it.
+    /// `None` if this build does not include it.
     build: Option<fn() -> Box<dyn Planner>>,
 }
 
@@ -186,7 +186,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     FAMILIES.iter().flat_map(|(_, entries)| *entries)
 }
 
-/// Keys of planners that there are, and that this build was made without.
+/// Keys of existing planners that this build does not include.
 #[must_use]
 pub fn absent() -> Vec<&'static str> {
     entries().filter(|entry| entry.build.is_none()).map(|entry| entry.key).collect()
@@ -214,7 +214,7 @@ pub fn planner(key: &str) -> Option<Box<dyn Planner>> {
     entries().find(|entry| entry.key == key).and_then(|entry| entry.build).map(|build| build())
 }
 
-/// The family of the planner of a key: `greedy`, `exact`, ...; `None` where there is no such planner.
+/// The family of the planner of a key: `greedy`, `exact`, ...; `None` if there is no such planner.
 ///
 /// ```
 /// assert_eq!(planlab_solvers::family("best-fit"), Some("skyline"));

@@ -6,7 +6,7 @@ use std::thread;
 
 use planlab_dsa::{Halt, PlanError, Run, Stop};
 
-/// Tells a worker that another one has ended the run.
+/// Signals to a worker that another one has ended the run.
 pub(crate) struct Over<'o>(&'o AtomicBool);
 
 impl Over<'_> {
@@ -18,17 +18,17 @@ impl Over<'_> {
     }
 }
 
-/// Stack that any worker has, in bytes.
+/// The least stack of a worker, in bytes.
 const STACK: usize = 8 << 20;
 
-/// Lets `work` run on as many threads as the run may use, each with a fork of it and its number. The first
-/// that ends ends all; what it came to is the result.
+/// Calls `work` on as many threads as the run may use, each with a fork of the run and its number. The first worker
+/// that ends stops all others; its result is returned.
 ///
 /// `stack` is what each worker needs beyond the usual, in bytes.
 ///
 /// # Errors
 ///
-/// What the first worker to end came to; [`PlanError::Failed`] where there is no thread to be had.
+/// The error of the first worker to end; [`PlanError::Failed`] if a thread cannot be started.
 pub(crate) fn team(
     run: &mut Run<'_>,
     stack: usize,
@@ -37,7 +37,7 @@ pub(crate) fn team(
     share(run, stack, true, &work)
 }
 
-/// The same, except that a worker that ends with nothing to tell lets the others go on.
+/// The same, but a worker that returns `Ok` lets the others continue.
 ///
 /// # Errors
 ///

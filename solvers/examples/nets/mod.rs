@@ -1,15 +1,15 @@
-//! Reads the nets that the example `training_nets` of `planlab-workloads` writes: training-net JSON Lines, one net after
-//! another.
+//! Reads the nets that the example `training_nets` of `planlab-workloads` writes: training-net JSON Lines, one net
+//! after another.
 
 use std::error::Error;
 use std::io::BufRead;
 
 use planlab_graph::{Machine, SchedulingProblem, TrainingNet};
 
-/// What the header of each net begins with.
+/// The beginning of each net's header.
 const HEADER: &str = r#"{"planlab":"training-net""#;
 
-/// The nets of some lines.
+/// Reads the nets from some lines.
 ///
 /// # Errors
 ///

@@ -1,10 +1,9 @@
-//! The load with sizes rounded up, for each alignment by itself.
+//! The load with sizes rounded up, for each alignment separately.
 //!
-//! Take only the buffers whose alignment is a multiple of some `a`. Between the offsets of two of them that
-//! are in use together lie at least `ceil(size / a) * a` bytes; only the topmost may end anywhere. So at
-//! every step the rounded sizes, less the greatest padding among them, fit under the height. The common
-//! divisor of all alignments keeps every buffer and pads the least; greater ones leave buffers out and pad
-//! more. All are tried.
+//! Take only the buffers whose alignment is a multiple of some `a`. The offsets of two of them that are in use together
+//! differ by at least `ceil(size / a) * a` bytes; only the topmost may end anywhere. So at every step the rounded
+//! sizes, minus the greatest padding among them, fit under the height. The common divisor of all alignments keeps every
+//! buffer and pads the least; greater ones leave buffers out and pad more. The argument tries them all.
 //!
 //! ```text
 //!   a = 8:   +-----+...      the padding (.) below an aligned buffer is lost to the others of its kind
@@ -19,7 +18,7 @@
 //!
 //! # Complexity
 //!
-//! O(k n log n) for k alignments; at most 16 are tried, the greatest.
+//! O(k n log n) for k alignments; at most the 16 greatest are tried.
 
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
@@ -72,7 +71,7 @@ fn alignments(arena: &Instance) -> Vec<u64> {
     all
 }
 
-/// The most rounded bytes in use at one step, less the greatest padding; `None` past 64 bits.
+/// The most rounded bytes in use at one step, minus the greatest padding; `None` above 64 bits.
 fn rounded_load(arena: &Instance, align: u64) -> Option<u64> {
     let mut changes: Vec<(u32, bool, u64, u64)> = Vec::new();
     for buffer in arena.buffers().iter().filter(|buffer| buffer.align.get().is_multiple_of(align)) {

@@ -1,4 +1,4 @@
-//! Sets of small numbers, a bit each.
+//! Sets of small numbers, one bit for each.
 
 /// A set of numbers below a fixed length.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,17 +37,17 @@ impl Bits {
         }
     }
 
-    /// What every number is below.
+    /// The length: every number is below it.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The number of machine words: what one operation on the set costs.
+    /// The number of machine words: the cost of one operation on the set.
     pub(crate) fn words(&self) -> u64 {
         self.words.len() as u64
     }
 
-    /// Adds a number; one past the length is left out.
+    /// Adds a number; ignores one that is not below the length.
     pub(crate) fn insert(&mut self, number: usize) {
         if number < self.len {
             self.words[number / 64] |= 1 << (number % 64);
@@ -71,7 +71,7 @@ impl Bits {
             if part > 0 && index > whole {
                 word |= self.words[index - whole - 1] >> (64 - part);
             }
-            // From the top down, so that what is read has not been changed yet.
+            // From the top down, so that words are read before they change.
             self.words[index] |= word;
         }
         self.trim();
@@ -87,7 +87,7 @@ impl Bits {
         }
     }
 
-    /// The members moved up by `by`; what leaves the length is lost.
+    /// The members moved up by `by`; those at or above `len` are lost.
     pub(crate) fn moved_up(&self, by: usize, len: usize) -> Self {
         let mut moved = Self::none(len);
         let (whole, part) = (by / 64, by % 64);
@@ -118,7 +118,7 @@ impl Bits {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= !theirs);
     }
 
-    /// The words that `from..to` lies in, each with its part of it.
+    /// The words that `from..to` covers, each with the mask of its part.
     fn masks(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, u64)> + use<> {
         let to = to.min(self.len);
         let from = from.min(to);
@@ -129,7 +129,7 @@ impl Bits {
         })
     }
 
-    /// Takes out all of `from..to`.
+    /// Removes all of `from..to`.
     pub(crate) fn clear(&mut self, from: usize, to: usize) {
         self.masks(from, to).for_each(|(word, mask)| self.words[word] &= !mask);
     }
@@ -139,7 +139,7 @@ impl Bits {
         self.masks(from, to).for_each(|(word, mask)| self.words[word] |= mask);
     }
 
-    /// Whether it has none of `from..to`.
+    /// Whether it contains no number of `from..to`.
     pub(crate) fn is_clear(&self, from: usize, to: usize) -> bool {
         self.masks(from, to).all(|(word, mask)| self.words[word] & mask == 0)
     }

@@ -1,9 +1,9 @@
-//! Windows of steps, less the buffers that are live in all of them.
+//! Windows of steps, without the buffers that are live in all of them.
 //!
-//! Leaving buffers out, and cutting live ranges, makes a problem easier, never harder. In a window most
-//! buffers are usually live from its first step to its last. One of those is in conflict with all others, so
-//! in any plan of the window everything below it can move up by its size and it can go to the bottom. So it
-//! is taken out, and the capacity is less by its size; what stays is often small.
+//! Leaving buffers out, and cutting live ranges, makes a problem easier, never harder. In a window, most buffers are
+//! usually live from its first step to its last. Such a buffer conflicts with all others. So in any plan of the window
+//! it can go to the bottom, and everything that was below it moves up by its size. Therefore it is taken out, and the
+//! capacity shrinks by its size; the rest is often small.
 //!
 //! ```text
 //!      |  window   |
@@ -23,20 +23,20 @@ use planlab_dsa::{Buffer, Halt, Instance, LiveRange};
 use super::Tick;
 use super::view::{clip, crests};
 
-/// Windows grow around so many peaks.
+/// The number of peaks around which windows grow.
 const PEAKS: usize = 4;
 /// Sections in the smallest window.
 const SMALLEST: usize = 4;
 
-/// What is left of a window.
+/// The remaining problem of a window.
 pub(super) struct Core {
     pub(super) inner: Instance,
     pub(super) steps: LiveRange,
-    /// Bytes of the buffers taken out: a plan of the window is so much higher than one of `inner`.
+    /// Bytes of the buffers taken out: a plan of the window is higher than one of `inner` by this.
     pub(super) taken: u64,
 }
 
-/// Windows around the highest peaks with at most `most` buffers left, the small ones first.
+/// Windows around the highest peaks with at most `most` remaining buffers, the small ones first.
 pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Result<Vec<Core>, Halt> {
     let crests = crests(arena);
     let mut peaks = peaks(&crests);
@@ -66,7 +66,7 @@ pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Resul
     Ok(all)
 }
 
-/// The sections with the most bytes, none beside another.
+/// The sections with the most bytes; no two are adjacent.
 fn peaks(crests: &[(u32, u64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..crests.len()).collect();
     order.sort_by_key(|&number| (std::cmp::Reverse(crests[number].1), number));
@@ -82,7 +82,7 @@ fn peaks(crests: &[(u32, u64)]) -> Vec<usize> {
     peaks
 }
 
-/// What is left of a window.
+/// The remaining problem of a window, if any.
 enum Kept {
     Some(Core),
     /// Every buffer was taken out.
@@ -93,7 +93,7 @@ enum Kept {
 impl Core {
     /// Cuts a window out.
     fn cut(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
-        // One that is paused all the time is in nobody's way, not even that of the others taken out.
+        // A buffer that is paused all the time conflicts with no other, not even with those taken out.
         let inside =
             |buffer| clip(buffer, steps).map(without_windows).filter(|b| b.pieces().next().is_some());
         let mut kept: Vec<Buffer> = arena.buffers().iter().filter_map(inside).collect();
@@ -119,7 +119,7 @@ impl Core {
     }
 }
 
-/// The buffer with nothing in use in its pauses.
+/// The buffer with no bytes in use in its pauses.
 fn without_windows(mut buffer: Buffer) -> Buffer {
     buffer.pauses.iter_mut().for_each(|pause| pause.window = None);
     buffer

@@ -1,10 +1,9 @@
-//! Lower bounds beyond the load: each argument, what it proves and at which cost.
+//! Lower bounds beyond the load: each argument, what it proves and at what cost.
 //!
-//! [`raise`] states all that can be proved on a run, the cheap arguments first; [`prove`] tells of every
-//! step as well. An argument never errs towards a bound that is too high: the tests hold each against brute
-//! force and exhaustive search. All of them look at one arena at a time, without hand-overs; what they say
-//! of plans *with* hand-overs comes from the instance in which every buffer that may overwrite another
-//! begins a step later.
+//! [`raise`] proves all that it can on a run, the cheap arguments first; [`prove`] also reports every step. An argument
+//! never gives a bound that is too high: the tests check each against brute force and exhaustive search. All arguments
+//! look at one arena at a time, without hand-overs. A bound on plans *with* hand-overs comes from a changed instance,
+//! in which every buffer that may overwrite another begins a step later.
 //!
 //! | argument | evidence | file |
 //! |---|---|---|
@@ -15,11 +14,11 @@
 
 //! # What they find
 //!
-//! Each argument alone, from the load, on instances whose optimum lies above it: those of the corpus, and
-//! random ones in which buffers of one step fill every step up to the load (`bounds_table` in `tests.rs`;
-//! release build, one thread of a busy machine of 2 cores). *Quick* gives a window 1,000 nodes and probing
-//! 2^20 words, *thorough* 100,000 nodes and 2^25 words. n counts the buffers before filling up; up to three
-//! times as many come out. `-`: the optimum is not known.
+//! Each argument alone, starting from the load, on instances whose optimum lies above it: those of the corpus, and
+//! random ones in which one-step buffers fill every step up to the load (`bounds_table` in `tests.rs`; release build,
+//! one thread of a busy machine of 2 cores). *Quick* gives a window 1,000 nodes and probing 2^20 words, *thorough*
+//! 100,000 nodes and 2^25 words. n counts the buffers before filling up; the result has up to three times as many. `-`:
+//! the optimum is not known.
 //!
 //! | instances | argument | above the load | equal to the optimum | time each, ms |
 //! |---|---|---|---|---|
@@ -40,9 +39,9 @@
 //! | n = 40, sizes to 30, 20 | search, quick | 7 | - | 69 |
 //! | | section, quick | 17 | - | 51 |
 //!
-//! Search is the better one up to some 40 buffers (20 before filling up), section arguments past that.
-//! Sums of sizes reach the load wherever nothing is pinned or aligned, so alone they say nothing there.
-//! On traces with dozens of small buffers at every step none of them finds anything above the load.
+//! Search is better up to some 40 buffers (20 before filling up), section arguments above that. If nothing is pinned or
+//! aligned, sums of sizes can reach the load, so they give no bound alone. On traces with dozens of small buffers at
+//! every step, no argument finds anything above the load.
 
 mod aligned;
 mod bits;
@@ -59,54 +58,54 @@ use planlab_dsa::{Bytes, Evidence, Halt, Instance, Run, Scope};
 
 use view::{View, views};
 
-/// What an argument may cost.
+/// The cost that arguments may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
-    /// Some milliseconds, and 0.1 s for 100,000 buffers: what every run can afford.
+    /// Some milliseconds, and 0.1 s for 100,000 buffers: affordable in every run.
     Quick,
     /// A few seconds.
     Thorough,
 }
 
-/// A bound, and how it was had.
+/// A bound, and the argument behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What kind of argument it was.
+    /// The kind of argument.
     pub evidence: Evidence,
     /// No plan of the scope is lower.
     pub value: Bytes,
-    /// The plans that it speaks of.
+    /// The plans to which it applies.
     pub scope: Scope,
-    /// Wall time that the argument took.
+    /// Wall time of the argument.
     pub seconds: f64,
-    /// Units of work that it took.
+    /// Units of work of the argument.
     pub work: u64,
-    /// Whether it is more than what was known before.
+    /// Whether it is higher than the previous bound.
     pub raised: bool,
-    /// Whether the argument came to its end; a limit may cut it short.
+    /// Whether the argument was completed; a limit may cut it short.
     pub finished: bool,
-    /// The argument in a few words.
+    /// A short description of the argument.
     pub how: String,
 }
 
 /// Counts work; an error ends the search.
 type Tick<'t> = dyn FnMut(u64) -> Result<(), Halt> + 't;
 
-/// A bound above what was known.
+/// A bound above the previous one.
 struct Found {
     /// In bytes.
     value: u64,
     how: String,
 }
 
-/// One way to a bound on the height of a plan in one arena without hand-overs.
+/// A method to prove a bound on the height of a plan in one arena without hand-overs.
 trait Argument: Sync {
     fn evidence(&self) -> Evidence;
 
-    /// What to say where nothing was found.
+    /// The message if nothing was found.
     fn failure(&self) -> &'static str;
 
-    /// A bound above `known` bytes, which is one itself, if the argument has one.
+    /// A bound above the known bound `known`, in bytes, if the argument has one.
     fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt>;
 }
 
@@ -127,17 +126,17 @@ fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {
     all
 }
 
-/// Proves what it can and raises the bounds of the run.
+/// Proves all that it can and raises the bounds of the run.
 ///
 /// # Errors
 ///
-/// Whatever ends the run: [`planlab_dsa::Stop::Proved`] when a bound meets the incumbent, a limit, or
+/// The `Halt` that ends the run: [`planlab_dsa::Stop::Proved`] if a bound meets the incumbent, a limit, or
 /// [`planlab_dsa::PlanError::Refuted`].
 pub fn raise(run: &mut Run<'_>, effort: Effort) -> Result<(), Halt> {
     prove(run, effort, &mut |_| ())
 }
 
-/// The same, telling `report` of every argument as it ends or is cut short, ascending by cost.
+/// The same, and calls `report` for every argument when it ends or is cut short, the cheapest first.
 ///
 /// # Errors
 ///
@@ -175,11 +174,11 @@ pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) ->
     Ok(())
 }
 
-/// What is known in one scope, arena by arena, in bytes.
+/// The known bounds in one scope, for each arena, in bytes.
 struct Track<'i> {
     view: View<'i>,
     known: Vec<u64>,
-    /// What was known when sums of sizes were last looked at.
+    /// The known bounds when sums of sizes were last tried.
     rounded: Option<Vec<u64>>,
 }
 
@@ -194,7 +193,7 @@ impl<'i> Track<'i> {
         self.known.iter().sum()
     }
 
-    /// Whether the argument could say anything new: sums of sizes come again only where something rose.
+    /// Whether the argument could give anything new: sums of sizes are tried again only after a bound rose.
     fn is_worth(&mut self, argument: &dyn Argument) -> bool {
         let is_rounding = argument.evidence() == Evidence::NormalPattern;
         let is_old = self.rounded.as_ref() == Some(&self.known);
@@ -204,7 +203,7 @@ impl<'i> Track<'i> {
         !(is_rounding && is_old)
     }
 
-    /// What the argument says, where it raises anything.
+    /// Applies the argument; returns its description if it raises anything.
     fn apply(&mut self, argument: &dyn Argument, tick: &mut Tick<'_>) -> Result<Option<String>, Halt> {
         let mut how: Option<String> = None;
         for (arena, known) in self.view.arenas.iter().zip(&mut self.known) {

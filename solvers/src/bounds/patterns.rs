@@ -1,13 +1,13 @@
-//! Subset sums: the heights that a plan in which nothing can be lowered may have.
+//! Subset sums: the possible heights of a plan in which nothing can be lowered.
 //!
-//! Of the lowest plans take one whose offsets sum to the least. No buffer of it can be lowered, so each that
-//! is not pinned lies at 0 or, rounded up to its alignment, on the top of another that it is in conflict
-//! with; that one again, and so on down to 0 or to a pin. Hence the plan's height is a pin's end, or 0 or a
-//! pin's end plus the sizes of some distinct buffers, and they all belong to one *component* (buffers tied
-//! together by conflicts). The least such sum that is not below what is known is a bound.
+//! Of the lowest plans take one with the least sum of offsets. None of its buffers can be lowered. So each buffer that
+//! is not pinned lies at 0 or, rounded up to its alignment, on top of another that it conflicts with. The same holds
+//! for that one, and so on down to 0 or to a pin. Hence the plan's height is 0 or a pin's end, plus the sizes of some
+//! distinct buffers. They all belong to one *component* (buffers connected by conflicts). The least such sum that is
+//! not below the known bound is a bound.
 //!
-//! Where nothing is pinned or aligned, the load is such a sum itself: that of what is live at the peak. Then
-//! the argument says nothing alone, but rounds up what others have raised above the load.
+//! If nothing is pinned or aligned, the load is such a sum itself: the sum of the buffers that are live at the peak.
+//! Then the argument gives no bound alone, but it rounds up what others have raised above the load.
 //!
 //! ```text
 //!          |  c  |            height = size(a) + size(b) + size(c),
@@ -26,13 +26,13 @@
 //!
 //! # Complexity
 //!
-//! O(n H / 64) for a height of H granules. It ends as soon as the known bound itself can be reached, which
-//! on traces with many small buffers is after a handful of them. Past 4 million granules it is not tried.
+//! O(n H / 64) for a height of H granules. It ends as soon as the known bound itself can be reached; on traces with
+//! many small buffers, a handful of them is enough. It is not tried above 4 million granules.
 //!
 //! # Deviations from the paper
 //!
-//! Offsets are bounded from 0 only: the midpoint of [2] needs both. Windows of pauses, and alignments that
-//! differ, are not treated: nothing is said then.
+//! Offsets are bounded from 0 only: the midpoint of [2] needs both. There is no bound if a pause has a window in use,
+//! or if alignments differ.
 
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
@@ -41,7 +41,7 @@ use super::{Argument, Found, Tick};
 
 /// The most granules of height.
 const MOST_GRANULES: u64 = 1 << 22;
-/// The most machine words looked at.
+/// The most machine words to process.
 const MOST_WORK: u64 = 1 << 27;
 
 /// The bound by subset sums.
@@ -86,8 +86,8 @@ impl Argument for Patterns {
     }
 }
 
-/// The alignment of all buffers in granules, where they have one; `None` where they differ, or a pause keeps
-/// a window.
+/// The alignment of all buffers in granules, if they share one; `None` if they differ, or if a pause has a window in
+/// use.
 fn common_alignment(arena: &Instance) -> Option<u64> {
     let windows = arena.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
     let grain = arena.granularity();
@@ -103,7 +103,7 @@ fn common_alignment(arena: &Instance) -> Option<u64> {
     }
 }
 
-/// The buffers by component; one component where some pairs are kept apart.
+/// The buffers by component; a single component if some pairs are kept apart.
 fn split(arena: &Instance) -> Vec<Vec<&Buffer>> {
     let mut buffers: Vec<&Buffer> = arena.buffers().iter().collect();
     if !arena.apart().is_empty() {
@@ -127,7 +127,7 @@ struct Stack {
     pinned_ends: Vec<u64>,
     align: u64,
     load: u64,
-    /// Whether the load is a sum of sizes: that of what is live at the peak.
+    /// Whether the load is a sum of sizes: of the buffers live at the peak.
     load_is_sum: bool,
 }
 
@@ -135,7 +135,7 @@ impl Stack {
     fn new(component: &[&Buffer], grain: u64, align: u64) -> Self {
         let free = component.iter().filter(|buffer| buffer.pin.is_none());
         let mut sizes: Vec<u64> = free.map(|buffer| buffer.size.get() / grain).collect();
-        // Small ones first: with them any sum is soon reached, if it can be at all.
+        // Small ones first: with them, any reachable sum is reached early.
         sizes.sort_unstable();
         let end = |buffer: &&&Buffer| Some((buffer.pin?.get() + buffer.size.get()) / grain);
         let pinned_ends: Vec<u64> = component.iter().filter_map(|buffer| end(&buffer)).collect();
@@ -149,21 +149,21 @@ impl Stack {
         number.next_multiple_of(self.align)
     }
 
-    /// The least height at or above `from` that can be reached: `u64::MAX` where none can, `None` where
-    /// that would take too long.
+    /// The least reachable height at or above `from`: `u64::MAX` if there is no such height, `None` if that would take
+    /// too long.
     fn least_top(&self, from: u64, work: &mut u64, tick: &mut Tick<'_>) -> Result<Option<u64>, Halt> {
         let pinned = self.pinned_ends.iter().copied().filter(|&end| end >= from).min().unwrap_or(u64::MAX);
         let Some(&largest) = self.sizes.last() else { return Ok(Some(pinned)) };
         if pinned == from || (self.load_is_sum && from == self.load) {
             return Ok(Some(from));
         }
-        // Stacking everything passes `from` by at most one buffer, or does not reach it.
+        // A stack of everything exceeds `from` by at most one buffer, or does not reach it.
         let granules = from.saturating_add(self.rounded(largest));
         if granules >= MOST_GRANULES {
             return Ok(None);
         }
         let len = index(granules + 1);
-        // Sums of rounded sizes, and those in which one size, the topmost, is not rounded.
+        // Sums of rounded sizes, and sums in which one size, the topmost, is not rounded.
         let (mut sums, mut tops) = (Bits::none(len), Bits::none(len));
         sums.insert(0);
         self.pinned_ends.iter().for_each(|&end| sums.insert(index(self.rounded(end))));
@@ -187,7 +187,7 @@ fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The most bytes in use at one step, in bytes.
+/// The most bytes in use at one step.
 fn load(component: &[&Buffer]) -> u64 {
     let mut changes: Vec<(u32, bool, u64)> = Vec::new();
     for piece in component.iter().flat_map(|buffer| buffer.pieces()) {
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(above(&three, known), expected, "{known}");
         }
         let apart = [buffer(4, 0, 2), buffer(6, 2, 4)];
-        // Nothing can be higher than everything on top of each other: then nothing is said.
+        // Nothing can be higher than a stack of everything: then there is no bound.
         assert_eq!(above(&apart, 7), None);
     }
 

@@ -1,19 +1,19 @@
-//! Tight sections: at a capacity just above the load a section leaves few holes, and what must lie below a
-//! buffer in one section does not fit what must lie below it in another.
+//! Tight sections: at a capacity just above the load a section has few holes, and what must lie below a buffer in one
+//! section does not match what must lie below it in another.
 //!
-//! Fix a capacity C. At a section s whose buffers sum to load(s), all plans within C leave exactly
-//! C - load(s) free: its *slack*. Each buffer keeps the set of offsets that it may still have:
+//! Fix a capacity C. At a section s whose buffers sum to load(s), all plans within C leave exactly C - load(s) free:
+//! its *slack*. Each buffer has a set of offsets that are still possible:
 //!
-//! 1. *Fill*: the bytes below a buffer at s are some of the others of s, and holes. So its offset is a
-//!    subset sum of the others' sizes plus at most the slack, in every section of its life at once.
+//! 1. *Fill*: the bytes below a buffer at s are holes and some of the other buffers of s. So its offset is a subset sum
+//!    of the others' sizes plus at most the slack, in every section of its life at once.
 //! 2. *Pairs*: two buffers in conflict lie one above the other; an offset of the one must leave room for
 //!    the lowest or the highest offset of the other.
-//! 3. *Cover*: at s at most the slack may stay without a buffer that can reach it; where nothing may stay
-//!    free, an address that only one buffer can reach is that buffer's.
-//! 4. *Probe*: an offset is struck out where fixing the buffer there, with the fill of the room above and
-//!    below it, leaves another buffer nowhere to go.
+//! 3. *Cover*: at s, at most the slack may be out of reach of every buffer. If nothing may stay free, an address that
+//!    only one buffer can reach belongs to that buffer.
+//! 4. *Probe*: an offset is removed if fixing the buffer there, with the fill of the room above and below it, leaves
+//!    another buffer without an offset.
 //!
-//! When a buffer has no offset left, no plan fits C, and the bound is the next height after C.
+//! If a buffer has no offset left, no plan fits C, and the bound is the next height after C.
 //!
 //! ```text
 //!   section 1    section 2     capacity 18, slack 0 in both: below b lie 0, 3, 7 or 10, and 0, 4, 6 or 10;
@@ -21,10 +21,10 @@
 //!   | 3 | 7      | 4 | 6
 //! ```
 //!
-//! One, two or three sections of buffers that are free to lie anywhere never ask for more than the load:
-//! put what is in use in the first and the second at the bottom, what is in use in the second and the third
-//! at the top (what is in use in all three below everything), and the rest between. An argument without
-//! pins or alignments needs four sections at least, and all of this looks at all of them together.
+//! One, two or three sections of buffers that may lie anywhere never need more than the load. Put the buffers shared by
+//! the first and the second section at the bottom, those shared by the second and the third at the top (those in all
+//! three below everything), and the rest between. So without pins or alignments an argument needs at least four
+//! sections; this one uses all sections together.
 //!
 //! # References
 //!
@@ -35,9 +35,9 @@
 //!
 //! # Complexity
 //!
-//! For s sections of m buffers and H granules: O(s m^2 H / 64) for the fill, and O(n H) probes of
-//! O((n d + s m log H) H / 64) for d conflicts a buffer, until nothing changes; cut off at a fixed amount of
-//! work. At most 2^12 granules and 400 buffers; of more buffers, windows with at most so many are looked at.
+//! For s sections of m buffers and H granules: O(s m^2 H / 64) for the fill, and O(n H) probes of O((n d + s m log H) H
+//! / 64) for d conflicts per buffer, until nothing changes; cut off at a fixed amount of work. At most 2^12 granules
+//! and 400 buffers; of larger instances, windows with at most that many buffers are used.
 
 use planlab_dsa::{Evidence, Halt, Instance};
 
@@ -53,11 +53,11 @@ const MOST_BUFFERS: usize = 400;
 /// The most machine words in all fills together.
 const MOST_FILL: u64 = 1 << 21;
 
-/// Which of the rules are used; the first three are always.
+/// Limits on the last rule and on windows; the first three rules always apply.
 pub(super) struct Tight {
-    /// Machine words that probing may look at.
+    /// The most machine words for probing.
     pub(super) probing: u64,
-    /// Windows that are tried where the arena has too many buffers, the largest.
+    /// The number of windows to try if the arena has too many buffers, the largest first.
     pub(super) windows: usize,
 }
 
@@ -89,13 +89,13 @@ impl Argument for Tight {
 }
 
 impl Tight {
-    /// A bound above `known` on the height of one whole instance.
+    /// A bound above `known` on the height of one instance.
     fn refute(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let grain = arena.granularity();
         let Some(shape) = Shape::new(arena, grain) else { return Ok(None) };
         let heights = shape.heights(known.div_ceil(grain));
         let (mut at, mut stride, mut probing) = (0, 1, self.probing);
-        // Capacities in growing strides: what does not fit the greater does not fit the smaller.
+        // Capacities in growing strides: a refuted capacity refutes the smaller ones, too.
         while let Some(&capacity) = heights.get(at + stride - 1) {
             if shape.refutes(capacity, &mut probing, tick)? {
                 at += stride;
@@ -123,9 +123,9 @@ struct Shape {
     pins: Vec<Option<usize>>,
     sections: Vec<Section>,
     loads: Vec<usize>,
-    /// The buffers in conflict with each.
+    /// For each buffer, those in conflict with it.
     against: Vec<Vec<u32>>,
-    /// The sections of each.
+    /// For each buffer, its sections.
     at: Vec<Vec<u32>>,
 }
 
@@ -134,7 +134,7 @@ fn small(bytes: u64, grain: u64) -> Option<usize> {
 }
 
 impl Shape {
-    /// `None` where the instance is too large, or a pause keeps a window.
+    /// `None` if the instance is too large, or if a pause has a window in use.
     fn new(arena: &Instance, grain: u64) -> Option<Self> {
         let buffers = arena.buffers();
         let windows = buffers.iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
@@ -181,8 +181,7 @@ impl Shape {
         }
     }
 
-    /// The heights from `known` on that a lowest plan can have: sums of sizes, where nothing is pinned or
-    /// aligned.
+    /// The possible heights, from `known` on, of a lowest plan: sums of sizes if nothing is pinned or aligned.
     fn heights(&self, known: u64) -> Vec<usize> {
         let most = usize::try_from(MOST_GRANULES).unwrap_or(usize::MAX);
         let known = usize::try_from(known).unwrap_or(usize::MAX);
@@ -197,7 +196,7 @@ impl Shape {
         sums.iter().collect()
     }
 
-    /// Whether no plan fits a capacity, as far as the rules see.
+    /// Whether the rules show that no plan fits a capacity.
     fn refutes(&self, capacity: usize, probing: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
         if self.loads.iter().chain(&self.sizes).any(|&load| load > capacity) {
             return Ok(true);
@@ -227,8 +226,8 @@ impl Shape {
         (0..self.sizes.len()).map(one).collect()
     }
 
-    /// For the tightest sections, and each of their members, the room that the others may take together, and
-    /// at most the slack more; takes all other offsets out.
+    /// For the tightest sections and each of their members, the room that the others and up to the slack can take
+    /// together; removes all other offsets.
     fn fills(
         &self,
         capacity: usize,
@@ -273,12 +272,12 @@ impl Shape {
 struct Rules<'s> {
     shape: &'s Shape,
     capacity: usize,
-    /// By section and member.
+    /// For each section and member.
     fills: Vec<Option<Vec<Bits>>>,
 }
 
 impl Rules<'_> {
-    /// Applies pairs and covers until nothing changes; false when a buffer has no offset left.
+    /// Applies pairs and covers until nothing changes; false if a buffer has no offset left.
     fn propagate(&self, offsets: &mut [Bits], tick: &mut Tick<'_>) -> Result<bool, Halt> {
         loop {
             let mut changed = false;
@@ -302,14 +301,14 @@ impl Rules<'_> {
         }
     }
 
-    /// Strikes out what leaves no room for a buffer in conflict; `None` when nothing is left.
+    /// Removes offsets that leave no room for a buffer in conflict; `None` if no offset is left.
     fn pairs(&self, row: usize, offsets: &mut [Bits]) -> Option<bool> {
         let size = self.shape.sizes[row];
         let mut mine = offsets[row].clone();
         for &other in &self.shape.against[row] {
             let theirs = &offsets[other as usize];
             let (low, high) = (theirs.first()?, theirs.last()?);
-            // Neither wholly below their highest place nor wholly above their lowest.
+            // Neither fully below their highest place nor fully above their lowest.
             let from = (high + 1).saturating_sub(size);
             mine.clear(from, low + self.shape.sizes[other as usize]);
         }
@@ -319,8 +318,8 @@ impl Rules<'_> {
         Some(changed)
     }
 
-    /// Counts what no buffer of a section can reach, and gives an address that one alone can reach to it;
-    /// `None` when too much stays free.
+    /// Counts what no buffer of a section can reach, and assigns an address that only one buffer can reach to it;
+    /// `None` if too much stays free.
     fn cover(&self, number: usize, offsets: &mut [Bits]) -> Option<bool> {
         let members = &self.shape.sections[number].members;
         let slack = self.capacity - self.shape.loads[number];
@@ -361,7 +360,7 @@ impl Rules<'_> {
         Some(changed)
     }
 
-    /// The buffer holds both addresses.
+    /// Requires the buffer to hold both addresses.
     fn must_hold(&self, row: usize, low: usize, high: usize, offsets: &mut [Bits]) -> Option<bool> {
         let before = offsets[row].count();
         offsets[row].clear(0, (high + 1).saturating_sub(self.shape.sizes[row]));
@@ -370,8 +369,8 @@ impl Rules<'_> {
         Some(offsets[row].count() < before)
     }
 
-    /// Strikes out offsets that lead nowhere, until nothing changes or the work is spent; false when a buffer
-    /// has no offset left.
+    /// Removes offsets that a probe refutes, until nothing changes or the work is spent; false if a buffer has no
+    /// offset left.
     fn probe(&self, offsets: &mut [Bits], work: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
         let words = offsets.iter().map(Bits::words).sum::<u64>().max(1);
         let pass = words * (1 + self.shape.sections.len() as u64);
@@ -401,7 +400,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether the rules leave every buffer some offset once one is fixed.
+    /// Whether the rules leave every buffer an offset once one is fixed.
     fn leads_on(
         &self,
         row: usize,
@@ -418,7 +417,7 @@ impl Rules<'_> {
         self.propagate(&mut fixed, tick)
     }
 
-    /// Between a fixed buffer and another of its section lie others of the section, and holes.
+    /// Between a fixed buffer and another of its section there are only others of the section, and holes.
     fn fill_around(&self, row: usize, place: usize, number: usize, offsets: &mut [Bits]) {
         let Some(fills) = &self.fills[number] else { return };
         let members = &self.shape.sections[number].members;

@@ -1,4 +1,4 @@
-//! Every argument against brute force and exhaustive search.
+//! Tests every argument against brute force and exhaustive search.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::placement::testing::descriptor;
 
-/// What brute force may try: a second.
+/// The limit of brute force: about a second.
 const MOST_PLACES: u64 = 500_000;
 
-/// States every bound there is.
+/// Applies every bound.
 struct Prover {
     effort: Effort,
     steps: Mutex<Vec<Step>>,
@@ -108,7 +108,7 @@ fn never_above_the_optimum_of_the_corpus() {
     }
 }
 
-/// Instances, and their optima where they are known.
+/// Instances, and their optima if known.
 type Group = Vec<(Instance, Option<Bytes>)>;
 
 /// Eight buffers whose load is 20 and whose optimum is 21, from step 100 on.
@@ -128,7 +128,7 @@ fn range(start: u32, end: u32) -> LiveRange {
     LiveRange::new(start, end).expect("not empty")
 }
 
-/// The hard ones, small ones beside them in time, and one of 100 bytes that is always live.
+/// The hard buffers, small ones at other steps, and one of 100 bytes that is always live.
 fn hidden(beside: u32) -> Instance {
     let mut buffers = hard();
     buffers.push(Buffer::new(Bytes::new(100), range(0, 1000)));
@@ -183,8 +183,8 @@ fn limits_end_the_arguments_and_the_work_is_the_same_each_time() {
     assert_eq!(first, run(Some(20_000)));
 }
 
-/// Prints what each argument alone adds to the load where the optimum is above it. `cargo test --release
-/// -p planlab-solvers --no-default-features --lib bounds_table -- --ignored --nocapture`
+/// Prints what each argument alone adds to the load if the optimum is above it. `cargo test --release -p
+/// planlab-solvers --no-default-features --lib bounds_table -- --ignored --nocapture`
 #[test]
 #[ignore = "prints a table; takes minutes"]
 fn bounds_table() {

@@ -1,8 +1,8 @@
-//! What the arguments look at: one arena at a time, with no hand-overs left in it.
+//! The input of the arguments: one arena at a time, without hand-overs.
 //!
-//! A plan that hands something over is, once every buffer that may overwrite another is taken away at its
-//! first step, a plan without hand-overs: what bounds the shortened instance bounds every plan. Over
-//! several arenas the height is the sum of theirs, and so is the bound.
+//! If every buffer that may overwrite another loses its first step, a plan with hand-overs becomes a plan without: a
+//! bound on the shortened instance is a bound on every plan. The height over several arenas is the sum of theirs, and
+//! so is the bound.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,14 @@ use planlab_dsa::{Buffer, BufferId, Instance, KeepApart, LiveRange, Pause, Scope
 
 use crate::arenas::{has_arenas, parts};
 
-/// A scope, and what stands for the instance in it: an instance of one arena, without permissions or a
-/// capacity, for each arena.
+/// A scope, and the instances used for it: for each arena, an instance of one arena without permissions or a capacity.
 pub(super) struct View<'i> {
     pub(super) scope: Scope,
     pub(super) arenas: Vec<Cow<'i, Instance>>,
 }
 
-/// The views of an instance: one where nothing may be handed over, otherwise one for each scope. One that
-/// has no plan at all (pins that only a hand-over excuses) is left out.
+/// The views of an instance: one if there are no permissions, otherwise one for each scope. A scope without any plan
+/// (pins that need a hand-over) is left out.
 pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
     if instance.in_place().is_empty() {
         return vec![View { scope: Scope::Any, arenas: alone(Cow::Borrowed(instance)) }];
@@ -46,7 +45,7 @@ fn shortened(instance: &Instance) -> Option<Instance> {
     changed(instance, |id, buffer| if is_output[id.index()] { later(buffer) } else { Some(buffer.clone()) })
 }
 
-/// The instance with what becomes of its buffers, and without permissions; `None` where that has no plan.
+/// The instance with changed buffers and without permissions; `None` if that has no plan.
 fn changed(instance: &Instance, change: impl Fn(BufferId, &Buffer) -> Option<Buffer>) -> Option<Instance> {
     let mut new = vec![None; instance.len()];
     let mut kept = Vec::new();
@@ -63,12 +62,12 @@ fn changed(instance: &Instance, change: impl Fn(BufferId, &Buffer) -> Option<Buf
     Instance::builder().buffers(kept).apart(apart).arenas(instance.arenas().to_vec()).build().ok()
 }
 
-/// The buffer without its first step; it is whole there.
+/// The buffer without its first step, at which all of it is in use.
 fn later(buffer: &Buffer) -> Option<Buffer> {
     clip(buffer, LiveRange::new(buffer.live.start().get() + 1, buffer.live.end().get()).ok()?)
 }
 
-/// What is left of a buffer inside some steps.
+/// The part of a buffer inside some steps.
 pub(super) fn clip(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
     let live = buffer.live.intersection(steps)?;
     let inside = |pause: &Pause| {
@@ -78,8 +77,8 @@ pub(super) fn clip(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
     Some(Buffer { live, pauses: pauses.into(), ..buffer.clone() })
 }
 
-/// The sets of buffers that are in use together, in step order; none lies in the one before or after it.
-/// With each, a step at which it is so. `None` where they have more than `most` members together.
+/// The sets of buffers that are in use together, in step order; none is contained in the one before or after it. Each
+/// comes with a step at which it is in use. `None` if they have more than `most` members in total.
 pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>> {
     let mut events = Vec::with_capacity(2 * instance.len());
     for (row, buffer) in (0_u32..).zip(instance.buffers()) {
@@ -97,7 +96,7 @@ pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>>
             live.insert(row);
             (grew, since) = (true, step);
         } else {
-            // A buffer that goes on through a change of its window was there all the time.
+            // A buffer that continues when its window changes was in use before.
             if grew {
                 members += live.len();
                 if members > most {

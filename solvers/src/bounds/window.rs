@@ -1,10 +1,10 @@
-//! Windows: a capacity that some steps alone cannot keep.
+//! Windows: proves that some steps alone exceed a capacity.
 //!
-//! Leaving buffers out, and cutting live ranges, makes a problem easier, never harder: what does not fit in
-//! a few neighbouring sections fits nowhere. A window around a peak is searched for a plan within the
-//! capacity; if there is none, the height is at least the next multiple of the granularity, and the next
-//! capacity is tried. Windows grow as long as the work allows; one that has a plan is left, one that is not
-//! decided comes again with ten times the nodes. The search is that of the planner `exact`.
+//! Leaving buffers out, and cutting live ranges, makes a problem easier, never harder: what does not fit in a few
+//! neighbouring sections fits nowhere. A search looks for a plan of the window around a peak within the capacity. If
+//! there is no such plan, the height is at least the next multiple of the granularity, and the next capacity is tried.
+//! Windows grow as long as the work allows. A window with a plan is dropped; an undecided one is tried again with ten
+//! times the nodes. The search is that of the planner `exact`.
 //!
 //! # References
 //!
@@ -70,7 +70,7 @@ struct Window {
     problem: Problem,
 }
 
-/// The bound as it rises.
+/// The bound while it rises.
 struct Ladder {
     grain: u64,
     known: u64,
@@ -78,7 +78,7 @@ struct Ladder {
 }
 
 impl Ladder {
-    /// Raises the bound as far as a window can; whether the window is done with.
+    /// Raises the bound as far as a window can; returns whether the window is settled.
     fn climb(&mut self, window: &Window, nodes: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
         let mut stride = 1;
         loop {

@@ -1,5 +1,5 @@
-//! Constraint programming: the decisions of the MIP, given to a solver that learns from its
-//! conflicts (lazy clause generation): Pumpkin.
+//! Constraint programming: the decisions of the MIP, made by Pumpkin, a solver that learns from its conflicts (lazy
+//! clause generation).
 //!
 //! For the height h, and an offset x of each buffer, all of them whole numbers of units:
 //!
@@ -10,26 +10,25 @@
 //! disjunctive(x_i, w_i for i live in s)           for every section s
 //! ```
 //!
-//! The last line is the view from the side: with the address as time, each buffer is a task of duration w, and
-//! a section is a machine on which one task runs at a time. Pumpkin finds edges on it: that a buffer lies
-//! above a set of others because it does not fit among them. No constraint of 0.5 holds rectangles apart.
+//! The last line is the view from the side: with the address as time, each buffer is a task of duration w, and a
+//! section is a machine that runs one task at a time. Pumpkin finds edges on it: a buffer lies above a set of others
+//! because it does not fit among them. Version 0.5 has no constraint that keeps rectangles apart.
 //!
-//! Before the model, the instance is taken apart as for the MIP: small buffers that always find a place are
-//! set aside, parts that share no step are solved one by one, symmetric plans are left out. Each is a switch of
-//! [`Switches`].
+//! Before the model, the instance is split as for the MIP: small buffers that always find a place are set aside, parts
+//! that share no step are solved one by one, symmetric plans are left out. Each is a switch of [`Switches`].
 //!
-//! The search goes from both ends. It begins at the best greedy plan, whose values the solver prefers from
-//! then on, and looks for plans at the bound, halfway between bound and best plan, and anywhere below it, in
-//! turn, each for a number of steps that doubles from round to round; nothing learnt is lost in between.
-//! Refuted heights raise the bound ([`Evidence::Cp`](planlab_dsa::Evidence::Cp)), plans are offered as they
-//! come. Of a plan only the order of the offsets is kept, and buffers are placed anew in that order.
+//! The search works from both ends. It begins at the best greedy plan, whose values the solver prefers from then on. In
+//! turn, it looks for plans at the bound, halfway between bound and best plan, and anywhere below the best plan, each
+//! for a number of steps that doubles from round to round. The solver keeps what it has learnt. Refuted heights raise
+//! the bound ([`Evidence::Cp`](planlab_dsa::Evidence::Cp)), plans are offered as they are found. Only the order of the
+//! offsets of a plan is used: buffers are placed again in that order.
 //!
-//! Heights of more than 2^29 units do not fit the solver's 32 bits. They are divided, and sizes and offsets
-//! rounded down: every plan is a plan of the rounded instance, so that bounds hold, and the order of a rounded
-//! plan is tried as an order of the true one. Then the last few units may stay open.
+//! Heights of more than 2^29 units do not fit the solver's 32 bits. They are divided, and sizes and offsets rounded
+//! down. Every plan is a plan of the rounded instance, so bounds hold; the order of a rounded plan is tried as an order
+//! of the true one. Then the last few units may stay undecided.
 //!
-//! In-place permissions are not used. A step of the solver cannot be cut short; the last one begins so early
-//! that a step as long as the longest before, and taking the model down, fit the time limit.
+//! In-place permissions are not used. A step of the solver cannot be interrupted. So the last one begins early enough
+//! for a step as long as the longest before, and for freeing the model, to fit the time limit.
 //!
 //! # References
 //!
@@ -42,13 +41,12 @@
 //!
 //! # Complexity
 //!
-//! Exponential; the model has two propagators for every two buffers that meet, and refuses more than 200,000
-//! such pairs.
+//! Exponential; the model has two propagators for every two buffers that meet, and at most 200,000 such pairs.
 //!
 //! # What it reaches
 //!
-//! Measured on two shared cores of a busy machine, so that times are good for comparison alone; lives and
-//! sizes (1 to 100) drawn uniformly over as many steps as buffers, five instances each, 8 s:
+//! Measured on two shared cores of a busy machine, so that times are for comparison only; lives and sizes (1 to 100)
+//! drawn uniformly over as many steps as buffers, five instances each, 8 s:
 //!
 //! | buffers | proved | geometric mean |
 //! |---|---|---|
@@ -57,9 +55,9 @@
 //! | 80 | 5 of 5 | 21 ms |
 //! | 100 | 4 of 5 | 0.26 s |
 //!
-//! (Several of them are decided by a greedy plan that meets the load.) The 24 instances of the corpus whose
-//! optimum lies above the load, 5 random ones of 60 and of 80 buffers, and 3 of 80 with sizes in KiB and a
-//! quarter of long lives, 4 s each, by switch:
+//! (A greedy plan that meets the load decides several of them.) The next table has 37 instances, 4 s each, by switch.
+//! 24 are those of the corpus whose optimum lies above the load. 10 are random ones, 5 of 60 and 5 of 80 buffers. The
+//! last 3 have 80 buffers with sizes in KiB and a quarter of long lives.
 //!
 //! | | proved of 37 | all together |
 //! |---|---|---|
@@ -74,10 +72,10 @@
 //! | without `probe` | 35 | 10.9 s |
 //! | none | 30 | 36.7 s |
 //!
-//! Sections and probes decide; the others lie within the noise here, and are there for nets, where parts and
-//! small buffers are many.
+//! Sections and probes matter most; the others are within the noise here. They are for nets, which have many parts and
+//! small buffers.
 //!
-//! Beside the MIPs: the 24 instances above the load, 4 random ones of 20 buffers and 3 of 40 with sizes in KiB,
+//! Compared with the MIPs: the 24 instances above the load, 4 random ones of 20 buffers and 3 of 40 with sizes in KiB,
 //! 3 s each:
 //!
 //! | planner | proved of 31 | all together |
@@ -88,9 +86,9 @@
 //! | `mip/highs`, the published model | 22 | 31.4 s |
 //! | `mip/cbc`, the published model | 22 | 33.3 s |
 //!
-//! Of the 80 recorded nets of Chainer and PyTorch with up to 1,200 buffers, 74 need no model: the best greedy
-//! plan meets the load (Chainer's ResNet-50 inference, which the best fit misses, among them). The others,
-//! gap after 8 s:
+//! Of the 80 recorded nets of Chainer and PyTorch with up to 1,200 buffers, 74 need no model: the best greedy plan
+//! meets the load (for example for Chainer's ResNet-50 inference, which the best fit misses). The others, gap after 8
+//! s:
 //!
 //! | net | buffers | greedy | `cp/pumpkin` | without `peel` | `mip/highs` | `mip/cbc` |
 //! |---|---|---|---|---|---|---|

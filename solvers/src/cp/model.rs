@@ -1,5 +1,5 @@
-//! The model: offsets and the height as integer variables, a disjunction for every relation, and a resource
-//! for every section.
+//! The model: offsets and the height as integer variables, a disjunction for every relation, and a resource for every
+//! section.
 
 use planlab_dsa::{Halt, PlanError, Run};
 use pumpkin_constraints::{disjunctive_strict, less_than_or_equals};
@@ -12,7 +12,7 @@ use pumpkin_propagators::disjunctive::ArgDisjunctiveTask;
 use super::Switches;
 use crate::pairs::{Below, Draft, Relation};
 
-/// The greatest height in units. The solver adds and subtracts up to three heights in 32 bits.
+/// The greatest height in units: the solver adds and subtracts up to three heights in 32 bits.
 pub(super) const MOST_UNITS: u64 = 1 << 29;
 /// The most relations of a model: each is two propagators, about a kilobyte.
 const MOST_RELATIONS: usize = 200_000;
@@ -21,19 +21,19 @@ const MOST_RELATIONS: usize = 200_000;
 pub(super) struct Model {
     pub(super) solver: Solver,
     pub(super) height: DomainId,
-    /// By place: the offset in steps of the place.
+    /// For each place: the offset in steps of the place.
     pub(super) offsets: Vec<DomainId>,
-    /// Steps in units.
+    /// For each place: a step in units.
     steps: Vec<i32>,
     pub(super) tag: ConstraintTag,
 }
 
 impl Model {
-    /// Everything that a plan of a draft has to keep.
+    /// Everything that a plan of a draft has to satisfy.
     ///
     /// # Errors
     ///
-    /// What [`Run::tick`] says; [`PlanError::Failed`] for a model that is too large to build.
+    /// What [`Run::tick`] returns; [`PlanError::Failed`] for a model that is too large to build.
     pub(super) fn new(run: &mut Run<'_>, draft: &Draft<'_>, switches: Switches) -> Result<Self, Halt> {
         if draft.relations.len() > MOST_RELATIONS {
             let why = format!("the model has more than {MOST_RELATIONS} pairs of buffers");
@@ -88,7 +88,7 @@ impl Model {
         Ok(())
     }
 
-    /// Where the literal holds, the first lies below; otherwise the second.
+    /// If the literal holds, the first lies below; otherwise the second.
     fn disjunction(&mut self, relation: &Relation, below: Below, order: Literal) {
         let (i, j) = relation.pair;
         let ((i_low, i_high), (j_low, j_high)) = relation.windows;
@@ -117,18 +117,18 @@ impl Model {
         Ok(())
     }
 
-    /// The value of an offset in a plan, for the solver.
+    /// The value of an offset of a plan in the solver.
     pub(super) fn steps_of(&self, place: usize, units: u64) -> i32 {
         small(units) / self.steps[place]
     }
 
-    /// Units of an offset that the solver says.
+    /// The units of an offset of the solver.
     pub(super) fn units_of(&self, place: usize, steps: i32) -> u64 {
         u64::try_from(i64::from(steps) * i64::from(self.steps[place])).unwrap_or(0)
     }
 }
 
-/// Units as the solver counts them.
+/// Units as an integer of the solver.
 pub(super) fn small(units: u64) -> i32 {
     i32::try_from(units).expect("at most MOST_UNITS")
 }

@@ -1,4 +1,4 @@
-//! The planner.
+//! The constraint planner, its options and its key.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
 
@@ -28,7 +28,7 @@ pub struct CpPumpkin {
 }
 
 impl CpPumpkin {
-    /// The same with other additions to the model. Default: all.
+    /// Uses other additions to the model. Default: all.
     #[must_use]
     pub const fn with_switches(mut self, switches: Switches) -> Self {
         self.switches = switches;

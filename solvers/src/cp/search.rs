@@ -1,4 +1,4 @@
-//! The search: plans from above, proofs from below.
+//! The search: finds plans from above and proofs from below.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use super::Switches;
 use super::model::{MOST_UNITS, Model, small};
 use crate::pairs::{Course, Draft, prove};
 
-/// Steps of each probe of the first round; twice as many in the next.
+/// Steps of each probe of the first round; the number doubles from round to round.
 const PATIENCE: u64 = 200;
-/// After so many rounds a probe is as good as unlimited.
+/// After this number of rounds a probe is as good as unlimited.
 const MOST_ROUNDS: u32 = 40;
 
-/// Improves the plan of a draft until nothing is lower.
+/// Improves the plan of a draft until it is optimal.
 pub(super) fn solve(
     run: &mut Run<'_>,
     course: &mut Course,
@@ -59,17 +59,17 @@ enum Height {
     Bound,
     /// Halfway between the bound and the best plan.
     Halfway,
-    /// Any that is lower than the best plan's.
+    /// Any height below that of the best plan.
     Lower,
 }
 
-/// What a look for a plan came to.
+/// The result of a look for a plan.
 enum Verdict {
     /// Offsets in units, by place.
     Plan(Vec<u64>),
-    /// There is none lower than this.
+    /// There is no plan lower than this.
     None(u64),
-    /// The steps allowed were not enough.
+    /// The allowed steps were not enough.
     Unknown,
 }
 
@@ -77,9 +77,9 @@ struct Search {
     model: Model,
     guide: Guide,
     resolver: ResolutionResolver,
-    /// Units of work of a step of the solver.
+    /// Units of work for one step of the solver.
     work: u64,
-    /// What is kept back of the time: to take the model down, and for the longest step so far.
+    /// Time kept in reserve: to free the model, and for the longest step so far.
     margin: (Duration, Duration),
     /// No plan is lower, in units.
     bound: u64,
@@ -99,7 +99,7 @@ impl Search {
         Ok(Self { model, guide, resolver: ResolutionResolver::default(), work, margin, bound, best })
     }
 
-    /// Shows the solver the plan to start from, so that it decides as that does where it can.
+    /// Passes the solver the plan to start from, so that it decides alike if it can.
     fn begin(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let shown = self.decide(run, None, None)?;
         self.guide.warm = None;
@@ -109,8 +109,8 @@ impl Search {
         }
     }
 
-    /// The greatest height of a probe, and its steps. Where there is nothing between bound and plan, or
-    /// nothing is to be probed, all that is lower, to the end.
+    /// The greatest height of a probe, and its steps. If there is no height between bound and plan, or probes are off:
+    /// all lower heights, without a limit.
     fn probe(&self, height: Height, steps: u64, switches: Switches) -> (Option<u64>, Option<u64>) {
         if !switches.probe || self.bound + 1 >= self.best {
             return (None, None);
@@ -122,7 +122,7 @@ impl Search {
         }
     }
 
-    /// Looks for a plan, at most `most` high, and takes over what is found or proved.
+    /// Looks for a plan of at most `most` units, and uses what is found or proved.
     fn look(
         &mut self,
         run: &mut Run<'_>,
@@ -133,7 +133,7 @@ impl Search {
     ) -> Result<(), Halt> {
         match self.decide(run, most, steps)? {
             Verdict::Plan(units) => {
-                // Of a coarse plan the order may come to more than it says; it is not looked for again.
+                // A coarse plan's order may be higher than the plan itself; that plan is not searched for again.
                 let said = draft.places.iter().zip(&units).map(|(place, offset)| offset + place.size);
                 let said = said.max().unwrap_or(0);
                 self.best = self.best.min(said).min(course.improve(run, draft, &units)?);
@@ -149,13 +149,13 @@ impl Search {
         Ok(())
     }
 
-    /// No plans above `height`, from now on.
+    /// Excludes plans above `height` from now on.
     fn at_most(&mut self, height: u64) {
         let variable = self.model.height;
         self.post(predicate![variable <= small(height)]);
     }
 
-    /// No plans below `height`, from now on.
+    /// Excludes plans below `height` from now on.
     fn at_least(&mut self, height: u64) {
         let variable = self.model.height;
         self.post(predicate![variable >= small(height)]);
@@ -167,7 +167,7 @@ impl Search {
         }
     }
 
-    /// Looks for a plan, at most `most` high, for at most `steps` steps.
+    /// Looks for a plan of at most `most` units, in at most `steps` steps.
     fn decide(&mut self, run: &mut Run<'_>, most: Option<u64>, steps: Option<u64>) -> Result<Verdict, Halt> {
         let (height, offsets) = (self.model.height, &self.model.offsets);
         let assumed = most.map(|most| predicate![height <= small(most)]);
@@ -191,7 +191,7 @@ impl Search {
         Ok(Verdict::Plan(units.collect()))
     }
 
-    /// The bound once there is no plan up to `most`.
+    /// The bound if there is no plan up to `most`.
     fn refuted(&self, most: Option<u64>) -> u64 {
         match most {
             Some(most) if !self.model.solver.is_inconsistent() => most + 1,
@@ -200,14 +200,14 @@ impl Search {
     }
 }
 
-/// Ends the solver where the run says so, or after a number of steps. A step cannot be cut short, so the
-/// last one must not begin too late.
+/// Ends the solver when the run requires it, or after a number of steps. A step cannot be interrupted, so the last one
+/// must not begin too late.
 struct Watch<'r, 'i> {
     run: &'r mut Run<'i>,
     halt: Option<Halt>,
     work: u64,
     steps: Option<u64>,
-    /// The time that was left at the last step.
+    /// The time left at the last step.
     left: Option<Duration>,
     margin: &'r mut (Duration, Duration),
 }
@@ -244,8 +244,8 @@ type Backup = IndependentVariableValueBrancher<
     InDomainMin,
 >;
 
-/// What is decided next: at first the plan to start from; then what conflicts speak of, as it was in the
-/// best plan; where they are silent, the buffer that can lie lowest (ties: the larger, then the lower id), there.
+/// The next decision: first the plan to start from, then the variables of recent conflicts, with their values in the
+/// best plan. Without such conflicts, the buffer that can lie lowest (ties: the larger, then the lower id) goes there.
 #[derive(Debug)]
 struct Guide {
     warm: Option<WarmStart<DomainId>>,

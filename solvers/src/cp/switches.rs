@@ -1,13 +1,13 @@
-//! What is added to the plain model.
+//! The additions to the plain model, each a switch.
 
 use crate::pairs::{Reductions, switches};
 
 switches! {
-    /// The ways in which the model and its search are made stronger than a disjunction for every two buffers;
-    /// all sound: none changes the optimum.
+    /// Additions that make the model and its search stronger than a disjunction for every two buffers; all are sound:
+    /// none changes the optimum.
     Switches {
-        /// Whether all that is in use in a section is a resource that one buffer has at a time, on which edges
-        /// are found. Default: yes.
+        /// Whether the buffers in use in a section share a resource that one buffer holds at a time, on which edges are
+        /// found. Default: yes.
         sections, with_sections;
         /// Whether heights between bound and plan are tried, so that the bound rises before the optimum is
         /// known. Default: yes.

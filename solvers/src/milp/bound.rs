@@ -1,20 +1,18 @@
-//! A solver's dual bound as a number of units that nobody has to believe a tolerance for.
+//! Converts a solver's dual bound into a number of units that is safe against its tolerances.
 //!
-//! The true optimum is a whole number of units, so a bound of 289.2 says 290. But solvers calculate with
-//! tolerances: a binary may be off by 1e-6 and still count as whole, and times a big M of up to W that
-//! lets a row give way by W / 1,000,000 units; rows themselves may be off by as much again. Bounds are
-//! therefore lowered by `1e-3 + 2e-6 W` before they are rounded up. Up to W = 400,000 units that is less
-//! than one and a solver that has closed its gap proves the optimum; above, bounds lie below it by
-//! a few units, and nothing is proved that the solver could not know.
+//! The true optimum is a whole number of units, so a bound of 289.2 means 290. But solvers calculate with tolerances: a
+//! binary may be off by 1e-6 and still count as whole. Times a big M of up to W, that lets a row give way by W /
+//! 1,000,000 units; rows themselves may be off by as much again. Therefore bounds are lowered by `1e-3 + 2e-6 W` before
+//! they are rounded up. Up to W = 400,000 units that is less than one, and a solver that has closed its gap proves the
+//! optimum. Above that, bounds lie a few units below it, and no proof relies on more than the solver can know.
 
-/// Of the solvers' tolerances (1e-6 each for whole numbers and for rows), what W multiplies.
+/// The part of the solvers' tolerances (1e-6 each for whole numbers and for rows) that W multiplies.
 const RELATIVE: f64 = 2e-6;
-/// What is left of them where W is small.
+/// The rest of them, for small W.
 const ABSOLUTE: f64 = 1e-3;
 
-/// The least whole number of units that no plan lies below, given a dual bound in units and the height W
-/// of the model in units. A bound above W, at which there is a plan, says nothing but that the solver is
-/// confused: 0.
+/// The least whole number of units that no plan is below, given a dual bound in units and the height W of the model in
+/// units. There is a plan at W, so a bound above W only shows that the solver is confused: 0.
 pub(super) fn whole_units(dual: f64, ceiling: u64) -> u64 {
     let tolerance = ABSOLUTE + RELATIVE * as_float(ceiling);
     if dual.is_nan() || dual > as_float(ceiling) + tolerance {

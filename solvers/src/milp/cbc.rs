@@ -1,21 +1,21 @@
-//! The model given to CBC.
+//! Runs the model in CBC.
 //!
-//! Time limits count wall time (CBC's default is the CPU time of the process). What CBC 2.10 says of a run
-//! that its limit cut short has to be taken with care:
+//! Time limits count wall time (CBC's default is the CPU time of the process). The results of CBC 2.10 after a time
+//! limit need care:
 //!
 //! - Without a solution, the objective is about 1e50.
-//! - A limit that runs out in the preprocessing may come back as "infeasible"; as the height of a known
-//!   plan bounds the model, that is never true, and it is read as "out of time".
-//! - With a start, the same may come back as "the start is optimal", or end in a crash. So a start is given
-//!   only where there is no limit; otherwise W alone stands for the plan known before.
+//! - A limit that runs out in the preprocessing may return "infeasible". The height of a known plan bounds the model,
+//!   so that is never true; it is treated as "out of time".
+//! - With a start, the same may return "the start is optimal", or crash. So a start is given only without a limit;
+//!   otherwise W alone stands for the plan known before.
 //! - The bound may be the height of the best solution: one that is no lower is not taken.
 //!
-//! Distributions build CBC's linear solver with its assertions. Now and then one of them fails, and that
-//! ends the process: run it in a process of its own.
+//! Distributions build CBC's linear solver with its assertions. Now and then one of them fails and ends the process:
+//! run it in a process of its own.
 //!
-//! That solver factorises dense matrices by the LAPACK of the system. OpenBLAS's takes more than half a
-//! MiB of stack at each level of its recursion, and two MiB, a thread's default, are not enough. So CBC
-//! runs on a thread that has more.
+//! That solver factorises dense matrices by the LAPACK of the system. OpenBLAS's takes more than half a MiB of stack at
+//! each level of its recursion, and two MiB, a thread's default, are not enough. So CBC runs on a thread with a larger
+//! stack.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -27,7 +27,7 @@ use planlab_dsa::PlanError;
 use super::formulation::Formulation;
 use super::search::{Answer, End};
 
-/// Bytes of stack; only what is used takes memory.
+/// Bytes of stack; only the used part takes memory.
 const STACK: usize = 64 << 20;
 
 pub(super) fn solve(formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {

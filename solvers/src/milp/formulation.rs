@@ -9,7 +9,7 @@ use crate::pairs::{Below, Draft, Place};
 
 /// The model of a part of an instance.
 pub(super) struct Formulation {
-    /// The value of each column in the plan to start from, where there is one.
+    /// The value of each column in the plan to start from, if there is one.
     pub(super) start: Option<Vec<f64>>,
     variables: ProblemVariables,
     height: Variable,
@@ -17,8 +17,8 @@ pub(super) struct Formulation {
 }
 
 impl Formulation {
-    /// The model of what a better plan of a draft would have to be. Its first column is the height; then
-    /// come the offsets, in steps of the places.
+    /// The model whose solutions are the better plans of a draft. Its first column is the height; then come the
+    /// offsets, in steps of the places.
     pub(super) fn new(draft: &Draft<'_>, switches: Strengthening) -> Self {
         let mut columns = Columns::default();
         let floor = if switches.load { draft.floor } else { 0 };
@@ -63,14 +63,14 @@ impl Columns {
         self.variables.add(if is_whole { column.integer() } else { column })
     }
 
-    /// The offset of a buffer: a column, or where its alignment is coarser than the unit a multiple of one.
+    /// The offset of a buffer: a column, or a multiple of one if its alignment is coarser than the unit.
     fn place(&mut self, place: &Place) -> Expression {
         let Place { low, high, step, start, .. } = *place;
         let column = self.add(low.div_ceil(step), high / step, step > 1, start / step);
         as_float(step) * column
     }
 
-    /// The binary that is 0 where the first lies below.
+    /// The binary that is 0 if the first lies below.
     fn order(&mut self, below: Below, is_first_below: bool) -> Variable {
         let (low, high) = match below {
             Below::First => (0, 0),

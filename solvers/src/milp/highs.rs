@@ -1,4 +1,4 @@
-//! The model given to HiGHS.
+//! Runs the model in HiGHS.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Mixed-integer programs: the big-M model of placement, given to CBC and to HiGHS.
 //!
-//! For the height u, an offset x of each buffer, and for every two buffers i and j that are live at one
-//! step a binary z that says which lies above the other:
+//! For the height u, an offset x of each buffer, and for every two buffers i and j that are live at one step a binary z
+//! for which of them lies above:
 //!
 //! ```text
 //! minimise u
@@ -11,21 +11,21 @@
 //! 0 <= u <= W, 0 <= x
 //! ```
 //!
-//! W is the height of the best plan that the greedy planners find. Before the model, the instance is taken
-//! apart: small buffers that find a place in every plan of the others are set aside, parts that share no step
-//! get models of their own. The model is then made stronger, each way a switch of [`Strengthening`].
+//! W is the height of the best plan that the greedy planners find. Before the model, the instance is split: small
+//! buffers that find a place in every plan of the others are set aside, parts that share no step get their own models.
+//! Then the model is strengthened; each addition is a switch of [`Strengthening`].
 //!
 //! # From floating point to a proof
 //!
-//! - A plan: only the order of the solver's offsets is kept. The buffers are placed one by one in that
-//!   order, each at its lowest free offset, which is never above the solver's; where pauses leave windows
-//!   in use, the rounded offsets are tried as well. The verifier has the last word.
-//! - A bound: heights are whole multiples of the model's unit, so that the solver's dual bound may be
-//!   rounded up to the next one, less a tolerance that grows with W (see `bound`). A solver that was
-//!   stopped gives its dual bound alone, never the height of what it had found.
-//! - Numbers: a model has at most 2^24 units. Larger sizes are divided and rounded down, which leaves no plan
-//!   out, so that bounds hold. (With W above a billion HiGHS proved a bound for a net of 196 buffers that a
-//!   verified plan lies below.)
+//! - A plan: only the order of the solver's offsets is used. The buffers are placed one by one in that order, each at
+//!   its lowest free offset, which is never above the solver's. If windows are in use during pauses, the rounded
+//!   offsets are tried as well. The verifier decides.
+//! - A bound: heights are multiples of the model's unit. So the solver's dual bound, minus a tolerance that grows with
+//!   W (see `bound`), is rounded up to the next multiple. A stopped solver gives only its dual bound, never the height
+//!   of its solution.
+//! - Numbers: a model has at most 2^24 units. Larger sizes are divided and rounded down, which excludes no plan, so
+//!   that bounds hold. (With W above a billion, HiGHS proved a bound for a net of 196 buffers that a verified plan
+//!   refutes.)
 //!
 //! # References
 //!
@@ -37,14 +37,14 @@
 //!
 //! # Complexity
 //!
-//! Exponential; the model has a binary for every two buffers with overlapping live ranges. About 20
-//! buffers are proved in seconds where the optimum lies above the load, 40 rarely.
+//! Exponential; the model has a binary for every two buffers with overlapping live ranges. If the optimum lies above
+//! the load, about 20 buffers are proved in seconds, 40 rarely.
 //!
 //! # What the additions do
 //!
-//! The 24 instances of the corpus whose optimum lies above the load, 4 random ones of 20 buffers and 3 of 40,
-//! 3 s each, on a busy machine (a second run of the same differs by up to a factor of two, and for CBC by four
-//! instances, so that only the first three rows and the published model say anything):
+//! The 24 instances of the corpus whose optimum lies above the load, 4 random ones of 20 buffers and 3 of 40, 3 s each,
+//! on a busy machine. A second run differs by up to a factor of two, and for CBC by four instances. So only the first
+//! three rows and the published model are significant:
 //!
 //! | | HiGHS: proved of 31 | all together | CBC: proved of 31 | all together |
 //! |---|---|---|---|---|
@@ -56,10 +56,9 @@
 //! | without `symmetry` | 31 | 6.1 s | 31 | 6.0 s |
 //! | without `whole_height` | 31 | 3.6 s, 3.2 s | 29 | 13.2 s |
 //!
-//! `peel` and `split` change little here, where everything meets everything; they are for nets (the page of
-//! the constraint model has figures). Not there: priorities in branching (neither
-//! solver's interface has them), and a height held strictly below the best plan's, since then CBC's "infeasible"
-//! at its time limit could not be told from a proof.
+//! `peel` and `split` change little here, since all buffers overlap; they are for nets (the page of the constraint
+//! model has figures). Two ideas are left out: priorities in branching (neither solver's interface has them), and a
+//! height held strictly below the best plan's (CBC's "infeasible" at its time limit would then look like a proof).
 
 mod bound;
 mod cbc;

@@ -6,7 +6,7 @@ use super::search::{Solver, plan_with};
 use super::{Strengthening, cbc, highs};
 use crate::arenas::{has_arenas, plan_each_arena};
 
-/// What it takes into account with either.
+/// What the planner supports with either solver.
 const HONOURS: Honours = Honours {
     in_place: false,
     pins: true,
@@ -19,7 +19,7 @@ const HONOURS: Honours = Honours {
     threads: false,
 };
 
-/// Up to so many buffers a solver has a chance.
+/// The most buffers for which a solver has a chance.
 const PRACTICAL: u32 = 300;
 
 /// The big-M model, given to a solver; keys `mip/cbc` and `mip/highs`.
@@ -48,7 +48,7 @@ pub struct Mip {
 }
 
 impl Mip {
-    /// With CBC, key `mip/cbc`.
+    /// Uses CBC, key `mip/cbc`.
     #[must_use]
     pub const fn cbc() -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Mip {
         }
     }
 
-    /// With HiGHS, key `mip/highs`.
+    /// Uses HiGHS, key `mip/highs`.
     #[must_use]
     pub const fn highs() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Mip {
         }
     }
 
-    /// The same with other additions to the model. Default: all.
+    /// Uses other additions to the model. Default: all.
     #[must_use]
     pub const fn with_strengthening(mut self, strengthening: Strengthening) -> Self {
         self.strengthening = strengthening;

@@ -1,12 +1,11 @@
-//! The rows of the model: the published ones, and those that make its relaxation tighter.
+//! The rows of the model: the published ones, and *stacks*, which make its relaxation tighter.
 //!
-//! Those are *stacks*: of the buffers in use at one step, the ones that lie below `j` lie below it one on
-//! the other, so that `j` lies no lower than the sum of their sizes; and what lies above `j` fits between
-//! its top and the height. There is no big M in them. In a large model they are left out: there the solver
-//! is not done with the first relaxation when its time is up.
+//! Of the buffers in use at one step, those below `j` lie on top of each other, so that `j` lies no lower than the sum
+//! of their sizes; and those above `j` fit between its top and the height. Stacks contain no big M. Large models do
+//! without them: with them, the solver would not finish the first relaxation in its time.
 //!
-//! (Transitivity, stated for all triples of buffers that are live at one step, was tried as well; the
-//! solvers were slower with it.)
+//! (Transitivity, stated for all triples of buffers that are live at one step, was tried as well; the solvers were
+//! slower with it.)
 
 use good_lp::{Constraint, Expression, Variable};
 
@@ -14,19 +13,19 @@ use super::Strengthening;
 use super::bound::as_float;
 use crate::pairs::{Draft, Part, Place, Relation};
 
-/// The most coefficients that stacks may take; the fullest sections come first.
+/// The most coefficients in stacks; the fullest sections come first.
 const MOST_STACKED: usize = 60_000;
 /// The most relations of a model that gets stacks.
 const MOST_RELATIONS: usize = 2_000;
 
-/// The columns of a model, to make its rows of.
+/// The columns of a model, for building its rows.
 pub(super) struct Rows<'d, 'i> {
     pub(super) draft: &'d Draft<'i>,
     pub(super) switches: Strengthening,
     pub(super) height: Variable,
-    /// By place.
+    /// For each place.
     pub(super) offsets: Vec<Expression>,
-    /// By relation: 0 where the first lies below.
+    /// For each relation: 0 if the first lies below.
     pub(super) orders: Vec<Variable>,
 }
 
@@ -61,7 +60,7 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// 1 where part `a` lies below part `b`; `None` where both are pinned.
+    /// 1 if part `a` lies below part `b`; `None` if both are pinned.
     fn is_below(&self, a: Part, b: Part) -> Option<Expression> {
         let (first, second) = if a.0 < b.0 { (a, b) } else { (b, a) };
         let relation = Relation { pair: (first.0, second.0), windows: (first.1, second.1) };
@@ -99,8 +98,8 @@ impl Rows<'_, '_> {
     }
 }
 
-/// What is taken off the row "the first lies below the second" where it does not hold: W, or the most by
-/// which the first can reach above the second's bottom. And the same for the other row.
+/// What to subtract from the row "the first lies below the second" if it does not hold: W, or the most by which the
+/// first can reach above the second's bottom. Also the same for the other row.
 fn big_m(draft: &Draft<'_>, relation: &Relation, is_tight: bool) -> (u64, u64) {
     if !is_tight {
         return (draft.ceiling, draft.ceiling);

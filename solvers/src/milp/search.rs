@@ -1,4 +1,4 @@
-//! The way around a solver: a model of each part, then what the solver found and proved.
+//! Runs a solver: builds a model of each part, then uses what the solver found and proved.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::bound::{as_whole, whole_units};
 use super::formulation::Formulation;
 use crate::pairs::{Course, Draft, follow, prove};
 
-/// What a solver came back with.
+/// The answer of a solver.
 pub(super) struct Answer {
-    /// The value of each column in the best solution, where it has one.
+    /// The value of each column in the best solution, if it has one.
     pub(super) columns: Option<Vec<f64>>,
-    /// No solution is lower, in units; not a number where it says nothing.
+    /// A lower bound on all solutions, in units; NaN if there is no bound.
     pub(super) dual: f64,
     /// Why it ended.
     pub(super) end: End,
@@ -28,18 +28,17 @@ pub(super) enum End {
     OutOfTime,
     /// It gave up for another reason.
     Stopped,
-    /// It says that there is no solution, although there is one.
+    /// It reports that there is no solution, although there is one.
     Infeasible,
 }
 
 /// A solver for a model, within a time limit.
 pub(super) type Solver = fn(Formulation, Option<Duration>) -> Result<Answer, PlanError>;
 
-/// The greatest height in units. Where a solver takes 1e-6 for nothing, a big M of more units lets buffers
-/// overlap by tens of them; and from about a billion on, solvers have been seen to prove bounds that a
-/// verified plan refutes.
+/// The greatest height in units. If a solver treats 1e-6 as zero, a big M of more units lets buffers overlap by tens of
+/// them. From about a billion on, solvers have proved bounds that a verified plan refutes.
 const MOST_UNITS: u64 = 1 << 24;
-/// Part of the time left, and a time, that are kept back for what comes after the solver.
+/// Time kept in reserve for the work after the solver: a part of the time left, and a fixed time.
 const MARGIN: (u32, Duration) = (33, Duration::from_millis(20));
 
 /// Plans with a solver.
@@ -69,7 +68,7 @@ fn take(run: &mut Run<'_>, course: &mut Course, draft: &Draft<'_>, answer: &Answ
     if answer.end == End::OutOfTime { Err(Halt::Stop(Stop::Deadline)) } else { Ok(()) }
 }
 
-/// The solver's share of what is left of the time.
+/// The solver's share of the time left.
 fn time_left(run: &mut Run<'_>) -> Result<Option<Duration>, Halt> {
     let Some(left) = run.remaining() else { return Ok(None) };
     let (part, least) = MARGIN;

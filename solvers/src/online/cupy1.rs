@@ -1,7 +1,7 @@
-//! The pool of `CuPy` 1 (Chainer 2): freed blocks are used again for requests of exactly their size.
+//! The pool of `CuPy` 1 (Chainer 2): reuses freed blocks for requests of exactly their size.
 //!
-//! Requests are rounded up to 512 bytes. Nothing is split or joined, so that a size which comes once stays
-//! reserved for ever: what is reserved is, over the sizes, the most blocks of that size at one time.
+//! Requests are rounded up to 512 bytes. Blocks are never split or joined, so a size that occurs once stays reserved
+//! for ever. For each size, it reserves the most blocks in use at one time.
 //!
 //! # References
 //!
@@ -9,12 +9,12 @@
 //!
 //! # Complexity
 //!
-//! O(1) for a request and for a free, but for the look-up of the size among s sizes: O(log s).
+//! O(log s) for a request and for a free, to look up the size among s sizes; the rest is O(1).
 //!
 //! # Deviations from the original
 //!
-//! Where the device has no memory, the cached blocks are given back and it is asked again; the original also
-//! runs Python's collector of cycles and asks a third time.
+//! If the device has no memory, the pool gives its cached blocks back and asks again; the original also runs Python's
+//! cycle collector and asks a third time.
 
 use super::UNIT;
 use super::exact_size::{ExactSize, exact_size_pool};
@@ -35,7 +35,7 @@ use super::exact_size::{ExactSize, exact_size_pool};
 /// ```
 pub struct Cupy1Pool(ExactSize);
 
-/// The class of a request, in bytes; `None` past 2^64 - 1.
+/// The class of a request, in bytes; `None` above 2^64 - 1.
 fn class(size: u64) -> Option<u64> {
     size.checked_next_multiple_of(UNIT)
 }

@@ -1,9 +1,9 @@
-//! The pool of `CuPy` 2.0.0rc1 (Chainer 3.0.0rc1): best fit, found by walking over the bins.
+//! The pool of `CuPy` 2.0.0rc1 (Chainer 3.0.0rc1): best fit by a linear scan of the bins.
 //!
-//! There is a bin for each multiple of 512 bytes. A request takes a free block from its own bin, or from the
-//! first one above it that is not empty, and a block that is larger is cut: the rest becomes free. If there is
-//! none, the device is asked for exactly the request. A freed block joins its free neighbours. This is the pool
-//! that the profile-guided best fit was compared with.
+//! There is a bin for each multiple of 512 bytes. A request takes a free block from its own bin, or from the first
+//! non-empty bin above it. A larger block is cut: the rest becomes free. If there is no block, the device is asked for
+//! exactly the request. A freed block joins its free neighbours. The profile-guided best fit was compared with this
+//! pool.
 //!
 //! ```text
 //!   bin     512  1024  1536  2048  2560
@@ -19,14 +19,14 @@
 //!
 //! # Complexity
 //!
-//! A request costs O(b) for b bins, which is the largest block ever freed divided by 512: 200,704 for one of
-//! 102.8 MB, and all of them from its own bin on are walked over where nothing fits. A free costs O(1).
+//! A request costs O(b) for b bins. Their number is the largest block ever freed divided by 512: 200,704 for one of
+//! 102.8 MB. If nothing fits, all bins from the request's own bin on are scanned. A free costs O(1).
 //!
 //! # Deviations from the original
 //!
 //! - The original takes any block of the bin (a hash set of addresses); this one takes the last that was freed.
-//! - Where the device has no memory, whole free segments are given back and it is asked again; the original
-//!   also runs Python's collector of cycles and asks a third time.
+//! - If the device has no memory, whole free segments are given back and it is asked again; the original also runs
+//!   Python's cycle collector and asks a third time.
 //! - Requests above 128 GiB are refused: the table of bins itself would take more than 1 GiB.
 
 use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Stream, Usage};
@@ -176,7 +176,7 @@ mod tests {
         let (a, b) = (alloc(&mut pool, 4), alloc(&mut pool, 4));
         pool.free(a).expect("live");
         assert_eq!(alloc(&mut pool, 1), a);
-        // The rest of the first segment is not a whole one.
+        // The remainder of the first segment is not a whole segment.
         assert!(pool.alloc(Bytes::new(4 * UNIT), Stream::default()).is_err());
         pool.free(b).expect("live");
         pool.free(a).expect("live");

@@ -1,9 +1,8 @@
-//! The pool of `CuPy` 4 and later: best fit, found in a sorted list of the sizes that there are.
+//! The pool of `CuPy` 4 and later: best fit, found in a sorted list of the existing sizes.
 //!
-//! It splits and joins as `cupy2rc1-pool` does, but keeps an arena for each stream (a block is used again only
-//! on the stream that it was allocated on), and knows which bins were ever used: a request looks its size up by
-//! bisection and walks over those sizes whose bins are empty now. Where it had to walk over 512 or more, the
-//! empty ones are thrown out.
+//! It splits and joins like `cupy2rc1-pool`, but keeps an arena for each stream (a block is reused only on the stream
+//! of its allocation) and a list of the bins used so far. A request finds its size by bisection and skips sizes whose
+//! bins are empty. If it has to skip 512 or more, the empty ones are removed.
 //!
 //! # References
 //!
@@ -11,8 +10,8 @@
 //!
 //! # Complexity
 //!
-//! A request costs O(log s + e) for s sizes and e empty ones that follow, less than 512 of them more than once;
-//! a free that brings a new size costs O(s).
+//! A request costs O(log s + e) for s sizes and e empty ones that follow, at most 511 of them more than once; a free
+//! that adds a new size costs O(s).
 //!
 //! # Deviations from the original
 //!
@@ -26,7 +25,7 @@ use super::UNIT;
 use super::heap::{Block, BlockId, Heap, Index};
 use super::lists::Lists;
 
-/// Empty sizes that a request may walk over before they are thrown out.
+/// Empty sizes that a request may skip before they are removed.
 const COMPACTION: usize = 512;
 
 /// Best fit by a sparse index of sizes; key `cupy4-pool`.
@@ -62,7 +61,7 @@ struct Arena {
 }
 
 impl Arena {
-    /// The place of a size; made where there is none.
+    /// The index of a size, which is added if it is missing.
     fn place(&mut self, size: u64) -> usize {
         self.sizes.binary_search(&size).unwrap_or_else(|place| {
             self.sizes.insert(place, size);
@@ -71,7 +70,7 @@ impl Arena {
         })
     }
 
-    /// A block of the least size from `size` up, and how many sizes were looked at.
+    /// A block of the least size from `size` up, and the number of sizes examined.
     fn search(&mut self, size: u64) -> (Option<BlockId>, usize) {
         let heads = &self.heads[self.sizes.partition_point(|&other| other < size)..];
         let empty = heads.iter().take_while(|head| head.is_none()).count();

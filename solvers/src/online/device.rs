@@ -1,8 +1,8 @@
-//! What an allocator holds from its backing, counted.
+//! Counts what an allocator holds from its backing.
 
 use planlab_dsa::{Address, AllocError, Backing, Bytes, DeviceMemory, Refused, Usage};
 
-/// What a plan's segments and the pool beside them hold together; the peaks of the two need not have come at one time.
+/// The usage of a plan's segments and of the pool beside them; the peaks of the two need not coincide in time.
 pub(super) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> Usage {
     Usage {
         reserved: Bytes::new(plan.reserved.get() + pool.reserved.get()),
@@ -14,7 +14,7 @@ pub(super) fn usage_of_both(plan: Usage, pool: Usage, reserved_peak: Bytes) -> U
     }
 }
 
-/// A backing, and what was taken from it.
+/// A backing, and the memory taken from it.
 pub(super) struct Device {
     backing: Box<dyn Backing>,
     reserved: u64,
@@ -40,12 +40,12 @@ impl Device {
         self.gave(size);
     }
 
-    /// The first of so many addresses without memory.
+    /// The first address of a range of `size` bytes without memory.
     pub(super) fn reserve(&mut self, size: u64) -> Result<u64, Refused> {
         Ok(self.backing.reserve(Bytes::new(size))?.get())
     }
 
-    /// The same, of which only multiples of `page` from the first are mapped and unmapped.
+    /// The same, for ranges whose memory is mapped and unmapped in multiples of `page` from the first address.
     pub(super) fn reserve_pages(&mut self, size: u64, page: u64) -> Result<u64, Refused> {
         Ok(self.backing.reserve_pages(Bytes::new(size), Bytes::new(page))?.get())
     }

@@ -1,7 +1,7 @@
 //! No pool at all: every request and every free is a call of the device.
 //!
-//! What is reserved is what is in use, so that its peak is the load; the price is the calls, which take far
-//! longer than any pool, and on a GPU wait for it.
+//! It reserves exactly what is in use, so its peak is the load. The price is the calls: they take far longer than any
+//! pool, and on a GPU they wait for its work.
 //!
 //! # References
 //!
@@ -9,7 +9,7 @@
 //!
 //! # Complexity
 //!
-//! O(1) for a request and for a free, and a call of the device.
+//! O(1) and a call of the device for a request and for a free.
 //!
 //! # Deviations from the original
 //!

@@ -1,7 +1,7 @@
-//! What the pools have in common that keep freed blocks by size and neither split nor join them.
+//! The common part of the pools that keep freed blocks by size and neither split nor join them.
 //!
-//! A request is rounded up to a size class. A freed block of that very class is used again, the last freed
-//! first; otherwise the device is asked for a block of the class. A larger block is never used.
+//! A request is rounded up to a size class. It gets the last freed block of that class, or else a new block of the
+//! class from the device. A larger block is never used.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::device::Device;
 
-/// An allocator that is an [`ExactSize`] over a backing and no more: a function gives the class of a request in bytes,
-/// or `None` past 2^64 - 1, and another prepares the pool before the device is asked for memory.
+/// An allocator that only wraps an [`ExactSize`] over a backing. One function returns the class of a request in bytes,
+/// or `None` above 2^64 - 1; another prepares the pool before the device is asked for memory.
 macro_rules! exact_size_pool {
     ($pool:ident, $class:path, $prepare:expr) => {
         impl $pool {
@@ -71,8 +71,7 @@ impl ExactSize {
         }
     }
 
-    /// Serves a request for `size` bytes from a class (in bytes). `prepare` is called before the device is
-    /// asked for memory.
+    /// Serves a request for `size` bytes from a class (in bytes). Calls `prepare` before it asks the device for memory.
     pub(super) fn alloc(
         &mut self,
         size: Bytes,
@@ -94,7 +93,7 @@ impl ExactSize {
         Ok(Address::new(base))
     }
 
-    /// A block of the device; where it has none, everything cached is given back, and it is asked again.
+    /// A block from the device; if the device has no memory, gives all cached blocks back and asks again.
     fn ask(&mut self, class: u64) -> Option<u64> {
         if let Ok(base) = self.device.acquire(class) {
             return Some(base);

@@ -1,7 +1,7 @@
 //! Segments cut into blocks, with the free ones in an index.
 //!
-//! Blocks that touch inside a segment know each other; a block that is freed joins its free neighbours, the
-//! next one first. Nothing is ever joined across segments.
+//! Neighbouring blocks of a segment are linked. A freed block joins its free neighbours, the next one first. Blocks are
+//! never joined across segments.
 //!
 //! ```text
 //!   segment  |  in use  | free |   in use   |  free  |
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::device::Device;
 
-/// The number of a block; an `Option` of it is no larger.
+/// The number of a block; an `Option` of it takes no more space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct BlockId(NonZeroU32);
 
@@ -56,13 +56,13 @@ impl Block {
         self.base + self.size
     }
 
-    /// Whether it is all of its segment.
+    /// Whether it fills its segment.
     pub(super) const fn is_whole(&self) -> bool {
         self.prev.is_none() && self.next.is_none()
     }
 }
 
-/// Where the free blocks are found.
+/// An index of the free blocks.
 pub(super) trait Index {
     fn insert(&mut self, id: BlockId, block: &Block);
     fn remove(&mut self, id: BlockId, block: &Block);
@@ -73,7 +73,7 @@ pub(super) struct Heap<I> {
     pub(super) index: I,
     pub(super) search_steps: u64,
     blocks: Vec<Block>,
-    /// Numbers of blocks that are no more.
+    /// Numbers of blocks that no longer exist.
     spare: Vec<BlockId>,
     /// Blocks in use, by address.
     live: FxHashMap<u64, BlockId>,
@@ -105,13 +105,13 @@ impl<I: Index> Heap<I> {
         self.device.usage(self.used, self.search_steps)
     }
 
-    /// A new segment as one free block that the index does not know yet.
+    /// A new segment as one free block that is not yet in the index.
     pub(super) fn acquire(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
         let base = self.device.acquire(size)?;
         Ok(self.adopt(base, size, pool, State::Free))
     }
 
-    /// The same; where the device has no memory, whole free segments go back, and it is asked again.
+    /// The same; if the device has no memory, gives whole free segments back and asks again.
     pub(super) fn grow(&mut self, size: u64, pool: u64) -> Option<BlockId> {
         if let Ok(id) = self.acquire(size, pool) {
             return Some(id);
@@ -120,7 +120,7 @@ impl<I: Index> Heap<I> {
         self.acquire(size, pool).ok()
     }
 
-    /// A range of addresses as one block that the index does not know yet.
+    /// A range of addresses as one block that is not yet in the index.
     pub(super) fn adopt(&mut self, base: u64, size: u64, pool: u64, state: State) -> BlockId {
         self.add(Block { base, size, pool, state, prev: None, next: None })
     }
@@ -138,7 +138,7 @@ impl<I: Index> Heap<I> {
         }
     }
 
-    /// Makes a free block known to the index.
+    /// Adds a free block to the index.
     pub(super) fn offer(&mut self, id: BlockId) {
         self.index.insert(id, &self.blocks[id.index()]);
     }
@@ -148,7 +148,7 @@ impl<I: Index> Heap<I> {
         self.index.remove(id, &self.blocks[id.index()]);
     }
 
-    /// Hands out a free block that the index does not know.
+    /// Hands out a free block that is not in the index.
     pub(super) fn hand_out(&mut self, id: BlockId) -> Address {
         let block = self.block_mut(id);
         block.state = State::InUse;
@@ -158,7 +158,7 @@ impl<I: Index> Heap<I> {
         Address::new(base)
     }
 
-    /// The same, keeping only its first `size` bytes: the rest, if any, becomes free.
+    /// The same, for its first `size` bytes only: the rest, if any, becomes free.
     pub(super) fn hand_out_part(&mut self, id: BlockId, size: u64) -> Address {
         if self.block(id).size > size {
             let rest = self.split(id, size);
@@ -167,7 +167,7 @@ impl<I: Index> Heap<I> {
         self.hand_out(id)
     }
 
-    /// Cuts a block after `size` bytes and gives the upper part, in the same state; the index learns nothing.
+    /// Cuts a block after `size` bytes and returns the upper part, in the same state; does not update the index.
     pub(super) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
         let whole = *self.block(id);
         let rest = Block { base: whole.base + size, size: whole.size - size, prev: Some(id), ..whole };
@@ -181,7 +181,7 @@ impl<I: Index> Heap<I> {
         rest
     }
 
-    /// Joins a block with its next neighbour; the index learns nothing.
+    /// Joins a block with its next neighbour; does not update the index.
     pub(super) fn absorb_next(&mut self, id: BlockId) {
         let Some(next) = self.block(id).next else { return };
         let gone = *self.block(next);
@@ -207,7 +207,7 @@ impl<I: Index> Heap<I> {
         Ok(())
     }
 
-    /// Joins a block that the index does not know with neighbours that are free, too.
+    /// Joins a free block that is not in the index with its free neighbours.
     pub(super) fn join(&mut self, id: BlockId) -> BlockId {
         if let Some(next) = self.free_neighbour(self.block(id).next) {
             self.withdraw(next);
@@ -236,9 +236,9 @@ impl<I: Index> Heap<I> {
         self.whole_blocks(|_| true).into_iter().for_each(|id| self.release(id));
     }
 
-    /// Free blocks that are whole segments and wanted, in the order of their numbers.
+    /// Free blocks that fill their segments and satisfy `is_wanted`, in the order of their numbers.
     pub(super) fn whole_blocks(&self, is_wanted: impl Fn(&Block) -> bool) -> Vec<BlockId> {
-        // A block that is no more has no size.
+        // A removed block has size 0.
         let is_chosen = |block: &Block| {
             block.size > 0 && block.state == State::Free && block.is_whole() && is_wanted(block)
         };
@@ -254,7 +254,7 @@ impl<I: Index> Heap<I> {
         self.forget(id);
     }
 
-    /// Takes the number of a block back that is no more.
+    /// Recycles the number of a removed block.
     fn forget(&mut self, id: BlockId) {
         self.block_mut(id).size = 0;
         self.spare.push(id);

@@ -1,8 +1,8 @@
-//! Last-in, first-out lists of blocks, from which any block can be taken in O(1).
+//! Last-in, first-out lists of blocks, with O(1) removal of any block.
 
 use super::heap::BlockId;
 
-/// The links of all blocks; a block is in one list at most. The heads of the lists lie with their owner.
+/// The links of all blocks; a block is in at most one list. The owner keeps the heads of the lists.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     links: Vec<Link>,
@@ -10,7 +10,7 @@ pub(super) struct Lists {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
-    /// Nearer to the head.
+    /// The next block towards the head.
     before: Option<BlockId>,
     after: Option<BlockId>,
 }
@@ -28,7 +28,7 @@ impl Lists {
         *head = Some(id);
     }
 
-    /// Takes a block out of the list with that head.
+    /// Removes a block from the list with this head.
     pub(super) fn take(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         let Link { before, after } = self.links[id.index()];
         match before {

@@ -1,7 +1,7 @@
-//! Online allocators: the pools that a planner has to beat, one file each.
+//! Online allocators: the pools that a planner competes with, one file each.
 //!
-//! A pool sees one request at a time. What it *reserves* from the device at most, over a trace, stands beside
-//! the height of a plan. [`registry`] has them all; [`Simulator`] plays a trace on one.
+//! A pool sees one request at a time. The most that it *reserves* from the device over a trace is compared with the
+//! height of a plan. [`registry`] has all pools; [`Simulator`] plays a trace on one.
 //!
 //! | key | policy |
 //! |---|---|
@@ -76,5 +76,5 @@ pub use simulate::{SimulationError, Simulator};
 pub use tensorflow_bfc::{TensorflowBfc, TensorflowBfcOneRegion};
 pub use tlsf::Tlsf;
 
-/// Most pools round requests up to it, in bytes.
+/// Most pools round requests up to a multiple of this, in bytes.
 const UNIT: u64 = 512;

@@ -1,4 +1,4 @@
-//! `MXNet`'s default pool for devices, `Naive`: freed blocks are used again for requests of their rounded size.
+//! `MXNet`'s default pool for devices, `Naive`: reuses freed blocks for requests of the same rounded size.
 //!
 //! Requests are rounded up to 4 KiB, and beyond 2 MiB up to 2 MiB. Nothing is split or joined.
 //!
@@ -12,16 +12,16 @@
 //!
 //! # Deviations from the original
 //!
-//! Releases before 1.0 used the exact size; this is the rounding of the last ones.
+//! Releases before 1.0 used the exact size; this is the rounding of the last releases.
 
 use super::exact_size::{ExactSize, exact_size_pool};
 
 const PAGE: u64 = 4096;
 
-/// Larger blocks are multiples of it.
+/// Larger blocks are multiples of this.
 const LARGE: u64 = 2 << 20;
 
-/// One part in so many of the device's memory is left to others: 5 %.
+/// One part in this many of the device's memory is left free: 5 %.
 const RESERVE_PART: u64 = 20;
 
 /// Exact size after rounding to pages; key `mxnet-naive`.
@@ -37,13 +37,13 @@ const RESERVE_PART: u64 = 20;
 /// ```
 pub struct MxnetNaive(ExactSize);
 
-/// The class of a request, in bytes; `None` past 2^64 - 1.
+/// The class of a request, in bytes; `None` above 2^64 - 1.
 fn class(size: u64) -> Option<u64> {
     let pages = size.checked_next_multiple_of(PAGE)?;
     if pages > LARGE { pages.checked_next_multiple_of(LARGE) } else { Some(pages) }
 }
 
-/// Gives all that is cached back where a block of `class` bytes would leave the device too little.
+/// Gives all cached blocks back if a block of `class` bytes would leave too little free on the device.
 pub(super) fn keep_reserve(pool: &mut ExactSize, class: u64) {
     let Some(memory) = pool.device.memory() else { return };
     let (free, kept) = (memory.free.get(), memory.total.get() / RESERVE_PART);

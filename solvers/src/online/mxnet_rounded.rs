@@ -10,7 +10,7 @@
 //!
 //! # Deviations from the original
 //!
-//! The original counts used bytes wrongly above 2 GiB (a size in 32 bits); this one does not.
+//! The original miscounts used bytes above 2 GiB (a size in 32 bits); this one does not.
 
 use super::exact_size::{ExactSize, exact_size_pool};
 use super::mxnet_naive::keep_reserve;
@@ -18,7 +18,7 @@ use super::mxnet_naive::keep_reserve;
 /// The smallest block, as a power of two.
 const LEAST: u32 = 12;
 
-/// Up to this power of two blocks are powers of two.
+/// Blocks are powers of two up to this power.
 const CUTOFF: u32 = 24;
 
 /// Exact size after rounding to powers of two; key `mxnet-rounded`.
@@ -35,7 +35,7 @@ const CUTOFF: u32 = 24;
 /// ```
 pub struct MxnetRounded(ExactSize);
 
-/// The class of a request, in bytes; `None` past 2^64 - 1.
+/// The class of a request, in bytes; `None` above 2^64 - 1.
 fn class(size: u64) -> Option<u64> {
     if size <= 1 << CUTOFF {
         Some(size.next_power_of_two().max(1 << LEAST))

@@ -1,7 +1,7 @@
-//! Network-wise allocation: a device allocation for each request, and nothing is used again.
+//! Network-wise allocation: a device allocation for each request, and no memory is reused.
 //!
-//! What a propagation frees stays reserved until the propagation is over. So the most that is reserved is the
-//! sum of all requests of a propagation: what a net needs without any reuse of memory.
+//! Memory freed in a propagation stays reserved until the propagation is over. So the most that is reserved is the sum
+//! of all requests of a propagation: the need of a net without any reuse of memory.
 //!
 //! # References
 //!
@@ -41,7 +41,7 @@ pub struct NetworkWise {
     device: Device,
     /// Sizes of the segments in use, by base.
     live: FxHashMap<u64, u64>,
-    /// Bases and sizes of those that were freed.
+    /// Bases and sizes of the freed segments.
     freed: Vec<(u64, u64)>,
     used: u64,
 }

@@ -1,21 +1,21 @@
-//! One range of addresses, with memory under it up to the highest byte that was ever in use.
+//! One range of addresses, with memory up to the highest byte ever in use.
 //!
-//! What is reserved is then the high-water mark: the smallest arena in which the allocator would have served
-//! every request, and so the figure to hold against the height of a plan.
+//! The reserved bytes are then the high-water mark: the smallest arena in which the allocator would have served every
+//! request. This is the figure to compare with the height of a plan.
 
 use planlab_dsa::{Address, Backing, Refused};
 
 use super::heap::{BlockId, Heap, Index, State};
 
-/// The addresses of the range, in bytes; more than any device has memory, and few enough for a process to have many
-/// such ranges.
+/// The size of the range in bytes: more than the memory of any device, and small enough for a process to have many such
+/// ranges.
 pub(super) const LIMIT: u64 = 1 << 42;
 
 pub(super) struct OneRegion<I> {
     pub(super) heap: Heap<I>,
     /// The block at the lowest address, and that address; joined blocks keep the lower one's number.
     first: Option<(BlockId, u64)>,
-    /// Below this address there is memory.
+    /// There is memory below this address.
     top: u64,
 }
 
@@ -24,7 +24,7 @@ impl<I: Index> OneRegion<I> {
         Self { heap: Heap::new(backing, index), first: None, top: 0 }
     }
 
-    /// Sees to it that there is a range.
+    /// Opens the range if it is not open yet.
     pub(super) fn open(&mut self) -> Result<(), Refused> {
         if self.first.is_none() {
             let base = self.heap.device.reserve(LIMIT)?;
@@ -36,8 +36,8 @@ impl<I: Index> OneRegion<I> {
         Ok(())
     }
 
-    /// Hands out the first `size` bytes of a free block that the index knows, or all that it has; where the
-    /// device has no memory for it, nothing changes.
+    /// Hands out the first `size` bytes of a free block in the index, or all of it if it is smaller; if the device has
+    /// no memory for it, nothing changes.
     pub(super) fn hand_out(&mut self, id: BlockId, size: u64) -> Result<Address, Refused> {
         let block = *self.heap.block(id);
         self.cover(block.base + size.min(block.size))?;
@@ -45,7 +45,7 @@ impl<I: Index> OneRegion<I> {
         Ok(self.heap.hand_out_part(id, size))
     }
 
-    /// Puts memory under everything below `end`.
+    /// Provides memory for everything below `end`.
     fn cover(&mut self, end: u64) -> Result<(), Refused> {
         let Some((_, base)) = self.first.filter(|_| end > self.top) else { return Ok(()) };
         let top = self.page_above(base, end);
@@ -58,7 +58,7 @@ impl<I: Index> OneRegion<I> {
         base + (end - base).next_multiple_of(self.heap.device.page())
     }
 
-    /// Takes the memory away from behind the last block in use.
+    /// Removes the memory behind the last block in use.
     pub(super) fn release_cached(&mut self) {
         let Some((first, base)) = self.first else { return };
         let mut last = first;

@@ -1,10 +1,10 @@
 //! `PyTorch`'s caching allocator for CUDA devices.
 //!
-//! Requests are rounded up to 512 bytes. Those of at most 1 MiB are served from segments of 2 MiB, larger ones
-//! from segments of 20 MiB, and those of 10 MiB or more from segments of their own, rounded up to 2 MiB. A
-//! request takes the smallest sufficient free block of its stream and kind, the lowest of equals. Of a block
-//! that is larger the rest is kept apart if it is worth it: 512 bytes for small blocks, more than 1 MiB for
-//! large ones. A freed block joins its free neighbours; small and large blocks never mix.
+//! Requests are rounded up to 512 bytes. Those of at most 1 MiB are served from segments of 2 MiB, larger ones from
+//! segments of 20 MiB. Those of 10 MiB or more get their own segments, rounded up to 2 MiB. A request takes the
+//! smallest sufficient free block of its stream and kind, the lowest of equals. If the block is larger, the remainder
+//! is split off if it is large enough: 512 bytes for small blocks, more than 1 MiB for large ones. A freed block joins
+//! its free neighbours; small and large blocks never mix.
 //!
 //! # References
 //!
@@ -16,11 +16,10 @@
 //!
 //! # Deviations from the original
 //!
-//! There is one caller, so a block is free as soon as it is freed (no `record_stream`), and there are no
-//! callbacks, no collection by age (off in the original unless asked for) and no private pools of graphs. Of the
-//! switches there are those of [`PytorchOptions`]: there are no divisions for each range of sizes, the rest that a
-//! block too large to be cut may leave is that of the default (`max_non_split_rounding_mb`), and the size of the
-//! segments for large blocks is fixed.
+//! There is one caller, so a block is reusable as soon as it is freed (no `record_stream`). There are no callbacks, no
+//! collection by age (off by default in the original) and no private pools of graphs. The supported switches are those
+//! of [`PytorchOptions`]. There are no divisions for each range of sizes. The remainder that a block too large to be
+//! cut may leave is the default (`max_non_split_rounding_mb`), and the size of the segments for large blocks is fixed.
 
 use std::collections::BTreeMap;
 
@@ -38,10 +37,10 @@ pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// A segment for large blocks.
 pub(super) const LARGE_SEGMENT: u64 = 20 << 20;
 
-/// From here on a request gets a segment of its own.
+/// From this size on, a request gets its own segment.
 const OWN_SEGMENT: u64 = 10 << 20;
 
-/// Segments of their own are multiples of it.
+/// Such segments are multiples of this.
 const OWN_UNIT: u64 = 2 << 20;
 
 /// The switches of `PYTORCH_CUDA_ALLOC_CONF` that change what is reserved.
@@ -52,15 +51,15 @@ pub struct PytorchOptions {
 }
 
 impl PytorchOptions {
-    /// `max_split_size_mb`: blocks of at least so many bytes are not cut. Default: none.
+    /// `max_split_size_mb`: blocks of at least this size are not cut. Default: no limit.
     #[must_use]
     pub fn with_max_split(mut self, size: Bytes) -> Self {
         self.max_split = Some(size.get());
         self
     }
 
-    /// `roundup_power2_divisions`: requests are rounded up to one of so many steps between powers of two.
-    /// Default: 0, which is off, as is 1.
+    /// `roundup_power2_divisions`: requests are rounded up to one of this many steps between powers of two. Default: 0,
+    /// which is off, as is 1.
     ///
     /// # Panics
     ///
@@ -72,7 +71,7 @@ impl PytorchOptions {
         self
     }
 
-    /// What is set aside for a request of more than 0 bytes; `None` past 2^64 - 1.
+    /// The rounded size of a request of more than 0 bytes; `None` above 2^64 - 1.
     pub(super) fn round(self, size: u64) -> Option<u64> {
         if self.divisions > 1 && size > UNIT.saturating_mul(self.divisions) {
             round_to_step(size, self.divisions)?.checked_next_multiple_of(UNIT)
@@ -81,7 +80,7 @@ impl PytorchOptions {
         }
     }
 
-    /// Whether a cached block is too good for a request.
+    /// Whether a cached block is too large to spend on a request.
     fn is_too_large(self, block: u64, request: u64) -> bool {
         self.max_split.is_some_and(|most| {
             let limit = if request < most { most } else { request.saturating_add(LARGE_SEGMENT) };
@@ -131,7 +130,7 @@ impl Index for BySize {
 }
 
 impl BySize {
-    /// Free blocks of a pool that are large enough, the best first.
+    /// Free blocks of a pool that are large enough, the best fit first.
     pub(super) fn at_least(&self, size: u64, pool: u64) -> impl Iterator<Item = (u64, BlockId)> + '_ {
         let range = self.0.range((pool, size, 0)..=(pool, u64::MAX, u64::MAX));
         range.map(|(&(_, size, _), &id)| (size, id))
@@ -164,7 +163,7 @@ impl PytorchCaching {
         Self { heap: Heap::new(backing, BySize::default()), options: PytorchOptions::default() }
     }
 
-    /// The same with other options.
+    /// Uses other options.
     #[must_use]
     pub fn with_options(mut self, options: PytorchOptions) -> Self {
         self.options = options;
@@ -181,7 +180,7 @@ impl PytorchCaching {
         Some(id)
     }
 
-    /// A new segment; cached ones go back where the device has no memory.
+    /// A new segment; if the device has no memory, cached ones are given back first.
     fn grow(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
         let size = segment_size(rounded)?;
         if let Ok(id) = self.heap.acquire(size, pool) {
@@ -194,8 +193,8 @@ impl PytorchCaching {
         self.heap.acquire(size, pool).ok()
     }
 
-    /// Gives back blocks of a pool that are too large to be cut: the smallest that is enough, else the largest until
-    /// they are.
+    /// Gives back blocks of a pool that are too large to be cut: the smallest that is sufficient, else the largest ones
+    /// until they are.
     fn release_oversize(&mut self, rounded: u64, pool: u64) -> Result<(), Refused> {
         let wanted = rounded.max(self.options.max_split.ok_or(Refused)?);
         let is_large = |size: u64| self.options.max_split.is_some_and(|most| size >= most);
@@ -218,7 +217,7 @@ impl PytorchCaching {
     }
 }
 
-/// The segment that the device is asked for; `None` past 2^64 - 1.
+/// The size of the segment to request from the device; `None` above 2^64 - 1.
 fn segment_size(rounded: u64) -> Option<u64> {
     if rounded <= SMALL {
         Some(SMALL_SEGMENT)

@@ -1,9 +1,9 @@
 //! `PyTorch`'s caching allocator with `expandable_segments`: few ranges of addresses that grow page by page.
 //!
-//! Each stream has one range for small blocks (pages of 2 MiB) and one for large ones (pages of 20 MiB), with
-//! more addresses than the device has memory. A request takes the best free block, where a block that memory
-//! could be added to counts as large as it could become. Where none is large enough, pages are mapped behind
-//! the lowest block (or hole) that they make large enough. Every rest of 512 bytes or more is kept apart.
+//! Each stream has one range for small blocks (pages of 2 MiB) and one for large ones (pages of 20 MiB), with more
+//! addresses than the device has memory. A request takes the best free block; a block that can grow counts with the
+//! size it could reach. If no block is large enough, pages are mapped behind the lowest block (or hole) that becomes
+//! large enough by that. Every remainder of 512 bytes or more is split off.
 //!
 //! ```text
 //!   range  | in use | free | in use | free |   no memory yet   ...
@@ -16,13 +16,13 @@
 //!
 //! # Complexity
 //!
-//! O(log n) for a request and for a free among n free blocks; O(n) where the last block could grow and all
-//! others are compared with it, or where pages were unmapped and many holes are looked at.
+//! O(log n) for a request and for a free among n free blocks. O(n) if the last block could grow and is compared with
+//! all others, or if pages were unmapped and many holes are examined.
 //!
 //! # Deviations from the original
 //!
-//! As for `pytorch-caching`. A device that does not tell its memory gets ranges of 1 TiB (the original: 1.125
-//! times the device's memory), and larger ones for larger requests.
+//! As for `pytorch-caching`. If the device does not report its memory, ranges have 1 TiB (the original: 1.125 times the
+//! device's memory), or more for larger requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator,
 use super::heap::{Block, BlockId, Heap, State};
 use super::pytorch::{BySize, LARGE_SEGMENT, PytorchOptions, SMALL_SEGMENT, pool_of};
 
-/// The addresses of a range where the device does not tell its memory, in bytes.
+/// The size in bytes of a range if the device does not report its memory.
 const RANGE: u64 = 1 << 40;
 
 /// Ranges that grow by pages; key `pytorch-caching/expandable`.
@@ -56,7 +56,7 @@ pub struct PytorchExpandable {
     ranges: BTreeSet<(u64, u64)>,
 }
 
-/// What the memory of a pool comes in, in bytes.
+/// The page size of a pool, in bytes.
 const fn page(pool: u64) -> u64 {
     if pool.is_multiple_of(2) { SMALL_SEGMENT } else { LARGE_SEGMENT }
 }
@@ -73,7 +73,7 @@ impl PytorchExpandable {
         }
     }
 
-    /// The best free block, taken out of the index.
+    /// The best free block, removed from the index.
     fn search(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
         let mut best: Option<(u64, BlockId)> = None;
         let mut steps = 1;
@@ -100,7 +100,7 @@ impl PytorchExpandable {
         next.filter(|next| next.state == State::Unmapped).map_or(0, |next| next.size)
     }
 
-    /// The lowest block that can be made large enough by mapping pages; a new range if there is none.
+    /// The lowest block that becomes large enough when pages are mapped; a new range if there is no such block.
     fn expand(&mut self, rounded: u64, pool: u64) -> Result<BlockId, Refused> {
         let first = match self.expandable(rounded, pool) {
             Some(first) => first,
@@ -121,7 +121,7 @@ impl PytorchExpandable {
         found
     }
 
-    /// Whether the blocks from `start` on that are not in use have so many addresses.
+    /// Whether the blocks from `start` up to the next one in use have `wanted` addresses in all.
     fn reaches(&self, start: BlockId, wanted: u64) -> bool {
         let (mut bytes, mut at) = (0, Some(start));
         while let Some(block) = at.map(|id| self.heap.block(id)).filter(|block| block.state != State::InUse) {
@@ -147,8 +147,8 @@ impl PytorchExpandable {
         Ok(id)
     }
 
-    /// Maps pages from `start` on until it has `wanted` bytes, and gives it, out of the index. Where the device
-    /// gives no more, what was mapped stays, free.
+    /// Maps pages from `start` on until it has `wanted` bytes, and returns it, removed from the index. If the device
+    /// has no more memory, the pages mapped so far stay, free.
     fn fill(&mut self, start: BlockId, wanted: u64) -> Result<BlockId, Refused> {
         let id = start;
         if self.heap.block(id).state == State::Unmapped {
@@ -170,8 +170,8 @@ impl PytorchExpandable {
         Ok(self.heap.join(id))
     }
 
-    /// Maps the first pages of a block without memory: enough for `wanted` bytes, or all. The part that has
-    /// memory then keeps the number; the index does not know it.
+    /// Maps the first pages of a block without memory: enough for `wanted` bytes, or all. The mapped part keeps the
+    /// number of the block; it is not in the index.
     fn map(&mut self, id: BlockId, wanted: u64) -> Result<(), Refused> {
         let Block { base, size, pool, .. } = *self.heap.block(id);
         let bytes = wanted.checked_next_multiple_of(page(pool)).ok_or(Refused)?.min(size);
@@ -211,7 +211,7 @@ impl PytorchExpandable {
         self.join_unmapped(id);
     }
 
-    /// Joins a block without memory with neighbours that have none either.
+    /// Joins a block without memory with such neighbours.
     fn join_unmapped(&mut self, mut id: BlockId) {
         let Block { pool, prev, next, .. } = *self.heap.block(id);
         let is_unmapped = |at: &BlockId| self.heap.block(*at).state == State::Unmapped;
@@ -297,7 +297,7 @@ mod tests {
         let blocks = [10, 60, 10].map(|size| alloc(&mut pool, size * MIB));
         pool.free(blocks[1]).expect("live");
         pool.release_cached();
-        // Of [10, 70) MiB the pages [20, 60) go; the range is 80 MiB, all in use at its end.
+        // Of [10, 70) MiB the pages [20, 60) are unmapped; the range is 80 MiB, all in use at its end.
         assert_eq!(reserved(&pool), 40);
         let again = alloc(&mut pool, 50 * MIB);
         assert_eq!((again, reserved(&pool)), (blocks[1], 80));
@@ -315,12 +315,12 @@ mod tests {
         assert_eq!(reserved(&pool), 40);
     }
 
-    /// Maps and unmaps only what its caller promised: whole pages from the base of the range on.
+    /// A backing that maps and unmaps only as promised: whole pages from the base of the range.
     struct Strict {
         memory: Simulated,
         /// Base and page of each range.
         ranges: BTreeMap<u64, u64>,
-        /// Pages of what was mapped, and of what was unmapped.
+        /// Page counts of the calls that mapped, and of those that unmapped.
         seen: Arc<Mutex<[Vec<u64>; 2]>>,
     }
 
@@ -366,14 +366,14 @@ mod tests {
     fn a_backing_is_told_the_pages_and_may_take_memory_by_them() {
         let seen = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
         let strict = Strict { memory: Simulated::new(), ranges: BTreeMap::new(), seen: Arc::clone(&seen) };
-        // A meter between the two, as replays have it, keeps nothing back.
+        // A meter between the two, as in replays, forwards every call.
         let (metered, meter) = Metered::new(strict);
         let mut pool = PytorchExpandable::new(Box::new(metered));
         alloc(&mut pool, 1);
         let blocks = [10, 60, 10].map(|size| alloc(&mut pool, size * MIB));
         pool.free(blocks[1]).expect("live");
         pool.release_cached();
-        // [20, 80) MiB were mapped at once; of it the pages [20, 60) go.
+        // [20, 80) MiB were mapped at once; of these, the pages [20, 60) are unmapped.
         assert_eq!(*seen.lock().expect("nobody panics"), [vec![1, 1, 3], vec![2]]);
         let held = [meter.take_most(), meter.take_most()].map(|bytes| bytes.get() / MIB);
         assert_eq!((held, reserved(&pool)), ([82, 42], 42));

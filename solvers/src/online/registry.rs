@@ -14,15 +14,15 @@ use super::{
 pub struct Entry {
     /// The stable name: `cupy2rc1-pool`.
     pub key: &'static str,
-    /// One line on what it does.
+    /// A one-line summary.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Its source.
     pub reference: &'static str,
     build: fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
 }
 
 impl Entry {
-    /// A new allocator that holds nothing yet.
+    /// A new, empty allocator.
     #[must_use]
     pub fn build(&self, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
         (self.build)(backing)

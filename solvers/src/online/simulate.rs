@@ -1,9 +1,9 @@
 //! Plays the requests of a trace on an online allocator.
 //!
-//! A trace says when buffers live; a pool sees requests and frees. At one step the frees come first, then the
-//! requests, each in the order of the ids. Only what comes *before* the last step is played: whether a buffer
-//! that ends there was freed then or lives on, a trace does not say, so it counts as live at the end. Before
-//! the next iteration it is freed. An allocator that wants to know the operation of each request is told, where the
+//! A trace records when buffers live; a pool sees requests and frees. At one step the frees come first, then the
+//! requests, each in the order of the ids. Only what comes *before* the last step is played: a trace does not record
+//! whether a buffer that ends there was freed or lives on, so it counts as live at the end. Before the next iteration
+//! it is freed. If an allocator asks for operations, it receives that of each request, if the requests have them.
 //! requests have it.
 
 use planlab_dsa::{
@@ -11,20 +11,20 @@ use planlab_dsa::{
     Stream, Usage,
 };
 
-/// An allocator under the requests of a trace.
+/// An allocator that serves the requests of a trace.
 pub struct Simulator<'a> {
     requests: &'a Requests,
     allocator: &'a mut dyn OnlineAllocator,
-    /// Where each buffer lies; nowhere if it is not live.
+    /// The address of each buffer; null if it is not live.
     addresses: Vec<Address>,
     audit: Option<Audit>,
-    /// The most bytes in use, as the allocator rounds them, seen so far by the audit.
+    /// The most bytes in use seen by the audit so far, as the allocator rounds them.
     used_peak: Bytes,
-    /// Whether an iteration was played and not finished.
+    /// Whether an iteration was played and is not finished.
     is_open: bool,
-    /// The operation of each buffer, if the allocator wants to know.
+    /// The operation of each buffer, if the allocator asks for it.
     operations: Option<&'a [u64]>,
-    /// The operation that was named last in this iteration.
+    /// The last operation passed to the allocator in this iteration.
     entered: Option<u64>,
 }
 
@@ -32,28 +32,28 @@ pub struct Simulator<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
-    /// A request was not served.
+    /// A request was refused.
     #[error("buffer {buffer}: {error}")]
     Alloc {
-        /// Whose request it was.
+        /// The buffer of the request.
         buffer: BufferId,
-        /// What the allocator said.
+        /// The error of the allocator.
         error: AllocError,
     },
     /// A live block could not be freed: the allocator is wrong.
     #[error("buffer {buffer}: {error}")]
     Free {
-        /// Whose block it was.
+        /// The buffer of the block.
         buffer: BufferId,
-        /// What the allocator said.
+        /// The error of the allocator.
         error: NotLive,
     },
     /// Live memory was handed out again: the allocator is wrong.
     #[error("buffer {buffer}: {error}")]
     Unsound {
-        /// Whose request it was.
+        /// The buffer of the request.
         buffer: BufferId,
-        /// What was found.
+        /// The finding of the audit.
         error: AuditError,
     },
 }
@@ -76,18 +76,18 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// The same, checking every answer, which takes longer than the answers. Default: not.
+    /// Checks every answer as well, which takes longer than the answers. Default: no.
     #[must_use]
     pub fn with_audit(mut self) -> Self {
         self.audit = Some(Audit::default());
         self
     }
 
-    /// Plays one iteration more. What is live at its end stays so until the next one begins.
+    /// Plays one more iteration. Blocks that are live at its end stay live until the next one begins.
     ///
     /// # Errors
     ///
-    /// [`SimulationError`] at the first request that is not served.
+    /// [`SimulationError`] at the first request that is refused.
     pub fn run(&mut self) -> Result<(), SimulationError> {
         if self.is_open {
             self.finish()?;
@@ -102,7 +102,7 @@ impl<'a> Simulator<'a> {
         })
     }
 
-    /// Frees what is live, and ends the propagation.
+    /// Frees all live blocks, and ends the propagation.
     ///
     /// # Errors
     ///
@@ -147,14 +147,14 @@ impl<'a> Simulator<'a> {
         self.allocator.free(address).map_err(|error| SimulationError::Free { buffer, error })
     }
 
-    /// What the allocator holds, and what it cost so far.
+    /// What the allocator holds, and its cost so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.allocator.usage()
     }
 
-    /// The most bytes in use at once, with what was added to the requests; 0 bytes without an audit, which is what
-    /// looks at it.
+    /// The most bytes in use at once, including what the allocator adds to the requests; 0 bytes without an audit,
+    /// which measures it.
     #[must_use]
     pub const fn used_peak(&self) -> Bytes {
         self.used_peak

@@ -1,10 +1,10 @@
 //! TensorFlow's BFC allocator: best fit with coalescing, in 21 bins.
 //!
-//! Requests are rounded up to 256 bytes. Bin b holds free blocks of 256 * 2^b bytes up to twice that, the last
-//! one all above, in order of size and address. A request takes the first sufficient block from its own bin
-//! upwards. A block of twice the request or more, or with 128 MiB to spare, is cut; otherwise the request gets
-//! all of it. A freed block joins its free neighbours. Memory comes in regions: each one that did not have to
-//! be enlarged for a request doubles the next.
+//! Requests are rounded up to 256 bytes. Bin b holds free blocks of 256 * 2^b bytes up to twice that (the last bin: all
+//! above), in order of size and address. A request takes the first sufficient block from its own bin upwards. A block
+//! of at least twice the request, or with 128 MiB to spare, is cut; otherwise the request gets all of it. A freed block
+//! joins its free neighbours. Memory comes in regions. Each region doubles the size of the next, unless it had to be
+//! enlarged for a request.
 //!
 //! # References
 //!
@@ -12,14 +12,15 @@
 //!
 //! # Complexity
 //!
-//! O(log n + b) for a request, where b blocks of its own bin are too small, and O(log n) for a free, among n
-//! free blocks.
+//! O(log n + b) for a request whose own bin has b blocks that are too small, and O(log n) for a free, among n free
+//! blocks.
 //!
 //! # Deviations from the original
 //!
-//! - The original waits for up to ten seconds for others to free memory before it gives up; there are none.
-//! - Regions go back only when that is asked for; the original gives them back when it is destroyed.
-//! - The limit is the memory of the device, where that is known, else 64 TiB.
+//! - The original waits for up to ten seconds for other threads to free memory before it gives up; here there are no
+//!   others.
+//! - Regions are given back only on request; the original gives them back when it is destroyed.
+//! - The limit is the memory of the device, if it is known, else 64 TiB.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator,
 use super::heap::{Block, BlockId, Heap, Index};
 use super::one_region::{LIMIT, OneRegion};
 
-/// Requests are multiples of it, in bytes.
+/// Requests are rounded up to multiples of this, in bytes.
 const UNIT: u64 = 256;
 
 const BINS: usize = 21;
@@ -36,7 +37,7 @@ const BINS: usize = 21;
 /// The first region, in bytes.
 const FIRST_REGION: u64 = 1 << 20;
 
-/// A rest of so many bytes is always kept apart.
+/// A remainder of at least this many bytes is always split off.
 const LARGE_REST: u64 = 128 << 20;
 
 /// Free blocks of each bin, by size and address.
@@ -47,7 +48,7 @@ fn bin(size: u64) -> usize {
     (BINS - 1).min(power.ilog2() as usize)
 }
 
-/// What is handed out of a block for a request: the request, or all of the block.
+/// The part of a block that a request gets: the requested size, or all of the block.
 fn share(block: u64, request: u64) -> u64 {
     if block / 2 >= request || block - request >= LARGE_REST { request } else { block }
 }
@@ -57,7 +58,7 @@ impl Bins {
         Self(std::array::from_fn(|_| BTreeMap::new()))
     }
 
-    /// The first sufficient block, and how many were looked at.
+    /// The first sufficient block, and the number of blocks examined.
     fn search(&self, size: u64) -> (Option<BlockId>, u64) {
         let mut steps = 0;
         let mut blocks = self.0[bin(size)..].iter().flatten().inspect(|_| steps += 1);
@@ -140,7 +141,7 @@ impl TensorflowBfc {
         Ok(())
     }
 
-    /// A region of `wish` bytes; where it is refused for the first time, of less and less.
+    /// A region of `wish` bytes; at the first refusal, smaller ones are tried.
     fn acquire(&mut self, size: u64, wish: u64) -> Result<BlockId, Refused> {
         let mut refused = self.heap.acquire(wish, 0);
         if refused.is_ok() || self.has_backed_off {
@@ -283,7 +284,7 @@ mod tests {
         let device =
             std::sync::Arc::new(std::sync::Mutex::new(Simulated::with_capacity(Bytes::new(8 * MIB))));
         let mut pool = TensorflowBfc::new(Box::new(std::sync::Arc::clone(&device)));
-        // Somebody else takes 7.5 MiB of the 8 that the pool knows of.
+        // Another user takes 7.5 MiB of the 8 that the pool expects.
         device.lock().expect("one thread").acquire(Bytes::new(15 * MIB / 2)).expect("room");
         pool.alloc(Bytes::new(1), Stream::default()).expect("a smaller region");
         let reserved = pool.usage().reserved.get();

@@ -1,9 +1,9 @@
 //! Two-level segregated fit: a good fit in constant time.
 //!
-//! Free blocks lie in classes: one for each power of two, cut into 16 equal steps. Two levels of bit masks say
-//! which classes have a block. A request is rounded up to the next class, so that *any* block of the first
-//! class that has one is large enough; the last freed one is taken and cut. A freed block joins its free
-//! neighbours. All of it lies in one region.
+//! Free blocks are sorted into classes: each power of two is cut into 16 equal steps. Two levels of bit masks mark the
+//! classes that have a block. A request is rounded up to the next class, so that *any* block of the first non-empty
+//! class is large enough; the last freed block is taken and cut. A freed block joins its free neighbours. All blocks
+//! lie in one region.
 //!
 //! ```text
 //!   power of two    2^11        2^12                 2^13
@@ -22,8 +22,8 @@
 //!
 //! # Deviations from the paper
 //!
-//! The unit is 512 bytes, as in the pools of devices, and nothing is written into the memory that is managed:
-//! headers lie in tables beside it, so that the device need not be read.
+//! The unit is 512 bytes, as in the pools of devices, and the managed memory itself is never written: headers are kept
+//! in tables beside it, so that the device need not be read.
 
 use planlab_dsa::{Address, AllocError, Backing, Bytes, NotLive, OnlineAllocator, Refused, Stream, Usage};
 
@@ -58,7 +58,7 @@ pub struct Tlsf {
     region: OneRegion<Classes>,
 }
 
-/// The head of each class's list, and which of them are not empty.
+/// The head of each class's list, and masks of the non-empty classes.
 struct Classes {
     heads: Vec<[Option<BlockId>; STEPS]>,
     powers: u64,
@@ -66,14 +66,14 @@ struct Classes {
     lists: Lists,
 }
 
-/// The class that a block of `size` bytes lies in; at least a unit.
+/// The class of a block of `size` bytes, which is at least a unit.
 fn class(size: u64) -> (usize, usize) {
     let power = size.ilog2();
     let step = u8::try_from((size >> (power - STEP_BITS)) % STEPS as u64).expect("fewer than 256 steps");
     (power as usize, step.into())
 }
 
-/// The first class whose every block has `size` bytes; `None` past 2^64 - 1.
+/// The first class in which every block has `size` bytes; `None` above 2^64 - 1.
 fn sufficient(size: u64) -> Option<(usize, usize)> {
     let step = 1_u64 << (size.ilog2() - STEP_BITS);
     size.checked_next_multiple_of(step).map(class)

@@ -1,8 +1,8 @@
-//! From part to part: greedy plans first, then a solver for each part that could be lower.
+//! Solves part after part: greedy plans first, then a solver for each part that could be lower.
 //!
-//! Of what a solver says, only the order of the offsets is kept. The buffers are placed one by one in that
-//! order, each at its lowest free offset, which is never above the solver's; where pauses leave windows in
-//! use, the solver's own offsets are tried as well. The verifier has the last word.
+//! Only the order of a solver's offsets is used. The buffers are placed one by one in that order, each at its lowest
+//! free offset, which is never above the solver's. If windows are in use during pauses, the solver's own offsets are
+//! tried as well. The verifier decides.
 
 use planlab_dsa::{
     BufferId, Bytes, Evidence, Halt, InPlace, Instance, Offset, Plan, Planner, Run, Scope, VerifiedPlan,
@@ -15,8 +15,8 @@ use crate::placement::Order;
 use crate::placement::greedy::{Rule, place_in_order, plan_in_order};
 use crate::placement::skyline::{BestFit, best_fit};
 
-/// Plans with a solver of parts: `solve` improves the plan of a draft and raises the bound. `Ok` means that
-/// it has done with the part, whether or not it could decide it.
+/// Plans with a solver of parts: `solve` improves the plan of a draft and raises the bound. `Ok` means that it has
+/// finished with the part, decided or not.
 pub(crate) fn follow<'i>(
     run: &mut Run<'i>,
     reductions: Reductions,
@@ -31,7 +31,7 @@ pub(crate) fn follow<'i>(
     Ok(())
 }
 
-/// Offers the plans of the skyline and of every order and rule, or of as many as time allows.
+/// Offers the plans of the skyline and of every order and rule, or as many as time allows.
 fn offer_greedy_plans(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     if BestFit.descriptor().honours.refuses(instance).is_none() {
@@ -47,7 +47,7 @@ fn offer_greedy_plans(run: &mut Run<'_>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// The plan so far, in which each part is as low as it could be made.
+/// The plan so far, with each part as low as found.
 pub(crate) struct Course {
     offsets: Vec<Offset>,
     in_place: Vec<InPlace>,
@@ -63,8 +63,8 @@ impl Course {
         Self { offsets, in_place: best.in_place().to_vec(), peeled: Vec::new(), is_done }
     }
 
-    /// The next part to solve: of those that end above the best bound known, the one that ends highest.
-    /// With a bound that has risen since, more may be peeled and parts fall apart.
+    /// The next part to solve: the one that ends highest, of those that end above the best known bound. After the bound
+    /// has risen, more buffers may be peeled and parts may split.
     fn next<'i>(&mut self, run: &mut Run<'i>, reductions: Reductions) -> Result<Option<Draft<'i>>, Halt> {
         let instance = run.instance();
         // Heights are multiples of the granularity.
@@ -79,7 +79,7 @@ impl Course {
                 open.push((top, part));
             }
         }
-        // Of equals the first.
+        // The first of equals.
         open.sort_by_key(|&(top, _)| std::cmp::Reverse(top));
         let mut ids: Vec<BufferId> = match open.into_iter().map(|(_, part)| part) {
             parts if !reductions.split => parts.flatten().collect(),
@@ -98,7 +98,7 @@ impl Course {
         Ok(Some(draft))
     }
 
-    /// Places every buffer as low as it goes in the order of the plan so far, the peeled ones last.
+    /// Places every buffer as low as possible in the order of the plan so far, the peeled ones last.
     fn place_anew(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         if let Some(plan) = self.placed(run, &self.offsets)? {
             self.offsets.clone_from(&plan.offsets);
@@ -116,8 +116,8 @@ impl Course {
         place_in_order(run, &order, Rule::FirstFit)
     }
 
-    /// Takes the offsets, in units, of a draft's places over where they make its part lower; offers the
-    /// plan. The height of the part afterwards, in whole units, rounded down.
+    /// Uses the offsets, in units, of a draft's places if they make its part lower, and offers the plan. Returns the
+    /// height of the part afterwards, in whole units, rounded down.
     pub(crate) fn improve(
         &mut self,
         run: &mut Run<'_>,
@@ -143,8 +143,8 @@ impl Course {
     }
 }
 
-/// States that the part of a draft, and so the whole, is not lower than so many units. What is known
-/// already is not said again.
+/// Raises the bound: the part of a draft, and so the whole, is not lower than this many units. Does nothing if the
+/// bound is already known.
 pub(crate) fn prove(run: &mut Run<'_>, draft: (u64, u64), evidence: Evidence) -> Result<(), Halt> {
     let (unit, units) = draft;
     let bound = Bytes::new(units.saturating_mul(unit));
@@ -164,11 +164,11 @@ fn has_windows(instance: &Instance) -> bool {
     instance.buffers().iter().flat_map(|buffer| &buffer.pauses).any(|pause| pause.window.is_some())
 }
 
-/// The greatest number of bytes of which all sizes, pins and windows of some buffers are multiples, and
-/// which their alignments divide or are multiples of.
+/// The greatest common divisor of all sizes, pins and windows of some buffers such that their alignments divide it or
+/// are multiples of it.
 fn granularity(instance: &Instance, ids: &[BufferId]) -> u64 {
     let buffers = ids.iter().map(|&id| instance.buffer(id).clone());
-    // A part of a valid instance is one: its totals are no greater, and its pins do not meet more.
+    // A part of a valid instance is valid: its totals are no greater, and no more of its pins meet.
     let part = Instance::builder().buffers(buffers).arenas(instance.arenas().to_vec()).build();
     part.map_or_else(|_| instance.granularity(), |part| part.granularity())
 }

@@ -1,4 +1,4 @@
-//! The buffers of a part in units, and the pairs of which one lies below the other.
+//! The buffers of a part in units, and the pairs in which one must lie below the other.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use planlab_dsa::{Buffer, BufferId, Halt, Instance, LiveRange, Offset, PlanError
 
 use crate::placement::columns::Columns;
 
-/// The most relations for which a model is built; a solver could do nothing with more.
+/// The most relations for which a model is built; no solver could handle more.
 const MOST_RELATIONS: usize = 1_000_000;
 
 /// The bytes of a buffer in use, in units, relative to its offset.
@@ -20,11 +20,11 @@ pub(crate) type Part = (usize, Window);
 pub(crate) struct Relation {
     /// Indices into the places.
     pub(crate) pair: (usize, usize),
-    /// The bytes of each in use.
+    /// The bytes of each that are in use.
     pub(crate) windows: (Window, Window),
 }
 
-/// Which of the two lies below.
+/// The one of the two that lies below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Below {
     First,
@@ -39,7 +39,7 @@ pub(crate) struct Place {
     pub(crate) size: u64,
     pub(crate) low: u64,
     pub(crate) high: u64,
-    /// Offsets are multiples of it.
+    /// Offsets are multiples of this.
     pub(crate) step: u64,
     /// The offset in the plan to start from.
     pub(crate) start: u64,
@@ -61,19 +61,19 @@ impl Place {
     }
 }
 
-/// A part of an instance, ready to be made a model of.
+/// A part of an instance, ready for a model.
 pub(crate) struct Draft<'i> {
     pub(crate) instance: &'i Instance,
     /// Bytes of a unit.
     pub(crate) unit: u64,
     /// The height of the plan to start from, in units.
     pub(crate) ceiling: u64,
-    /// A height, in units, below which nothing is gained: the best bound known of the whole instance.
+    /// The best known bound of the whole instance, in units: lower heights gain nothing.
     pub(crate) floor: u64,
     pub(crate) places: Vec<Place>,
     /// Ascending, each once.
     pub(crate) relations: Vec<Relation>,
-    /// By relation: the order that symmetry lets be chosen; empty where it is not asked.
+    /// For each relation: the order chosen by symmetry; empty if symmetry is off.
     pub(crate) chosen: Vec<Below>,
 }
 
@@ -82,7 +82,7 @@ impl<'i> Draft<'i> {
     ///
     /// # Errors
     ///
-    /// What [`Run::tick`] says; [`PlanError::Failed`] for more pairs than a model can have.
+    /// What [`Run::tick`] returns; [`PlanError::Failed`] for more pairs than a model can have.
     pub(super) fn new(
         run: &mut Run<'i>,
         ids: &[BufferId],
@@ -102,9 +102,9 @@ impl<'i> Draft<'i> {
         Ok(draft)
     }
 
-    /// The same in units so large that there are at most `most`, every size, height and offset rounded down:
-    /// as `floor(a) + floor(b) <= floor(a + b)`, every plan of this draft is one of the other. What is
-    /// proved of the other therefore holds here; a plan of the other is no more than an order.
+    /// The same in units large enough for a height of at most `most`; every size, height and offset is rounded down.
+    /// Since `floor(a) + floor(b) <= floor(a + b)`, every plan of this draft is one of the other. So what is proved for
+    /// the other holds here; a plan of the other is only an order.
     pub(crate) fn coarse(mut self, most: u64) -> Self {
         let factor = self.ceiling.div_ceil(most).max(1);
         self.unit = self.unit.saturating_mul(factor);
@@ -135,7 +135,7 @@ impl<'i> Draft<'i> {
         self.instance.buffer(self.places[place].id)
     }
 
-    /// Finds every relation. Two pinned buffers have none: they stand where they stand.
+    /// Finds every relation. Two pinned buffers have none, since neither can move.
     fn relate(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         for i in 0..self.places.len() {
             run.tick(self.places.len() as u64)?;
@@ -169,12 +169,12 @@ impl<'i> Draft<'i> {
         self.relations.extend(found);
     }
 
-    /// The whole units of a window; those of a draft that is not coarse are all.
+    /// The whole units of a window; exact unless the draft is coarse.
     fn in_units(&self, window: &Range<planlab_dsa::Bytes>) -> Window {
         (window.start.get().div_ceil(self.unit), window.end.get() / self.unit)
     }
 
-    /// Adds the kept-apart pairs; they are related whether or not they meet in time.
+    /// Adds the kept-apart pairs, whether or not they meet in time.
     fn relate_apart(&mut self) {
         let mut index = vec![None; self.instance.len()];
         for (place, at) in self.places.iter().zip(0_usize..) {
@@ -201,7 +201,7 @@ impl<'i> Draft<'i> {
         a.start + a_high <= b.start + b_low
     }
 
-    /// The only possible order of a relation, where the ends of the offsets' ranges leave one.
+    /// The only possible order of a relation, if the ranges of the offsets leave just one.
     pub(crate) fn forced(&self, relation: &Relation) -> Below {
         let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
         let ((a_low, a_high), (b_low, b_high)) = relation.windows;
@@ -219,7 +219,7 @@ impl<'i> Draft<'i> {
         self.chosen.get(index).copied().unwrap_or(Below::Either)
     }
 
-    /// What is in use in each section, the fullest first.
+    /// The parts in use in each section, the fullest first.
     pub(crate) fn sections(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<(LiveRange, Part)> = Vec::new();
         for (index, place) in self.places.iter().enumerate() {

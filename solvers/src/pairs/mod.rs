@@ -1,12 +1,11 @@
-//! What models that decide the order of every two buffers have in common: the MIP and the constraint
-//! model.
+//! The common part of models that decide the order of every two buffers: the MIP and the constraint model.
 //!
-//! - [`parts`] takes an instance apart: what no better plan needs to look at is set aside, the rest falls
-//!   into parts that share no step, to be solved one by one.
-//! - [`draft`] lists the buffers of a part in units, and every pair of which one has to lie below the other.
+//! - [`parts`] splits an instance: sets aside what no better plan needs, and divides the rest into parts that share no
+//!   step, to be solved one by one.
+//! - [`draft`] lists the buffers of a part in units, and every pair in which one has to lie below the other.
 //! - [`switches`] are the parts of a model that can be left out.
-//! - [`symmetry`] chooses the order of pairs where a plan is as good the other way round.
-//! - [`course`] goes from part to part, and turns what a solver says of the order into plans.
+//! - [`symmetry`] chooses the order of pairs if a plan is as good the other way round.
+//! - [`course`] solves part after part, and turns a solver's order into plans.
 
 mod course;
 mod draft;
@@ -20,7 +19,7 @@ pub(crate) use draft::{Below, Draft, Relation};
 pub(crate) use draft::{Part, Place};
 pub(crate) use switches::switches;
 
-/// What is done before a solver sees anything.
+/// The steps before a solver sees anything.
 #[expect(clippy::struct_excessive_bools, reason = "a table of independent switches")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reductions {
@@ -32,6 +31,6 @@ pub(crate) struct Reductions {
     pub(crate) peel: bool,
     /// Parts are solved one by one.
     pub(crate) split: bool,
-    /// One of each two plans that are alike is left out.
+    /// One of each two equivalent plans is left out.
     pub(crate) symmetry: bool,
 }

@@ -1,18 +1,18 @@
-//! Takes an instance apart.
+//! Splits an instance into parts.
 //!
-//! *Peeling*: let C be a height that is known to be needed. A buffer of size w with k neighbours of sizes
-//! w_1, ..., w_k has a place below C whatever the others do if `w_1 + ... + w_k + (k + 1) (w - 1) < C`: the
-//! neighbours leave at most k + 1 gaps, which cannot all be smaller than w. Such a buffer is set aside, its
-//! neighbours lose one, and so on; afterwards all find their places in the opposite order. (With an
-//! alignment, the multiples of it that the neighbours block are counted instead.)
+//! *Peeling*: let C be a lower bound on the height. A buffer of size w with k neighbours of sizes w_1, ..., w_k has a
+//! place below C whatever the others do if `w_1 + ... + w_k + (k + 1) (w - 1) < C`: the neighbours leave at most k + 1
+//! gaps, which cannot all be smaller than w. Such a buffer is set aside, its neighbours lose one, and so on; afterwards
+//! all find their places in the opposite order. (With an alignment, the multiples of it that the neighbours block are
+//! counted instead.)
 //!
-//! *Parts* are what overlapping live ranges and kept-apart pairs join; parts do not see each other.
+//! *Parts* are the sets joined by overlapping live ranges and kept-apart pairs; parts do not affect each other.
 //!
 //! # References
 //!
-//! 1. Peeling is the rule by which graph colouring sets vertices of low degree aside: G. J. Chaitin,
-//!    *Register allocation & spilling via graph coloring*, 1982, doi:10.1145/800230.806984; here with
-//!    intervals of many sizes for colours.
+//! 1. Peeling is the rule by which graph colouring sets vertices of low degree aside: G. J. Chaitin, *Register
+//!    allocation & spilling via graph coloring*, 1982, doi:10.1145/800230.806984; here intervals of many sizes replace
+//!    the colours.
 //!
 //! # Complexity
 //!
@@ -20,19 +20,19 @@
 
 use planlab_dsa::{Buffer, BufferId, Halt, Instance, PlanError, Run};
 
-/// The most pairs of neighbours that are listed; no solver could do anything with more.
+/// The most pairs of neighbours that are listed; no solver could handle more.
 const MOST_PAIRS: usize = 10_000_000;
 
 /// An instance in parts.
 pub(super) struct Parts {
-    /// Buffers joined to each other, ascending; by their first.
+    /// Connected buffers, ascending; ordered by their first buffer.
     pub(super) parts: Vec<Vec<BufferId>>,
-    /// Buffers that find a place at last, in the order in which they do.
+    /// Buffers that are placed last, in the order of placement.
     pub(super) peeled: Vec<BufferId>,
 }
 
 impl Parts {
-    /// The parts of an instance of which no plan is lower than `floor`, with or without peeling.
+    /// The parts of an instance with a lower bound `floor`, with or without peeling.
     pub(super) fn new(run: &mut Run<'_>, floor: u64, peel: bool) -> Result<Self, Halt> {
         let neighbours = neighbours(run)?;
         let mut peeling = Peeling::new(run.instance(), floor, neighbours);
@@ -76,9 +76,9 @@ fn neighbours(run: &mut Run<'_>) -> Result<Vec<Vec<usize>>, Halt> {
 struct Peeling<'i> {
     instance: &'i Instance,
     neighbours: Vec<Vec<usize>>,
-    /// By buffer: the multiples of its alignment at which it ends at or below the floor.
+    /// For each buffer: the multiples of its alignment at which it ends at or below the floor.
     free: Vec<u128>,
-    /// By buffer: the most of them that the neighbours left can block.
+    /// For each buffer: the most of these that its remaining neighbours can block.
     blocked: Vec<u128>,
     is_peeled: Vec<bool>,
     peeled: Vec<BufferId>,
@@ -113,7 +113,7 @@ impl<'i> Peeling<'i> {
         }
     }
 
-    /// The buffers that are left, each with all that it is joined to.
+    /// The remaining buffers by connected component.
     fn parts(&self) -> Vec<Vec<BufferId>> {
         let mut is_seen = self.is_peeled.clone();
         let mut parts = Vec::new();
@@ -139,8 +139,8 @@ impl<'i> Peeling<'i> {
     }
 }
 
-/// The offsets of a buffer (multiples of its alignment) at which it ends at or below the floor; none for one
-/// that is pinned.
+/// The number of offsets of a buffer (multiples of its alignment) at which it ends at or below the floor; 0 for a
+/// pinned buffer.
 fn free(buffer: &Buffer, floor: u64) -> u128 {
     match floor.checked_sub(buffer.size.get()) {
         Some(room) if buffer.pin.is_none() => u128::from(room / buffer.align.get()) + 1,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::placement::testing::{descriptor, instance as buffers};
 
-    /// Hands the parts of an instance to a function.
+    /// Passes the parts of an instance to a function.
     struct Taken<F>(F, bool);
 
     impl<F: Fn(u64, Parts) + Send + Sync> Planner for Taken<F> {
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The instance of the buffers that are left.
+    /// The instance of the remaining buffers.
     fn rest(instance: &Instance, parts: &Parts) -> Instance {
         let kept: Vec<BufferId> = parts.parts.iter().flatten().copied().collect();
         Instance::from_buffers(kept.iter().map(|&id| instance.buffer(id).clone()).collect()).expect("valid")

@@ -1,23 +1,23 @@
-//! What is added to a plain model, each thing a switch.
+//! The switches for additions to a plain model.
 
-/// Makes a table of switches, all on unless they are told otherwise: those that every model has, then its own.
+/// Makes a table of switches, all on by default: those that every model has, then its own.
 macro_rules! switches {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident, $with:ident;)* }) => {
         $crate::pairs::switches! { @table $(#[$about])* $name {
             /// Whether the height is held at or above the best bound known. Default: yes.
             load, with_load;
-            /// Whether buffers are left out that no chain of overlapping live ranges joins to one that ends above
-            /// the best bound known. Default: yes.
+            /// Whether to leave out buffers that no chain of overlapping live ranges joins to one that ends above the
+            /// best known bound. Default: yes.
             drop_settled, with_drop_settled;
-            /// Whether buffers are left out that find a place below the best bound known in every plan of the
-            /// others: small ones with few neighbours. Default: yes.
+            /// Whether to leave out buffers that find a place below the best known bound in every plan of the others:
+            /// small ones with few neighbours. Default: yes.
             peel, with_peel;
-            /// Whether parts that no live range joins get models of their own. Default: yes.
+            /// Whether parts that no live range joins get separate models. Default: yes.
             split, with_split;
-            /// Whether buffers that are alike lie in the order of their ids, and one of each plan and its mirror
-            /// image is left out. Default: yes.
+            /// Whether identical buffers lie in the order of their ids, and one of each plan and its mirror image is
+            /// left out. Default: yes.
             symmetry, with_symmetry;
-            /// Whether the search begins at the best plan known. Default: yes.
+            /// Whether the search begins at the best known plan. Default: yes.
             start, with_start;
             $($(#[$doc])* $field, $with;)*
         } }
@@ -36,7 +36,7 @@ macro_rules! switches {
         }
 
         impl $name {
-            /// Everything on, or everything off: the plain model, as it was published.
+            /// Everything on, or everything off: the plain model, as published.
             #[must_use]
             pub const fn all(on: bool) -> Self {
                 Self { $($field: on,)* }

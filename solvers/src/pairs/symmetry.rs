@@ -1,15 +1,14 @@
-//! Orders that may be fixed because another plan, as good, has the same buffers the other way round.
+//! Fixes orders of pairs if an equally good plan has the same buffers the other way round.
 //!
-//! Buffers that are alike can change places, so they may be asked to lie in the order of their ids. And a
-//! plan without pins, alignments and windows may be turned upside down, one component at a time; of the
-//! two, the one may be asked for in which `a` lies below `b`, if `b` is unlike all others and `a` is the
-//! first of those like it: where `b` lies below `a`, and therefore below all that are like `a`, it lies
-//! above all of them in the mirror.
+//! Identical buffers can change places, so they can be required to lie in the order of their ids. And a plan without
+//! pins, alignments and windows can be turned upside down, one component at a time. Of the two plans, the one in which
+//! `a` lies below `b` can be required if `b` is unlike all others and `a` is the first of its class. For if `b` lies
+//! below `a`, then it lies below the whole class of `a`, and above all of it in the mirror image.
 
 use super::draft::{Below, Draft, Place};
 
-/// Chooses the order of each relation, as far as symmetry leaves it free. The plan to start from is changed into one that
-/// keeps it.
+/// Chooses the order of each relation, as far as symmetry leaves it free. Changes the plan to start from into one that
+/// satisfies it.
 pub(super) fn break_symmetry(draft: &mut Draft<'_>) {
     let mut orders = Orders { fixed: vec![Below::Either; draft.relations.len()] };
     let classes = Classes::new(draft);
@@ -78,7 +77,7 @@ fn turn(draft: &mut Draft<'_>, components: &[usize], component: usize) {
     }
 }
 
-/// The component of each place: the lowest index that relations join it to.
+/// The component of each place: the lowest index connected to it by relations.
 fn components(draft: &Draft<'_>) -> Vec<usize> {
     fn root(parents: &mut [usize], mut at: usize) -> usize {
         while parents[at] != at {
@@ -95,7 +94,7 @@ fn components(draft: &Draft<'_>) -> Vec<usize> {
     (0..parents.len()).map(|at| root(&mut parents, at)).collect()
 }
 
-/// Which places are alike: the class of each is the first of those like it.
+/// Classes of identical places: the class of each is the first place like it.
 struct Classes {
     of: Vec<usize>,
     members: Vec<Vec<usize>>,

@@ -1,13 +1,12 @@
-//! An instance in its own unit of bytes: the same problem for every batch size of a net in which all sizes
-//! grow with the batch.
+//! An instance in its own unit of bytes: the same for every batch size of a net whose sizes all grow with the batch.
 //!
-//! The unit is the instance's [granularity](Instance::granularity): the greatest number that divides every
-//! size, pin and window, and of which each alignment is a divisor or a multiple. Some optimal plan has only
-//! multiples of it as offsets, so that plans and bounds of the canonical instance are, times the unit, plans
-//! and bounds of the instance, and its optimum is the instance's.
+//! The unit is the instance's [granularity](Instance::granularity): the greatest number that divides every size, pin
+//! and window, such that each alignment is a divisor or a multiple of it. Some optimal plan has only multiples of it as
+//! offsets. So plans and bounds of the canonical instance, times the unit, are plans and bounds of the original, and
+//! the optima correspond, too.
 //!
-//! Alignments that divide the unit become 1: every offset keeps them. Capacities are rounded down to whole
-//! units; no height lies between.
+//! Alignments that divide the unit become 1: every offset satisfies them. Capacities are rounded down to whole units,
+//! since every height is a multiple of the unit.
 //!
 //! # Complexity
 //!
@@ -19,7 +18,7 @@ use planlab_dsa::{
     Alignment, Arena, Bound, Buffer, Bytes, Claim, Digest, Instance, Offset, Plan, Scope, VerifiedPlan,
 };
 
-/// An instance, and the same in units.
+/// An instance and its canonical form.
 ///
 /// ```
 /// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
@@ -51,19 +50,19 @@ impl<'i> Canonical<'i> {
         Self { original, unit, instance }
     }
 
-    /// The instance that it is the form of.
+    /// The instance whose form this is.
     #[must_use]
     pub const fn original(&self) -> &'i Instance {
         self.original
     }
 
-    /// The unit in bytes; 1 where nothing was to be divided.
+    /// The unit in bytes; 1 if the instance is its own form.
     #[must_use]
     pub const fn unit(&self) -> u64 {
         self.unit
     }
 
-    /// The instance in units: its bytes are units of the original.
+    /// The instance in units: one byte of it is one unit of the original.
     #[must_use]
     pub fn instance(&self) -> &Instance {
         &self.instance
@@ -75,21 +74,21 @@ impl<'i> Canonical<'i> {
         self.instance.digest()
     }
 
-    /// A plan in units as one of the original.
+    /// Converts a plan in units to one of the original.
     #[must_use]
     pub fn enlarge(&self, plan: &Plan) -> Plan {
         let offset = |offset: &Offset| Offset::new(offset.get().saturating_mul(self.unit));
         Plan { offsets: plan.offsets.iter().map(offset).collect(), in_place: plan.in_place.clone() }
     }
 
-    /// A plan of the original in units. Offsets are rounded down, which keeps a plan valid and lifts nothing.
+    /// Converts a plan of the original to units. Offsets are rounded down, which keeps a plan valid and lifts nothing.
     #[must_use]
     pub fn reduce(&self, plan: &VerifiedPlan<'_>) -> Plan {
         let offset = |offset: &Offset| Offset::new(offset.get() / self.unit);
         Plan { offsets: plan.offsets().iter().map(offset).collect(), in_place: plan.in_place().to_vec() }
     }
 
-    /// A bound in units as one in bytes.
+    /// Converts a bound in units to one in bytes.
     #[must_use]
     pub fn enlarge_bound(&self, bound: Bound) -> Bound {
         let mut enlarged = Bound::default();
@@ -135,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// The instance with every number of bytes so many times as large.
+    /// The instance with every number of bytes multiplied by `factor`.
     fn times(instance: &Instance, factor: u64) -> Instance {
         let bytes = |bytes: Bytes| Bytes::new(bytes.get() * factor);
         let enlarged = |buffer: &Buffer| {
@@ -148,7 +147,7 @@ mod tests {
             }
             buffer
         };
-        // What is left over above a multiple is of no use.
+        // Bytes above a multiple of the unit are useless.
         let capacity = |capacity: Bytes| Bytes::new(capacity.get() * factor + factor - 1);
         let arena =
             |arena: &Arena| Arena { name: arena.name.clone(), capacity: arena.capacity.map(capacity) };
@@ -188,7 +187,7 @@ mod tests {
                 prop_assert_eq!(of_large.unit(), form.unit() * factor);
             }
             prop_assert_eq!(form.instance().buffers(), of_large.instance().buffers());
-            // A form has no smaller one.
+            // A form is its own canonical form.
             prop_assert_eq!(Canonical::of(form.instance()).unit(), 1);
         }
 

@@ -1,15 +1,15 @@
 //! Carries a plan over to another batch size.
 //!
-//! - Where every size, pin and alignment changes by the same factor, the old plan times the factor is a plan,
-//!   as good as the old one was: the two have one [canonical form](Canonical).
-//! - Where only some sizes change (weights and workspaces do not grow with the batch), what lies below what
-//!   is still a good order: first fit in the order of the old offsets. It is as quick as any greedy planner,
-//!   and a start for a search (`Budget::hints`).
+//! - If every size, pin and alignment changes by the same factor, the old plan times the factor is a plan, as good as
+//!   the old one was: the two have one [canonical form](Canonical).
+//! - If only some sizes change (weights and workspaces do not grow with the batch), the vertical order of the buffers
+//!   is still good: first fit in the order of the old offsets. It is as quick as any greedy planner, and a start for a
+//!   search (`Budget::hints`).
 //!
-//! The new plan is verified in either case; nothing is believed of the old one but its order. So buffers have to live
-//! at the same steps in the same arenas, which is what makes the order worth anything, but alignments, pins, pairs to
-//! keep apart and permissions may be others: first fit keeps those of the new instance, and equal canonical forms
-//! have equal ones. A plan with hand-overs stays one where the new instance permits them.
+//! The new plan is verified in either case; only the order of the old one is used. Buffers must live at the same steps
+//! in the same arenas, otherwise the order would be worthless. Alignments, pins, pairs to keep apart and permissions
+//! may differ: first fit keeps those of the new instance, and instances with equal canonical forms agree in them.
+//! Hand-overs of the old plan are kept if the new instance permits them.
 //!
 //! # Complexity
 //!
@@ -17,9 +17,9 @@
 //!
 //! # What it gives
 //!
-//! `best-fit`'s plans of four recorded training nets (80 to 2822 buffers, of which 55 to 69 per cent grow with the
-//! batch), carried from batch 32 to 64 and 128, from 64 to 128 and from 128 to 32 (`harness/tests/it/scaling.rs`): 14 of
-//! the 16 plans are at the load, as fresh ones are; from 128 to 32 `GoogLeNet` is 0.03 % above it and
+//! `best-fit`'s plans of four recorded training nets (80 to 2822 buffers; 55 to 69 per cent of them grow with the
+//! batch) were carried from batch 32 to 64 and 128, from 64 to 128 and from 128 to 32 (`harness/tests/it/scaling.rs`).
+//! 14 of the 16 plans are at the load, as fresh ones are; from 128 to 32 `GoogLeNet` is 0.03 % above it and
 //! `Inception-ResNet-v2` 0.24 %.
 
 use std::sync::Arc;
@@ -37,24 +37,24 @@ use super::greedy::{FirstFit, Rule, place_in_order};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarryError {
-    /// Another number of buffers.
+    /// The number of buffers differs.
     #[error("the plan is one of {old} buffers, but the instance has {new}")]
     Count {
-        /// Buffers of the plan.
+        /// The number of buffers of the plan.
         old: usize,
-        /// Buffers of the instance.
+        /// The number of buffers of the instance.
         new: usize,
     },
-    /// A buffer that lives at other steps, or in another arena.
+    /// A buffer lives at other steps, or in another arena.
     #[error("buffer {buffer} lives at other steps, or in another arena, than in the plan")]
     Life {
         /// The first such buffer.
         buffer: BufferId,
     },
-    /// First fit in the order of the plan breaks a capacity, or pins leave no plan.
+    /// First fit in the order of the plan exceeds a capacity, or the pins admit no plan.
     #[error("the order of the plan gives none for these sizes ({})", end.name())]
     NoPlan {
-        /// How the attempt ended.
+        /// The end of the attempt.
         end: Stop,
     },
     /// The attempt failed.
@@ -62,11 +62,11 @@ pub enum CarryError {
     Failed(#[from] PlanError),
 }
 
-/// The plan of one batch size as a plan of another: an instance with the same buffers at the same steps.
+/// Carries the plan of one batch size over to an instance with the same buffers at the same steps.
 ///
 /// # Errors
 ///
-/// [`CarryError`] where a buffer lives at other steps or in another arena, or the order has no plan. Alignments, pins
+/// [`CarryError`] if a buffer lives at other steps or in another arena, or if the order gives no plan. Alignments, pins
 /// and pairs to keep apart may differ: the new plan keeps those of the new instance.
 ///
 /// ```
@@ -109,7 +109,7 @@ fn check_structure(old: &Instance, new: &Instance) -> Result<(), CarryError> {
     }
 }
 
-/// First fit in the order of a plan's offsets, ties by id.
+/// First fit in the order of a plan's offsets; ties go by id.
 struct InOrderOf<'p>(&'p VerifiedPlan<'p>);
 
 impl Planner for InOrderOf<'_> {

@@ -1,8 +1,8 @@
-//! The time axis without its repetitions: only the steps at which most is live.
+//! The time axis reduced to the steps at which most buffers are live.
 //!
-//! Between two steps where something ends, what is live only grows; so two live ranges overlap exactly
-//! if both are live at the last start before some end. Those steps are the *columns* (also known as
-//! sections). A live range covers a contiguous, non-empty run of them.
+//! Between two steps at which something ends, the set of live buffers only grows. So two live ranges overlap exactly if
+//! both are live at the last start before some end. Those steps are the *columns* (also known as sections). A live
+//! range covers a contiguous, non-empty run of them.
 //!
 //! ```text
 //!   a  ===
@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use planlab_dsa::{Instance, LiveRange};
 
-/// Ascending steps that stand for all others.
+/// Ascending steps that represent all others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Columns {
     steps: Vec<u32>,
@@ -47,7 +47,7 @@ impl Columns {
         Self::new(instance.buffers().iter().map(|buffer| buffer.live.into()))
     }
 
-    /// How many there are.
+    /// The number of columns.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }

@@ -1,12 +1,12 @@
-//! What every planner that honours pins and arenas has to look at.
+//! Checks and hand-overs for every planner that honours pins and arenas.
 
 use planlab_dsa::{Buffer, BufferId, InPlace, Instance, Offset, Plan};
 
-/// The hand-overs that the pinned buffers need among themselves; `None` where they cannot all stand
-/// where they are pinned, so that there is no plan at all.
+/// The hand-overs that the pinned buffers need among themselves; `None` if they cannot all stay at their pins, so that
+/// there is no plan at all.
 ///
-/// An instance is accepted when pinned buffers overlap at the first step of an output at most: a hand-over
-/// may explain that.
+/// An instance is accepted only if pinned buffers overlap at no more than the first step of an output: a hand-over may
+/// explain that.
 pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
     let is_pinned = |id: BufferId| instance.buffer(id).pin.is_some();
     let mut pairs = instance.in_place().iter().filter(|pair| is_pinned(pair.output)).peekable();
@@ -30,7 +30,7 @@ fn encloses(input: &Buffer, output: &Buffer) -> bool {
     matches!((span(input), span(output)), (Some((a, a_end)), Some((b, b_end))) if a <= b && b_end <= a_end)
 }
 
-/// The hand-overs that offsets need: an output that lies within its input takes its place.
+/// The hand-overs that the offsets need: an output that lies within its input takes its place.
 pub(crate) fn hand_overs_at(instance: &Instance, offsets: &[Offset]) -> Vec<InPlace> {
     let span = |id: BufferId| {
         let offset = offsets[id.index()];
@@ -45,8 +45,7 @@ pub(crate) fn hand_overs_at(instance: &Instance, offsets: &[Offset]) -> Vec<InPl
     chains.hand_overs()
 }
 
-/// Hand-overs in which each buffer is at most once an input, at most once an output, and none comes back
-/// to where its chain began.
+/// Hand-overs in which each buffer is at most once an input and at most once an output, without cycles.
 struct Chains {
     input_of: Vec<Option<BufferId>>,
     is_input: Vec<bool>,
@@ -57,7 +56,7 @@ impl Chains {
         Self { input_of: vec![None; count], is_input: vec![false; count] }
     }
 
-    /// Takes a pair where it can.
+    /// Adds a pair if possible.
     fn take(&mut self, pair: InPlace) {
         let is_free = !self.is_input[pair.input.index()] && self.input_of[pair.output.index()].is_none();
         if is_free && self.first(pair.input) != pair.output {
@@ -81,7 +80,7 @@ impl Chains {
     }
 }
 
-/// Whether the pinned buffers, taken alone, are a valid plan.
+/// Whether the pinned buffers alone form a valid plan.
 fn can_stand(instance: &Instance, hand_overs: &[InPlace]) -> bool {
     let pinned: Vec<BufferId> = instance.ids().filter(|&id| instance.buffer(id).pin.is_some()).collect();
     let rename = |id: BufferId| pinned.binary_search(&id).ok().map(BufferId::from_index);
@@ -97,7 +96,7 @@ fn can_stand(instance: &Instance, hand_overs: &[InPlace]) -> bool {
     alone.is_ok_and(|alone| alone.verify(plan).is_ok())
 }
 
-/// Whether every arena with a capacity holds what the offsets put into it.
+/// Whether every arena with a capacity holds the buffers placed in it.
 pub(crate) fn fits_arenas(instance: &Instance, offsets: &[Offset]) -> bool {
     instance.buffers().iter().zip(offsets).all(|(buffer, offset)| {
         let capacity = instance.arenas()[buffer.arena.index()].capacity;

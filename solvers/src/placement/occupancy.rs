@@ -1,11 +1,10 @@
-//! Which addresses are taken while: the structure under every greedy planner.
+//! Records which addresses are in use at which times: the structure under every greedy planner.
 //!
-//! Placed rectangles (a run of columns times a range of addresses) live in a segment tree over the
-//! columns. A node keeps two merged unions of address ranges: `cover`, of the rectangles that cover the
-//! node's columns but not its parent's, and `touch`, of every rectangle that meets the node's columns.
-//! What blocks a run of columns is then `touch` of the O(log n) nodes that make it up and `cover` of the
-//! nodes above them. Leaves are several columns wide and keep the rectangles that meet only a part of
-//! them one by one.
+//! Placed rectangles (a run of columns times a range of addresses) live in a segment tree over the columns. A node
+//! keeps two merged unions of address ranges: `cover`, of the rectangles that cover the node's columns but not its
+//! parent's, and `touch`, of every rectangle that meets the node's columns. A run of columns is blocked by `touch` of
+//! the O(log n) nodes that make it up and by `cover` of the nodes above them. Leaves are several columns wide and keep
+//! the rectangles that meet only a part of them one by one.
 //!
 //! ```text
 //!            [-------- 0..8 --------]        query 2..6: touch of (2..4) and (4..6),
@@ -13,21 +12,19 @@
 //!      [0..2]   [2..4]    [4..6]   [6..8]
 //! ```
 //!
-//! No list of conflicts is ever made: where plans are dense the unions are short, however many buffers
-//! are behind them. On traces like a net's (a thousand buffers live at a step), 1,000,000 buffers take 2 to
-//! 20 s by order and rule, and under 400 MiB.
+//! There is no list of conflicts: if plans are dense the unions are short, no matter how many buffers they contain. On
+//! traces like a net's (a thousand buffers live at a step), 1,000,000 buffers take 2 to 20 s, depending on order and
+//! rule, and under 400 MiB.
 //!
-//! What it cannot do: where a good part of all buffers is live at one step, as with live ranges drawn at
-//! random over the whole horizon, the unions hold thousands of spans, and every buffer has hundreds of
-//! holes to compare. 100,000 such buffers take about 5 s by first fit and 15 s by best fit, 1,000,000 a
-//! hundred times as long. So do, by best fit in orders by size, nets so deep that tens of thousands of
-//! activations are live at once.
+//! It is slow if a large part of all buffers is live at one step, as with live ranges drawn at random over the whole
+//! horizon: the unions hold thousands of spans, and every buffer has hundreds of holes to compare. 100,000 such buffers
+//! take about 5 s by first fit and 15 s by best fit, 1,000,000 a hundred times as long. The same holds for best fit in
+//! orders by size on nets so deep that tens of thousands of activations are live at once.
 //!
 //! # Complexity
 //!
-//! For n rectangles and unions of k ranges at most: insertion O(log n * (log k + k / 64)) (the moved
-//! bytes of a sorted array), the lowest free offset O(j * log n * log k) with j the number of times that
-//! it is pushed up; O(n log n) memory at worst.
+//! For n rectangles and unions of at most k ranges: insertion O(log n * (log k + k / 64)) (the moved bytes of a sorted
+//! array). The lowest free offset takes O(j * log n * log k) if it is pushed up j times. O(n log n) memory at worst.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -50,7 +47,7 @@ impl Span {
     }
 }
 
-/// A union of spans: ascending, disjoint, not even touching.
+/// A union of spans: ascending, disjoint and not adjacent.
 #[derive(Clone, Debug, Default)]
 struct Union {
     spans: Vec<Span>,
@@ -98,7 +95,7 @@ pub(crate) struct Occupancy {
 }
 
 impl Occupancy {
-    /// Nothing placed over `columns` columns.
+    /// An empty structure over `columns` columns.
     pub(crate) fn new(columns: usize) -> Self {
         let leaves = columns.div_ceil(LEAF).next_power_of_two();
         Self { nodes: vec![Node::default(); 2 * leaves], loose: vec![Vec::new(); leaves] }
@@ -138,8 +135,8 @@ impl Occupancy {
         list.insert(at, Loose { span, columns });
     }
 
-    /// Adds what is placed in `columns` to what blocks a part of a buffer: the bytes `window`, relative
-    /// to the buffer's offset.
+    /// Adds what is placed in `columns` to the barriers of one part of a buffer: the bytes `window`, relative to the
+    /// buffer's offset.
     pub(crate) fn block<'o>(&'o self, columns: Range<usize>, window: Span, blocked: &mut Blocked<'o>) {
         let mut gather = Gather { columns, window, loose: Vec::new(), blocked };
         self.block_below(1, 0..self.width(), &mut gather);
@@ -185,7 +182,7 @@ struct Barrier<'o> {
     spans: Cow<'o, [Span]>,
     bytes: u64,
     window: Span,
-    /// Every span before it ends at or below the window; offsets are asked for in ascending order.
+    /// Every span before it ends at or below the window; queries come with ascending offsets.
     at: usize,
 }
 
@@ -195,7 +192,7 @@ impl Barrier<'_> {
         let low = offset + self.window.start;
         let spans = &self.spans[self.at..];
         if spans.first().is_some_and(|span| span.end <= low) {
-            // Most steps are short: look near by first.
+            // Most steps are short: look nearby first.
             let mut reach = 1;
             while reach < spans.len() && spans[reach].end <= low {
                 reach *= 2;
@@ -206,12 +203,12 @@ impl Barrier<'_> {
         self.spans.get(self.at).copied()
     }
 
-    /// The lowest aligned offset from `offset` on that keeps clear.
+    /// The lowest aligned offset, from `offset` on, that is clear.
     fn clear(&mut self, mut offset: u64, align: Alignment) -> u64 {
         while let Some(span) = self.next(offset)
             && span.start < offset + self.window.end
         {
-            // Pass over every gap that is too small at once.
+            // Skip all gaps that are too small at once.
             let too_small = |pair: &[Span]| pair[1].start - pair[0].end < self.window.bytes();
             self.at += self.spans[self.at..].windows(2).take_while(|pair| too_small(pair)).count();
             offset = round_up(align, self.spans[self.at].end - self.window.start);
@@ -219,7 +216,7 @@ impl Barrier<'_> {
         offset
     }
 
-    /// The highest offset up to which it keeps clear, from one that does.
+    /// The highest offset up to which it stays clear, from `offset`, which must be clear; `None`: there is no limit.
     fn ceiling(&mut self, offset: u64) -> Option<u64> {
         Some(self.next(offset)?.start - self.window.end)
     }
@@ -232,15 +229,15 @@ fn round_up(align: Alignment, offset: u64) -> u64 {
     align.round_up(offset).expect("an instance leaves room for all padding")
 }
 
-/// The offsets that a buffer cannot have, as barriers of what blocks its parts.
+/// The offsets that a buffer cannot take, as barriers from what blocks its parts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blocked<'o> {
-    /// The one that blocks most comes first: it is the likeliest to block the next offset, too.
+    /// The one that blocks most comes first: it is the most likely to block the next offset, too.
     barriers: Vec<Barrier<'o>>,
     looks: u64,
 }
 
-/// A maximal range of offsets that are free, both ends included.
+/// A maximal range of free offsets, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     /// The lowest.
@@ -277,12 +274,12 @@ impl<'o> Blocked<'o> {
         self.push(Cow::Owned(spans), bytes, window);
     }
 
-    /// How often a barrier was looked at: the work done so far.
+    /// How often a barrier was examined: the work done so far.
     pub(crate) const fn looks(&self) -> u64 {
         self.looks
     }
 
-    /// The lowest free aligned offset from `from` on. Never ask for a lower one later.
+    /// The lowest free aligned offset from `from` on. Later queries must not ask for a lower one.
     pub(crate) fn lowest(&mut self, from: u64, align: Alignment) -> u64 {
         let mut offset = round_up(align, from);
         let (mut index, mut cleared) = (0, None);
@@ -300,8 +297,8 @@ impl<'o> Blocked<'o> {
         offset
     }
 
-    /// The free offsets from `from` on as rooms, ascending; the last has no end. Each costs a look at
-    /// every barrier; a buffer meets as many as there are holes of its size below it.
+    /// The free offsets from `from` on as rooms, ascending; the last has no end. Each room costs a look at every
+    /// barrier; a buffer meets as many rooms as there are holes of its size below it.
     pub(crate) fn rooms(&mut self, from: u64) -> impl Iterator<Item = Room> + use<'_, 'o> {
         let mut from = Some(from);
         std::iter::from_fn(move || {

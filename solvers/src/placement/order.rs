@@ -12,7 +12,7 @@
 //! | `overlaps` | buffers whose live range overlaps its own (O) | most |
 //! | `sections` | sections that it touches (C): longest runs of steps in which nothing ends | most |
 //!
-//! Ties end at the lower id. Each order takes O(n log n).
+//! Ties are broken by the lower id. Each order takes O(n log n).
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -25,7 +25,7 @@ use super::range_max::RangeMax;
 /// An order of the buffers of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
-    /// As the instance has them.
+    /// In the order of the instance.
     Input,
     /// By first step, earliest first.
     Start,
@@ -75,7 +75,7 @@ impl Order {
         }
     }
 
-    /// What comes first, in words.
+    /// A description of what comes first.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -135,7 +135,7 @@ fn by_overlaps(instance: &Instance) -> Vec<BufferId> {
     by(instance, |buffer| Reverse(overlaps.of(buffer)))
 }
 
-/// Counts the live ranges that overlap one.
+/// Counts the live ranges that overlap a given one.
 pub(crate) struct Overlaps {
     starts: Vec<Step>,
     ends: Vec<Step>,
@@ -178,11 +178,10 @@ impl Peaks {
         Self { steps, loads: RangeMax::new(loads) }
     }
 
-    /// The largest load in bytes while a buffer is live, and the first step of that live range at which
-    /// it is reached.
+    /// The largest load in bytes while a buffer is live, and the first step of its live range that reaches it.
     pub(crate) fn of(&self, buffer: &Buffer) -> (u64, Step) {
         let (start, end) = (buffer.live.start(), buffer.live.end());
-        // The point that is in force at the start may begin before it.
+        // The point in effect at the start may begin before it.
         let first = self.steps.partition_point(|&step| step <= start).saturating_sub(1);
         let last = self.steps.partition_point(|&step| step < end);
         let found = self.loads.query(first..last);

@@ -1,11 +1,11 @@
-//! Plans kept by the digest of what they solve: one for all batch sizes of a net that grows with the batch.
+//! Plans kept by the digest of their problem: one for all batch sizes of a net that grows with the batch.
 //!
-//! An entry is a plan of a [canonical form](Canonical), under a key made of the form's digest and of the
-//! planner's name and version. With it goes what was spent: a plan that a second had for its search is no
-//! answer to somebody who gives a minute.
+//! An entry is a plan of a [canonical form](Canonical), under a key made of the form's digest and of the planner's name
+//! and version. The entry also records the effort: a plan found in one second does not answer a request that allows a
+//! minute.
 //!
-//! Nothing is believed of an entry, which may come from a file that anybody could have changed: the plan is
-//! verified each time that it is taken out. Bounds are not kept, as nobody could check them.
+//! Entries are not trusted, since they may come from a file that anybody could have changed: the plan is verified each
+//! time it is read. Bounds are not kept, since they could not be checked.
 //!
 //! # Complexity
 //!
@@ -18,22 +18,22 @@ use serde::{Deserialize, Serialize};
 
 use super::Canonical;
 
-/// What was spent on a plan.
+/// The effort spent on a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
-    /// The limit of wall time, in nanoseconds; `None`: there was none.
+    /// The limit of wall time, in nanoseconds; `None`: no limit.
     pub wall_ns: Option<u64>,
-    /// The limit of work; `None`: there was none.
+    /// The limit of work; `None`: no limit.
     pub work: Option<u64>,
-    /// Whether the planner had done all that it can before a limit.
+    /// Whether the planner finished before it reached a limit.
     pub finished: bool,
 }
 
 impl Effort {
-    /// No effort: of a run that was cut short by something else than its limits.
+    /// No effort: for a run stopped by something other than its limits.
     pub const NONE: Self = Self { wall_ns: Some(0), work: Some(0), finished: false };
 
-    /// Whether limits like these could not give more.
+    /// Whether a run with the limits `asked` could not do better.
     #[must_use]
     pub fn covers(self, asked: Self) -> bool {
         let is_enough = |spent: Option<u64>, asked: Option<u64>| match (spent, asked) {
@@ -45,16 +45,16 @@ impl Effort {
     }
 }
 
-/// A plan as it is kept.
+/// A cached plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedPlan {
     /// The plan, in units of the canonical form.
     pub plan: Plan,
-    /// What was spent on it.
+    /// The effort spent on it.
     pub effort: Effort,
 }
 
-/// Plans by the digest of what they solve.
+/// Plans by the digest of their problem.
 ///
 /// ```
 /// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
@@ -82,20 +82,20 @@ pub struct PlanCache {
 }
 
 impl PlanCache {
-    /// The key of a form's plans by one planner. Seed, threads and limits are no part of it: any plan is as
-    /// good an answer as its height.
+    /// The key of a form's plans by one planner. It leaves out seed, threads and limits: only the height of a plan
+    /// counts.
     #[must_use]
     pub fn key(form: &Canonical<'_>, planner: &str, version: &str) -> Digest {
         Digest::of_bytes(format!("plan cache 1\n{}\n{planner}\n{version}", form.digest()).as_bytes())
     }
 
-    /// Takes an entry as it is, from a file, say. It takes the place of another.
+    /// Inserts an entry unchanged, for example from a file; replaces an older one.
     pub fn insert(&mut self, key: Digest, entry: CachedPlan) {
         self.entries.insert(key, entry);
     }
 
-    /// The plan of a key, for the instance that the form is of, and what was spent on it. `None` where there
-    /// is none, or none that is valid.
+    /// The plan for the original instance of the form, and the effort spent on it. `None` if there is no entry, or if
+    /// its plan is not valid.
     #[must_use]
     pub fn get<'i>(&self, key: Digest, form: &Canonical<'i>) -> Option<(VerifiedPlan<'i>, Effort)> {
         let CachedPlan { plan, effort } = self.entries.get(&key)?;
@@ -103,7 +103,7 @@ impl PlanCache {
         Some((plan, *effort))
     }
 
-    /// Keeps the lower of a plan and of what is there, with the larger effort. What there is now, if that has
+    /// Keeps the lower of the given plan and the cached one, with the larger effort. Returns the entry if it has
     /// changed.
     pub fn keep(
         &mut self,

@@ -1,13 +1,13 @@
 //! Everything at once: greedy orders, bounds, then exact and local search side by side.
 //!
-//! 1. The hints, where there are any; a first look at the capacity that was asked for, if one was.
-//! 2. Every greedy planner, the quickest and then the best ones first, on whatever thread is free. Where there
-//!    are many buffers, a first plan comes from the quickest planner that takes the instance.
+//! 1. The hints, if there are any; then a first look at the requested capacity, if there is one.
+//! 2. Every greedy planner, the quickest and then the best ones first, each on any free thread. If there are many
+//!    buffers, the quickest planner that supports the instance gives a first plan.
 //! 3. The quick [bounds](crate::bounds).
-//! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread: one turn in
-//!    four is local (in eight, where buffers are few), on odd threads twice as many.
+//! 4. [Exact search](super::exact) and [local search](super::search) in turns, on every thread. One turn in four is
+//!    local (one in eight if there are few buffers); on odd threads twice as many are.
 //!
-//! All share one incumbent and one bound, and whoever closes the gap ends the run.
+//! All share one incumbent and one bound; the run ends as soon as the gap is closed.
 //!
 //! # References
 //!
@@ -35,7 +35,7 @@ use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::team::{Over, all_of_team, team};
 
-/// The default planner: all others' incumbents and bounds in one; key `portfolio`.
+/// The default planner: combines all others' incumbents and bounds; key `portfolio`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -51,11 +51,11 @@ use crate::team::{Over, all_of_team, team};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Portfolio;
 
-/// Fewer buffers than this are not worth a thread.
+/// Below this number of buffers, threads do not pay.
 const FEW: usize = 500;
-/// From so many buffers on, a greedy plan takes long enough to want another one first.
+/// From this number of buffers on, a greedy plan takes so long that a quicker one comes first.
 const MANY: usize = 10_000;
-/// The most buffers that exact search is tried on, without those that can be set aside.
+/// The most buffers for exact search, not counting those that can be set aside.
 const MOST_EXACT: usize = 20_000;
 
 impl Planner for Portfolio {
@@ -93,7 +93,7 @@ impl Planner for Portfolio {
     }
 }
 
-/// Runs the greedy planners, each on whatever thread is free.
+/// Runs the greedy planners, each on any free thread.
 fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let takes = |planner: &dyn Planner| planner.descriptor().honours.refuses(instance).is_none();
@@ -116,14 +116,14 @@ fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     })
 }
 
-/// What has a plan soonest, even if a high one: for 1,000,000 buffers in a quarter of the time of `best-fit` or less
-/// (`results/records/2026-11-21-2-core-vm-scale`).
+/// The planners with the soonest plan, even if a high one: for 1,000,000 buffers in a quarter of the time of `best-fit`
+/// or less (`results/records/2026-11-21-2-core-vm-scale`).
 fn quickest() -> [Box<dyn Planner>; 2] {
     [Box::new(SharedObjectsInOrder), Box::new(Bump)]
 }
 
-/// Every greedy planner: first those that between them have the lowest greedy plan of every recorded net, by the
-/// number of nets that each adds to those before it; then the rest, the quicker rule first.
+/// Every greedy planner. First come those that together find the lowest greedy plan of every recorded net, in the order
+/// of the number of nets that each adds; then the rest, the quicker rule first.
 fn greedy() -> Vec<Box<dyn Planner>> {
     let fit = |order| Box::new(FirstFit::new(order)) as Box<dyn Planner>;
     let gap = |order| Box::new(BestFitGap::new(order)) as Box<dyn Planner>;
@@ -168,15 +168,15 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
 /// Units of work of one turn of local search.
 const TURN: u64 = 50_000;
 
-/// Local search that goes on from whatever incumbent there is.
+/// Local search that continues from the current incumbent.
 struct Local {
     search: LnsTurns,
-    /// The height to beat when it last looked.
+    /// The height to beat at its last check.
     known: Option<Bytes>,
 }
 
 impl Local {
-    /// `None` where there is no plan to begin with.
+    /// `None` if there is no plan to begin with.
     fn new(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
         let Some(start) = from_incumbent(run)? else { return Ok(None) };
         let search = LnsTurns::new(run, &start)?;

@@ -1,8 +1,8 @@
-//! The largest of a run of numbers, and the first place where it stands, in O(log n).
+//! The largest of a run of numbers, and its first place, in O(log n).
 
 use std::ops::Range;
 
-/// A segment tree over numbers that do not change.
+/// A segment tree over fixed numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct RangeMax {
     /// Leaves from `count` on; each inner node holds the index of the better of its two children.

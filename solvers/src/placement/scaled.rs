@@ -1,18 +1,18 @@
 //! Plans an instance in its own unit of bytes, and scales the plan back.
 //!
-//! Heights grow with the batch size where every size does. So one plan is enough for all batch sizes of
-//! such a net: that of its [canonical form](Canonical), times the unit. What the planner finds and proves of
-//! the form is true of the instance; and as the form is the same for all of them, so is the plan, which can
-//! be kept under the form's digest.
+//! If every size grows with the batch, heights grow with it, too. So one plan is enough for all batch sizes of such a
+//! net: that of its [canonical form](Canonical), times the unit. What the planner finds and proves for the form holds
+//! for the instance. The form and so the plan are the same for all batch sizes, and the plan can be kept under the
+//! form's digest.
 //!
 //! # References
 //!
 //! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
-//!    neural networks*, 2018, arXiv:1804.10001, section 5 (memory by batch size; plans are made anew there).
+//!    neural networks*, 2018, arXiv:1804.10001, section 5 (memory by batch size; there each gets a new plan).
 //!
 //! # Complexity
 //!
-//! O(n) for n buffers, and the planner's own.
+//! O(n) for n buffers, plus the planner's own.
 //!
 //! # Deviations from the paper
 //!
@@ -25,8 +25,7 @@ use planlab_dsa::{Bytes, Descriptor, Event, Halt, Offset, Planner, Run, Stop};
 use super::{Canonical, Portfolio};
 use crate::nested::{Ended, Share, Then, nested, raise_both};
 
-/// Another planner on the canonical form; key `scaled`, or `scaled/` and the planner's key where that is not
-/// `portfolio`.
+/// Another planner on the canonical form; key `scaled`, or `scaled/` and the planner's key if it is not `portfolio`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -52,7 +51,7 @@ impl Default for Scaled {
 }
 
 impl<P: Planner> Scaled<P> {
-    /// With another planner. Default: [`Portfolio`].
+    /// Uses another planner. Default: [`Portfolio`].
     #[must_use]
     pub const fn new(planner: P) -> Self {
         Self(planner)

@@ -1,10 +1,10 @@
-//! The plan that a run's hints suggest: where a search begins that was given an old plan.
+//! Makes a plan from a run's hints: the start of a search that was given an old plan.
 //!
-//! - Where every buffer has a hint or a pin and these offsets are a valid plan, it is offered as it is,
-//!   with the hand-overs that it needs where the run counts them.
-//! - Else first fit: pinned buffers, then those with a hint from the lowest hint up, then the others from
-//!   the largest down. As first fit in the order of a plan's offsets lifts nothing above that plan (where
-//!   there are no pauses, alignments or hand-overs), what is still good in the hints is kept.
+//! - If every buffer has a hint or a pin and these offsets form a valid plan, that plan is offered unchanged, with the
+//!   hand-overs that it needs if the run counts them.
+//! - Else first fit: pinned buffers, then those with a hint from the lowest hint up, then the others from the largest
+//!   down. First fit in the order of a plan's offsets lifts nothing above that plan (without pauses, alignments or
+//!   hand-overs), so it keeps the good part of the hints.
 //!
 //! # Complexity
 //!
@@ -16,11 +16,11 @@ use super::Order;
 use super::demands::hand_overs_at;
 use super::greedy::{Rule, place_in_order};
 
-/// Offers what the run's hints suggest. Does nothing where there are none.
+/// Offers the plan that the run's hints suggest. Does nothing if there are no hints.
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
     let Some(hints) = run.hints().filter(|hints| hints.iter().any(Option::is_some)) else {
         return Ok(());
@@ -39,16 +39,16 @@ pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
     run.tick(instance.len() as u64)
 }
 
-/// The plan that the offsets are, where they are a valid one.
+/// The offsets as a plan, if they are valid.
 fn as_they_are(instance: &Instance, offsets: &[Option<Offset>], scope: Scope) -> Option<Plan> {
     let offsets: Vec<Offset> = offsets.iter().copied().collect::<Option<_>>()?;
     let in_place = if scope == Scope::Any { hand_overs_at(instance, &offsets) } else { Vec::new() };
     let plan = Plan { offsets, in_place };
-    // An invalid hint is nobody's fault, an invalid offer would be the planner's.
+    // Invalid hints are no error; an invalid offer would be the planner's.
     instance.verify(plan.clone()).is_ok().then_some(plan)
 }
 
-/// Those with an offset from the lowest up, then the others from the largest down.
+/// Buffers with an offset from the lowest up, then the others from the largest down.
 fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
     let mut ids = Order::Size.of(instance);
     ids.sort_by_key(|id| match offsets[id.index()] {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::placement::testing::{buffer, descriptor};
 
-    /// Offers the hints and leaves it at that.
+    /// Offers the hints and does nothing else.
     struct HintsAlone {
         in_place: bool,
     }
@@ -95,7 +95,7 @@ mod tests {
         outcome.best.as_ref().map(|best| best.offsets().iter().map(|offset| offset.get()).collect())
     }
 
-    /// All live at once.
+    /// Three buffers, all live at once.
     fn three() -> Instance {
         Instance::from_buffers(vec![buffer(2, 0, 2), buffer(4, 0, 2), buffer(8, 0, 2)]).expect("valid")
     }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(offsets(&hinted(&three(), &[Some(7), Some(7), Some(7)], false)), Some(vec![0, 2, 6]));
         // The others by size, largest first.
         assert_eq!(offsets(&hinted(&three(), &[Some(9), none, none], false)), Some(vec![0, 10, 2]));
-        // Past the last address there is.
+        // Beyond the last address.
         let far = [Some(u64::MAX), Some(0), Some(u64::MAX - 1)];
         assert_eq!(offsets(&hinted(&three(), &far, false)), Some(vec![12, 0, 4]));
     }

@@ -4,7 +4,7 @@ use planlab_dsa::{
     Budget, Buffer, Bytes, Descriptor, Guarantee, Honours, Instance, LiveRange, Planner, execute,
 };
 
-/// A buffer of so many bytes, live at the steps `[start, end)`.
+/// A buffer of `size` bytes, live at the steps `[start, end)`.
 pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 }
@@ -21,12 +21,12 @@ pub(crate) fn offsets(planner: &dyn Planner, instance: &Instance) -> Vec<u64> {
     best.offsets().iter().map(|offset| offset.get()).collect()
 }
 
-/// The same for buffers that are no instance yet.
+/// The same for buffers that are not yet an instance.
 pub(crate) fn placed(planner: &dyn Planner, buffers: Vec<Buffer>) -> Vec<u64> {
     offsets(planner, &Instance::from_buffers(buffers).expect("valid"))
 }
 
-/// The descriptor of a planner that only a test has.
+/// The descriptor of a planner that exists only in a test.
 pub(crate) fn descriptor(key: &'static str, honours: Honours) -> Descriptor {
     Descriptor {
         key: key.into(),
@@ -40,7 +40,7 @@ pub(crate) fn descriptor(key: &'static str, honours: Honours) -> Descriptor {
     }
 }
 
-/// Numbers below what is asked for: a linear congruential generator, the same for the same seed.
+/// Pseudo-random numbers below the argument: a linear congruential generator, the same for the same seed.
 pub(crate) fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {

@@ -1,9 +1,8 @@
-//! The highest end over a run of columns: all that a planner asks for that never looks below what it has
-//! placed.
+//! The highest end over a run of columns, for planners that never place anything below what is placed.
 //!
 //! # Complexity
 //!
-//! O(log n) a question and a change for n columns; O(n) memory.
+//! O(log n) for a query or a change with n columns; O(n) memory.
 
 use std::ops::Range;
 
@@ -16,9 +15,9 @@ pub(crate) struct Tops {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// To what all of the node's columns were raised at once.
+    /// The level to which all of the node's columns were raised at once.
     all: u64,
-    /// The highest of the node's columns, leaving out what nodes above it were raised to.
+    /// The highest of the node's columns, ignoring levels stored at nodes above it.
     highest: u64,
 }
 
@@ -28,14 +27,14 @@ impl Tops {
         Self { nodes: vec![Node::default(); 2 * columns.next_power_of_two()] }
     }
 
-    /// The highest of a run of columns that is not empty.
+    /// The highest of a non-empty run of columns.
     pub(crate) fn highest(&self, columns: &Range<usize>) -> u64 {
         let inside = self.parts(columns).map(|node| self.nodes[node].highest);
         let above = self.above(columns).map(|node| self.nodes[node].all);
         inside.chain(above).max().unwrap_or(0)
     }
 
-    /// Raises each of a run of columns that is not empty to `to` at least.
+    /// Raises each of a non-empty run of columns to at least `to`.
     pub(crate) fn raise(&mut self, columns: &Range<usize>, to: u64) {
         for index in self.parts(columns) {
             let node = &mut self.nodes[index];
@@ -68,7 +67,7 @@ impl Tops {
         })
     }
 
-    /// The nodes above the first and above the last column; those above any of the parts are among them.
+    /// The nodes above the first and above the last column; these include all nodes above the parts.
     fn above(&self, columns: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
         let leaves = self.nodes.len() / 2;
         let up = |leaf: usize| std::iter::successors(Some(leaf / 2), |&node| (node > 1).then_some(node / 2));

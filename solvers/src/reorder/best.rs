@@ -1,5 +1,5 @@
-//! All searches one after another: the order of the graph and each greedy rule, forwards and backwards; local
-//! search from the best of them; and the exact search from there, which ends with a proof or at its limits.
+//! All searches one after another: first the order of the graph and each greedy rule, forwards and backwards. Then
+//! local search from the best of them, and exact search from there, which ends with a proof or at its limits.
 
 use planlab_dsa::Budget;
 use planlab_graph::{Dependencies, Graph};
@@ -8,7 +8,7 @@ use rand::Rng;
 use super::watch::Watch;
 use super::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders, Reordered};
 
-/// A part of [`BestOrder`].
+/// A stage of [`BestOrder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The order of the graph, and the greedy ones.
@@ -47,14 +47,14 @@ pub struct BestOrder {
 }
 
 impl BestOrder {
-    /// The work of the local search, in operations looked at. Default: 2^22.
+    /// The work of the local search, in operations examined. Default: 2^22.
     #[must_use]
     pub const fn with_work(mut self, operations: u64) -> Self {
         self.local = self.local.with_work(operations);
         self
     }
 
-    /// The sets of the exact search; 0: there is none. Default: 2^20.
+    /// The number of sets of the exact search; 0: no exact search. Default: 2^20.
     #[must_use]
     pub const fn with_sets(mut self, sets: usize) -> Self {
         self.exact = self.exact.with_sets(sets);
@@ -79,9 +79,8 @@ impl BestOrder {
         self.stages(&orders, &Budget::default(), rng, |_, _| {})
     }
 
-    /// Runs each stage once, and gives `ended` the best order so far whenever one ends; the last is returned, too.
-    /// When the budget is used up, the stages that are left end at once. The dependencies must allow the order of
-    /// the graph.
+    /// Runs each stage once, and calls `ended` with the best order so far after each stage; returns the last. When the
+    /// budget is used up, the remaining stages end at once. The dependencies must allow the order of the graph.
     ///
     /// ```
     /// use planlab_dsa::{Budget, Bytes};
@@ -114,7 +113,7 @@ impl BestOrder {
         let mut end = Ok(());
         for greedy in Greedy::all() {
             match greedy.run(problem, &mut watch) {
-                // Of orders that are as good, the earlier one: a search that gains nothing changes nothing.
+                // Of equally good orders, the earlier one: a search that gains nothing changes nothing.
                 Ok(order) if problem.load(&order) < problem.load(&known) => known = order,
                 Ok(_) => {}
                 Err(stop) => end = Err(stop),

@@ -1,9 +1,9 @@
 //! Best-first search over the sets of operations that can run first.
 //!
-//! What is live after a set of operations does not depend on their order. So an order is a path through such sets,
-//! and its load is the peak of the path: the most bytes live at one of its operations. The search expands the set
-//! with the lowest peak. When that is the set of all operations, its path is optimal; until then its peak is a
-//! lower bound.
+//! The bytes that are live after a set of operations do not depend on the order of the set. So an order is a path
+//! through such sets, and its load is the peak of the path: the most bytes live at one of its operations. The search
+//! expands the set with the lowest peak. If that is the set of all operations, its path is optimal; until then its peak
+//! is a lower bound.
 //!
 //! ```text
 //!              {f}                peaks in brackets
@@ -23,8 +23,8 @@
 //!
 //! # Complexity
 //!
-//! O(sets * (operations + uses)) time, more where operations are forced; there are up to 2^operations sets, and
-//! operations + 1 in a chain.
+//! O(sets * (operations + uses)) time, more if operations are forced. There are up to 2^operations sets, but only one
+//! more than operations in a chain.
 //!
 //! # Deviations from the paper
 //!
@@ -77,7 +77,7 @@ impl Default for ExactOrder {
 }
 
 impl ExactOrder {
-    /// The number of sets after which the search ends without a proof; 0: there is no search. Default: 2^20.
+    /// The number of sets after which the search ends without a proof; 0: no search. Default: 2^20.
     #[must_use]
     pub const fn with_sets(mut self, sets: usize) -> Self {
         self.sets = sets;
@@ -106,7 +106,7 @@ impl ExactOrder {
     }
 
     /// An order of the lowest load. If the search ends before that, the best greedy order; [`Stop::WorkLimit`] then
-    /// stands for its own limits, too.
+    /// also means its own limits.
     #[must_use]
     pub fn order(&self, orders: &Orders, budget: &Budget) -> Reordered {
         let mut watch = Watch::new(budget);
@@ -197,7 +197,7 @@ struct Place {
 type Open = (Reverse<u64>, usize, usize);
 
 impl Search<'_, '_, '_> {
-    /// The best order below the limit, or `None` if there is none. `proved` rises to a bound on every order.
+    /// The best order below the limit, or `None`. `proved` rises to a bound on every order.
     fn run(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<u32>>, Stop> {
         let count = self.problem.operations();
         let mut open = BinaryHeap::new();
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Whatever ends a search, it leaves a legal order and a bound.
+    /// A search that ends for any reason leaves a legal order and a bound.
     #[test]
     fn a_search_that_is_cut_short_has_a_bound() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
@@ -343,7 +343,7 @@ mod tests {
                     limited += usize::from(check(&search.order(&orders, &plenty)));
                 }
                 let budget = Budget { work: Some(50 * amount as u64), ..Budget::default() };
-                // A fresh bound, which the budget may not suffice for.
+                // A fresh bound, for which the budget may be too small.
                 let orders = Orders::new(&graph, &dependencies, hand_overs);
                 stopped += usize::from(check(&ExactOrder::default().order(&orders, &budget)));
             }

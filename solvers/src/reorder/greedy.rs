@@ -1,4 +1,4 @@
-//! Greedy list scheduling: the next operation is the one that a rule prefers among those that are ready.
+//! Greedy list scheduling: a rule chooses the next operation among those that are ready.
 //!
 //! | rule | prefers |
 //! |---|---|

@@ -1,14 +1,14 @@
 //! Local search: moves an operation to another place, together with the operations that must move with it, as long as
 //! the load does not grow.
 //!
-//! A move starts at two places, of which one has the highest load in three moves of four. Either the operation at
-//! the first place moves behind the second, with all in between that depend on it, or the operation at the second
-//! place moves before the first, with all in between that it depends on. A move is kept if the load falls, or if it
-//! stays and the number of steps that have it does not grow.
+//! A move starts at two places; in three moves of four, one of them has the highest load. Either the operation at the
+//! first place moves behind the second, with everything in between that depends on it. Or the operation at the second
+//! place moves before the first, with everything in between that it depends on. A move is kept if the load falls, or if
+//! the load stays and the number of steps with that load does not grow.
 //!
 //! # Complexity
 //!
-//! O(operations + uses + dependencies) for each move; the work is counted in operations looked at.
+//! O(operations + uses + dependencies) for each move; the work is counted in operations examined.
 
 use planlab_dsa::{Budget, Stop};
 use planlab_graph::OpId;
@@ -54,7 +54,7 @@ impl Default for LocalSearch {
 }
 
 impl LocalSearch {
-    /// The number of operations looked at. Default: 2^22.
+    /// The number of operations examined. Default: 2^22.
     #[must_use]
     pub const fn with_work(mut self, operations: u64) -> Self {
         self.work = operations;
@@ -102,7 +102,7 @@ struct Walk<'p> {
     peak: (u64, u32),
     /// Those steps.
     steps: Vec<usize>,
-    /// Which operations move.
+    /// Whether each operation moves.
     moves: Vec<bool>,
 }
 
@@ -121,7 +121,7 @@ impl<'p> Walk<'p> {
         self.peak = (load, u32::try_from(self.steps.len()).expect("fewer than operations"));
     }
 
-    /// Tries a move; gives the number of operations looked at.
+    /// Tries a move; returns the number of operations examined.
     fn step(&mut self, rng: &mut impl Rng) -> u64 {
         let count = self.order.len();
         let at = if rng.random_bool(0.25) {
@@ -143,16 +143,16 @@ impl<'p> Walk<'p> {
         count as u64 + (to - from) as u64
     }
 
-    /// The order in which the operation at `from` follows the one at `to`, as do all in between that depend on it;
-    /// `None` if the one at `to` depends on it.
+    /// The order in which the operation at `from` follows the one at `to`, and so does everything in between that
+    /// depends on it; `None` if the one at `to` depends on it.
     fn moved_back(&mut self, from: usize, to: usize) -> Option<Vec<u32>> {
         let problem = self.problem;
         self.select(from..=to, from, |op| &problem.before[op as usize]);
         self.rearranged(from, to, false)
     }
 
-    /// The order in which the operation at `to` precedes the one at `from`, as do all in between that it depends
-    /// on; `None` if it depends on the one at `from`.
+    /// The order in which the operation at `to` precedes the one at `from`, and so does everything in between that it
+    /// depends on; `None` if it depends on the one at `from`.
     fn moved_forward(&mut self, from: usize, to: usize) -> Option<Vec<u32>> {
         let problem = self.problem;
         self.select((from..=to).rev(), to, |op| &problem.after[op as usize]);

@@ -1,6 +1,6 @@
 //! A graph as numbers: which operations use which storages, and what is live after a set of them.
 //!
-//! What is live depends on the set of operations that have run, and not on their order. All searches rest on that.
+//! The live bytes depend on the set of operations that have run, and not on their order. All searches rely on that.
 
 use planlab_dsa::Stop;
 use planlab_graph::{Ancestors, Dependencies, Graph, OpId};
@@ -115,10 +115,9 @@ impl Problem {
         order.iter().map(at).collect()
     }
 
-    /// A bound on the load of all orders: the most bytes that are live at one operation in every order. Of a
-    /// storage that means that an operation before that one (or itself) uses it in every order, and one after it
-    /// (or itself). Without the time or the memory for the whole bound, the most that one operation needs for
-    /// itself.
+    /// A bound on the load of all orders: the most bytes that are live at one operation in every order. A storage
+    /// counts if, in every order, some operation up to this one uses it, and so does some operation from this one on.
+    /// Without the time or the memory for that, the most that one operation needs for itself.
     pub(super) fn bound(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
         let mut bound = self.own_needs();
         let Some(turns) = self.turns() else { return (bound, Ok(())) };
@@ -132,7 +131,7 @@ impl Problem {
         (bound, Ok(()))
     }
 
-    /// The most that one operation needs together with what is live throughout.
+    /// The most that one operation needs, together with what is live throughout.
     fn own_needs(&self) -> u64 {
         let is_throughout = |store: &Store| store.from_start && store.to_end;
         let throughout = self.stores.iter().filter(|store| is_throughout(store));
@@ -210,7 +209,7 @@ impl Turns {
     }
 }
 
-/// What is live after some operations.
+/// The live storages after some operations.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     /// The number of users of each storage that have not run.

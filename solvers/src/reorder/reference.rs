@@ -1,4 +1,4 @@
-//! The exact search beside a plain dynamic programme over sets of operations, which shares no code with it.
+//! Tests the exact search against a plain dynamic programme over sets of operations, which shares no code with it.
 
 use planlab_dsa::{Budget, Bytes};
 use planlab_graph::{Dependencies, Graph, OpId};
@@ -17,11 +17,11 @@ struct Storage {
     to_end: bool,
 }
 
-/// What a graph of up to 32 operations keeps live.
+/// The storages of a graph of up to 32 operations.
 struct Reference<'g> {
     graph: &'g Graph,
     storages: Vec<Storage>,
-    /// The storage of each tensor; `None` for what the caller keeps.
+    /// The storage of each tensor; `None` for tensors of the caller.
     storage_of: Vec<Option<usize>>,
 }
 
@@ -38,7 +38,7 @@ impl<'g> Reference<'g> {
             let mut is_written = false;
             for (op, operation) in graph.operations().iter().enumerate() {
                 users |= u32::from(operation.reads.iter().chain(&operation.writes).any(is_part)) << op;
-                // What an operation reads, a view or an update shows again.
+                // An operation that also reads the storage shows or updates what is there.
                 let reads = operation.reads.iter().any(is_part);
                 is_written |= operation.writes.iter().any(is_part) && !reads;
             }
@@ -64,7 +64,7 @@ impl<'g> Reference<'g> {
         live + self.graph.operations()[op].workspace.get() - saved
     }
 
-    /// The outputs that lie where an input does that nothing else needs any more.
+    /// The bytes of outputs in the place of an input that no other operation still needs.
     fn saved(&self, done: u32, op: usize) -> u64 {
         let mut outputs: Vec<usize> = Vec::new();
         for &(input, output) in &self.graph.operations()[op].in_place {

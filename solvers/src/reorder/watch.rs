@@ -7,7 +7,7 @@ use planlab_dsa::{Budget, Stop};
 /// Units of work between two looks at the clock and the cancel token.
 const WORK_PER_LOOK: u64 = 1 << 14;
 
-/// What a search has used of its budget: wall time, work and the cancel token count, the rest does not.
+/// What a search has used of its budget: wall time, work and the cancel token count, the rest is ignored.
 pub(super) struct Watch<'b> {
     budget: &'b Budget,
     start: Duration,
@@ -20,11 +20,11 @@ impl<'b> Watch<'b> {
         Self { budget, start: budget.clock.now(), work: 0, look_at: 0 }
     }
 
-    /// Counts work. The unit is an operation, a storage or a dependency that the search looks at.
+    /// Counts work. The unit is an operation, a storage or a dependency that the search examines.
     ///
     /// # Errors
     ///
-    /// What ends the search.
+    /// The reason to end the search.
     pub(super) fn tick(&mut self, work: usize) -> Result<(), Stop> {
         self.work += work as u64;
         if self.budget.work.is_some_and(|limit| self.work > limit) {

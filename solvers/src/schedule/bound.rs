@@ -1,8 +1,8 @@
 //! A lower bound on the time of a schedule of classes that copies in after the forward pass: a linear relaxation.
 //!
-//! Each map is kept, swapped and recomputed in parts k + s + r = 1. At the end of the forward pass the kept parts are on
-//! the device; the swapped ones come back after it; recomputing adds at least the time c(X) of the functions between the map
-//! and the nearest maps with a class, of which maps that have functions in common share the time.
+//! Each map is kept, swapped and recomputed in parts k + s + r = 1. At the end of the forward pass the kept parts are
+//! on the device; the swapped parts come back after it. Recomputing a map adds at least the time c(X) of the functions
+//! between it and the nearest maps with a class. Maps that share such functions share their time.
 //!
 //! ```text
 //! min T   sum k |X|          <= capacity - base
@@ -10,9 +10,9 @@
 //!         sum r c(X)         <= T - time of all functions
 //! ```
 //!
-//! At a given T, bytes that are neither kept nor swapped have to be recomputed, so the program asks for the most bytes
-//! that can be recomputed in the time there is: a fractional knapsack, filled from the cheapest bytes. Both sides grow with
-//! T, in straight pieces, so that the least T lies on the first piece on which they meet; no solver is needed.
+//! At a given T, bytes that are neither kept nor swapped must be recomputed. So the program asks for the most bytes
+//! that can be recomputed in the available time: a fractional knapsack, filled from the cheapest bytes. Both sides grow
+//! with T, in straight pieces. So the least T lies on the first piece on which they meet, and no solver is needed.
 //!
 //! # Complexity
 //!
@@ -28,17 +28,17 @@ use planlab_graph::{ScheduleBound, ScheduleEvidence, ScheduleScope, simulate};
 use super::class::Class;
 use super::lab::Lab;
 
-/// The bound; `None` where nothing of what has to go can be recomputed or swapped, or the program is infeasible.
+/// The bound; `None` if none of the maps that must leave can be recomputed or swapped, or if the program is infeasible.
 #[must_use]
 pub fn lp_bound(lab: &Lab<'_>) -> Option<ScheduleBound> {
     let problem = lab.problem();
     let (net, rate) = (&problem.net, problem.machine.copy_in);
-    // Everything kept runs in the time of all functions, sums of gradients included.
+    // A schedule that keeps everything takes the time of all functions, sums of gradients included.
     let least = simulate(&lab.keep_all(), None).ok()?.seconds;
     let forward: f64 = problem.times.forward().iter().sum();
     let total: f64 = lab.maps().map(|map| net.map(map).bytes.get() as f64).sum();
     let room = problem.capacity.get().saturating_sub(problem.base().get()) as f64;
-    // Bytes that no class has taken yet, when nothing is recomputed and T is `least`.
+    // Bytes that are neither kept nor swapped if T is `least`.
     let missing = total - room - rate * (least - forward);
     let mut pieces: Vec<(f64, f64)> = lab
         .least_recompute_seconds()
@@ -51,7 +51,7 @@ pub fn lp_bound(lab: &Lab<'_>) -> Option<ScheduleBound> {
     Some(ScheduleBound { seconds, scope: ScheduleScope::Classes, evidence: ScheduleEvidence::Lp })
 }
 
-/// The least extra time in which that many bytes are copied at `rate`, or recomputed: `pieces` are seconds and bytes,
+/// The least extra time in which `missing` bytes are copied at `rate`, or recomputed. `pieces` are seconds and bytes,
 /// the cheapest bytes first.
 fn extra_seconds(mut missing: f64, rate: f64, pieces: &[(f64, f64)]) -> f64 {
     let mut extra = 0.0;
@@ -59,7 +59,7 @@ fn extra_seconds(mut missing: f64, rate: f64, pieces: &[(f64, f64)]) -> f64 {
         if missing <= 0.0 {
             return extra;
         }
-        // While this piece is recomputed, copies go on beside it.
+        // While this piece is recomputed, copies continue.
         let settled = bytes + rate * seconds;
         if settled >= missing {
             return extra + seconds * missing / settled;

@@ -1,10 +1,10 @@
-//! What becomes of each feature map between the forward and the backward pass.
+//! The fate of each feature map between the forward and the backward pass: kept, swapped or recomputed.
 
 use std::fmt;
 
 use planlab_graph::MapId;
 
-/// What becomes of a feature map.
+/// The fate of a feature map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It stays on the device.
@@ -27,7 +27,7 @@ impl Class {
     }
 }
 
-/// What becomes of a map that was recomputed on the way to another one.
+/// The fate of a map that was recomputed on the way to another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// It is dropped at once, and recomputed again for its own use.
@@ -37,13 +37,13 @@ pub enum Policy {
     Retain,
 }
 
-/// A class for each map. Those of maps that no backward pass reads mean nothing.
+/// A class for each map; it has no meaning for maps that no backward pass reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     by_map: Vec<Class>,
 }
 
-/// How many maps are in each class.
+/// The number of maps in each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Kept.
@@ -80,7 +80,7 @@ impl Classes {
         self.by_map[map.index()] = class;
     }
 
-    /// The same with one map in another class.
+    /// The same classes with one map in another class.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl Classes {
         classes
     }
 
-    /// How many of these maps are in each class.
+    /// The number of these maps in each class.
     #[must_use]
     pub fn count(&self, maps: impl IntoIterator<Item = MapId>) -> Counts {
         let mut counts = Counts::default();

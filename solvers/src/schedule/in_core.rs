@@ -1,6 +1,6 @@
 //! Everything stays on the device.
 //!
-//! What fits runs as fast as its functions do, which is proved: it is the bound on any schedule.
+//! If everything fits, it runs as fast as its functions do. That is proved optimal: it is the bound on any schedule.
 //!
 //! # Complexity
 //!

@@ -1,4 +1,4 @@
-//! Tries classifications: what each takes, in time and in memory.
+//! Tries classifications: the time and the memory that each takes.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
@@ -10,14 +10,14 @@ use super::class::{Class, Classes, Counts, Policy};
 use super::program::{Program, Recipes};
 use super::residency::{self, DoesNotFit, Prefetch};
 
-/// A problem, and how classifications of its maps become schedules.
+/// A problem, and the rules by which classifications of its maps become schedules.
 #[derive(Clone, Debug)]
 pub struct Lab<'p> {
     problem: &'p SchedulingProblem,
     recipes: Recipes,
     policy: Policy,
     prefetch: Prefetch,
-    /// The memory that schedules may take: the problem's capacity, or less.
+    /// The memory that schedules may use: at most the problem's capacity.
     room: Bytes,
 }
 
@@ -26,7 +26,7 @@ pub struct Lab<'p> {
 pub enum Trial {
     /// It needs more memory than there is.
     DoesNotFit(DoesNotFit),
-    /// Its events wait for each other, or for memory that never comes.
+    /// Its events wait for each other, or for memory that is never freed.
     Stuck(Stuck),
 }
 
@@ -46,8 +46,8 @@ impl<'p> Lab<'p> {
         Self { problem, recipes: Recipes::new(&problem.net), policy, prefetch, room: problem.capacity }
     }
 
-    /// The same with so much memory, at most the problem's capacity, for the bytes that are taken at once. The rest is for
-    /// the gaps between buffers.
+    /// Limits the bytes in use at once to `room`, at most the problem's capacity. The rest is for the gaps between
+    /// buffers.
     #[must_use]
     pub fn with_room(mut self, room: Bytes) -> Self {
         self.room = room.min(self.problem.capacity);
@@ -75,12 +75,12 @@ impl<'p> Lab<'p> {
         self.problem.net.producer(map).is_some()
     }
 
-    /// By map that has a class: the seconds that recomputing takes at least.
+    /// For each map with a class: the least seconds that recomputing it takes.
     pub(super) fn least_recompute_seconds(&self) -> Vec<(MapId, f64)> {
         self.recipes.least_seconds(self.problem)
     }
 
-    /// By map that has a class: the seconds that recomputing it alone takes, if the nearest maps with a class are there.
+    /// For each map with a class: the seconds to recompute it alone from the nearest maps with a class.
     pub(super) fn recompute_seconds(&self) -> Vec<(MapId, f64)> {
         self.recipes.seconds(self.problem)
     }
@@ -91,13 +91,13 @@ impl<'p> Lab<'p> {
         Classes::all(class, self.problem.net.maps().len())
     }
 
-    /// How many maps are in each class.
+    /// The number of maps in each class.
     #[must_use]
     pub fn count(&self, classes: &Classes) -> Counts {
         classes.count(self.maps())
     }
 
-    /// A letter for each map that has a class, ascending.
+    /// A letter for each map with a class, ascending.
     #[must_use]
     pub fn letters(&self, classes: &Classes) -> String {
         classes.letters(self.maps())
@@ -107,27 +107,27 @@ impl<'p> Lab<'p> {
         Program::new(self.problem, &self.recipes, classes, self.policy, vanished)
     }
 
-    /// The most bytes that a classification takes, copies in apart; the base included.
+    /// The most bytes that a classification takes, without copies in; the base included.
     #[must_use]
     pub fn peak(&self, classes: &Classes) -> Bytes {
         let memory = residency::memory(&self.program(classes, None));
         Bytes::new(memory.into_iter().max().unwrap_or(0))
     }
 
-    /// Whether a classification fits: its draft if it does.
+    /// The draft of a classification, if it fits.
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// The part that does not fit.
     pub fn draft(&self, classes: &Classes) -> Result<Schedule, DoesNotFit> {
         residency::draft(self.problem, self.program(classes, None), self.prefetch, self.room)
     }
 
-    /// A classification's draft, and how it runs.
+    /// A classification's draft, and its timeline.
     ///
     /// # Errors
     ///
-    /// Why it does not.
+    /// Why it does not run.
     pub fn run(&self, classes: &Classes) -> Result<(Schedule, Timeline), Trial> {
         self.run_without(classes, None, self.room)
     }
@@ -169,7 +169,7 @@ impl<'p> Lab<'p> {
         self.program(classes, None).schedule
     }
 
-    /// Hands a classification in, or says why there is no schedule of it.
+    /// Offers a classification, or reports why there is no schedule of it.
     ///
     /// # Errors
     ///
@@ -179,8 +179,8 @@ impl<'p> Lab<'p> {
         self.submit(run, classes, key)
     }
 
-    /// Searches from `classes` on and offers what is found: all of it, or what there is when the run tells the search to
-    /// stop.
+    /// Searches from `classes` on and offers the result: the complete one, or the best so far if the run stops the
+    /// search.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl<'p> Lab<'p> {
         }
     }
 
-    /// As [`Lab::offer`], at no work: after the run is over, too.
+    /// As [`Lab::offer`], but counts no work: works after the run is over, too.
     fn submit(&self, run: &mut ScheduleRun<'_>, classes: &Classes, key: &str) -> Result<(), ScheduleHalt> {
         match self.run(classes) {
             Ok((draft, _)) => run.offer(Schedule { scheduler: key.to_owned(), ..draft }),
@@ -211,7 +211,7 @@ impl<'p> Lab<'p> {
         }
     }
 
-    /// States the [bound](lp_bound) on the schedules that classifications give.
+    /// Claims the [bound](lp_bound) on the schedules that classifications give.
     ///
     /// # Errors
     ///

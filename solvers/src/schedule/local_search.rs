@@ -1,13 +1,15 @@
-//! Simulated annealing over what is kept, swapped and recomputed, with the simulator as the judge, among schedules whose
-//! buffers have offsets inside the capacity.
+//! Simulated annealing over the classes of maps, judged by the simulator, among schedules whose buffers have offsets
+//! inside the capacity.
 //!
-//! A state is a class for each map, a policy for recomputed maps, and the *room*: the bytes that may be taken at once. The
-//! room is less than the capacity where buffers leave gaps between them. A change moves a map to another class, exchanges
-//! the classes of two maps, or changes the room or the policy. It is judged by the simulated time, and is refused unless
-//! the default allocator's best fit, or else first fit by area, finds offsets that end below the capacity.
+//! A state is a class for each map, a policy for recomputed maps, and the *room*: the bytes that may be in use at once.
+//! The room is less than the capacity if buffers leave gaps between them. A change moves a map to another class,
+//! exchanges the classes of two maps, or changes the room or the policy. It is judged by the simulated time. It is
+//! refused unless the default allocator's best fit, or else first fit by area, finds offsets that end below the
+//! capacity.
 //!
-//! The search starts from the best of everything kept, everything swapped and PoocH's classifications, each in the largest room that was
-//! found to leave enough for its gaps. The heat, relative to the time at the start, falls geometrically.
+//! The search starts from the best of everything kept, everything swapped and PoocH's classifications, each in the
+//! largest room found that leaves enough for its gaps. The heat, relative to the time at the start, falls
+//! geometrically.
 //!
 //! # References
 //!
@@ -18,7 +20,7 @@
 //!
 //! # Complexity
 //!
-//! 100 simulations for each of n maps, at most 10,000, and a packing for each that the heat lets pass: O(n) and
+//! 100 simulations for each of n maps, at most 10,000, and a packing for each change that the heat accepts: O(n) and
 //! O(n g log n) for g gaps. Anytime.
 
 use planlab_dsa::{Budget, Bytes, Offset, execute};
@@ -34,7 +36,7 @@ use crate::placement::Order;
 use crate::placement::greedy::FirstFit;
 
 const KEY: &str = "local-search";
-/// Rooms that a start is tried in.
+/// The number of rooms in which a start is tried.
 const ROOMS: u32 = 8;
 /// The largest change of the room, as a part of the capacity.
 const ROOM_STEP: f64 = 0.02;
@@ -55,8 +57,8 @@ impl Default for LocalSearch {
 }
 
 impl LocalSearch {
-    /// How many changes are tried: so many for each map, and `most` at most. Default: 100 and 10,000. With none the start
-    /// is the result.
+    /// The number of changes to try: `per_map` for each map, and at most `most`. Default: 100 and 10,000. With 0 the
+    /// start is the result.
     #[must_use]
     pub const fn with_changes(mut self, per_map: u32, most: u32) -> Self {
         (self.per_map, self.most) = (per_map, most);
@@ -106,20 +108,20 @@ struct State {
     room: Bytes,
 }
 
-/// What became of a state.
+/// The result for a state.
 enum Judged {
-    /// It has offsets, and takes so many seconds.
+    /// It has offsets, and takes this many seconds.
     Placed(f64),
-    /// It takes at least as long as asked about.
+    /// It takes at least as long as the limit.
     Slow,
-    /// It runs, but its offsets take so many bytes.
+    /// It runs, but its offsets take this many bytes.
     TooHigh(Bytes),
     /// It does not run.
     Impossible,
 }
 
 struct Search<'r, 'p> {
-    /// By policy.
+    /// For each policy.
     labs: [Lab<'p>; 2],
     maps: Vec<MapId>,
     capacity: Bytes,
@@ -128,7 +130,7 @@ struct Search<'r, 'p> {
 }
 
 impl Search<'_, '_> {
-    /// Offers what is kept, swapped and recomputed to begin with.
+    /// Offers the initial classifications.
     fn start(&mut self) -> Result<(), ScheduleHalt> {
         let classes = self.labs[0].all(Class::Keep);
         self.judge(State { classes, policy: Policy::Discard, room: self.capacity }, f64::INFINITY)?;
@@ -172,7 +174,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The part of the room that leaves enough for the gaps, if they shrink with it.
+    /// The largest room that leaves enough for the gaps, if they shrink with it.
     fn less_room(&self, room: Bytes, height: Bytes) -> Bytes {
         let base = self.run.problem().base().get();
         let above = |bytes: Bytes| bytes.get().saturating_sub(base) as f64;
@@ -197,7 +199,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// A state beside this one.
+    /// A neighbouring state.
     fn change(&mut self, state: &State) -> State {
         let mut state = state.clone();
         match self.run.rng().random_range(0..20) {
@@ -246,7 +248,7 @@ impl Search<'_, '_> {
         self.put(state, second, one);
     }
 
-    /// Simulates a state, and packs it if it takes less than `limit`; offers it if it is the fastest yet.
+    /// Simulates a state, and packs it if it takes less than `limit`; offers it if it is the fastest so far.
     fn judge(&mut self, state: State, limit: f64) -> Result<Judged, ScheduleHalt> {
         self.run.tick(1)?;
         let lab = &self.labs[state.policy as usize];
@@ -308,7 +310,7 @@ fn pack(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Of
     Err(Bytes::new(base.saturating_add(least)))
 }
 
-/// The whole bytes of a size that is computed.
+/// The whole bytes of a computed size.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

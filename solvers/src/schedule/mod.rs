@@ -1,4 +1,4 @@
-//! Schedulers: which feature maps stay, are swapped or are recomputed, and when each copy runs.
+//! Schedulers: choose which feature maps stay, are swapped or are recomputed, and when each copy runs.
 //!
 //! [`schedulers`] holds one of each; [`scheduler`] finds one by its key;
 //! [`execute_scheduler`](planlab_graph::execute_scheduler) runs it.
@@ -41,9 +41,9 @@
 //! | `swap-opt` | what fits, from the output | the rest | |
 //! | `superneurons` | the longest end of the net that fits | convolutions' outputs before it | the rest |
 //! | `pooch/{discard,retain}` | as `swap-opt` | what costs less to swap | what costs less to recompute |
-//! | `pooch/discard/for-power9` | as `pooch/discard` would over NVLink 2 | likewise | likewise |
+//! | `pooch/discard/for-power9` | as `pooch/discard` would over NVLink 2 | the same | the same |
 //! | `checkpoints/{chen,memonger,patent}` | the ends of blocks | | the rest, once |
-//! | `checkpoints/patent/scored` | those that live long, are dear to compute and small | | the rest, once |
+//! | `checkpoints/patent/scored` | those that live long, are expensive to compute and small | | the rest, once |
 //! | `checkpoints/patent/swap` | the ends of blocks whose copies would be waited for | the other ends | the rest, once |
 //! | `local-search` | what a search by simulation finds to be fastest, with offsets that fit | | |
 

@@ -1,8 +1,9 @@
-//! PoocH: first what stays, then for the rest whether swapping or recomputing costs less.
+//! PoocH: first decides which maps stay, then whether swapping or recomputing costs less for the rest.
 //!
-//! Step 1 finds what stays, with all else swapped. Step 2 looks at each swapped map: how much longer the iteration takes
-//! than if the map took no memory, when it is swapped and when it is recomputed. Maps for which recomputing costs at least as
-//! much stay swapped; the one with the smallest quotient is recomputed, and the rest is looked at again.
+//! Step 1 finds the maps that stay, with all others swapped. Step 2 computes for each swapped map how much longer the
+//! iteration takes than if the map took no memory, when it is swapped and when it is recomputed. Maps whose
+//! recomputation costs at least as much as the swap stay swapped. Of the others, the one with the smallest quotient is
+//! recomputed, and the rest is examined again.
 //!
 //! ```text
 //! swap overhead(X)      = T(X swapped)    - T(X for free)
@@ -21,10 +22,11 @@
 //! # Deviations from the paper
 //!
 //! - Step 1: as [`SwapOpt`](super::SwapOpt), or a part of the paper's tree ([`Pooch::budgeted`]). The whole tree has
-//!   2^(maps whose copies in delay something) leaves, which are 70 to 80 for ResNet-50 on PCIe.
-//! - The overheads: the paper says "the overhead caused by X with the others fixed"; what they are compared with, a run in
-//!   which X is kept and has no bytes, nor its gradients, is ours. A recomputation that does not fit is infinitely dear.
-//! - How long recomputed maps stay is a policy; the paper does not say which.
+//!   2^k leaves for the k maps whose copies in delay something; k is 70 to 80 for ResNet-50 on PCIe.
+//! - The overheads: the paper says "the overhead caused by X with the others fixed". The baseline here, a run in which
+//!   X is kept and neither it nor its gradients have bytes, is our choice. A recomputation that does not fit costs
+//!   infinitely much.
+//! - How long recomputed maps stay is a policy; the paper does not specify it.
 
 use planlab_graph::{Engine, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};
 
@@ -35,10 +37,10 @@ use super::swap_opt::keep_what_fits;
 
 /// Seconds that the compute engine may stand idle without counting as delayed.
 const IDLE: f64 = 1e-6;
-/// An overhead of swapping that is none.
+/// An overhead of swapping up to this counts as zero.
 const NO_OVERHEAD: f64 = 1e-9;
 
-/// How step 1 finds what stays.
+/// How step 1 finds the maps that stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Search {
     Suffix,
@@ -53,14 +55,14 @@ pub struct Pooch {
 }
 
 impl Pooch {
-    /// What fits stays, from the output to the input.
+    /// Keeps the maps that fit, tried from the output to the input.
     #[must_use]
     pub const fn new(policy: Policy) -> Self {
         Self { policy, search: Search::Suffix }
     }
 
-    /// What stays is searched for in a tree over the `depth` maps whose copies in delay the most, from the output, as far
-    /// as its first `leaves` leaves.
+    /// Searches for the maps that stay in a tree over the `depth` maps, from the output, whose copies in delay the
+    /// most, up to its first `leaves` leaves.
     #[must_use]
     pub const fn budgeted(policy: Policy, depth: usize, leaves: u32) -> Self {
         Self { policy, search: Search::Budgeted { depth, leaves } }
@@ -113,7 +115,7 @@ impl Scheduler for Pooch {
     }
 }
 
-/// Step 2.
+/// Step 2: recomputes the maps for which that costs less than swapping.
 pub(super) fn recompute_what_costs_less(
     lab: &Lab<'_>,
     run: &mut ScheduleRun<'_>,
@@ -137,7 +139,7 @@ pub(super) fn recompute_what_costs_less(
     Ok(())
 }
 
-/// The overhead of recomputing a map over that of swapping it; infinite if recomputing is no option.
+/// The overhead of recomputing a map divided by that of swapping it; infinite if it cannot be recomputed.
 fn quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) -> f64 {
     let free = lab.seconds_with_free(classes, map);
     let recomputed = lab.seconds(&classes.with(map, Class::Recompute));
@@ -152,7 +154,7 @@ fn quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) -> f64 {
     }
 }
 
-/// Seconds that the compute engine stands idle during each copy of an engine, and its map.
+/// The seconds that the compute engine is idle during each copy of an engine, and the map of the copy.
 fn stalls(
     lab: &Lab<'_>,
     run: &planlab_graph::Schedule,
@@ -205,7 +207,7 @@ struct Tree<'a> {
     tree: Vec<MapId>,
     /// The maps that each leaf tries, from the output.
     scanned: Vec<MapId>,
-    /// Leaves that may still be visited.
+    /// The number of leaves that may still be visited.
     leaves: u32,
     best: (f64, Classes),
 }
@@ -232,7 +234,7 @@ impl Tree<'_> {
         self.descend(run, level + 1, classes)
     }
 
-    /// A leaf: what else can stay, one map after another, and the best on the way.
+    /// A leaf: keeps further maps one after another, and offers the best on the way.
     fn scan(&mut self, run: &mut ScheduleRun<'_>, mut classes: Classes) -> Result<(), ScheduleHalt> {
         self.try_out(run, &classes)?;
         for map in self.scanned.clone() {
@@ -244,7 +246,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Says whether the classification runs.
+    /// Whether the classification runs.
     fn try_out(&mut self, run: &mut ScheduleRun<'_>, classes: &Classes) -> Result<bool, ScheduleHalt> {
         run.tick(1)?;
         let Some(seconds) = self.lab.seconds(classes) else { return Ok(false) };

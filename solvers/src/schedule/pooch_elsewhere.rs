@@ -1,7 +1,7 @@
-//! PoocH's classes for another machine: what a plan costs that was made over another link.
+//! PoocH's classes for another machine: shows the cost of a plan made for another link.
 //!
-//! PoocH's classes depend on how long copies take. This finds them as [`Pooch`](super::Pooch) does, over the link of
-//! another machine, and schedules them on the machine of the problem.
+//! PoocH's classes depend on how long copies take. This scheduler finds them as [`Pooch`](super::Pooch) does, over the
+//! link of another machine, and uses them on the machine of the problem.
 //!
 //! # References
 //!
@@ -14,8 +14,8 @@
 //!
 //! # Deviations from the paper
 //!
-//! The paper's run fails at batch 640. Here a copy in waits until there is room, so that classes which fit on one machine
-//! fit on the other.
+//! The paper's run fails at batch 640. Here a copy in waits until there is room, so classes that fit on one machine fit
+//! on the other.
 
 use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem};
 
@@ -29,7 +29,7 @@ use super::swap_opt::keep_what_fits;
 const ELSEWHERE: &str = "power9-nvlink2";
 const KEY: &str = "pooch/discard/for-power9";
 
-/// PoocH's classes for the POWER9, executed on the machine at hand.
+/// PoocH's classes for the POWER9, executed on the machine of the problem.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PoochElsewhere;
 
@@ -58,7 +58,7 @@ impl Scheduler for PoochElsewhere {
     }
 }
 
-/// The problem with the link of the other machine; all else stays.
+/// The problem with the link of the other machine; everything else is unchanged.
 fn over_the_other_link(problem: &SchedulingProblem) -> SchedulingProblem {
     let elsewhere = Machine::built_in(ELSEWHERE).expect("a machine that is built in");
     let machine =

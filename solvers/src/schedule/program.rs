@@ -1,15 +1,15 @@
-//! From a classification of feature maps to what the compute engine does: forward, backward, recomputation and sums, with
-//! every buffer's allocation and release.
+//! Turns a classification of feature maps into the events of the compute engine: forward, backward, recomputation and
+//! sums, with every buffer's allocation and release.
 //!
-//! The forward pass frees a map after its last use there if nothing needs it later, if it is to be recomputed, or once
-//! its copy to the host is complete. The backward pass takes the functions from the last to the first; what one needs and
-//! is to be recomputed is recomputed just before, from the nearest maps that are kept, swapped or recomputed in turn.
-//! Gradients are new buffers, one for each use of a map, and sums of two of them are new buffers too, as Chainer has it; a
-//! sum passes its output's gradient on.
+//! The forward pass frees a map after its last use there if nothing needs it later, if it will be recomputed, or once
+//! its copy to the host is complete. The backward pass takes the functions from the last to the first. If a function
+//! needs a map that was not kept, the map is recomputed just before, from the nearest maps that are kept, swapped or
+//! recomputed in turn. Gradients are new buffers, one for each use of a map. Sums of two of them are new buffers, too,
+//! as in Chainer; a sum passes its output's gradient on.
 //!
 //! # Complexity
 //!
-//! O(n) for n events; a map that is recomputed for several others counts each time.
+//! O(n) for n events; a map recomputed for several others counts each time.
 
 use planlab_dsa::{BufferId, Bytes};
 use planlab_graph::{
@@ -18,10 +18,10 @@ use planlab_graph::{
 
 use super::class::{Class, Classes, Policy};
 
-/// By map: what recomputes it, and from what.
+/// For each map: how to recompute it, and from what.
 #[derive(Clone, Debug, Default)]
 struct Cone {
-    /// The functions, in turn; the last one makes the map.
+    /// The functions, in order; the last one makes the map.
     chain: Vec<FunctionId>,
     /// The classified maps that they read, ascending.
     sources: Vec<MapId>,
@@ -30,12 +30,13 @@ struct Cone {
 /// The maps of a net that have a class, and how each is recomputed: the same for every classification.
 #[derive(Clone, Debug)]
 pub(super) struct Recipes {
-    /// By map: `None` if it has no class.
+    /// For each map: `None` if it has no class.
     cones: Vec<Option<Cone>>,
 }
 
 impl Recipes {
-    /// Maps that a backward pass reads have a class, and inputs of the net that a recomputation starts from.
+    /// Two kinds of maps have a class: those that a backward pass reads, and inputs of the net from which a
+    /// recomputation starts.
     pub(super) fn new(net: &TrainingNet) -> Self {
         let mut cones = vec![None; net.maps().len()];
         for map in net.retained() {
@@ -59,8 +60,9 @@ impl Recipes {
         maps.map(|(index, _)| MapId::from_index(index))
     }
 
-    /// What recomputing maps takes at least: the seconds of the functions between a map and the nearest maps that have a
-    /// class. Of a function between several maps, each has an equal share, as it may run for all of them at once.
+    /// A lower bound on the time to recompute maps: the seconds of the functions between a map and the nearest maps
+    /// with a class. The time of a function shared by several maps is divided equally, since it may run for all of them
+    /// at once.
     pub(super) fn least_seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
         let mut maps_of = vec![0_u32; problem.net.functions().len()];
         for function in self.chains().flat_map(|(_, chain)| chain) {
@@ -70,8 +72,7 @@ impl Recipes {
         self.chains().map(|(map, chain)| (map, chain.iter().map(share).sum())).collect()
     }
 
-    /// What recomputing each map alone takes: the seconds of all functions between it and the nearest maps that have a
-    /// class.
+    /// The time to recompute each map alone: the seconds of all functions between it and the nearest maps with a class.
     pub(super) fn seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
         let seconds = |id: &FunctionId| problem.times.forward()[id.index()];
         self.chains().map(|(map, chain)| (map, chain.iter().map(seconds).sum())).collect()
@@ -106,19 +107,19 @@ pub(super) struct Swap {
     pub(super) bytes: u64,
     /// Its buffer in the forward pass.
     pub(super) out: BufferId,
-    /// Its buffer in the backward pass; the same as `out` until something needs it there.
+    /// Its buffer in the backward pass; the same as `out` until an event needs it there.
     pub(super) back: BufferId,
-    /// The compute event after which it can go.
+    /// The compute event after which it can leave.
     pub(super) leaves: usize,
-    /// The first and the last compute event that read it when it is back.
+    /// The first and the last compute event that read it after its return.
     pub(super) first: usize,
     pub(super) last: usize,
 }
 
-/// What the compute engine does, before the copies have their turns.
+/// The events of the compute engine, before the copies are scheduled.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    /// With compute events alone. Those that read a swapped map do not wait for it yet, and none frees it.
+    /// Compute events only. Those that read a swapped map do not wait for it yet, and none frees it.
     pub(super) schedule: Schedule,
     /// Compute events of the forward pass.
     pub(super) forward: usize,
@@ -127,8 +128,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program of a classification. `vanished` has no bytes: neither it nor its gradients take memory, and to add two
-    /// of them is no more than a launch. For what a map's memory costs.
+    /// The program of a classification. `vanished` has no bytes: neither it nor its gradients take memory, and adding
+    /// two of them costs only a launch. It measures the cost of a map's memory.
     pub(super) fn new(
         problem: &SchedulingProblem,
         recipes: &Recipes,
@@ -151,7 +152,7 @@ impl Program {
     }
 }
 
-/// Buffer ids begin at 0 in each program, so that none is ever this.
+/// Marks no buffer: buffer ids begin at 0 in each program and stay below this.
 const NOWHERE: u32 = u32::MAX;
 
 struct Builder<'a> {
@@ -162,15 +163,15 @@ struct Builder<'a> {
     vanished: Option<MapId>,
     schedule: Schedule,
     events: Vec<Event>,
-    /// By map: the buffer that holds it now.
+    /// For each map: the buffer that holds it now.
     device: Vec<Option<BufferId>>,
-    /// By map: buffers that it has had, and those that its gradient has had.
+    /// For each map: the numbers of buffers that it and its gradient have had.
     versions: Vec<(u32, u32)>,
-    /// By map: what holds the sum of the gradients of its uses so far.
+    /// For each map: the buffer with the sum of the gradients of its uses so far.
     gradients: Vec<Option<BufferId>>,
-    /// By buffer: as how many maps' gradient it serves.
+    /// For each buffer: the number of maps whose gradient it holds.
     shares: Vec<u32>,
-    /// By buffer: the first and the last backward event that read it; [`NOWHERE`] if none did.
+    /// For each buffer: the first and the last backward event that read it; [`NOWHERE`] if none did.
     reads: Vec<(u32, u32)>,
     swaps: Vec<Swap>,
 }
@@ -270,14 +271,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What becomes of a map after its last use in the forward pass.
+    /// Handles a map after its last use in the forward pass.
     fn leave(&mut self, map: MapId, event: &mut Event) {
         let class = self.recipes.cones[map.index()].as_ref().map(|_| self.classes.of(map));
         let device = &mut self.device[map.index()];
         match class {
             Some(Class::Keep) => {}
             Some(Class::Swap) => {
-                // The same map twice among the inputs leaves once.
+                // A map that occurs twice among the inputs leaves once.
                 let Some(out) = device.take() else { return };
                 let bytes = self.problem.net.map(map).bytes.get();
                 let leaves = self.events.len();
@@ -299,7 +300,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Each input's gradient is the output's.
+    /// Passes the output's gradient on to each input.
     fn pass_on(&mut self, id: FunctionId, gradient: BufferId) {
         let net = &self.problem.net;
         for &input in net.function(id).inputs.iter().filter(|&&input| net.has_gradient(input)) {
@@ -342,7 +343,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The first gradient of a map stays where it is; the next one is added to it, in a third buffer.
+    /// Keeps the first gradient of a map in place; adds the next one to it, in a third buffer.
     fn add_gradient(&mut self, map: MapId, part: BufferId) {
         let Some(before) = self.gradients[map.index()] else {
             self.gradients[map.index()] = Some(part);
@@ -365,7 +366,7 @@ impl<'a> Builder<'a> {
         self.gradients[map.index()] = Some(sum);
     }
 
-    /// Puts a map on the device again. Says whether it was recomputed.
+    /// Puts a map on the device again. Returns whether it was recomputed.
     fn restore(&mut self, map: MapId) -> bool {
         if self.device[map.index()].is_some() {
             return false;
@@ -401,7 +402,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Recomputes; what lies between goes after its last use in the chain.
+    /// Recomputes a map; frees intermediate maps after their last use in the chain.
     fn run_chain(&mut self, chain: &[FunctionId]) {
         let net = &self.problem.net;
         let made = |map: &MapId| net.producer(*map).is_some_and(|function| chain.contains(&function));
@@ -420,7 +421,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Frees what is left after its last use, and says when the swapped maps are wanted.
+    /// Frees all remaining buffers after their last use, and records when the swapped maps are needed.
     fn finish(mut self, forward: usize) -> Program {
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.swaps).into_iter().partition(|swap| swap.back != swap.out);
@@ -434,7 +435,7 @@ impl<'a> Builder<'a> {
             self.device[swap.map.index()] = None;
         }
         for buffer in self.device.into_iter().flatten() {
-            // What nothing reads any more stays to the end.
+            // Buffers that nothing reads any more stay to the end.
             let last = (self.reads[buffer.index()].1 as usize).min(self.events.len() - 1);
             self.events[last].frees.push(buffer);
         }
@@ -448,7 +449,7 @@ mod tests {
     use super::super::testing::shortcut;
     use super::*;
 
-    /// What the compute engine does, a letter and a number for each event, if these maps are recomputed.
+    /// The events of the compute engine, a letter and a number for each, if these maps are recomputed.
     fn steps(recomputed: &[usize], policy: Policy) -> String {
         let problem = shortcut();
         let recipes = Recipes::new(&problem.net);

@@ -5,7 +5,7 @@ use planlab_graph::Scheduler;
 use super::checkpoints::{Candidates, Checkpointing, Chen, Memonger, Patent};
 use super::{InCore, LocalSearch, Policy, Pooch, PoochElsewhere, SuperNeurons, SwapAll, SwapOpt};
 
-/// Maps to branch on, and leaves, of the budgeted search.
+/// The budget of the tree search: the maps to branch on, and the leaves.
 const DEPTH: usize = 8;
 const LEAVES: u32 = 32;
 

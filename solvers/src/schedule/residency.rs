@@ -1,14 +1,14 @@
-//! When swapped maps come back: the memory of every step, and a start for every copy in.
+//! Decides when swapped maps come back: the memory of every step, and a start for every copy in.
 //!
-//! Memory is counted step by step: what a step allocates counts during it, what it frees does not count after it, and a
-//! map that leaves for the host is gone at once. Copies in are started
+//! Memory is counted step by step: an allocation counts from its step on, a freed buffer does not count after its step,
+//! and a map that leaves for the host is gone at once. Copies in start
 //!
-//! - [`AsRoomPermits`](Prefetch::AsRoomPermits) (PoocH): in the order of their first use, each at the earliest step from
-//!   which there is room for it until its last use, but not before the one ahead. What is reserved so is never missing, so
-//!   the schedule cannot be stuck;
+//! - [`AsRoomPermits`](Prefetch::AsRoomPermits) (PoocH): in the order of their first use, each at the earliest step
+//!   from which there is room for it until its last use, but not before the previous copy. The room is reserved, so it
+//!   is never missing and the schedule cannot get stuck;
 //! - [`OneAhead`](Prefetch::OneAhead): with the step before the first use, and then wait for room;
-//! - [`WithConvolution`](Prefetch::WithConvolution) (SuperNeurons): with the nearest backward step of a convolution before
-//!   the first use.
+//! - [`WithConvolution`](Prefetch::WithConvolution) (SuperNeurons): with the nearest backward step of a convolution
+//!   before the first use.
 //!
 //! # References
 //!
@@ -41,18 +41,18 @@ pub enum Prefetch {
 /// Why a classification does not fit the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoesNotFit {
-    /// What does not.
+    /// The part that does not fit.
     pub what: Part,
-    /// Bytes that would be taken, the base included.
+    /// Bytes that would be in use, the base included.
     pub peak: Bytes,
-    /// What there is.
+    /// The capacity.
     pub capacity: Bytes,
 }
 
-/// What does not fit.
+/// The part of a classification that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The functions with what is kept, without any map that comes back.
+    /// The functions with the kept maps, without any map that comes back.
     Functions,
     /// A map that comes back.
     CopyIn(MapId),
@@ -69,7 +69,7 @@ impl fmt::Display for DoesNotFit {
     }
 }
 
-/// By step, the bytes that are taken during it, the base included; a swapped map counts in the forward pass alone.
+/// For each step, the bytes in use during it, the base included; a swapped map counts in the forward pass only.
 pub(super) fn memory(program: &Program) -> Vec<u64> {
     let schedule = &program.schedule;
     let size =
@@ -88,7 +88,7 @@ pub(super) fn memory(program: &Program) -> Vec<u64> {
     memory
 }
 
-/// A classification's draft: the program with its copies, in so much memory.
+/// A classification's draft: the program with its copies, in `capacity` bytes.
 pub(super) fn draft(
     problem: &SchedulingProblem,
     program: Program,
@@ -113,14 +113,14 @@ fn check(memory: &[u64], capacity: Bytes, what: Part) -> Result<(), DoesNotFit> 
     if peak > capacity { Err(DoesNotFit { what, peak, capacity }) } else { Ok(()) }
 }
 
-/// The swaps by their first use; those with one first use as they left.
+/// The swaps by their first use; of equals, in the order in which they left.
 fn in_order_of_use(program: &Program) -> Vec<usize> {
     let mut order: Vec<_> = (0..program.swaps.len()).collect();
     order.sort_by_key(|&swap| (program.swaps[swap].first, program.swaps[swap].map));
     order
 }
 
-/// The earliest start of each copy, in turn; its stay is reserved in `memory`.
+/// The earliest start of each copy, in turn; reserves its stay in `memory`.
 fn reserve(
     program: &Program,
     order: &[usize],
@@ -147,7 +147,7 @@ fn reserve(
     Ok(starts)
 }
 
-/// The start of each copy, in turn; what is on the device together has to fit.
+/// The start of each copy, in turn; everything on the device at once has to fit.
 fn with_convolutions(
     problem: &SchedulingProblem,
     program: &Program,
@@ -195,7 +195,7 @@ fn add_copies(
         out.push(copy);
         compute[swap.last].frees.push(swap.back);
     }
-    // By buffer: the copies in that have to be complete before something reads it.
+    // For each buffer: the copies in that must be complete before an event reads it.
     let mut awaited = vec![0; schedule.buffers.len()];
     for (place, (&index, &start)) in order.iter().zip(starts).enumerate() {
         let swap = &swaps[index];

@@ -1,14 +1,14 @@
-//! The longest end of the net that fits stays; before it, what is dear to compute is swapped and the rest recomputed.
+//! Keeps the longest end of the net that fits; before it, swaps what is expensive to compute and recomputes the rest.
 //!
-//! Dear are the outputs of convolutions and of matrix products, and the inputs of the net. A copy in starts with the
-//! nearest backward step of a convolution before its first use.
+//! The outputs of convolutions and of matrix products, and the inputs of the net, count as expensive. A copy in starts
+//! with the nearest backward step of a convolution before its first use.
 //!
 //! # References
 //!
 //! 1. L. Wang et al.: SuperNeurons: dynamic GPU memory management for training deep neural networks. PPoPP 2018.
 //!    doi:10.1145/3178487.3178491.
 //! 2. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019, 5.
-//!    doi:10.1145/3293883.3298790. The implementation that is followed here.
+//!    doi:10.1145/3293883.3298790. This scheduler follows its implementation.
 //!
 //! # Complexity
 //!
@@ -16,8 +16,8 @@
 //!
 //! # Deviations from the paper
 //!
-//! No tensor cache: what stays is fixed before, as in the second reference. How long recomputed maps stay is a policy, of
-//! which [`Policy::Discard`] is the default.
+//! No tensor cache: the maps that stay are fixed before, as in the second reference. How long recomputed maps stay is a
+//! policy; the default is [`Policy::Discard`].
 
 use planlab_graph::{
     FunctionKind, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, TrainingNet,
@@ -34,7 +34,7 @@ pub struct SuperNeurons {
 }
 
 impl SuperNeurons {
-    /// With another policy for recomputed maps. Default: [`Policy::Discard`].
+    /// Uses another policy for recomputed maps. Default: [`Policy::Discard`].
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -76,7 +76,7 @@ fn is_dear(net: &TrainingNet, map: MapId) -> bool {
     })
 }
 
-/// The longest end that fits when no swapped map is back; nothing kept if none does.
+/// The longest end that fits while no swapped map is back; keeps nothing if no end does.
 fn keep_the_end(lab: &Lab<'_>, run: &mut ScheduleRun<'_>) -> Result<Classes, ScheduleHalt> {
     let mut classes = lab.all(Class::Keep);
     let maps: Vec<_> = lab.maps().collect();

@@ -1,13 +1,13 @@
 //! Every map goes to the host and comes back.
 //!
-//! Unscheduled, a copy in starts with the step before its first use, as far as there is room then; scheduled, it starts as
+//! Unscheduled, a copy in starts with the step before its first use, as soon as there is room. Scheduled, it starts as
 //! early as there is room for it until its last use.
 //!
 //! # References
 //!
 //! 1. M. Rhu et al.: vDNN. MICRO 2016. doi:10.1109/MICRO.2016.7783721. Copies one layer ahead.
 //! 2. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019, 4.3 and 5.
-//!    doi:10.1145/3293883.3298790. Both, as the rivals that the method is compared with.
+//!    doi:10.1145/3293883.3298790. Both variants, as baselines of the method.
 //!
 //! # Complexity
 //!

@@ -1,7 +1,7 @@
-//! What fits stays, from the output to the input; the rest is swapped.
+//! Keeps the maps that fit, from the output to the input, and swaps the rest.
 //!
-//! The maps that the backward pass wants first have the least time to go and come back, so they are tried first: each
-//! stays if the plan still fits. The first step of PoocH.
+//! The maps that the backward pass needs first have the least time to leave and return, so they are tried first: each
+//! stays if the plan still fits. This is the first step of PoocH.
 //!
 //! # References
 //!
@@ -14,9 +14,9 @@
 //!
 //! # Deviations from the paper
 //!
-//! The paper searches a binary tree over all maps whose copies in delay the backward pass. On a PCIe link these are most of
-//! the maps; what made that feasible there is not said. [`Pooch::budgeted`](super::Pooch::budgeted) searches as much of
-//! the tree as it is given.
+//! The paper searches a binary tree over all maps whose copies in delay the backward pass. On a PCIe link these are
+//! most of the maps; the paper does not explain how that was feasible. [`Pooch::budgeted`](super::Pooch::budgeted)
+//! searches a part of the tree within given limits.
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
@@ -50,7 +50,7 @@ impl Scheduler for SwapOpt {
     }
 }
 
-/// From all swapped, the maps that can stay, tried from the output to the input.
+/// Starts from all maps swapped, and keeps those that fit, tried from the output to the input.
 pub(super) fn keep_what_fits(
     lab: &Lab<'_>,
     run: &mut ScheduleRun<'_>,

@@ -5,7 +5,8 @@ use planlab_graph::{
     FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
 };
 
-/// image -> 0 conv -> 1 relu -> 2 conv -> 3 add(relu, conv) -> 4 loss: maps 0 (image), 2 (relu) and 4 (sum) have a class.
+/// image -> 0 conv -> 1 relu -> 2 conv -> 3 add(relu, conv) -> 4 loss. Maps 0 (image), 2 (relu) and 4 (sum) have a
+/// class.
 pub(super) fn shortcut() -> SchedulingProblem {
     let maps =
         [64, 256, 256, 256, 256, 4].map(|bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });

@@ -1,14 +1,14 @@
-//! Several arenas and capacities: exact planners against brute force, and no planner breaks a rule.
+//! Tests several arenas and capacities: exact planners against brute force, and the rules for all planners.
 
 use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, deep, instances, oracle};
 use planlab_dsa::{Arena, Budget, Bytes, Instance, Planner, Stop, execute};
 use planlab_solvers::planner;
 use proptest::prelude::*;
 
-/// Planners that find no optimum.
+/// Planners without a proof of the optimum.
 const SEARCHES: [&str; 6] =
     ["hill-climb/tvm", "hill-climb/vela", "annealing", "tabu", "lns", "first-fit/size"];
-/// The instance with other capacities: so many eighths of all bytes of the arena; none above 8.
+/// The instance with other capacities: eighths of all bytes of the arena; no capacity above 8.
 fn with_capacities(instance: &Instance, eighths: &[u64]) -> Instance {
     let mut totals = vec![0; instance.arenas().len()];
     for buffer in instance.buffers() {
@@ -27,14 +27,14 @@ fn with_capacities(instance: &Instance, eighths: &[u64]) -> Instance {
         .expect("only capacities differ")
 }
 
-/// Instances whose capacities some plan keeps, or none.
+/// Instances with tight capacities: some have a plan, others have none.
 fn tight(shape: Shape) -> impl Strategy<Value = Instance> {
     let eighths = prop::collection::vec(2..=10_u64, 3);
     (instances(shape.with_arenas(true)), eighths)
         .prop_map(|(instance, eighths)| with_capacities(&instance, &eighths))
 }
 
-/// The optimum is found and proved, or that there is no plan.
+/// The planner proves the optimum, or that there is no plan.
 fn check_exact(key: &str, instance: &Instance) -> Result<(), TestCaseError> {
     let planner = planner(key).expect("registered");
     let budget = Budget { work: Some(50_000_000), ..Budget::default() };

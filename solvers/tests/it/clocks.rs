@@ -1,4 +1,4 @@
-//! What a planner finds must not depend on the clock: equal seeds and work limits give equal plans, bounds and
+//! Tests that the clock does not change what a planner finds: equal seeds and work limits give equal plans, bounds and
 //! trajectories under any load, and a wall limit decides only where a run ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,17 +9,17 @@ use planlab_dsa::{Budget, Bytes, Clock, Instance, Mark, Outcome, Planner, Stop, 
 use planlab_solvers::registry;
 use proptest::prelude::*;
 
-/// Instances of each property: in all, thousands of runs of every planner.
+/// The number of instances for each property: thousands of runs of every planner in all.
 const CASES: u32 = 512;
-/// Work limits of those that honour one: at most, and for each buffer.
+/// Work limits of the planners that honour one: at most, and for each buffer.
 const WORK: (u64, u64) = (20_000, 400);
 
-/// A clock on which no time passes.
+/// A clock that stands still.
 fn frozen() -> Clock {
     Clock::new(|| Duration::ZERO)
 }
 
-/// A machine under load: each look at the clock finds that up to a second has passed, or nothing at all.
+/// A machine under load: between two looks at the clock nothing, or up to a second, has passed.
 fn jittered(seed: u64) -> Clock {
     let (state, now) = (AtomicU64::new(seed | 1), AtomicU64::new(0));
     Clock::new(move || {
@@ -32,8 +32,8 @@ fn jittered(seed: u64) -> Clock {
     })
 }
 
-/// The planners whose run can be repeated: those with a work limit, and those that end by themselves. Not CBC, which
-/// ends the process by an assertion of its own (`ClpNonLinearCost.cpp`) on a rare model.
+/// The planners with repeatable runs: those with a work limit, and those that end by themselves. CBC is left out: on
+/// rare models it ends the process by an assertion of its own (`ClpNonLinearCost.cpp`).
 fn repeatable() -> Vec<Box<dyn Planner>> {
     let mut planners = registry();
     planners.retain(|planner| {
@@ -43,7 +43,7 @@ fn repeatable() -> Vec<Box<dyn Planner>> {
     planners
 }
 
-/// Solvers of others take milliseconds for the smallest model.
+/// External solvers take milliseconds for the smallest model.
 fn is_slow(planner: &dyn Planner) -> bool {
     ["mip/", "cp/"].iter().any(|family| planner.descriptor().key.starts_with(family))
 }
@@ -55,12 +55,12 @@ fn run<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget, clock:
     execute(planner, instance, Budget { work, clock, ..budget }, 3)
 }
 
-/// Everything of a mark but the time.
+/// All of a mark except the time.
 fn untimed(trajectory: &[Mark]) -> Vec<(u64, Option<Bytes>, Bytes)> {
     trajectory.iter().map(|mark| (mark.work, mark.height, mark.bound)).collect()
 }
 
-/// Runs `planner` on a clock that stands still, and on a jittered one: there must be no difference.
+/// Runs `planner` on a clock that stands still and on a jittered one; the results must be equal.
 fn check(
     planner: &dyn Planner,
     instance: &Instance,
@@ -78,19 +78,19 @@ fn check(
     Ok(())
 }
 
-/// What a run without a work limit finds within a wall limit, on a jittered clock.
+/// The result of a run without a work limit within a wall limit, on a jittered clock.
 fn cut<'i>(planner: &dyn Planner, instance: &'i Instance, seed: u64) -> Outcome<'i> {
     let wall = Some(Duration::from_millis(200 + seed % 4_000));
     execute(planner, instance, Budget { wall, clock: jittered(seed), ..Budget::default() }, 3)
 }
 
-/// Two runs that are cut short at different times are the same up to there.
+/// Two runs that are cut short at different times are equal until the first ends.
 fn check_cut(planner: &dyn Planner, instance: &Instance, seeds: (u64, u64)) -> Result<(), TestCaseError> {
     let key = planner.descriptor().key;
     let (one, other) = (cut(planner, instance, seeds.0), cut(planner, instance, seeds.1));
     let common = |outcome: &Outcome<'_>| {
         let marks = untimed(&outcome.trajectory).into_iter();
-        // What a run has at its end may have been verified because it ended.
+        // A plan at the end of a run may have been verified because the run ended.
         marks.filter(|mark| mark.0 < one.work.min(other.work)).collect::<Vec<_>>()
     };
     let ends = [(&one.end, one.work), (&other.end, other.work)];

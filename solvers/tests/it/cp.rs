@@ -1,4 +1,4 @@
-//! The constraint planner proves what can be proved, with every switch on and off, and stops when told.
+//! Tests that the constraint planner proves small instances, with every switch on and off, and stops on request.
 #![cfg(feature = "cp")]
 
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn variants() -> Vec<(String, Switches)> {
     all
 }
 
-/// Buffers of a little generator: `count` of them, up to `width` steps long.
+/// Pseudo-random buffers: `count` of them, up to `width` steps long.
 fn made(count: u32, width: u64, seed: u64) -> Instance {
     let mut state = seed;
     let mut next = |below: u64| {

@@ -1,4 +1,4 @@
-//! Whole nets as graphs: plans that are safe in every order, what that costs, and orders with a lower load.
+//! Tests whole nets as graphs: plans that are safe in every order, their cost, and orders with a lower load.
 
 use std::num::NonZeroUsize;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::mxnet_totals::{GRAPHS, list, number, read};
 
-/// A file's nodes as operations; variables, and the gradients that the caller has storage for, are external.
+/// A file's nodes as operations; variables, and gradients stored by the caller, are external.
 fn net(file: &Value) -> Graph {
     let mut graph = Graph::builder();
     let nodes = list(&file["nodes"]);
@@ -49,7 +49,7 @@ fn net(file: &Value) -> Graph {
 }
 
 /// A net for training, of about `operations`: blocks of four branches of two operations, joined; the backward pass
-/// mirrors them. Gradients of weights are operations that nothing waits for.
+/// mirrors them. Gradients of weights are operations that no other waits for.
 fn branching(operations: usize) -> Graph {
     let mut graph = Graph::builder();
     let tensor = |graph: &mut planlab_graph::GraphBuilder, bytes: u64| {
@@ -104,7 +104,7 @@ fn plans(graph: &Graph, dependencies: &Dependencies) -> [(Lowered, Plan); 3] {
     })
 }
 
-/// How many runs of so many fail.
+/// The number of failures in the given number of runs.
 fn failures(
     graph: &Graph,
     dependencies: &Dependencies,
@@ -136,7 +136,7 @@ fn safe_plans_survive_every_order_and_plain_ones_do_not() {
     assert!(failed > 0);
 }
 
-/// Streams leave fewer orders, and so less to keep apart; one stream leaves none.
+/// Streams allow fewer orders, and so fewer buffers must be kept apart; with one stream, none.
 #[test]
 fn with_one_stream_a_plain_plan_is_safe() {
     let graph = net(&read("inception_bn_train_b32"));

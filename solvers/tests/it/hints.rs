@@ -1,4 +1,4 @@
-//! Planners that start from hints: a good one is used at once, no other one does harm.
+//! Tests planners that start from hints: a good hint is used at once, and a bad one does no harm.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn a_hint_that_is_the_optimum_ends_the_run_at_once() {
     }
 }
 
-/// Hints of every kind: a plan, part of one, nonsense.
+/// Hints of every kind: a plan, a part of one, nonsense.
 fn with_hints(shape: Shape) -> impl Strategy<Value = (Instance, Hints)> {
     instances(shape).prop_flat_map(|instance| {
         let count = instance.len();

@@ -1,4 +1,4 @@
-//! All planners: what each promises, and what independent programs say.
+//! Tests of all planners: what each promises, and comparisons with independent programs.
 
 mod arenas;
 mod clocks;

@@ -1,4 +1,4 @@
-//! The MIP planners prove what can be proved, with every switch on and off.
+//! Tests that the MIP planners prove small instances, with every switch on and off.
 #![cfg(feature = "mip")]
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The totals that MXNet 0.11 prints for its own graphs, and those of the same rule without in-place
-//! operations and with colours, all of them: `workloads/data/schedules`.
+//! Tests against the totals that MXNet 0.11 prints for its own graphs, and those of the same rule without in-place
+//! operations and with colours: `workloads/data/schedules`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,8 +30,8 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-/// The graph of a file: nodes in execution order, those without an operation are variables. What is
-/// given back after the forward outputs are gradients, for which the caller has storage.
+/// The graph of a file: nodes in execution order; those without an operation are variables. The outputs after the
+/// forward outputs are gradients, stored by the caller.
 fn graph(file: &Value) -> SharingGraph {
     let mut entries = Vec::new();
     let mut first = Vec::new();
@@ -107,8 +107,8 @@ fn every_total_is_the_expected_one() {
     assert_eq!(checked, 4 * 2 * 7 * 4);
 }
 
-/// The table of the memcost example, in MiB with the number of blocks, and beside it the load of the same lifetimes and
-/// the height of best fit, in tenths of a MiB.
+/// The table of the memcost example, in MiB with the number of blocks. Beside it, in tenths of a MiB, the load of the
+/// same lifetimes and the height of best fit.
 #[test]
 fn the_memory_cost_table_is_what_its_rules_give() {
     let [train, forward] = ["inception_bn_train_b32", "inception_bn_fwd_b32"].map(|name| graph(&read(name)));
@@ -150,7 +150,7 @@ fn tenths(bytes: Bytes) -> u64 {
     (bytes.get() * 10 + (1 << 19)) >> 20
 }
 
-/// Every other total, in MiB: by match range, in place and not, and with colours.
+/// All other totals, in MiB: by match range, in place or not, and with colours.
 #[test]
 fn totals_by_match_range_and_colours() {
     const RANGES: [u64; 7] = [0, 1, 2, 4, 8, 16, 32];
@@ -173,7 +173,7 @@ fn totals_by_match_range_and_colours() {
     assert_eq!(memonger[..6], [27609, 3165, 1948, 1948, 1958, 1957]);
 }
 
-/// Blocks that are right in every order lie between those of one order and no sharing at all.
+/// The total of blocks that are right in every order lies between those for one order and without sharing.
 #[test]
 fn blocks_by_the_ancestor_relation_cost_more_than_plain_ones() {
     let train = graph(&read("inception_bn_train_b32"));
@@ -183,8 +183,8 @@ fn blocks_by_the_ancestor_relation_cost_more_than_plain_ones() {
     assert!(plain < safe.total() && safe.total() < without, "{} MiB", mebibytes(&safe));
 }
 
-/// The windows of the free list, in MiB: with in-place operations, as NNVM searches them, and as the claims
-/// have it, without.
+/// The windows of the free list, in MiB: with in-place operations, as NNVM searches them, and without, as in the
+/// claims.
 #[test]
 fn the_windows_of_the_free_list_give_the_same_with_in_place_operations() {
     let windows = |rules: BlockSharing, graph: &SharingGraph| {

@@ -1,4 +1,4 @@
-//! What every online allocator has in common: it is never talked into handing out live memory.
+//! Tests of what all online allocators have in common: no sequence of calls makes them hand out live memory.
 
 use planlab_dsa::testing::{AllocatorCall, Capacity, Shape, abuse, allocator_calls, instances};
 use planlab_dsa::{Address, Bytes, OnlineAllocator, Simulated, Stream};
@@ -60,10 +60,10 @@ proptest! {
     }
 }
 
-/// The block that a request got or that was freed.
+/// The block that was handed out or freed.
 fn answer(pool: &mut dyn OnlineAllocator, call: AllocatorCall, live: &[Address]) -> Option<Address> {
     match call {
-        // Above 128 GiB the scan refuses at once what the other asks the device for.
+        // Above 128 GiB the scan refuses at once, but the other pool asks the device.
         AllocatorCall::Alloc(size, _) if (1..1 << 37).contains(&size) => {
             pool.alloc(Bytes::new(size), Stream::default()).ok()
         }

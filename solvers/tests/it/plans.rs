@@ -1,4 +1,4 @@
-//! Properties that every planner, or every planner of a kind, has on random instances.
+//! Tests of properties that every planner, or every planner of a kind, has on random instances.
 
 use planlab_dsa::testing::{Shape, instances, oracle};
 use planlab_dsa::{
@@ -9,12 +9,12 @@ use planlab_solvers::placement::Order;
 use planlab_solvers::{planner, registry};
 use proptest::prelude::*;
 
-/// Everything but the exact planners.
+/// All planners except the exact ones.
 fn heuristics() -> impl Iterator<Item = Box<dyn Planner>> {
     registry().into_iter().filter(|planner| planner.descriptor().guarantee != Guarantee::Exact)
 }
 
-/// No limit, but for searches that go on until there is one.
+/// No limit, except for searches that would not end without one.
 fn budget(planner: &dyn Planner) -> Budget {
     Budget { work: planner.descriptor().randomized.then_some(3_000), ..Budget::default() }
 }
@@ -74,7 +74,7 @@ proptest! {
             .in_place(instance.in_place().to_vec())
             .build()
             .expect("as valid as before");
-        // Rules as published may depend on the unit of the sizes.
+        // The published rules may depend on the unit of the sizes.
         for planner in heuristics().filter(|planner| !planner.descriptor().key.ends_with("/published")) {
             let scaled = |offsets: Vec<u64>| offsets.into_iter().map(|offset| offset * factor).collect();
             let expected: Option<Vec<u64>> = offsets(&planner, &instance).map(scaled);
@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// What buffers are taken by, the smallest first.
+/// The key by which buffers are taken, the smallest first.
 type Key = fn(&Instance, BufferId) -> Vec<u64>;
 
 fn size(instance: &Instance, id: BufferId) -> u64 {
@@ -150,10 +150,10 @@ fn tflm_key(instance: &Instance, id: BufferId) -> Vec<u64> {
     vec![!size(instance, id), u64::from(!id.get())]
 }
 
-/// Where a buffer goes, given what overlaps it in time, ascending by offset.
+/// The offset of a buffer, given the overlapping ones in ascending order of offset.
 type Rule = fn(&Buffer, &[(u64, u64)]) -> u64;
 
-/// Places buffers in an order by looking at every placed buffer.
+/// Places buffers in an order by scanning all placed buffers.
 fn plain(instance: &Instance, order: &[BufferId], rule: Rule) -> Vec<u64> {
     let mut offsets: Vec<Option<u64>> = vec![None; instance.len()];
     for &id in order {
@@ -192,8 +192,8 @@ fn smallest_chunk(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
     best_gap(buffer, there, |low, _, offset| (low - offset, low - offset))
 }
 
-/// The first gap that is smaller than the smallest before it. `measure`: of the next offset in use, the end
-/// below it and the aligned offset between them, the size to compare and the size to remember.
+/// The first gap that is smaller than the smallest before it. `measure` gets the next offset in use, the end below it
+/// and the aligned offset between them; it returns the size to compare and the size to remember.
 fn best_gap(buffer: &Buffer, there: &[(u64, u64)], measure: fn(u64, u64, u64) -> (u64, u64)) -> u64 {
     let (mut best, mut below) = (None, 0);
     for &(low, high) in there {

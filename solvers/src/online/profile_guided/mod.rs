@@ -1,10 +1,10 @@
 //! The profile-guided allocator: plans one propagation, then serves the next ones from the plan.
 //!
-//! The first propagation is served by a pool and recorded: how much each request was, and when it was freed. A
-//! planner then gives every buffer that the propagation both asked for and freed an offset, and one segment
-//! takes them all. From then on request k lies at the base of the segment + offset k, without any search. What
-//! outlives its propagation, what comes between [`interrupt`](ProfileGuided::interrupt) and
-//! [`resume`](ProfileGuided::resume), and whatever is not as it was planned is served by the pool.
+//! A pool serves the first propagation, and the allocator records the size of each request and when it was freed. A
+//! planner then gives an offset to every buffer that the propagation both requested and freed, and one segment holds
+//! them all. From then on request k lies at the base of the segment + offset k, without any search. The pool serves
+//! buffers that outlive their propagation, requests between [`interrupt`](ProfileGuided::interrupt) and
+//! [`resume`](ProfileGuided::resume), and requests that differ from the plan.
 //!
 //! ```text
 //!   propagation 1         propagation 2, 3, ...             one that differs
@@ -12,19 +12,19 @@
 //!                  plan
 //! ```
 //!
-//! A plan stays good for smaller requests, for fewer and for earlier frees. A request that is larger than
-//! planned, that was not planned, or whose place is still taken (by a buffer that lives longer than planned)
-//! goes to the pool, and after the propagation there is a new plan from what was recorded meanwhile: where
-//! nothing but sizes changed, for the larger of the old and the new size of each request.
+//! A plan also serves smaller requests, fewer requests and earlier frees. Three kinds of requests go to the pool: those
+//! larger than planned, those not planned, and those whose place is still taken (by a buffer that lives longer than
+//! planned). After such a propagation the allocator makes a new plan from the new record. If only sizes changed, it
+//! plans for the larger of the old and the new size of each request.
 //!
-//! As long as all calls of a propagation come in their planned order, nothing but the number of the next one is
-//! kept; at the first that differs, what was served so far is entered in the books.
+//! As long as all calls of a propagation come in their planned order, the allocator only counts them. At the first call
+//! that differs, it enters those served so far in the books.
 //!
-//! Requests are numbered. Where the caller names its operations ([`enter`](ProfileGuided::enter)), each
-//! operation numbers its own: one that is left out, or has a request more, does not shift those after it.
-//! Where propagations come in several kinds (sentence lengths, say), each can have a plan of its own
+//! Requests are numbered. If the caller names its operations ([`enter`](ProfileGuided::enter)), each operation numbers
+//! its own requests: an operation that is left out, or makes one request more, does not shift the numbers of the
+//! others. If propagations come in several kinds (for example sentence lengths), each kind can have its own plan
 //! ([`choose`](ProfileGuided::choose), or [`begin_propagation`](OnlineAllocator::begin_propagation) of one
-//! [`with_kinds`](ProfileGuided::with_kinds)): they share a segment, which is as large as the largest plan.
+//! [`with_kinds`](ProfileGuided::with_kinds)). The plans share a segment as large as the largest of them.
 //!
 //! # References
 //!
@@ -33,15 +33,15 @@
 //!
 //! # Complexity
 //!
-//! O(1) for a planned call: one look into a table. At the first other call of a propagation O(1) for each call
-//! before it. From there on O(1) for a request and for a free, with look-ups in hash tables, amortised over the
-//! propagation, as long as nothing lives longer than planned; with l such buffers, O(l) for a request. A free of what
-//! was asked for outside the plan looks through the blocks of the propagation that outlive it. A plan costs what the
-//! planner costs, and O(n log n) more.
+//! O(1) for a planned call: one look into a table. The first call that differs from the plan costs O(1) for each call
+//! before it. From there on, a request or a free costs O(1), with look-ups in hash tables, amortised over the
+//! propagation, as long as nothing lives longer than planned; with l such buffers, a request costs O(l). Freeing a
+//! block from outside the plan searches the blocks of the propagation that outlive it. A plan costs what the planner
+//! costs, and O(n log n) more.
 //!
 //! # Deviations from the paper
 //!
-//! - Blocks that live longer than planned are watched for, so that no caller can get live memory twice.
+//! - Blocks that live longer than planned are tracked, so that live memory is never handed out twice.
 //! - The plan is renewed between propagations, not inside one.
 //! - Names of operations and plans by kind are additions.
 
@@ -90,21 +90,21 @@ use table::Table;
 pub struct ProfileGuided {
     planner: Box<dyn Planner>,
     budget: Budget,
-    /// Serves what no plan does.
+    /// Serves the requests that no plan serves.
     pool: Box<dyn OnlineAllocator>,
     device: Device,
-    /// The segments of plans, by base. All but the current one wait for their last block.
+    /// The segments of plans, by base. All but the current one wait until their last block is freed.
     arenas: BTreeMap<u64, Arena>,
-    /// The base of the segment that serves the plans.
+    /// The base of the segment for the current plans.
     current: Option<u64>,
     /// Whether the device had no memory for a segment in this propagation.
     is_refused: bool,
     /// The plan of each kind of propagation.
     tables: BTreeMap<u64, Table>,
     kind: u64,
-    /// Whether callers say of which kind a propagation is.
+    /// Whether callers name the kind of each propagation.
     has_kinds: bool,
-    /// What was served of this propagation, as long as it goes as planned; then the books below are empty.
+    /// The calls served in this propagation, as long as it follows the plan; until then the books below are empty.
     script: Script,
     /// Scripts of other kinds of propagations.
     parked: BTreeMap<u64, Script>,
@@ -117,33 +117,33 @@ pub struct ProfileGuided {
     replay: Replay,
 }
 
-/// How often plans served, and what they cost.
+/// Counts of planned and other requests, and the cost of planning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replay {
-    /// How many plans were made.
+    /// The number of plans made.
     pub plans: u64,
-    /// The time that making them took.
+    /// The time spent on planning.
     pub planning: Duration,
     /// Requests that a plan served.
     pub planned: u64,
     /// Requests that the pool served.
     pub pooled: u64,
-    /// Those of them that did not come in an interruption, by the reason.
+    /// The requests of `pooled` made outside an interruption, by reason.
     pub missed: Missed,
 }
 
 /// A segment that holds the buffers of plans.
 struct Arena {
     size: u64,
-    /// Blocks in use there.
+    /// The number of its blocks in use.
     live: usize,
 }
 
-/// What the plan says of a request.
+/// The plan's answer to a request.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Planned(Address),
-    /// It outlived the propagation when that was recorded.
+    /// It outlived the recorded propagation.
     Outliving,
     Unknown,
     Larger,
@@ -152,7 +152,7 @@ enum Place {
 }
 
 impl Place {
-    /// Where requests are counted that it does not serve.
+    /// The counter for requests that the plan does not serve for this reason.
     fn count(self, missed: &mut Missed) -> Option<&mut u64> {
         match self {
             Self::Planned(_) => None,
@@ -165,30 +165,30 @@ impl Place {
     }
 }
 
-/// A block in use that a plan placed.
+/// A block in use at a planned place.
 struct Placed {
-    /// Where its place ends; a smaller request has all of it.
+    /// The end of its place; a smaller request gets all of it.
     end: u64,
     arena: u64,
     index: usize,
-    /// The number of the propagation that asked for it.
+    /// The number of the propagation that requested it.
     propagation: u64,
 }
 
-/// What happened since a propagation began.
+/// The state of a propagation.
 #[derive(Default)]
 struct Propagation {
     number: u64,
     recorder: Recorder,
-    /// The first request of the plan that was not yet passed.
+    /// The first request of the plan that is not passed yet.
     cursor: usize,
     /// Whether the block of each planned request is in use.
     is_live: Vec<bool>,
-    /// First address and end of blocks that live longer than planned.
+    /// Start and end addresses of blocks that live longer than planned.
     late: Vec<(u64, u64)>,
-    /// Blocks of requests that outlived the propagation when it was recorded.
+    /// Blocks of requests that outlived the recorded propagation.
     outliving: FxHashSet<Address>,
-    /// Whether something was not as planned.
+    /// Whether something differed from the plan.
     has_changed: bool,
 }
 
@@ -199,7 +199,7 @@ impl ProfileGuided {
         Self::with_pool(backing, |backing| Box::new(Cupy4Pool::new(backing)))
     }
 
-    /// The same with another pool for what no plan serves. Default: [`Cupy4Pool`].
+    /// Uses another pool for the requests that no plan serves. Default: [`Cupy4Pool`].
     #[must_use]
     pub fn with_pool(
         backing: Box<dyn Backing>,
@@ -228,7 +228,7 @@ impl ProfileGuided {
         }
     }
 
-    /// The same with another planner, and what it may use for a plan. Default: [`BestFit`] without limits.
+    /// Uses another planner, with a budget for each plan. Default: [`BestFit`] without limits.
     #[must_use]
     pub fn with_planner(mut self, planner: Box<dyn Planner>, budget: Budget) -> Self {
         self.planner = planner;
@@ -236,16 +236,15 @@ impl ProfileGuided {
         self
     }
 
-    /// The same with a plan for each kind of propagation that
-    /// [`begin_propagation`](OnlineAllocator::begin_propagation) names; key `profile-guided/kinds`. Default: what it
-    /// names is not looked at.
+    /// Uses a plan for each kind of propagation that [`begin_propagation`](OnlineAllocator::begin_propagation) names;
+    /// key `profile-guided/kinds`. Default: the kind is ignored.
     #[must_use]
     pub const fn with_kinds(mut self) -> Self {
         self.has_kinds = true;
         self
     }
 
-    /// Leaves the requests that follow to the pool and does not record them, until [`resume`](Self::resume).
+    /// Leaves the following requests to the pool and does not record them, until [`resume`](Self::resume).
     pub fn interrupt(&mut self) {
         self.is_interrupted = true;
         self.script.interrupt();
@@ -257,32 +256,30 @@ impl ProfileGuided {
         self.script.resume();
     }
 
-    /// Says that the requests that follow are those of an operation: they are numbered within it. Default: all
-    /// are of operation 0.
+    /// Names the operation of the following requests: they are numbered within it. Default: operation 0.
     pub fn enter(&mut self, operation: u64) {
         self.propagation.recorder.enter(operation);
     }
 
-    /// Ends the propagation, and says of which kind the next one is: each kind has a plan of its own. Default:
-    /// all are of kind 0.
+    /// Ends the propagation, and names the kind of the next one: each kind has its own plan. Default: kind 0.
     pub fn choose(&mut self, kind: u64) {
         self.end_propagation();
         self.kind = kind;
         self.rewind();
     }
 
-    /// How often plans served, and what they cost.
+    /// Counts of planned and other requests, and the cost of planning.
     #[must_use]
     pub fn replay(&self) -> Replay {
         Replay { planned: self.planned(), ..self.replay }
     }
 
-    /// Requests that a plan served.
+    /// The number of requests that a plan served.
     fn planned(&self) -> u64 {
         self.replay.planned + self.script.served().requests
     }
 
-    /// The place of the next request in the plan, if it has one that is free.
+    /// The place of the next request in the plan, if it has one and the place is free.
     fn place(&mut self, key: RequestKey, size: u64) -> Place {
         let Some(table) = self.tables.get(&self.kind) else { return Place::Unknown };
         let propagation = &mut self.propagation;
@@ -315,7 +312,7 @@ impl ProfileGuided {
         Place::Planned(Address::new(start))
     }
 
-    /// Enters a block that a plan placed.
+    /// Records a block at a planned place.
     fn occupy(&mut self, start: u64, placed: Placed) {
         self.propagation.is_live[placed.index] = true;
         if let Some(arena) = self.arenas.get_mut(&placed.arena) {
@@ -326,7 +323,7 @@ impl ProfileGuided {
         self.live.insert(start, placed);
     }
 
-    /// Enters what was served of a propagation that went as planned until now.
+    /// Enters in the books what was served of a propagation that followed the plan until now.
     fn leave_script(&mut self) {
         let operation = self.propagation.recorder.operation();
         for (call, address) in self.script.leave() {
@@ -360,7 +357,7 @@ impl ProfileGuided {
         }
     }
 
-    /// The calls of the plan come next, if there is one with a segment in which nothing lives from before.
+    /// Follows the calls of the plan if there is one whose segment has no live blocks from before.
     fn follow_script(&mut self) {
         let (Some(table), Some(base)) = (self.tables.get(&self.kind), self.current) else { return };
         let Some(arena) = self.arenas.get(&base).filter(|arena| arena.live == 0) else { return };
@@ -374,7 +371,7 @@ impl ProfileGuided {
         self.script.begin(self.is_interrupted);
     }
 
-    /// Serves a request that is not the one of the script that comes.
+    /// Serves a request that is not the next call of the script.
     #[cold]
     fn alloc_astray(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
         if size == Bytes::ZERO {
@@ -411,13 +408,13 @@ impl ProfileGuided {
         };
         match address {
             Ok(address) => self.propagation.recorder.alloc(rounded, address),
-            // It may come again, as the same request.
+            // The same request may be made again.
             Err(_) => self.propagation.cursor = cursor,
         }
         address
     }
 
-    /// Frees a block that is not the one of the script that comes.
+    /// Frees a block if that is not the next call of the script.
     #[cold]
     fn free_astray(&mut self, address: Address) -> Result<(), NotLive> {
         if self.script.free_held(address) {
@@ -435,7 +432,7 @@ impl ProfileGuided {
         Ok(())
     }
 
-    /// The base of the segment that serves the plans; taken from the device when it is first needed.
+    /// The base of the segment for the plans; taken from the device at the first use.
     fn arena(&mut self) -> Option<u64> {
         if self.current.is_none() && !self.is_refused {
             let size = self.tables.values().map(Table::height).max().filter(|&height| height > 0)?;
@@ -447,8 +444,7 @@ impl ProfileGuided {
         self.current
     }
 
-    /// What the pool answers to a request; an idle segment goes back and it is asked again where the device has no
-    /// memory.
+    /// The pool's answer to a request. If the device has no memory, gives an idle segment back and asks the pool again.
     fn pooled(
         &mut self,
         served: Result<Address, AllocError>,
@@ -475,7 +471,7 @@ impl ProfileGuided {
         AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved()) }
     }
 
-    /// Gives back the segments of plans that hold nothing.
+    /// Gives back the segments of plans that hold no blocks.
     fn release_idle(&mut self) {
         self.leave_script();
         self.arenas.retain(|&base, arena| {
@@ -487,7 +483,7 @@ impl ProfileGuided {
         self.current = self.current.filter(|base| self.arenas.contains_key(base));
     }
 
-    /// Frees a block that a plan placed.
+    /// Frees a block at a planned place.
     fn vacate(&mut self, address: u64, placed: &Placed) {
         self.used -= placed.end - address;
         self.propagation.late.retain(|&(start, _)| start != address);
@@ -502,7 +498,7 @@ impl ProfileGuided {
         }
     }
 
-    /// Plans what was recorded.
+    /// Plans from the record.
     fn renew(&mut self) {
         let old = self.tables.get(&self.kind);
         let profile = self.propagation.recorder.profile(old.map(Table::profile));
@@ -513,11 +509,10 @@ impl ProfileGuided {
         let Some(table) = Table::new(profile, &plan, self.replay.plans + 1) else { return };
         self.replay.plans += 1;
         let current = self.current.and_then(|base| self.arenas.get(&base));
-        // A block that is kept would be in the way of the new plan as it was in that of the old one: its segment goes
-        // back with it.
+        // A block that is still live would obstruct the new plan as it did the old one: its segment goes back with it.
         let is_enough = current.is_some_and(|arena| table.height() <= arena.size && arena.live == 0);
         self.tables.insert(self.kind, table);
-        // What served the recorded propagation lies idle now.
+        // The pool blocks that served the recorded propagation are now idle.
         self.pool.release_cached();
         if !is_enough {
             self.current = None;
@@ -525,7 +520,7 @@ impl ProfileGuided {
         }
     }
 
-    /// Begins a propagation: blocks that still live count as late.
+    /// Begins a propagation: blocks that are still live count as late.
     fn rewind(&mut self) {
         self.leave_script();
         let requests = self.tables.get(&self.kind).map_or(0, Table::len);

@@ -12,24 +12,24 @@ pub(super) struct RequestKey {
     pub(super) number: u32,
 }
 
-/// A request, and when it was freed.
+/// A request, and the step at which it was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) key: RequestKey,
-    /// Bytes, a multiple of the unit.
+    /// The size in bytes, a multiple of the unit.
     pub(super) size: u64,
     pub(super) start: u32,
-    /// `None`: not within the propagation.
+    /// `None`: not freed within the propagation.
     pub(super) end: Option<u32>,
 }
 
 impl Request {
-    /// Its steps, if they are all within the propagation: then it has a place in the plan.
+    /// Its steps, if it is freed within the propagation: then it has a place in the plan.
     pub(super) fn live(&self) -> Option<LiveRange> {
         LiveRange::new(self.start, self.end?).ok()
     }
 
-    /// Whether the other is the same request, whatever its size.
+    /// Whether the other is the same request, possibly of another size.
     fn is_like(&self, other: &Self) -> bool {
         (self.key, self.start, self.end) == (other.key, other.start, other.end)
     }
@@ -42,8 +42,8 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// The placement problem of the requests that are freed, sizes in units; `None` if there is none, or not
-    /// one that can be planned.
+    /// The placement problem of the requests that are freed, sizes in units; `None` without such requests, or if they
+    /// cannot be planned.
     pub(super) fn instance(&self) -> Option<Instance> {
         let buffers: Vec<Buffer> = self.requests.iter().filter_map(buffer).collect();
         if buffers.is_empty() { None } else { Instance::from_buffers(buffers).ok() }
@@ -62,28 +62,28 @@ pub(super) struct Recorder {
     /// The request of each block that is in use, by address.
     open: FxHashMap<Address, usize>,
     operation: u64,
-    /// How many requests each operation has had.
+    /// The number of requests of each operation so far.
     numbers: FxHashMap<u64, u32>,
 }
 
 impl Recorder {
-    /// The requests that follow are those of an operation.
+    /// Names the operation of the following requests.
     pub(super) fn enter(&mut self, operation: u64) {
         self.operation = operation;
     }
 
-    /// The operation that the requests are of.
+    /// The current operation.
     pub(super) fn operation(&self) -> u64 {
         self.operation
     }
 
-    /// The key of the request that comes.
+    /// The key of the next request.
     pub(super) fn key(&self) -> RequestKey {
         let number = self.numbers.get(&self.operation).copied().unwrap_or_default();
         RequestKey { operation: self.operation, number }
     }
 
-    /// The request that came got a block.
+    /// Records the block of the current request.
     pub(super) fn alloc(&mut self, size: u64, address: Address) {
         let key = self.key();
         self.numbers.insert(key.operation, key.number.saturating_add(1));
@@ -98,7 +98,7 @@ impl Recorder {
         self.step = self.step.saturating_add(1);
     }
 
-    /// What was recorded; where an older profile differs in nothing but sizes, the larger ones.
+    /// The recorded profile; if an older one differs only in sizes, with the larger size of each request.
     pub(super) fn profile(&self, old: Option<&Profile>) -> Profile {
         let mut requests = self.requests.clone();
         let old = old.map(|old| old.requests.as_slice()).unwrap_or_default();

@@ -1,65 +1,65 @@
-//! The calls of a propagation that goes as planned: all that changes is the number of the next one.
+//! The calls of a propagation that follows its plan: only the number of the next call changes.
 
 use planlab_dsa::Address;
 use rustc_hash::FxHashMap;
 
 use super::table::Table;
 
-/// A call as planned.
+/// A planned call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    /// Of the block that is handed out or freed.
+    /// The address of the block that is handed out or freed.
     pub(super) address: u64,
-    /// The most bytes that the request may ask for; 0 for what is not a request that a plan serves.
+    /// The largest size that the request may have; 0 unless it is a request that a plan serves.
     pub(super) limit: u64,
     /// The operation that makes the request.
     pub(super) operation: u64,
-    /// Bytes that were asked for, when the request was last made.
+    /// The size in bytes of the request when it was last made.
     pub(super) asked: u64,
     pub(super) kind: CallKind,
 }
 
-/// What a call does with the request of so much in the table.
+/// What a call does; the number is that of the request in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallKind {
-    /// It is served by the plan.
+    /// The plan serves it.
     Planned(usize),
-    /// It outlives the propagation and is served by the pool.
+    /// The pool serves it, since it outlives the propagation.
     Outliving(usize),
-    /// Its block is freed.
+    /// Frees its block.
     Free(usize),
 }
 
-/// What plans served before a call.
+/// What the plan has served before a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
-    /// Requests.
+    /// Number of requests.
     pub(super) requests: u64,
     /// Bytes in use.
     pub(super) used: u64,
 }
 
-/// Where no call of a script is.
+/// The position of no call: off the script.
 const ASTRAY: usize = usize::MAX;
 
-/// The calls of a table whose plan lies in a segment, and how many of them were made.
+/// The calls of a table whose plan lies in a segment, and the number of calls made so far.
 ///
-/// While an interruption lasts, and when the caller leaves the script, no call comes next: whoever asks finds none,
-/// without looking at anything else.
+/// During an interruption, and after the caller leaves the script, there is no next call; the position alone is
+/// enough to know.
 pub(super) struct Script {
     calls: Box<[Call]>,
-    /// What was served before each call, and after the last.
+    /// The totals before each call, and after the last.
     served: Box<[Served]>,
-    /// Whether the calls are all of the propagation.
+    /// Whether the calls are those of the whole propagation.
     is_whole: bool,
-    /// First address and end of the segment.
+    /// Start and end addresses of the segment.
     segment: (u64, u64),
     /// The kind of propagation, and the number of the plan.
     of: (u64, u64),
     next: usize,
-    /// The call that comes after the interruption.
+    /// The call that comes next after the interruption.
     held: Option<usize>,
-    /// The call and the block of requests that outlive the propagation.
+    /// Requests that outlive the propagation: the call and the block.
     outliving: Vec<(usize, Address)>,
 }
 
@@ -79,7 +79,7 @@ impl Default for Script {
 }
 
 impl Script {
-    /// The calls of a table, the plan with a number of a kind of propagations, in a segment.
+    /// The script for a table in a segment; `of` is the kind of propagation and the number of the plan.
     pub(super) fn new(table: &Table, of: (u64, u64), segment: (u64, u64)) -> Self {
         let (calls, is_whole) = calls(table, segment.0);
         Self { served: served(&calls, table), calls, is_whole, segment, of, ..Self::default() }
@@ -95,13 +95,13 @@ impl Script {
         self.of.0
     }
 
-    /// The first call comes next, or after the interruption.
+    /// Makes the first call the next one, at once or after the interruption.
     pub(super) fn begin(&mut self, is_interrupted: bool) {
         self.outliving.clear();
         (self.next, self.held) = if is_interrupted { (ASTRAY, Some(0)) } else { (0, None) };
     }
 
-    /// No call comes next, until [`resume`](Self::resume).
+    /// Leaves no next call until [`resume`](Self::resume).
     pub(super) fn interrupt(&mut self) {
         if self.next != ASTRAY {
             self.held = Some(self.next);
@@ -113,11 +113,11 @@ impl Script {
         self.next = self.held.take().unwrap_or(self.next);
     }
 
-    /// The address for a request, if it is the planned call and the plan serves it; that call was then made.
+    /// The address for a request if it is the planned call and the plan serves it. The call then counts as made.
     #[inline]
     pub(super) fn alloc(&mut self, size: u64, operation: u64) -> Option<Address> {
         let call = self.calls.get_mut(self.next)?;
-        // A request for nothing wraps around to more than any limit.
+        // A request for 0 bytes wraps around to more than any limit.
         if size.wrapping_sub(1) >= call.limit || call.operation != operation {
             return None;
         }
@@ -126,17 +126,17 @@ impl Script {
         Some(Address::new(call.address))
     }
 
-    /// Whether the free of a block, not of [`Address::NULL`], is the planned call; it was then made.
+    /// Whether the free of a block, not of [`Address::NULL`], is the planned call. It then counts as made.
     #[inline]
     pub(super) fn free(&mut self, address: Address) -> bool {
-        // What is not a request that a plan serves is a free, or has no address.
+        // Apart from requests that a plan serves, calls are frees or have no address.
         let is_planned =
             self.calls.get(self.next).is_some_and(|call| call.limit == 0 && call.address == address.get());
         self.next += usize::from(is_planned);
         is_planned
     }
 
-    /// The same as [`free`](Self::free), while an interruption lasts.
+    /// The same as [`free`](Self::free), during an interruption.
     pub(super) fn free_held(&mut self, address: Address) -> bool {
         let Some(at) = self.held else { return false };
         let is_planned =
@@ -151,35 +151,35 @@ impl Script {
         call.is_some_and(|call| matches!(call.kind, CallKind::Outliving(_)))
     }
 
-    /// A block was handed out for the next call, which outlives the propagation.
+    /// Records the block handed out for the next call, which outlives the propagation.
     pub(super) fn outlives(&mut self, address: Address, size: u64) {
         self.calls[self.next].asked = size;
         self.outliving.push((self.next, address));
         self.next += 1;
     }
 
-    /// Whether a block is none of this propagation.
+    /// Whether a block does not belong to this propagation.
     pub(super) fn is_foreign(&self, address: Address) -> bool {
         let (base, end) = self.segment;
         !(base..end).contains(&address.get()) && self.outliving.iter().all(|&(_, block)| block != address)
     }
 
-    /// How many calls were made, as long as all are as planned.
+    /// The number of calls made, as long as all followed the plan.
     pub(super) fn position(&self) -> Option<usize> {
         if self.next == ASTRAY { self.held } else { Some(self.next) }
     }
 
-    /// Whether all calls of the propagation were made, and no others.
+    /// Whether exactly the calls of the propagation were made.
     pub(super) fn is_over(&self) -> bool {
         self.is_whole && self.position() == Some(self.calls.len())
     }
 
-    /// What plans served in this propagation.
+    /// What the plan has served in this propagation.
     pub(super) fn served(&self) -> Served {
         self.position().map_or(Served::default(), |position| self.served[position])
     }
 
-    /// The calls that were made, each with its address; from here on none comes.
+    /// The calls that were made, each with its address; leaves the script.
     pub(super) fn leave(&mut self) -> Vec<(Call, Address)> {
         let Some(position) = self.position() else { return Vec::new() };
         (self.next, self.held) = (ASTRAY, None);
@@ -189,7 +189,8 @@ impl Script {
     }
 }
 
-/// The calls of a table in their order, up to one that the recorded numbers do not tell; whether they are all.
+/// The calls of a table in their order, up to the first request whose recorded number is not the next one of its
+/// operation. Also returns whether they are all calls.
 fn calls(table: &Table, base: u64) -> (Box<[Call]>, bool) {
     let requests = &table.profile().requests;
     let mut steps: Vec<(u32, CallKind)> = Vec::with_capacity(2 * requests.len());

@@ -1,4 +1,4 @@
-//! A plan as a table: for the k-th request of a propagation, its place.
+//! A plan as a table: the place of the k-th request of a propagation.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use super::recorder::{Profile, Request, RequestKey};
 /// The place of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// Bytes from the base of the segment.
+    /// In bytes from the base of the segment.
     pub(super) offset: u64,
-    /// Bytes.
+    /// In bytes.
     pub(super) size: u64,
 }
 
@@ -24,22 +24,22 @@ impl Slot {
 }
 
 pub(super) struct Table {
-    /// Of the plan; no two plans have the same.
+    /// The number of the plan; no two plans share one.
     number: u64,
     profile: Profile,
     /// The place of each request that is freed within the propagation.
     slots: Vec<Option<Slot>>,
     /// Requests in the order in which they are freed.
     freed: Vec<usize>,
-    /// For each request, how many frees come before it.
+    /// For each request, the number of frees before it.
     frees_before: Vec<usize>,
     indices: FxHashMap<RequestKey, usize>,
     height: u64,
 }
 
 impl Table {
-    /// The table of a plan, the so manieth, for the [instance](Profile::instance) of a profile; `None` where its
-    /// addresses do not fit 64 bits.
+    /// The table of plan number `number` for the [instance](Profile::instance) of a profile; `None` if its addresses
+    /// exceed 64 bits.
     pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>, number: u64) -> Option<Self> {
         let height = plan.height().get().checked_mul(UNIT)?;
         let mut offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
@@ -90,8 +90,7 @@ impl Table {
         self.indices.get(&key).copied().filter(|&index| index > cursor)
     }
 
-    /// The requests that are freed before the last of these requests, and not before the first of them's
-    /// predecessor.
+    /// The requests freed before the last of the given requests, and not before the predecessor of the first.
     pub(super) fn due(&self, requests: Range<usize>) -> impl Iterator<Item = usize> + '_ {
         let from = requests.start.checked_sub(1).map_or(0, |before| self.frees_before[before]);
         let to = requests.end.checked_sub(1).map_or(0, |last| self.frees_before[last]);

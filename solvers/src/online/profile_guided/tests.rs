@@ -1,4 +1,4 @@
-//! How plans are made, kept and left.
+//! Tests of how plans are made, kept and left.
 
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{Audit, Call as Event, Requests, Simulated};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A memory and the addresses of one propagation's requests.
+/// A memory and the addresses of one propagation.
 struct Net {
     memory: ProfileGuided,
 }
@@ -24,7 +24,7 @@ impl Net {
         blocks.into_iter().for_each(|block| self.memory.free(block).expect("live"));
     }
 
-    /// Each buffer lives until the next but one is there.
+    /// Each buffer lives until the next but one is allocated.
     fn propagate(&mut self, sizes: &[u64]) -> Vec<Address> {
         let mut blocks = Vec::new();
         for &size in sizes {
@@ -146,7 +146,7 @@ fn an_operation_that_is_left_out_does_not_shift_the_others() {
     };
     assert_eq!(run(&[1, 2, 9, 3]), (1, 0, 4));
     assert_eq!(run(&[1, 9, 3]), (1, 3, 4));
-    // One more, that was never planned; the others still are.
+    // One more that was never planned; the others still are.
     assert_eq!(run(&[1, 2, 7, 9, 3]), (2, 7, 5));
 }
 
@@ -182,7 +182,7 @@ fn a_caller_names_kinds_and_they_share_a_segment() {
         Some((10, 5))
     );
     assert_eq!(kinds.memory.usage().reserved, Bytes::new(10 * UNIT));
-    // One that has no kinds does not look at them.
+    // An allocator without kinds ignores them.
     assert!(rounds(build()).counts().1 < 10);
 }
 
@@ -227,7 +227,7 @@ fn what_goes_as_planned_is_served_without_books() {
         kept.push(net.alloc(3));
         net.propagate(&[4, 2, 4]);
     }
-    // The segment is there now. A request that outlives the propagation and an interruption do not end it.
+    // The segment exists now. A request that outlives the propagation and an interruption do not give it back.
     let weight = net.alloc(3);
     net.memory.interrupt();
     let other = net.alloc(9);
@@ -237,7 +237,7 @@ fn what_goes_as_planned_is_served_without_books() {
     net.free([other]);
     assert_eq!((net.memory.script.position(), net.memory.live.len()), (Some(2), 0));
     assert_eq!(net.memory.usage().used, Bytes::new((3 + 4) * UNIT));
-    // The second is freed before the first, which was not planned.
+    // The second is freed before the first, contrary to the plan.
     let second = net.alloc(2);
     net.free([second]);
     assert_eq!((net.memory.script.position(), net.memory.live.len()), (None, 1));
@@ -260,7 +260,7 @@ fn a_block_that_is_kept_costs_one_plan_and_not_one_for_each_propagation() {
         assert_eq!((net.counts().0, net.counts().1), (plans, planned + round));
     }
     assert_eq!(net.memory.script.position(), Some(0));
-    // The old segment goes back with its last block, and what goes as planned does not notice.
+    // The old segment goes back with its last block, without effect on planned calls.
     let before = net.memory.usage().reserved;
     let block = net.alloc(4);
     net.free([kept]);
@@ -293,7 +293,7 @@ fn a_request_that_is_refused_may_come_again() {
     let first = net.alloc(2);
     let refused = net.memory.alloc(Bytes::new(100 * UNIT), Stream::default());
     assert!(matches!(refused, Err(AllocError::OutOfMemory { .. })));
-    // It is the second request still, and has the second's place.
+    // It is still the second request, and has the second's place.
     let second = net.alloc(3);
     net.free([first, second]);
     assert_eq!(net.counts(), (1, 4, 2));
@@ -327,17 +327,17 @@ fn each_kind_keeps_its_script() {
     assert_eq!(net.memory.live.len(), 0);
 }
 
-/// How a call is bent, and by how much.
+/// How a call is changed, and by how much.
 type Bend = (u8, u64);
 
-/// Frees a block, which must be live or nothing; whether it was.
+/// Frees a block, which must be live or null; returns its address if it was live.
 fn free(memory: &mut ProfileGuided, audit: &mut Audit, block: Address) -> Result<Address, bool> {
     let is_live = block == Address::NULL || audit.freed(block);
     assert_eq!(memory.free(block).is_ok(), is_live, "{block}");
     if is_live { Ok(block) } else { Err(false) }
 }
 
-/// Makes a call on a memory as it is bent, and tells all that is seen of it.
+/// Makes a changed call on a memory, and returns everything visible of the result.
 fn call(
     (memory, audit): (&mut ProfileGuided, &mut Audit),
     event: Event,
@@ -379,7 +379,7 @@ fn call(
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
 
-    /// Planned calls are served by the script or, where it is left before each call, by the books.
+    /// Planned calls give the same answers by the script and, if it is left before each call, by the books.
     #[test]
     fn the_script_and_the_books_give_the_same_answers(
         instance in instances(Shape::plain().with_max_buffers(12).with_max_steps(8).with_max_size(6)),

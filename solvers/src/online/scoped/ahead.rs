@@ -1,4 +1,4 @@
-//! A plan before the first propagation.
+//! Makes a plan before the first propagation.
 
 use planlab_dsa::{BufferId, Call, KeepApart, Requests};
 
@@ -7,8 +7,8 @@ use super::profile::Request;
 use super::{ProfileGuidedScoped, UNIT};
 
 impl ProfileGuidedScoped {
-    /// Plans before the first propagation, from its requests with their operations; `apart` are buffers of it that may be
-    /// in use together in another order. What is live at its last step is freed there.
+    /// Plans before the first propagation, from its requests with their operations. `apart` lists buffers that may be
+    /// in use together in another order. Buffers that are live at the last step are freed there.
     ///
     /// With the pairs of every legal order (`AllOrders` of `planlab-graph`), no legal order has a miss.
     pub fn plan_ahead(&mut self, requests: &Requests, apart: &[KeepApart]) {

@@ -1,17 +1,17 @@
-//! The requests of operations, numbered: the same request of the same operation has one key in every propagation.
+//! Numbers the requests of operations: the same request of the same operation has one key in every propagation.
 
 use rustc_hash::FxHashMap;
 
-/// The number of a request of an operation; what is known of it is looked up by its key.
+/// The number of a request of an operation; its data is looked up by this key.
 pub(super) type Key = u32;
 
-/// An operation, and how many requests it made in this propagation.
+/// An operation, and the number of its requests in this propagation.
 #[derive(Default)]
 struct Operation {
-    /// Of its first request, its second, ...
+    /// The keys of its first request, its second, ...
     keys: Vec<Key>,
     next: usize,
-    /// The propagation that `next` is of.
+    /// The propagation that `next` belongs to.
     propagation: u64,
 }
 
@@ -20,14 +20,14 @@ struct Operation {
 pub(super) struct Keys {
     operations: Vec<Operation>,
     by_name: FxHashMap<u64, usize>,
-    /// The operation that runs; none before the first is named.
+    /// The operation that runs; `None` before the first is named.
     current: Option<usize>,
     propagation: u64,
     len: Key,
 }
 
 impl Keys {
-    /// The requests that follow are those of an operation.
+    /// Names the operation of the following requests.
     pub(super) fn enter(&mut self, name: u64) {
         let new = self.operations.len();
         let index = *self.by_name.entry(name).or_insert(new);
@@ -41,7 +41,7 @@ impl Keys {
         self.current = Some(index);
     }
 
-    /// The key of the request that comes, which counts as made.
+    /// The key of the next request, which then counts as made.
     pub(super) fn take(&mut self) -> Key {
         if self.current.is_none() {
             self.enter(0);
@@ -56,20 +56,20 @@ impl Keys {
         key
     }
 
-    /// The request that came last was refused: it may come again.
+    /// The last request was refused: it may be made again.
     pub(super) fn put_back(&mut self) {
         if let Some(current) = self.current {
             self.operations[current].next -= 1;
         }
     }
 
-    /// A propagation begins.
+    /// Begins a propagation.
     pub(super) fn rewind(&mut self) {
         self.propagation += 1;
         self.current = None;
     }
 
-    /// How many keys there are; each is below.
+    /// The number of keys; each key is below it.
     pub(super) fn len(&self) -> usize {
         self.len as usize
     }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(run(&[7, 7, 9, 7]), [0, 1, 2, 3]);
         assert_eq!(run(&[9, 7, 7, 7, 9]), [2, 0, 1, 3, 4]);
         keys.rewind();
-        // Without a name they are of operation 0.
+        // Without a name, requests belong to operation 0.
         assert_eq!((keys.take(), keys.len()), (5, 6));
         keys.put_back();
         assert_eq!((keys.take(), keys.take(), keys.len()), (5, 6, 7));

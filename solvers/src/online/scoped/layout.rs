@@ -1,7 +1,7 @@
-//! Where requests are to lie, and what is taken of it.
+//! The places of requests, and the part of them that is in use.
 //!
-//! The places of a plan cut its height into cells: each place is some cells in a row, so that a bit for each cell says
-//! what is taken.
+//! The places of a plan cut its height into cells: each place is a run of cells, and a bit for each cell marks it as in
+//! use.
 //!
 //! ```text
 //!   place      |----a----|        |---d---|
@@ -17,23 +17,23 @@ use crate::bounds::Bits;
 /// The place of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Bytes from the base of the segment.
+    /// In bytes from the base of the segment.
     pub(super) offset: u64,
-    /// Bytes.
+    /// In bytes.
     pub(super) size: u64,
     pub(super) cells: Range<usize>,
 }
 
-/// A plan, by keys.
+/// A plan, with places by key.
 pub(super) struct Layout {
     places: Vec<Option<Place>>,
-    /// Where each cell begins, and where the last one ends.
+    /// The start of each cell, and the end of the last one.
     bounds: Vec<u64>,
     taken: Bits,
 }
 
 impl Layout {
-    /// Nothing is taken of places with these keys, offsets and sizes, in bytes.
+    /// Places with these keys, offsets and sizes, in bytes, all free.
     pub(super) fn new(places: &[(Key, u64, u64)], keys: usize) -> Self {
         let ends = places.iter().map(|&(_, offset, size)| offset + size);
         let mut bounds: Vec<u64> = places.iter().map(|place| place.1).chain(ends).chain([0]).collect();
@@ -58,7 +58,7 @@ impl Layout {
         self.bounds.last().copied().unwrap_or(0)
     }
 
-    /// Whether nothing is taken of some cells.
+    /// Whether all of some cells are free.
     pub(super) fn is_free(&self, cells: &Range<usize>) -> bool {
         self.taken.is_clear(cells.start, cells.end)
     }
@@ -71,8 +71,7 @@ impl Layout {
         self.taken.clear(cells.start, cells.end);
     }
 
-    /// Where so many bytes, more than 0, lie in the smallest hole that holds them, the lowest of equals: the offset, and
-    /// the cells.
+    /// The smallest hole that holds `size` bytes (more than 0), the lowest of equals: the offset, and the cells.
     pub(super) fn hole(&self, size: u64) -> Option<(u64, Range<usize>)> {
         let count = self.bounds.len() - 1;
         let (mut best, mut at) = (None, 0);
@@ -109,7 +108,7 @@ mod tests {
         assert_eq!(layout.hole(50), Some((0, 0..4)));
         layout.take(&(1..2));
         assert!(!layout.is_free(&(0..2)) && layout.is_free(&(2..4)));
-        // 0..10 is the smaller of both holes.
+        // 0..10 is the smaller of the two holes.
         assert_eq!((layout.hole(8), layout.hole(11)), (Some((0, 0..1)), Some((14, 2..4))));
         assert_eq!((layout.hole(6), layout.hole(37)), (Some((0, 0..1)), None));
         layout.give_back(&(1..2));

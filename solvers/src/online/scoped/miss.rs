@@ -1,4 +1,4 @@
-//! Why a request has no place, and where that is counted.
+//! The reasons why a request is not served by its place, and their counters.
 
 use planlab_dsa::performance::Missed;
 
@@ -13,7 +13,7 @@ pub(super) enum Miss {
 }
 
 impl Miss {
-    /// Where it is counted.
+    /// The counter of this reason.
     pub(super) fn count(self, missed: &mut Missed) -> &mut u64 {
         match self {
             Self::Unknown => &mut missed.unknown,

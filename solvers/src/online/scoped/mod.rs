@@ -1,29 +1,30 @@
-//! The profile-guided allocator by operations: a request is known by what asks for it, not by when it comes.
+//! The profile-guided allocator by operations: identifies a request by its operation, not by when it comes.
 //!
-//! [`ProfileGuided`](super::ProfileGuided) knows a request by its number in the propagation. Where operations run in
-//! another order that is legal too, or sentences have another length, numbers mean other requests, and little of the
-//! plan serves. Here the caller names its operations ([`OnlineAllocator::enter`]), and a request is known by the
-//! operation and its number there. Its place is one of the plan's, whenever it comes.
+//! [`ProfileGuided`](super::ProfileGuided) identifies a request by its number in the propagation. If operations run in
+//! another legal order, or sentences have another length, the numbers mean other requests, and the plan serves few of
+//! them. Here the caller names its operations ([`OnlineAllocator::enter`]), and a request is identified by the
+//! operation and its number there. It gets its place in the plan, whenever it comes.
 //!
 //! ```text
 //!   recorded     f: a   g: b   h: c, d        planned   a0 -> 0     b0 -> 512   c0 -> 1024 ...
 //!   another      g: b   f: a   h: c, d        served    b0 -> 512   a0 -> 0     c0 -> 1024 ...
 //! ```
 //!
-//! A plan is made for some orders, and another may need two buffers at once that shared an address. So a place is used
-//! only if nothing that is live lies there: whatever the caller does, live memory is not handed out. A request whose
-//! place is taken, or that is larger than planned, lies in the smallest hole of the segment that holds it; if there is
-//! none, and if it was never seen, a pool serves it. All that is counted ([`Missed`](planlab_dsa::performance::Missed)).
+//! A plan is made for some orders; another order may need two buffers at once that share an address. So a place is used
+//! only if nothing live lies there: no order of calls makes the allocator hand out live memory. A request that is
+//! larger than planned, or whose place is taken, gets the smallest hole of the segment that holds it. If there is no
+//! such hole, or if the request was never seen, a pool serves it. All of this is counted
+//! ([`Missed`](planlab_dsa::performance::Missed)).
 //!
-//! After a propagation with misses there is a new plan, and it is one for all that was recorded so far: a request has the
-//! most bytes that it ever had, and two requests that were ever in use together share no address. Requests of other
+//! After a propagation with misses there is a new plan, for everything recorded so far. It gives a request the largest
+//! size that it ever had, and no common address to two requests that were ever in use together. Requests of other
 //! propagations (longer sentences, evaluation between training) keep their places; those that never met may share
-//! theirs. So the segment is that of the largest propagation, not of their sum, and a net whose operations run in any
-//! legal order comes to a plan that is safe in all that it has run in. A caller that knows the graph can say which requests may
-//! meet before the first propagation ([`plan_ahead`](ProfileGuidedScoped::plan_ahead)): a plan that is safe in every legal
-//! order has no misses.
+//! theirs. So the segment is that of the largest propagation, not of their sum. A net whose operations run in any legal
+//! order gets a plan that is safe for all orders so far. A caller that knows the graph can list the requests that may
+//! meet before the first propagation ([`plan_ahead`](ProfileGuidedScoped::plan_ahead)): a plan that is safe in every
+//! legal order has no misses.
 //!
-//! Where the caller names no operation, all requests are of one, and are known by their number, as in `profile-guided`.
+//! If the caller names no operation, all requests belong to one, and are identified by number, as in `profile-guided`.
 //!
 //! ```text
 //!   GB held at the end of ten iterations of seq2seq         b32    b64    b128    b256
@@ -32,28 +33,28 @@
 //!   profile-guided/scoped                                  0.90   2.51    2.66    5.59
 //! ```
 //!
-//! (`just iterations`.) Without holes b64 ends at 2.87, and at most 5.01 are held of b128, with them 4.11; the price is that
-//! blocks in holes are in the way of others.
+//! (`just iterations`.) Without holes b64 ends at 2.87, and b128 holds at most 5.01 (4.11 with holes). The price is
+//! that blocks in holes obstruct others.
 //!
 //! # References
 //!
 //! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
 //!    neural networks*, 2018, arXiv:1804.10001, section 4.
 //! 2. ONNX Runtime, `mem_pattern_planner.h` and `execution_frame.cc`: a recorded pattern has a block for each value of
-//!    the graph; what is not as large as its block goes to the arena. Pull request 872 leaves patterns out where
-//!    operations run in parallel, which place checks allow here.
+//!    the graph; a value whose size differs from its block goes to the arena. Pull request 872 disables patterns if
+//!    operations run in parallel; the checks of places allow that here.
 //!
 //! # Complexity
 //!
-//! A request or free: a look-up in a hash table, and p / 64 words of bits for a plan of p places at most, far fewer for
-//! small buffers. A miss also walks over the holes. `enter`: a look-up. A propagation of n requests whose calls never
-//! came in this order costs O(n² / 64) at its end, and a new plan what the planner costs, beside that.
+//! A request or free: a look-up in a hash table, and at most p / 64 words of bits for a plan of p places, far fewer for
+//! small buffers. A miss also scans the holes. `enter`: a look-up. The end of a propagation of n requests in a new
+//! order of calls costs O(n² / 64), and a new plan costs what the planner costs on top of that.
 //!
 //! # Deviations from the paper
 //!
-//! - Requests are known by operations, and a plan outlives propagations that differ.
+//! - Requests are identified by operations, and a plan survives propagations that differ.
 //! - The plan is renewed between propagations, not inside one.
-//! - A request is forgotten after 64 plans in whose propagations it did not come; sizes do not shrink before.
+//! - A request is forgotten if it is absent from the propagations of 64 plans; sizes do not shrink before that.
 
 mod ahead;
 mod keys;
@@ -81,9 +82,9 @@ use layout::Layout;
 use miss::Miss;
 use profile::{Problem, Profile, Request};
 
-/// Of so many different requests all are forgotten: names that never come again must not fill the memory.
+/// Above this number of different requests, all are forgotten: names that never recur must not fill the memory.
 const MOST_REQUESTS: usize = 1 << 20;
-/// So many propagations are told from each other; one that was forgotten is looked at again.
+/// The most propagations whose digests are kept; a forgotten propagation is learned again.
 const MOST_COURSES: usize = 1 << 12;
 
 /// Serves the requests of operations from plans of earlier propagations; key `profile-guided/scoped`.
@@ -107,7 +108,7 @@ const MOST_COURSES: usize = 1 << 12;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ProfileGuidedScoped {
-    /// Serves what no plan does.
+    /// Serves the requests that no plan serves.
     pool: Box<dyn OnlineAllocator>,
     device: Device,
     keys: Keys,
@@ -115,7 +116,7 @@ pub struct ProfileGuidedScoped {
     layout: Option<Layout>,
     /// The segment that serves the plan.
     arena: Option<Arena>,
-    /// Segments of earlier plans that wait for their last block, by base.
+    /// Segments of earlier plans that wait until their last block is freed, by base.
     former: BTreeMap<u64, Arena>,
     /// Whether the device had no memory for a segment in this propagation.
     is_refused: bool,
@@ -123,15 +124,15 @@ pub struct ProfileGuidedScoped {
     blocks: FxHashMap<Address, Block>,
     /// The requests of this propagation.
     record: Vec<Request>,
-    /// Requests and frees of this propagation.
+    /// The number of requests and frees in this propagation.
     step: u32,
-    /// A digest of them.
+    /// A digest of these calls.
     course: u64,
-    /// The digests of propagations that the profile knows.
+    /// The digests of the propagations in the profile.
     courses: FxHashSet<u64>,
     /// The number of the propagation.
     propagation: u64,
-    /// Whether something was not as planned.
+    /// Whether something differed from the plan.
     has_changed: bool,
     used: u64,
     peak: u64,
@@ -143,7 +144,7 @@ pub struct ProfileGuidedScoped {
 struct Arena {
     base: u64,
     size: u64,
-    /// Blocks in use there.
+    /// The number of its blocks in use.
     live: usize,
 }
 
@@ -151,22 +152,22 @@ struct Arena {
 #[derive(Clone, Debug)]
 struct Block {
     home: Home,
-    /// Its request in the record of a propagation.
+    /// The index of its request in the record of a propagation.
     request: usize,
     propagation: u64,
 }
 
-/// What a block lies in.
+/// The place of a block.
 #[derive(Clone, Debug)]
 enum Home {
     Pool,
-    /// A segment, by its base; cells and bytes there.
+    /// A segment, by its base; the cells and bytes used there.
     Arena(u64, Range<usize>, u64),
 }
 
 impl ProfileGuidedScoped {
-    /// An allocator that plans by `best-fit`, where requests are to be kept apart by the lower of two greedy plans, and
-    /// leaves the rest to `cupy4-pool`.
+    /// An allocator that plans by `best-fit`, or, if requests have to be kept apart, by the lower of two greedy plans,
+    /// and leaves the rest to `cupy4-pool`.
     #[must_use]
     pub fn new(backing: Box<dyn Backing>) -> Self {
         let shared = Arc::new(Mutex::new(backing));
@@ -192,7 +193,7 @@ impl ProfileGuidedScoped {
         }
     }
 
-    /// Serves a request by its place in the plan, if it can.
+    /// Serves a request by its place in the plan, if possible.
     fn place(&mut self, key: Key, size: u64) -> Result<Address, Miss> {
         let place = self.layout.as_ref().and_then(|layout| layout.place(key)).cloned();
         let Some(place) = place else {
@@ -210,7 +211,7 @@ impl ProfileGuidedScoped {
         Ok(self.occupy(arena, place.offset, place.cells, place.size))
     }
 
-    /// Takes cells of the current segment.
+    /// Marks cells of the current segment as in use.
     fn occupy(&mut self, arena: u64, offset: u64, cells: Range<usize>, size: u64) -> Address {
         if let (Some(layout), Some(arena)) = (&mut self.layout, &mut self.arena) {
             layout.take(&cells);
@@ -227,7 +228,7 @@ impl ProfileGuidedScoped {
         self.blocks.insert(address, block);
     }
 
-    /// The base of the segment of the plan; taken from the device when it is first needed.
+    /// The base of the segment of the plan; taken from the device at the first use.
     fn arena(&mut self) -> Option<u64> {
         if self.arena.is_none() && !self.is_refused {
             let size = self.layout.as_ref().map(Layout::height).filter(|&height| height > 0)?;
@@ -239,7 +240,7 @@ impl ProfileGuidedScoped {
         self.arena.map(|arena| arena.base)
     }
 
-    /// Serves a request that its place does not.
+    /// Serves a request that its place cannot serve.
     fn serve_miss(
         &mut self,
         miss: Miss,
@@ -261,8 +262,7 @@ impl ProfileGuidedScoped {
         Ok(address)
     }
 
-    /// What the pool answers to a request; an idle segment goes back and it is asked again where the device has no
-    /// memory.
+    /// The pool's answer to a request. If the device has no memory, gives an idle segment back and asks the pool again.
     fn serve_from_pool(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
         let served = self.pool.alloc(size, stream).or_else(|_| {
             self.release_idle();
@@ -278,14 +278,14 @@ impl ProfileGuidedScoped {
         AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved()) }
     }
 
-    /// Gives back the segment of the plan if it holds nothing; those of earlier plans are gone by then.
+    /// Gives back the segment of the plan if it holds no blocks; those of earlier plans are gone by then.
     fn release_idle(&mut self) {
         if let Some(arena) = self.arena.take_if(|arena| arena.live == 0) {
             self.device.release(arena.base, arena.size);
         }
     }
 
-    /// Takes a block out of its segment.
+    /// Removes a block from its segment.
     fn vacate(&mut self, base: u64, cells: &Range<usize>, size: u64) {
         self.used -= size;
         if let Some(arena) = self.arena.as_mut().filter(|arena| arena.base == base) {
@@ -303,15 +303,15 @@ impl ProfileGuidedScoped {
         }
     }
 
-    /// Notes that the block of a key was asked for or freed.
+    /// Records that the block of a key was requested or freed.
     fn count_step(&mut self, key: Key, is_request: bool) {
         self.step = self.step.saturating_add(1);
         let call = u64::from(key) << 1 | u64::from(is_request);
         self.course = (self.course.rotate_left(5) ^ call).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
-    /// Enters the propagation in the profile, unless one of the same calls is there: one that was served as it should
-    /// may still be the first in which two requests meet.
+    /// Adds the propagation to the profile, unless one with the same calls is there. This includes one that was served
+    /// as planned: it may be the first in which two requests meet.
     fn learn(&mut self) {
         if self.courses.len() >= MOST_COURSES {
             self.courses.clear();
@@ -322,7 +322,7 @@ impl ProfileGuidedScoped {
         }
     }
 
-    /// Plans for all that is known.
+    /// Plans for the whole profile.
     fn renew(&mut self) {
         let Some(Problem { instance, keys }) = self.profile.problem() else { return };
         let planners: &[&dyn Planner] =
@@ -342,16 +342,16 @@ impl ProfileGuidedScoped {
         let layout = Layout::new(&places, self.keys.len());
         let is_enough = self.arena.is_some_and(|arena| layout.height() <= arena.size && arena.live == 0);
         self.layout = Some(layout);
-        // What served the recorded propagation lies idle now.
+        // The pool blocks that served the recorded propagation are now idle.
         self.pool.release_cached();
         if !is_enough {
             self.release_idle();
-            // A block that is kept would be in the way of the new plan: its segment goes back with it.
+            // A block that is still live would obstruct the new plan: its segment goes back with it.
             self.former.extend(self.arena.take().map(|arena| (arena.base, arena)));
         }
     }
 
-    /// Forgets all requests; what lives stays as it is.
+    /// Forgets all requests; live blocks stay in place.
     fn start_anew(&mut self) {
         self.release_idle();
         self.former.extend(self.arena.take().map(|arena| (arena.base, arena)));
@@ -380,7 +380,7 @@ impl OnlineAllocator for ProfileGuidedScoped {
                 self.record.push(Request { key, size: rounded, start: self.step, end: None });
                 self.count_step(key, true);
             }
-            // It may come again, as the same request.
+            // The same request may be made again.
             Err(_) => self.keys.put_back(),
         }
         served
@@ -412,7 +412,7 @@ impl OnlineAllocator for ProfileGuidedScoped {
 
     fn end_propagation(&mut self) {
         self.pool.end_propagation();
-        // A block that was planned and is still in use.
+        // A planned block is still in use.
         self.has_changed |= self.arena.is_some_and(|arena| arena.live > 0);
         self.learn();
         if self.has_changed {

@@ -1,4 +1,4 @@
-//! What is known of requests: how large they are, and which were ever live together.
+//! The profile of requests: their sizes, and which were ever live together.
 
 use planlab_dsa::{Buffer, BufferId, Bytes, Instance, KeepApart, LiveRange};
 
@@ -6,42 +6,42 @@ use super::UNIT;
 use super::keys::Key;
 use crate::bounds::Bits;
 
-/// A request that does not come in so many plans has no place in the next.
+/// A request that is absent from this many plans has no place in the next.
 const REMEMBERED: u64 = 64;
-/// Of more keys nothing is known but the latest propagation: pairs of them would take too much memory.
+/// Above this number of keys, only the latest propagation is kept: pairs would take too much memory.
 const MOST_KEYS: usize = 1 << 14;
-/// Of more pairs likewise.
+/// The same above this number of pairs.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A request of a propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) key: Key,
-    /// Bytes, a multiple of the unit.
+    /// The size in bytes, a multiple of the unit.
     pub(super) size: u64,
     pub(super) start: u32,
     /// `None`: not freed within the propagation.
     pub(super) end: Option<u32>,
 }
 
-/// What is known of the requests of a key.
+/// The profile of the request of a key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// The most bytes that were asked for.
+    /// The largest size requested.
     size: u64,
-    /// Its steps in the last propagation that it was recorded in, if it was freed there.
+    /// Its steps in the last propagation with a record of it, if it was freed there.
     live: Option<(u32, u32)>,
-    /// The number of that record, from 1; 0: there is none.
+    /// The number of that record, from 1; 0: no record.
     record: u64,
-    /// So many plans there were by then.
+    /// The number of plans made by then.
     plans: u64,
 }
 
-/// What was recorded.
+/// Everything recorded so far.
 #[derive(Default)]
 pub(super) struct Profile {
     known: Vec<Known>,
-    /// For each key, those that were in use when it was asked for, in any record; empty as long as there is one record.
+    /// For each key, the keys in use at its request, in any record; empty if there is only one record.
     met: Vec<Bits>,
     records: u64,
     plans: u64,
@@ -54,12 +54,12 @@ pub(super) struct Problem {
 }
 
 impl Profile {
-    /// Whether the request of a key outlived the propagation that it was last recorded in.
+    /// Whether the request of a key outlived the last propagation with a record of it.
     pub(super) fn is_outliving(&self, key: Key) -> bool {
         self.known.get(key as usize).is_some_and(|known| known.record > 0 && known.live.is_none())
     }
 
-    /// The most bytes that the request of a key was recorded with.
+    /// The largest recorded size of the request of a key.
     pub(super) fn size(&self, key: Key) -> u64 {
         self.known[key as usize].size
     }
@@ -82,7 +82,7 @@ impl Profile {
         }
     }
 
-    /// Says that two requests may be in use together.
+    /// Records that two requests may be in use together.
     pub(super) fn keep_apart(&mut self, one: Key, other: Key) {
         self.make_room();
         if let Some(met) = self.met.get_mut(one as usize) {
@@ -103,7 +103,7 @@ impl Profile {
         requests
     }
 
-    /// Notes which requests are in use when others come.
+    /// Records which requests are in use at the start of others.
     fn meet(&mut self, requests: &[Request]) {
         self.make_room();
         let Some(len) = self.met.first().map(Bits::len) else { return };
@@ -121,7 +121,7 @@ impl Profile {
         }
     }
 
-    /// A set for each key, each as long as there are keys; none where there are too many.
+    /// A set for each key, each with room for all keys; no sets if there are too many keys.
     fn make_room(&mut self) {
         let keys = self.known.len();
         if keys > MOST_KEYS {
@@ -135,9 +135,9 @@ impl Profile {
         self.met.resize(keys, Bits::none(len));
     }
 
-    /// The placement problem of the requests that are freed: those of the latest record at their steps, the others after
-    /// them. Those that were ever in use together and are not by their steps are kept apart. `None` where there is nothing
-    /// to plan, or it cannot be planned.
+    /// The placement problem of the requests that are freed: those of the latest record at their steps, the others
+    /// after them. Requests that were ever in use together but not by these steps are kept apart. `None` if there is
+    /// nothing to plan, or if it cannot be planned.
     pub(super) fn problem(&mut self) -> Option<Problem> {
         self.plans += 1;
         let latest = self.latest();
@@ -162,7 +162,7 @@ impl Profile {
         Some(Problem { instance, keys })
     }
 
-    /// Keys of earlier records that are not in the latest.
+    /// Keys of earlier records that are missing in the latest.
     fn remembered(&self) -> Vec<Key> {
         let is_remembered = |known: &Known| {
             known.live.is_some() && known.record < self.records && self.plans - known.plans <= REMEMBERED
@@ -170,7 +170,7 @@ impl Profile {
         (0..).zip(&self.known).filter(|(_, known)| is_remembered(known)).map(|(key, _)| key).collect()
     }
 
-    /// The buffers, each with a key and steps, that were in use together and are not by their steps; `None` if there are
+    /// The buffers, each with a key and steps, that were in use together but not by these steps; `None` if there are
     /// too many.
     fn pairs(&self, keys: &[Key], live: &[LiveRange]) -> Option<Vec<KeepApart>> {
         let mut buffer_of = vec![None; self.known.len()];

@@ -1,4 +1,4 @@
-//! How requests find their places whenever they come, and what plans remember.
+//! Tests of the places of requests in any order, and of what plans remember.
 
 use planlab_dsa::performance::Missed;
 use planlab_dsa::testing::{Shape, instances};
@@ -11,7 +11,7 @@ use crate::online::{ProfileGuided, Simulator};
 /// A memory, and the blocks of a propagation.
 struct Net(ProfileGuidedScoped);
 
-/// What an operation does: it asks for a block of so many units, or frees that of another.
+/// What an operation does: it requests a block of the given number of units, or frees that of another.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Alloc(u64, u64),
@@ -33,7 +33,7 @@ impl Net {
         blocks.into_iter().for_each(|block| self.0.free(block).expect("live"));
     }
 
-    /// Plays a propagation under an audit; the address of each operation's block.
+    /// Plays a propagation under an audit; returns the address of each operation's block.
     fn run(&mut self, steps: &[Step]) -> BTreeMap<u64, Address> {
         let (mut audit, mut all, mut live) = (Audit::default(), BTreeMap::new(), BTreeMap::new());
         for &step in steps {
@@ -60,7 +60,7 @@ impl Net {
         self.0.planning.missed
     }
 
-    /// Plans, requests that they served, requests that they did not.
+    /// The number of plans, of requests that they served, and of other requests.
     fn counts(&self) -> (u64, u64, u64) {
         let planning = self.0.planning;
         (planning.plans, planning.planned, planning.missed.total())
@@ -98,7 +98,7 @@ fn two_that_meet_in_another_order_share_no_address_in_the_next_plan() {
 #[test]
 fn what_is_not_where_it_was_planned_lies_in_a_hole_of_the_segment() {
     let mut net = Net::new();
-    // 9 units at once; where 1 and 2 were there is room for 3.
+    // 9 units at once; the room of 1 and 2 is enough for 3.
     let one = [Alloc(1, 4), Alloc(2, 5), Free(1), Free(2), Alloc(3, 2), Free(3)];
     net.run(&one);
     net.run(&one);
@@ -130,7 +130,7 @@ fn propagations_of_two_sorts_share_a_segment() {
         net.run(&training);
         net.run(&evaluation);
     }
-    // Each was unknown once; the plan of both is no higher than that of the larger.
+    // Each was unknown once; the plan for both is no higher than that for the larger.
     assert_eq!(net.counts(), (2, 8, 4));
     assert_eq!(net.0.usage().reserved, Bytes::new(9 * UNIT));
 }
@@ -269,8 +269,8 @@ proptest! {
         }
     }
 
-    /// Requests in any order, each free somewhere after its request: nothing live is handed out again, and a second
-    /// pass over orders that were all recorded has no place that is taken.
+    /// Requests in any order, each freed at some later point: live memory is never handed out, and in a second pass
+    /// over the recorded orders no place is taken.
     #[test]
     fn whatever_the_order_nothing_overlaps_and_what_was_recorded_has_its_place(
         (instance, orders) in instances(Shape::plain().with_max_buffers(12).with_max_steps(8).with_max_size(6))
@@ -301,7 +301,7 @@ proptest! {
         prop_assert_eq!((net.missed(), net.0.planning.plans), (before, plans));
     }
 
-    /// Planned ahead with every pair that may meet, no order has a miss, not even the first.
+    /// Planned ahead with every pair that may meet: no order has a miss, not even the first.
     #[test]
     fn a_plan_ahead_for_every_order_serves_every_order(
         (instance, orders) in instances(Shape::plain().with_max_buffers(10).with_max_steps(8).with_max_size(3000))
@@ -313,7 +313,7 @@ proptest! {
         let pairs: Vec<KeepApart> = ids()
             .flat_map(|first| ids().filter(move |&other| first < other).map(move |second| KeepApart { first, second }))
             .collect();
-        // What is asked for at the last step is no part of a propagation.
+        // Buffers requested at the last step do not belong to a propagation.
         let asked: Vec<bool> = {
             let mut asked = vec![false; instance.len()];
             requests.events().for_each(|call| if let Call::Alloc(id) = call { asked[id.index()] = true; });
@@ -348,7 +348,7 @@ fn a_simulator_names_the_operations() {
         })
     };
     let mut memory = ProfileGuidedScoped::new(Box::new(Simulated::new()));
-    // The same net whose requests have other numbers.
+    // The same net with its requests renumbered.
     for order in [[0, 1, 2], [0, 1, 2], [2, 0, 1]] {
         let instance = Instance::from_buffers(buffers(order).to_vec()).expect("valid");
         let operations = order.map(|row| row as u64).to_vec();

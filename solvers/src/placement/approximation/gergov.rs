@@ -1,10 +1,10 @@
 //! Gergov's approximation: never higher than three times the load.
 //!
-//! Phase 1 stacks buffers on *segments*, ranges of steps with a height, at first one at 0 over all time.
-//! Again and again the lowest segment (the leftmost of equals) is taken. If a buffer overlaps it and no
-//! other segment, the first by start is put on it, and the segment splits; if none does, it is dropped.
-//! A buffer may stick out into steps whose segment was dropped, and overlap another one there. Phase 2
-//! gives buffers that overlap different colours, and each colour a band of addresses of its own.
+//! Phase 1 stacks buffers on *segments*. A segment is a range of steps with a height; at first one segment at 0 spans
+//! all time. Phase 1 always takes the lowest segment (the leftmost of equals). Of the buffers that overlap it and no
+//! other segment, it puts the first by start on it, and the segment splits. If there is no such buffer, it drops the
+//! segment. A buffer may stick out into steps whose segment was dropped, and overlap another one there. Phase 2 gives
+//! buffers that overlap different colours, and each colour its own band of addresses.
 //!
 //! ```text
 //!  address
@@ -16,10 +16,9 @@
 //!    +---+---+-------+----+-->  colours are enough.
 //! ```
 //!
-//! No graph is made. The only earlier buffers that a new one can overlap are those on top of the next
-//! segment to the left and of the next one to the right: both segments are still there and no lower than
-//! its own, what lies below their top buffers ends too low, and whatever else reaches it would have had
-//! to cross one of them.
+//! No graph is built. A new buffer can overlap only two kinds of earlier buffers: those on top of the next segment to
+//! the left and of the next one to the right. Both segments still exist and are no lower than its own. The buffers
+//! below their top buffers end too low, and any other that reaches the new one would have to cross one of these.
 //!
 //! # References
 //!
@@ -27,21 +26,19 @@
 //!
 //! # Complexity
 //!
-//! O(n log n) time and O(n) memory, whatever the number of buffers that are live at once: a step of phase
-//! 1 either puts a buffer, which makes two segments more at most, or drops a segment. A buffer that
-//! overlaps a segment and no other is one that lies between its two neighbours; the first of those by
-//! start comes out of a tree over the starts that holds the ends.
+//! O(n log n) time and O(n) memory, no matter how many buffers are live at once: a step of phase 1 either puts a
+//! buffer, which adds at most two segments, or drops a segment. A buffer that overlaps a segment and no other lies
+//! between its two neighbours. A tree over the starts that stores the ends finds the first of those by start.
 //!
 //! # Deviations from the paper
 //!
 //! - Ties, which the paper leaves open: the leftmost of the lowest segments; the earliest start, then the
 //!   lower id.
-//! - Sizes are rounded up to a multiple of every alignment; three times the load is then that of the
-//!   rounded sizes. Where they, or the bands, leave 64 bits, buffers are placed by first fit in the order
-//!   of band and height.
+//! - Sizes are rounded up to a multiple of every alignment, and three times the load refers to the rounded sizes. If
+//!   these, or the bands, exceed 64 bits, buffers are placed by first fit in the order of band and height.
 //! - Pauses are not used: the load is that of whole live ranges.
-//! - `gergov/squeezed` lets every buffer fall to the lowest free offset, in the order of the offsets. None
-//!   rises by that.
+//! - `gergov/squeezed` drops every buffer to the lowest free offset, in the order of the offsets. This raises no
+//!   buffer.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -54,7 +51,7 @@ use planlab_dsa::{
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, plan_in_order};
 
-/// Stacks on segments, then three bands at most; keys `gergov` and `gergov/squeezed`.
+/// Stacks buffers on segments, then uses at most three bands; keys `gergov` and `gergov/squeezed`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
@@ -74,7 +71,7 @@ pub struct Gergov {
 }
 
 impl Gergov {
-    /// Whether every buffer falls to the lowest free offset in the end. Default: no, as published.
+    /// Whether every buffer drops to the lowest free offset in the end. Default: no, as published.
     #[must_use]
     pub const fn with_squeeze(mut self, yes: bool) -> Self {
         self.is_squeezed = yes;
@@ -118,7 +115,7 @@ fn sizes(instance: &Instance) -> Vec<u64> {
     instance.buffers().iter().map(|buffer| buffer.size.get()).collect()
 }
 
-/// Sizes rounded up to the least common multiple of all alignments; `None` where their sum leaves 64 bits.
+/// Sizes rounded up to the least common multiple of all alignments; `None` if their sum exceeds 64 bits.
 fn padded_sizes(instance: &Instance) -> Option<Vec<u64>> {
     let mut aligns = instance.buffers().iter().map(|buffer| buffer.align.get());
     let unit = aligns.try_fold(1_u64, |unit, align| unit.checked_mul(align / gcd(unit, align)))?;
@@ -132,10 +129,10 @@ fn padded_sizes(instance: &Instance) -> Option<Vec<u64>> {
     sizes(instance).into_iter().map(pad).collect()
 }
 
-/// Where a buffer stands: the number of its band, and its height in it.
+/// The place of a buffer: the number of its band, and its height in it.
 type Place = (u8, u64);
 
-/// The offsets, with bands that are all as high as the highest end; `None` where they leave 64 bits.
+/// The offsets, with bands all as high as the highest end; `None` if they exceed 64 bits.
 fn in_bands(places: &[Place], sizes: &[u64]) -> Option<Vec<Offset>> {
     let band = places.iter().zip(sizes).map(|((_, height), size)| height + size).max().unwrap_or(0);
     let offset = |&(colour, height): &Place, size: &u64| {
@@ -153,7 +150,7 @@ fn by_place(places: &[Place]) -> Vec<BufferId> {
     order.into_iter().map(|(_, id)| id).collect()
 }
 
-/// What is on top of a segment.
+/// A segment, with the buffer on top of it.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     left: u32,
@@ -162,7 +159,7 @@ struct Segment {
     top: Option<BufferId>,
 }
 
-/// The segments that are left, and what was put on them.
+/// The remaining segments, and the buffers on them.
 struct Stacks<'i> {
     instance: &'i Instance,
     sizes: &'i [u64],
@@ -187,7 +184,7 @@ impl<'i> Stacks<'i> {
         this
     }
 
-    /// Puts every buffer on a segment; where each stands.
+    /// Puts every buffer on a segment; returns their places.
     fn fill<E>(mut self, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<Place>, E> {
         let mut unplaced = Unplaced::new(self.instance);
         while let Some(segment) = self.take_lowest() {
@@ -216,13 +213,13 @@ impl<'i> Stacks<'i> {
         }
     }
 
-    /// The next segment to the left and the next one to the right of one that was taken out.
+    /// The next segments to the left and to the right of one that was taken out.
     fn neighbours(&self, left: u32) -> [Option<Segment>; 2] {
         let before = self.segments.range(..left).next_back().map(|(_, &segment)| segment);
         [before, self.segments.range(left..).next().map(|(_, &segment)| segment)]
     }
 
-    /// The lowest colour of none that overlaps a buffer at `height`.
+    /// The lowest colour that no overlapping buffer has, for a buffer at `height`.
     fn colour(&self, id: BufferId, height: u64, before: Option<Segment>, after: Option<Segment>) -> u8 {
         let live = self.instance.buffer(id).live;
         let taken = [before, after].map(|segment| {
@@ -233,7 +230,7 @@ impl<'i> Stacks<'i> {
         (0..2).find(|&colour| !taken.contains(&Some(colour))).unwrap_or(2)
     }
 
-    /// Puts a buffer on a segment that was taken out, and adds what the segment is then.
+    /// Puts a buffer on a segment that was taken out, and adds the resulting segments.
     fn put(&mut self, id: BufferId, segment: Segment) {
         let (start, end) = self.instance.buffer(id).live.into();
         let Segment { left, right, height, .. } = segment;
@@ -244,7 +241,7 @@ impl<'i> Stacks<'i> {
     }
 }
 
-/// The end of a buffer that was taken.
+/// Replaces the end of a buffer that was taken.
 const TAKEN: u64 = u64::MAX;
 
 /// The unplaced buffers by start, then by id, with a tree over their ends.
@@ -271,7 +268,7 @@ impl Unplaced {
         Self { order, starts, ends }
     }
 
-    /// Takes the first that lies within a range of steps.
+    /// Takes the first buffer that lies within a range of steps.
     fn take(&mut self, steps: Range<u32>) -> Option<BufferId> {
         let from = self.starts.partition_point(|&start| start < steps.start);
         let leaves = self.ends.len() / 2;
@@ -292,7 +289,7 @@ impl Unplaced {
             return None;
         }
         while self.ends[node] > limit {
-            // To the right of a subtree that is the right one of its parent comes the parent's right.
+            // After a right subtree comes the right sibling of its parent.
             while node % 2 == 1 {
                 node /= 2;
             }
@@ -324,7 +321,7 @@ mod tests {
         Buffer::new(Bytes::new(size), LiveRange::new(start, start + width).expect("not empty"))
     }
 
-    /// The published text, with a look at everything at every step: the first phase, then the graph.
+    /// The published text, with a full scan at every step: the first phase, then the graph.
     fn published(instance: &Instance) -> Vec<u64> {
         let buffer = |id: BufferId| instance.buffer(id);
         let size = |id: BufferId| buffer(id).size.get();
@@ -351,7 +348,7 @@ mod tests {
         coloured(instance, &placed)
     }
 
-    /// First fit on the graph of what overlaps, in the order of placement.
+    /// First fit on the graph of overlaps, in the order of placement.
     fn coloured(instance: &Instance, placed: &[(BufferId, u64)]) -> Vec<u64> {
         let end = |&(id, height): &(BufferId, u64)| height + instance.buffer(id).size.get();
         let band = placed.iter().map(end).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Planners that come with a proof of how far from the load they can end, or descend from one.
+//! Planners with a proven ratio to the load, or descended from one.
 
 pub mod boxing;
 mod gergov;

@@ -1,8 +1,8 @@
 //! Bump: one buffer after the other, no address ever used twice.
 //!
-//! The memory of network-wise allocation: every tensor of the net has a place of its own. Buffers lie in
-//! the order of their ids; each offset is the end of the buffer before, rounded up to the alignment.
-//! Where an arena has pinned buffers, the rest lies above the highest of them.
+//! The memory of network-wise allocation: every tensor of the net has its own place. Buffers lie in the order of their
+//! ids; each offset is the end of the buffer before, rounded up to the alignment. In an arena with pinned buffers, the
+//! rest lies above the highest of them.
 //!
 //! # References
 //!

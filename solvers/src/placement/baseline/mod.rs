@@ -1,4 +1,4 @@
-//! What every planner has to beat.
+//! The baseline that every planner has to beat.
 
 mod bump;
 

@@ -1,8 +1,7 @@
-//! Certificates: proofs that no plan fits a capacity, for everybody to check.
+//! Certificates: checkable proofs that no plan fits a capacity.
 //!
-//! [`certify`] searches once, depth first, and writes down what it does; [`Certificate::check`] follows the
-//! steps with code of its own. A proof has a step or two for each node of the search, so only small
-//! instances have one that is worth keeping.
+//! [`certify`] searches once, depth first, and records its steps; [`Certificate::check`] follows the steps with code of
+//! its own. A proof has one or two steps for each node of the search, so it is worth keeping only for small instances.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,23 +18,23 @@ use super::search::{Cut, Search};
 
 /// The most buffers of an instance that gets a certificate.
 const MOST_BUFFERS: usize = 2_000;
-/// Stack that the search has in any case, in bytes.
+/// The least stack of the search, in bytes.
 const STACK: usize = 2 << 20;
 
-/// One step of a proof, in depth-first order. Numbers are the buffers' indices.
+/// One step of a proof, in depth-first order. Numbers are buffer indices.
 ///
 /// As text, a letter and the number: `p3`, `s3`, `k3`, `r3`, `o`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The case that a buffer lies at its lowest offset; the other case, `Skip`, follows its proof.
+    /// The case that a buffer lies at its lowest offset. After its proof follows the other case, `Skip`.
     Place(usize),
     /// As `Place`, but nothing is pushed up: the only case.
     Settle(usize),
     /// The case that it lies above its lowest offset, and above something that is not placed yet.
     Skip(usize),
-    /// A buffer that has to lie above something that is not placed yet rises with what that can be.
+    /// A buffer that has to lie above something unplaced rises to the lowest end that it can lie on.
     Raise(usize),
-    /// A contradiction: some step of time, or a buffer, does not fit. It ends the case.
+    /// A contradiction: some step of time, or a buffer, does not fit. Ends the case.
     Over,
 }
 
@@ -51,7 +50,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Text that is no step of a proof.
+/// Text that is not a step of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no step of a certificate (p, s, k or r with a number, or o)")]
 pub struct BadStep(String);
@@ -79,7 +78,7 @@ impl FromStr for Step {
 
 /// A proof that no plan without hand-overs fits a capacity.
 ///
-/// What it says counts once [`Certificate::check`] has accepted it.
+/// Do not rely on it before [`Certificate::check`] has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
@@ -89,7 +88,7 @@ pub struct Certificate {
     pub instance: Digest,
     /// The capacity that no plan fits.
     pub capacity: Bytes,
-    /// A divisor of the least height of any plan: the bound is the next multiple above the capacity.
+    /// A divisor of the least height of all plans: the bound is the next multiple above the capacity.
     pub unit: Bytes,
     /// The proof; in files one string, the steps separated by spaces.
     #[serde(with = "text")]
@@ -124,29 +123,29 @@ mod text {
     }
 }
 
-/// What came of the attempt to refute a capacity.
+/// The result of an attempt to refute a capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refutation {
-    /// No plan without hand-overs fits; this is why.
+    /// No plan without hand-overs fits; the certificate proves it.
     Proved(Certificate),
     /// There is a plan that fits.
     Feasible,
     /// The node limit came first.
     Unknown,
-    /// Windows in use during a pause, several arenas, a pair kept apart of which one is never active, more
-    /// than 2,000 buffers, or numbers too large: there are no certificates for such instances.
+    /// There are no certificates for such an instance: windows in use during a pause, several arenas, a kept-apart pair
+    /// with a buffer that is never active, more than 2,000 buffers, or numbers too large.
     Unsupported,
 }
 
-/// Searches for a proof that no plan without hand-overs fits `capacity`, by at most `nodes` search nodes.
-/// `tick` is told of the work.
+/// Searches for a proof that no plan without hand-overs fits `capacity`, in at most `nodes` search nodes. Reports the
+/// work done to `tick`.
 ///
-/// Neither restarts nor remembers states, so that it is slower than the planner `exact`. The steps take 16
-/// bytes each in memory; there are up to four a node.
+/// It neither restarts nor remembers states, so it is slower than the planner `exact`. Each step takes 16 bytes of
+/// memory; there are up to four steps per node.
 ///
 /// # Errors
 ///
-/// What `tick` returns; [`PlanError::Failed`] where there is no thread to be had.
+/// What `tick` returns; [`PlanError::Failed`] if no thread can be started.
 pub fn certify(
     instance: &Instance,
     capacity: Bytes,
@@ -170,14 +169,14 @@ pub fn certify(
     Ok(Refutation::Proved(Certificate { version, instance, capacity, unit, steps }))
 }
 
-/// The steps of a proof, or that there is a plan; on a thread with a stack as deep as the search goes.
+/// The steps of a proof, or the result that there is a plan; runs on a thread with a stack as deep as the search goes.
 fn prove(
     problem: &Problem,
     capacity: u64,
     nodes: u64,
     tick: &mut (dyn FnMut(u64) -> Result<(), Halt> + Send),
 ) -> Result<Option<Vec<Step>>, Cut> {
-    // A state that is known to fail has no steps to show, and the order of what is alike no rule.
+    // A state from the memo has no steps to show, and no rule covers the order of twins.
     let pruning = Pruning { memo: false, twins: false, ..Pruning::default() };
     let body = || {
         let mut search = Search::new(problem, pruning, Preference::plain(Ranking::ALL[0]));

@@ -1,4 +1,4 @@
-//! Certificates: the search writes them, the checker accepts them, and nothing else.
+//! Tests of certificates: the checker accepts those that the search writes, and nothing else.
 
 use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
 use planlab_dsa::{Alignment, Buffer, Bytes, Instance, LiveRange, Offset, Scope, initial_bound};
@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use super::problem::Problem;
 use super::{Certificate, Refutation, Step, certify};
 
-/// Many more than a random instance takes.
+/// Many more nodes than a random instance needs.
 const NODES: u64 = 2_000_000;
 
 fn attempt(instance: &Instance, capacity: u64) -> Refutation {
@@ -26,7 +26,7 @@ fn optimum(instance: &Instance) -> Option<u64> {
     brute_force_without_hand_over(instance).map(Bytes::get)
 }
 
-/// Everything below the optimum has a certificate, the optimum has none.
+/// Every capacity below the optimum has a certificate; the optimum has none.
 fn check_all(instance: &Instance) {
     if Problem::new(instance, &[]).is_none() {
         assert_eq!(attempt(instance, 1), Refutation::Unsupported);
@@ -88,7 +88,7 @@ proptest! {
         check_all(&instance);
     }
 
-    /// What is left of a proof after a change may still be one; of a capacity that some plan fits, never.
+    /// A changed proof may still be a proof, but never of a capacity that some plan fits.
     #[test]
     fn nothing_false_is_accepted(
         instance in instances(mixed().with_max_steps(5)),
@@ -113,7 +113,7 @@ proptest! {
         prop_assert!(certificate.check(&instance).is_err());
     }
 
-    /// No case may be left out.
+    /// A proof must contain every case.
     #[test]
     fn a_proof_without_one_of_its_cases_is_refused(instance in instances(mixed().with_max_steps(5)), at in any::<Index>()) {
         let optimum = optimum(&instance).unwrap_or(0);
@@ -156,7 +156,7 @@ fn any_capacity_is_understood() {
     }
 }
 
-/// The pinned end 7 is 8 for an alignment of 4, as the free ends 5 and 6 are.
+/// An alignment of 4 rounds the pinned end 7 up to 8, like the free ends 5 and 6.
 #[test]
 fn ends_that_are_rounded_up_to_one_offset() {
     let rows = [(4, 1, 12, 1), (1, 1, 6, 4), (1, 1, 5, 4), (2, 9, 11, 4), (1, 8, 12, 2), (16, 1, 4, 1)];

@@ -1,49 +1,50 @@
 //! Checks a [`Certificate`] without the search that made it.
 //!
-//! Nothing here is shared with the search: bytes instead of units, every pair of buffers compared, every
-//! step of time looked at. Whoever believes this file need not believe the rest.
+//! Nothing here is shared with the search: it works in bytes instead of units, compares every pair of buffers, and
+//! looks at every step of time. To trust a proof you only need to trust this file.
 //!
 //! # Why the rules are sound
 //!
-//! Suppose that some plan without hand-overs fits the capacity. Of all such plans let *P* be one whose
-//! offsets have the least sum: no buffer that is free to move can be moved down into free room.
+//! Suppose that some plan without hand-overs fits the capacity. Of all such plans let *P* be one whose offsets have the
+//! least sum: no buffer that is free to move can be moved down into free room.
 //!
-//! The proof is a list of cases about P. The state of a case is, for each free buffer that is not placed,
-//! `low`, an offset below which it does not lie in P, and `base`, the lowest offset at which it would be
-//! above all that is placed and conflicts with it; both are multiples of its alignment and clear of the
-//! pinned buffers that it conflicts with (its pinned *neighbours*), and `base` is not above `low`. What is
-//! placed lies where P has it, below its unplaced neighbours. In the beginning nothing is placed, and both
-//! are the lowest offset that is clear.
+//! The proof is a list of cases about P. The state of a case has two offsets for each free buffer that is not placed:
 //!
-//! The one idea: let an unplaced buffer b lie above an offset x in P, where x is `base` or, not below it,
-//! `low`. At x it would be clear of what is pinned and above what is placed; but it cannot be moved there.
-//! So an unplaced neighbour is in the way, and as it is not in the way of b where b lies, it ends between x
-//! and b. It ends at its own `low` + size or above. So b does not lie below the lowest such end among its
-//! unplaced neighbours, rounded up and past pinned neighbours; and if there is no such neighbour, nowhere.
+//! - `low`: the buffer does not lie below it in P;
+//! - `base`: the lowest offset at which the buffer would be above everything placed that conflicts with it.
+//!
+//! Both are multiples of its alignment and clear of the pinned buffers that it conflicts with (its pinned
+//! *neighbours*), and `base` is not above `low`. Placed buffers lie at their offsets in P, below their unplaced
+//! neighbours. In the beginning nothing is placed, and both offsets are the lowest that is clear.
+//!
+//! The one idea: let an unplaced buffer b lie above an offset x in P, where x is `base`, or `low` or above. At x, b
+//! would be clear of the pinned buffers and above the placed ones; but P does not allow the move to x. So an unplaced
+//! neighbour is in the way at x. It is not in the way of b in P, so it ends between x and b. It ends at its own `low` +
+//! size or above. So b does not lie below the lowest such end among its unplaced neighbours, rounded up and past pinned
+//! neighbours. If there is no such neighbour, b lies nowhere.
 //!
 //! - `Place` b, then a proof, then `Skip` b and a proof: in P, b lies at `low` or above.
-//!   - At `low`: each unplaced neighbour has `low` + size above b's `low` (checked), so it lies above b. Its
-//!     `base` and `low` are no longer below the end of b.
-//!   - Above `low`: then by the one idea, with x = `low`, `low` rises.
-//! - `Settle` b: as `Place`, and no unplaced neighbour has a `low` below the end of b (checked). Then b may
-//!   be moved to its `low` whatever the others do, and P has the least sum: it lies there. No second case.
+//!   - At `low`: each unplaced neighbour has `low` + size above b's `low` (checked), so it lies above b. Its own `base`
+//!     and `low` rise at least to the end of b.
+//!   - Above `low`: by the one idea, with x = `low`, `low` rises.
+//! - `Settle` b: as `Place`, and no unplaced neighbour has a `low` below the end of b (checked). Then b can be moved to
+//!   its `low` whatever the others do, and P has the least sum: b lies there. There is no second case.
 //! - `Raise` b: `low` is above `base` (checked); by the one idea, with x = `base`, `low` rises.
-//! - `Over`: the case cannot be. A buffer that is pinned or unplaced ends above the capacity; or two pinned
-//!   buffers overlap; or at some step of time all that is active and may not begin below some offset, which
-//!   needs addresses of its own between that offset and the capacity, is larger than the room there
-//!   (checked). The next step is the `Skip` of the last open `Place`.
+//! - `Over`: the case is impossible (checked), for one of three reasons. A pinned or unplaced buffer ends above the
+//!   capacity. Two pinned buffers overlap. Or, at some step of time, the active buffers that may not begin below some
+//!   offset are larger than the room between that offset and the capacity. The next step is the `Skip` of the last open
+//!   `Place`.
 //!
-//! The list is a proof if each step keeps its rule and in the end no case is open: P does not exist.
+//! If each step keeps its rule and no case is open in the end, the list is a proof: P does not exist.
 //!
-//! The unit is the common divisor of sizes and pins of which each alignment is a divisor or a multiple. In a
-//! plan of the least height whose offsets have the least sum, each free buffer lies at 0 or at the end of
-//! another, rounded up (what is in its way one multiple lower ends there). From below to above, then, all
-//! offsets and ends are multiples of the unit. So is the least height, and the bound is the next multiple
-//! above the capacity.
+//! The unit is the common divisor of sizes and pins such that each alignment is a divisor or a multiple of it. Take a
+//! plan of the least height whose offsets have the least sum. Each free buffer in it lies at 0 or at the end of
+//! another, rounded up (whatever blocks the next lower multiple ends there). So, from below to above, all offsets and
+//! ends are multiples of the unit. So is the least height, and the bound is the next multiple above the capacity.
 //!
 //! # Complexity
 //!
-//! n^2 to begin with; for each step n, for each `Over` n^2 log n at most.
+//! n^2 for the setup; n for each step; at most n^2 log n for each `Over`.
 
 use std::collections::BTreeSet;
 
@@ -58,38 +59,38 @@ const NOWHERE: u128 = 1 << 100;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// Other rules.
+    /// The certificate follows other rules.
     #[error("version {version} of certificates is not known")]
     Version {
-        /// The version that it says.
+        /// The version in the certificate.
         version: u32,
     },
-    /// It is about another instance.
+    /// The certificate is for another instance.
     #[error("the certificate is about another instance: digest {found}, not {expected}")]
     OtherInstance {
         /// The digest in the certificate.
         found: planlab_dsa::Digest,
-        /// That of the instance.
+        /// The digest of the instance.
         expected: planlab_dsa::Digest,
     },
-    /// The rules do not speak of such an instance.
+    /// The rules do not cover such an instance.
     #[error("no certificate can be about an instance with {what}")]
     Unsupported {
-        /// What it has.
+        /// The unsupported property.
         what: &'static str,
     },
-    /// Another unit than that of the instance.
+    /// The unit is not that of the instance.
     #[error("the unit is {expected} bytes, not {found}")]
     Unit {
         /// The unit in the certificate.
         found: Bytes,
-        /// That of the instance.
+        /// The unit of the instance.
         expected: Bytes,
     },
     /// A step that breaks a rule.
     #[error("step {number}, `{step}`: {fault}")]
     WrongStep {
-        /// Which, from 1 on.
+        /// Its number, from 1 on.
         number: usize,
         /// The step.
         step: Step,
@@ -99,9 +100,9 @@ pub enum CertificateError {
     /// The list ends before all cases do.
     #[error("after the last step, {number}, cases are still open: {}", open_text(open))]
     Incomplete {
-        /// How many steps there are.
+        /// The number of steps.
         number: usize,
-        /// The buffers that are placed without a skip that follows; empty: the last case does not end.
+        /// Buffers placed without a later skip; if empty, the last case does not end.
         open: Vec<usize>,
     },
 }
@@ -113,34 +114,34 @@ pub enum StepFault {
     /// There is no such buffer.
     #[error("there are only {count} buffers")]
     UnknownBuffer {
-        /// How many buffers there are.
+        /// The number of buffers.
         count: usize,
     },
     /// The buffer is pinned, or placed.
     #[error("the buffer is not free to move here")]
     NotFree,
-    /// Another one could lie below it.
+    /// Another buffer could lie below it.
     #[error("buffer {other} is not placed and may lie below it")]
     FitsBelow {
-        /// The other.
+        /// The other buffer.
         other: usize,
     },
-    /// It is settled, but another one may begin below its end.
+    /// It is settled, but another buffer may begin below its end.
     #[error("it pushes up buffer {other}, so it has a second case")]
     PushesUp {
-        /// The other.
+        /// The other buffer.
         other: usize,
     },
-    /// It is raised, but nothing unplaced has to lie below it.
+    /// It is raised, but no unplaced buffer has to lie below it.
     #[error("nothing unplaced has to lie below the buffer")]
     Rests,
-    /// The case is over.
+    /// The case has already ended.
     #[error("the case before it is over; only the skip of the buffer placed last can follow")]
     CaseIsOver,
-    /// A skip where the case is not over, or without its place.
+    /// A skip inside a case that is not over, or without a matching place.
     #[error("no case of this buffer has just ended")]
     NothingToSkip,
-    /// All that is left fits, as far as the checker sees.
+    /// As far as the checker sees, everything left fits.
     #[error("nothing is over the capacity")]
     NothingOver,
 }
@@ -153,12 +154,12 @@ fn open_text(open: &[usize]) -> String {
 }
 
 impl Certificate {
-    /// Follows the proof. The bound, in bytes, that it proves for the height of every plan of the instance
-    /// that hands nothing over.
+    /// Follows the proof. Returns the bound, in bytes, that it proves on the height of every plan of the instance
+    /// without hand-overs.
     ///
     /// # Errors
     ///
-    /// What is wrong with it; of the steps, the first that is.
+    /// What is wrong with it; for the steps, the first wrong one.
     pub fn check(&self, instance: &Instance) -> Result<Bytes, CertificateError> {
         self.check_head(instance)?;
         let facts = Facts::new(instance, self.capacity);
@@ -198,7 +199,7 @@ impl Certificate {
     }
 }
 
-/// The greatest common divisor of all sizes and pins of which each alignment is a divisor or a multiple.
+/// The greatest common divisor of all sizes and pins such that each alignment is a divisor or a multiple of it.
 fn unit_of(buffers: &[Buffer]) -> Bytes {
     let mut unit = 0;
     for buffer in buffers {
@@ -219,15 +220,15 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// What never changes.
+/// The fixed data of an instance.
 struct Facts {
     capacity: u128,
     size: Vec<u128>,
     align: Vec<u128>,
     pin: Vec<Option<u128>>,
-    /// The buffers that must not overlap with each.
+    /// For each buffer, those that must not overlap with it.
     neighbours: Vec<Vec<usize>>,
-    /// What is active at each step at which something begins; each set once.
+    /// The active buffers at each step at which a buffer begins; each set once.
     active: Vec<Vec<usize>>,
     /// Whether two pinned buffers overlap.
     pins_overlap: bool,
@@ -299,7 +300,7 @@ fn active(buffers: &[Buffer]) -> Vec<Vec<usize>> {
     sets
 }
 
-/// What is known in a case.
+/// The state of a case.
 #[derive(Clone)]
 struct Known {
     low: Vec<u128>,
@@ -308,7 +309,7 @@ struct Known {
     is_free: Vec<bool>,
 }
 
-/// A case that waits for the other one.
+/// An open case: its second half is still to come.
 struct Open {
     buffer: usize,
     before: Known,
@@ -435,7 +436,7 @@ impl<'f> Replay<'f> {
         self.known.is_free[buffer] || self.facts.pin[buffer].is_some()
     }
 
-    /// Whether those of the buffers that may not begin below some offset need more room than is above it.
+    /// Whether the buffers that may not begin below some offset need more room than there is above it.
     fn is_crowded(&self, active: &[usize]) -> bool {
         let unplaced = active.iter().filter(|&&at| self.is_unplaced(at));
         let mut rows: Vec<(u128, u128)> =

@@ -1,14 +1,13 @@
-//! Larger instances with in-place permissions or windows: what the search cannot see is decided first.
+//! Larger instances with in-place permissions or windows: decides first what the search does not support.
 //!
-//! A buffer that takes the whole place of another is one with it: the two become a single buffer that
-//! lives as long as both. A buffer of which a window stays in use is taken for one that is in use as a
-//! whole. So a set of hand-overs between buffers of equal size leaves an instance without permissions and
-//! windows, and every plan of that is one of the whole. Three sets take turns: as many hand-overs as fit
-//! together, the largest first; those of the incumbent; and none.
+//! A buffer that takes the whole place of another is merged with it: the two become a single buffer that lives as long
+//! as both. A buffer with a window in use is treated as in use as a whole. So a set of hand-overs between buffers of
+//! equal size gives an instance without permissions and windows, and each of its plans is a plan of the original. Three
+//! sets take turns: as many hand-overs as fit together, the largest first; those of the incumbent; and the empty set.
 //!
-//! What is decided is a guess: a refuted capacity says nothing of other sets, and the bound stays as it
-//! was. Hand-overs into a part of a place, and what windows leave free, are left to the greedy planners and
-//! to the search by precedences.
+//! The choice is a guess: a refuted capacity proves nothing for other sets, and the bound does not change. Hand-overs
+//! into a part of a place, and the room that windows leave, are left to the greedy planners and to the search by
+//! precedences.
 //!
 //! # References
 //!
@@ -26,12 +25,12 @@ use super::precedence;
 use super::pruning::Pruning;
 use crate::team::all_of_team;
 
-/// Few enough buffers and permissions to try every set of them.
+/// Up to this many buffers and permissions, every set of permissions is tried.
 const FEW: (usize, usize) = (14, 10);
-/// The most buffers that precedences are tried on where nothing else is left.
+/// The most buffers for which precedences are tried as a last resort.
 const MOST_BY_PRECEDENCE: usize = 64;
 
-/// Searches until the run is over, or nothing is left to try.
+/// Searches until the run is over or nothing is left to try.
 pub(super) fn minimise(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     let instance = run.instance();
     if instance.len() <= FEW.0 && instance.in_place().len() <= FEW.1 {
@@ -71,7 +70,7 @@ fn tasks(run: &mut Run<'_>, pruning: Pruning) -> Result<Vec<Task>, Halt> {
     Ok(sets.into_iter().filter_map(merge).filter_map(|merge| Task::merged(merge, pruning)).collect())
 }
 
-/// Hand-overs of a whole place that can be used together, the largest first.
+/// A set of hand-overs of whole places that can be used together, the largest first.
 fn matching(instance: &Instance, permissions: &[InPlace]) -> Vec<InPlace> {
     let mut pairs: Vec<InPlace> =
         permissions.iter().copied().filter(|&pair| is_whole(instance, pair)).collect();
@@ -102,22 +101,22 @@ fn is_whole(instance: &Instance, pair: InPlace) -> bool {
         && is_plain(output, pair.output)
 }
 
-/// The buffer, in use as a whole wherever a part of it is.
+/// The buffer, in use as a whole whenever a part of it is.
 fn without_windows(buffer: &Buffer) -> Buffer {
     let pauses: Vec<_> = buffer.pauses.iter().filter(|pause| pause.window.is_none()).cloned().collect();
     Buffer { pauses: pauses.into(), ..buffer.clone() }
 }
 
-/// An instance in which buffers that hand their whole place over are one.
+/// An instance in which buffers that hand over their whole place are merged.
 pub(super) struct Merge {
     pub(super) instance: Instance,
-    /// The merged buffer that each buffer has become a part of.
+    /// The merged buffer that contains each buffer.
     part_of: Vec<usize>,
     pairs: Vec<InPlace>,
 }
 
 impl Merge {
-    /// `None` where the merged buffers are no instance: pins that only a hand-over would excuse.
+    /// `None` if the merged buffers are not a valid instance: only a hand-over would allow their pins.
     fn new(instance: &Instance, pairs: Vec<InPlace>) -> Option<Self> {
         let mut giver = vec![None; instance.len()];
         pairs.iter().for_each(|pair| giver[pair.output.index()] = Some(pair.input.index()));
@@ -146,7 +145,7 @@ impl Merge {
         Some(Self { instance: merged, part_of, pairs })
     }
 
-    /// A plan of the merged instance as one of the whole.
+    /// The plan of the original instance that corresponds to one of the merged instance.
     pub(super) fn whole(&self, plan: &Plan) -> Plan {
         let offsets: Vec<_> = self.part_of.iter().map(|&part| plan.offsets[part]).collect();
         Plan { offsets, in_place: self.pairs.clone() }

@@ -1,4 +1,4 @@
-//! Restarts of the search: whether there is a plan of at most a given height.
+//! Restarts of the search: decides whether there is a plan of at most a given height.
 
 use planlab_dsa::Halt;
 
@@ -7,7 +7,7 @@ use super::pruning::Pruning;
 use super::rank::{Preference, Random, Ranking};
 use super::search::{Cut, Search};
 
-/// What is known of a capacity.
+/// The result of a search at a capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A plan that fits: the offset of every buffer, in bytes.
@@ -18,29 +18,29 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-/// Nodes of the shortest restart, for each item.
+/// Nodes per item in the shortest restart.
 const NODES_PER_ITEM: u64 = 8;
 
-/// A search that starts again and again, each time with other preferences, and remembers what failed.
+/// A search that restarts with other preferences each time, and remembers failed states.
 pub(crate) struct Restarts<'p> {
     problem: &'p Problem,
     search: Search<'p>,
     random: Random,
 }
 
-/// How a restart goes about it.
+/// The settings of one restart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// Which ranking; they take turns.
+    /// The number of the ranking; rankings take turns.
     pub(crate) ranking: u64,
     /// Whether its measures are blurred.
     pub(crate) is_blurred: bool,
-    /// The place in Luby's sequence of its node limit, from 0 on.
+    /// The index, from 0 on, in Luby's sequence, which gives its node limit.
     pub(crate) length: u64,
 }
 
 impl Turn {
-    /// The turn of that number: each ranking once as it is, then blurred.
+    /// The settings of restart number `round`: each ranking once without blur, then blurred.
     pub(crate) const fn of(round: u64) -> Self {
         let kinds = Ranking::ALL.len() as u64;
         Self { ranking: round, is_blurred: round >= kinds, length: round / kinds }
@@ -95,7 +95,7 @@ impl<'p> Restarts<'p> {
         self.search.nodes
     }
 
-    /// Restarts until something is known, or `nodes` nodes in all.
+    /// Restarts until there is a result, or until `nodes` nodes in all.
     pub(crate) fn decide(
         &mut self,
         capacity: u64,
@@ -115,7 +115,7 @@ impl<'p> Restarts<'p> {
 }
 
 impl Problem {
-    /// Whether a plan fits `capacity` bytes, by at most `nodes` search nodes. `tick` is told of the work.
+    /// Whether a plan fits `capacity` bytes, in at most `nodes` search nodes. Reports the work done to `tick`.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Problem {
     }
 }
 
-/// Luby's sequence 1 1 2 1 1 2 4 1 ..., from 1 on.
+/// Luby's sequence 1 1 2 1 1 2 4 1 ...; `index` counts from 1.
 fn luby(index: u64) -> u64 {
     let mut index = index;
     loop {

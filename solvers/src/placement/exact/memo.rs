@@ -1,14 +1,13 @@
-//! States that are known to fail.
+//! A table of states that are known to fail.
 //!
-//! What can still become of a partial plan depends on nothing but the items left, the lowest offset that
-//! each may take, and whether that is one at which it would rest on something placed. Two ways to one
-//! such state fail together, in whatever order their items were placed and ranked; and what fails at one
-//! capacity fails at every lower one.
+//! The outcome of a partial plan depends only on the remaining items, the lowest offset that each may take, and whether
+//! the item would rest there on something placed. Two ways to the same state fail together, whatever the order in which
+//! their items were placed and ranked. A state that fails at one capacity fails at every lower one.
 //!
-//! A state is known by 128 bits of a hash: a proof that uses the table is sound but for a chance of
-//! about `n^2 / 2^128` in n states. Certificates do without it.
+//! The table identifies a state by a 128-bit hash: a proof that uses the table is sound except for a chance of about
+//! `n^2 / 2^128` in n states. Certificates do not use it.
 
-/// Hash of a state: the sum, bit by bit without carries, of its items' hashes.
+/// Hash of a state: the exclusive or of its items' hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State(u64, u64);
 
@@ -23,7 +22,7 @@ impl State {
     }
 }
 
-/// Both halves of a product, joined.
+/// Both halves of a product, combined.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b | 1);
     let high = u64::try_from(product >> 64).unwrap_or(0);
@@ -34,11 +33,11 @@ fn fold(a: u64, b: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     state: State,
-    /// One more than the capacity at which it failed; 0: no entry.
+    /// The capacity at which it failed plus one; 0: no entry.
     below: u64,
 }
 
-/// Failed states, each with the capacity at which it failed. A newer state takes an older one's place.
+/// Failed states, each with the capacity at which it failed. A newer state may replace an older one.
 #[derive(Clone, Debug)]
 pub(super) struct Memo {
     entries: Vec<Entry>,

@@ -1,10 +1,9 @@
 //! Minimisation: restarts at capacities between the bound and the incumbent.
 //!
-//! Each restart has a capacity of its own. A plan lowers the incumbent, a refutation raises the bound,
-//! and both are those of the run, which all workers share. Every other restart tries the bound itself:
-//! where it can be reached, the search that has no byte to waste is often the fastest, and a capacity that
-//! is generous is met on the way. The others spread evenly over what lies between bound and incumbent: how
-//! hard a capacity is changes from one to the next as it does from one preference to the next, and a
+//! Each restart has its own capacity. A plan lowers the incumbent, a refutation raises the bound; both belong to the
+//! run, and all workers share them. Every other restart tries the bound itself: if it can be reached, the search that
+//! has no byte to waste is often the fastest, and it also meets generous capacities. The other restarts spread evenly
+//! between bound and incumbent. How hard a capacity is varies as much between capacities as between preferences, and a
 //! success far down saves all the steps to it.
 
 use planlab_dsa::{Bytes, Evidence, Halt, Instance, Offset, Plan, Run, Scope};
@@ -18,46 +17,46 @@ use crate::team::{Over, team};
 
 /// Stack that each item adds, in bytes: the search goes as deep as there are items.
 const STACK_PER_ITEM: usize = 4 << 10;
-/// The fewest items of which some are set aside; with fewer, nodes are quick as it is.
+/// The fewest items of a problem that sets some aside; smaller ones have quick nodes anyway.
 const LEAST_PEELED: usize = 600;
-/// Nodes, for each item, of a first look at a capacity.
+/// Nodes per item in a first look at a capacity.
 const LOOK_NODES: u64 = 2;
-/// The most items of an instance that is looked at first.
+/// The most items of an instance that gets a first look.
 const MOST_LOOKED_AT: usize = 2_000;
-/// Capacities that are tried with each ranking as it is before any is blurred.
+/// Capacities that are tried with each plain ranking before any is blurred.
 const PLAIN_CAPACITIES: u64 = 8;
 
-/// A problem, and what was set aside of it.
+/// A problem, and the buffers set aside from it.
 pub(crate) struct Task {
     problem: Problem,
     pruning: Pruning,
-    /// The buffers that are put back by first fit, in this order.
+    /// The buffers that first fit puts back, in this order.
     aside: Vec<u32>,
-    /// Where the problem is one of several that hand-overs make of an instance.
+    /// The merged instance, if the problem comes from one choice of hand-overs.
     merge: Option<Merge>,
 }
 
 impl Task {
-    /// `None` where the search cannot see all of the instance (see [`Problem::new`]).
+    /// `None` if the search does not support the instance (see [`Problem::new`]).
     pub(crate) fn new(run: &Run<'_>, pruning: Pruning) -> Option<Self> {
         Self::peeled_from(run, pruning, LEAST_PEELED)
     }
 
-    /// The same, where something may be set aside of that many items or more.
+    /// The same, but sets buffers aside only in a problem of at least `least` items.
     pub(super) fn peeled_from(run: &Run<'_>, pruning: Pruning, least: usize) -> Option<Self> {
         let bound = run.bound().of(Scope::NoHandOver).value.get();
         let (problem, aside) = prepare(run.instance(), bound, pruning, least)?;
         Some(Self { problem, pruning, aside, merge: None })
     }
 
-    /// The task of an instance whose hand-overs are decided. `None` as above.
+    /// The task of an instance whose hand-overs are decided. `None` as in [`Task::new`].
     pub(super) fn merged(merge: Merge, pruning: Pruning) -> Option<Self> {
         let (problem, aside) =
             prepare(&merge.instance, merge.instance.load().bytes.get(), pruning, LEAST_PEELED)?;
         Some(Self { problem, pruning, aside, merge: Some(merge) })
     }
 
-    /// What is known of the least height of its plans, in bytes.
+    /// The best known lower bound on the height of its plans, in bytes.
     fn bound(&self, run: &Run<'_>) -> u64 {
         match &self.merge {
             None => run.bound().of(Scope::NoHandOver).value.get(),
@@ -70,7 +69,7 @@ impl Task {
         stack(&self.problem)
     }
 
-    /// How many buffers are searched for a place.
+    /// The number of buffers that the search places.
     pub(crate) fn movable(&self) -> usize {
         self.problem.movable()
     }
@@ -83,12 +82,12 @@ fn prepare(instance: &Instance, bound: u64, pruning: Pruning, least: usize) -> O
     Some(if pruning.peel && pays { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
 }
 
-/// Looks once, with each ranking, at the capacity that was asked for, if one was: where it is generous, the
-/// search goes straight down, sooner than the greedy planners are through.
+/// Looks once, with each ranking, at the requested capacity, if there is one. If it is generous, the search goes
+/// straight down and is done before the greedy planners are.
 ///
 /// # Errors
 ///
-/// What the run says; in the best case that the target is reached.
+/// The `Halt` of the run; in the best case because the target is reached.
 pub(crate) fn look(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     let Some(target) = run.target() else { return Ok(()) };
     if run.instance().len() > MOST_LOOKED_AT || run.scope() == Scope::Any {
@@ -111,7 +110,7 @@ pub(crate) fn look(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     })
 }
 
-/// Searches until the gap is closed or the run is over, by as many threads as the run may use.
+/// Searches until the gap is closed or the run is over, on as many threads as the run may use.
 pub(crate) fn minimise(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
     team(run, task.stack(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, task, number)?;
@@ -131,41 +130,41 @@ pub(crate) struct Minimiser<'p> {
     restarts: Restarts<'p>,
     number: u64,
     turns: u64,
-    /// Restarts at the bound.
+    /// The number of restarts at the bound.
     low: u64,
-    /// Restarts above it, and those of them since the last plan.
+    /// The number of restarts above it, in all and since the last plan.
     high: u64,
     since: u64,
     /// One more than the highest capacity, in units, that has no plan of this task.
     refuted: u64,
-    /// The last plan that it has found.
+    /// The last plan found.
     best: Option<Plan>,
 }
 
 impl<'p> Minimiser<'p> {
-    /// The worker of that number; it draws its seed from the run.
+    /// Worker number `number`; draws its seed from the run.
     ///
     /// # Errors
     ///
-    /// What the run says to the end of what is fixed, which is a bound.
+    /// The `Halt` of the run when the floor of the problem raises the bound.
     pub(crate) fn new(run: &mut Run<'_>, task: &'p Task, number: usize) -> Result<Self, Halt> {
-        // What is fixed or never active ends there in every plan.
+        // Fixed and never active buffers end at the floor in every plan.
         run.raise_bound(task.problem.floor(), Scope::Any, Evidence::Load)?;
         let restarts = Restarts::new(&task.problem, task.pruning, run.rng().random());
         let number = number as u64;
         Ok(Self { task, restarts, number, turns: 0, low: 0, high: 0, since: 0, refuted: 0, best: None })
     }
 
-    /// The last plan that it has found, once.
+    /// Takes the last plan found.
     pub(crate) fn take_plan(&mut self) -> Option<Plan> {
         self.best.take()
     }
 
-    /// One restart; false where nothing is left to find.
+    /// One restart; false if nothing is left to find.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
         let Some((least, most)) = self.units(run) else { return Ok(false) };
         self.turns += 1;
@@ -186,9 +185,9 @@ impl<'p> Minimiser<'p> {
         Ok(true)
     }
 
-    /// Where to look between bound and incumbent, in parts of 4096, and how.
+    /// The next capacity to try, in 4096ths of the way from bound to incumbent, and the turn to use.
     fn next_high(&mut self) -> (u64, Turn) {
-        // The digits of a count, reversed, fill an interval evenly.
+        // A counter with its bits reversed fills an interval evenly.
         let step = self.high / 3 * 2 + self.number % 2 + 1;
         let part = (step % 4096).reverse_bits() >> 52;
         let is_blurred = self.high >= 3 * PLAIN_CAPACITIES;
@@ -219,7 +218,7 @@ impl<'p> Minimiser<'p> {
         }
     }
 
-    /// The plan with what was set aside put back.
+    /// The whole plan, with the buffers that were set aside put back.
     fn complete(&self, run: &mut Run<'_>, offsets: Vec<u64>) -> Result<Plan, Halt> {
         let instance = self.task.merge.as_ref().map_or(run.instance(), |merge| &merge.instance);
         let mut offsets = offsets;
@@ -236,12 +235,11 @@ impl<'p> Minimiser<'p> {
         Ok(self.task.merge.as_ref().map_or_else(|| plan.clone(), |merge| merge.whole(&plan)))
     }
 
-    /// The least and the most capacity, in units, that is worth a look; `None` where no plan can be better
-    /// than the incumbent.
+    /// The least and the most capacity, in units, worth trying; `None` if no plan can be better than the incumbent.
     fn units(&self, run: &Run<'_>) -> Option<(u64, u64)> {
         let unit = self.task.problem.unit();
         let bound = self.task.bound(run);
-        // What was set aside may be all that the bound speaks of; the rest has a larger unit perhaps.
+        // The bound may come from buffers that were set aside; the rest may have a larger unit.
         let least = if self.task.aside.is_empty() { bound.div_ceil(unit) } else { bound / unit };
         let least = least.max(self.refuted);
         let below = run.height_to_beat().map(|height| height.get().div_ceil(unit).saturating_sub(1));

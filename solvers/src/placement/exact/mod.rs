@@ -1,23 +1,23 @@
-//! Exact search: the lowest plan, and the proof that there is none lower; key `exact`.
+//! Exact search: the lowest plan, and the proof that no plan is lower; key `exact`.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `search.rs` | depth-first search at one capacity: the branching, and every rule that prunes |
 //! | `kernel.rs` | restarts of it, with other preferences each time |
 //! | `minimise.rs` | restarts at capacities between bound and incumbent, on every thread |
-//! | `peel.rs` | what can be left out because it fits in any case |
+//! | `peel.rs` | what can be left out because it always fits |
 //! | `memo.rs`, `rank.rs`, `problem.rs` | failed states; preferences; the instance in units and sections |
 //! | `hand_overs.rs` | larger instances with in-place permissions: some are decided, the rest is searched |
 //! | `precedence.rs` | small instances with hand-overs or windows: branches on which of two lies below |
-//! | `certificate.rs`, `checker.rs` | proofs as lists of steps, and who believes nothing but them |
+//! | `certificate.rs`, `checker.rs` | proofs as lists of steps, and an independent checker of them |
 //!
-//! The search keeps a lowest offset for each buffer, places one of the lowest or lifts it onto whatever it
-//! could come to rest on, and asks every section, at every height, whether what is left still fits (see
-//! `search.rs`). Nothing but these offsets makes up its state, so that failed states can be kept in a table
-//! whatever the order in which they were reached, across restarts and across lower capacities.
+//! The search keeps a lowest offset for each buffer. It places one of the lowest buffers or lifts it onto something
+//! that it could rest on, and checks for every section, at every height, whether the rest still fits (see `search.rs`).
+//! Its state consists of these offsets only. So a table can keep failed states, whatever the order in which they were
+//! reached, across restarts and lower capacities.
 //!
-//! Minimising, a plan lowers the incumbent and a refuted capacity raises the bound; when the run ends,
-//! both stand. With one thread, equal seeds and work limits give equal plans.
+//! While minimising, a plan lowers the incumbent and a refuted capacity raises the bound; both remain when the run
+//! ends. With one thread, equal seeds and work limits give equal plans.
 //!
 //! # References
 //!
@@ -35,10 +35,10 @@
 //!
 //! # Deviations from the paper
 //!
-//! From MiniMalloc: a sibling that was tried and refuted leaves a *raised* lowest offset behind, not only a
-//! place in an order, and what has to rest on it rises too; a section is held against every offset, not its
-//! floor alone; refuted states are kept; restarts blur the orders; ranks are made anew where the problem
-//! falls apart; and a capacity is only one of many that a minimisation asks about.
+//! From MiniMalloc: a refuted sibling leaves a *raised* lowest offset behind, not only a place in an order, and
+//! everything that has to rest on it rises too. A section is checked against every offset, not its floor alone. Refuted
+//! states are kept. Restarts blur the orders, and ranks are computed anew when the problem splits. A capacity is only
+//! one of many that a minimisation tries.
 
 mod certificate;
 #[cfg(test)]

@@ -1,22 +1,21 @@
-//! Items that can be set aside: whatever the others do, there is room for them.
+//! Finds items that can be set aside: there is room for them whatever the others do.
 //!
-//! A neighbour of size w rules out at most `w + z - 1` offsets for an item of size z. Where all its
-//! neighbours together rule out fewer than a capacity offers, the item has a place in every plan of the
-//! others; it is left out of the search, and so it may make others free. In a net most of the small
-//! buffers away from the peak go this way.
+//! A neighbour of size w rules out at most `w + z - 1` offsets for an item of size z. If all its neighbours together
+//! rule out fewer offsets than a capacity offers, the item has a place in every plan of the others. The search leaves
+//! it out, which may free others in turn. In a net, this removes most of the small buffers away from the peak.
 //!
 //! # Complexity
 //!
-//! O(n log n) for each of a few passes: sums over neighbours are differences of two prefix sums, of what
-//! begins before an item ends and of what ended before it begins.
+//! O(n log n) for each of a few passes: a sum over neighbours is a difference of two prefix sums, one of the items that
+//! begin before the item ends and one of those that end before it begins.
 
 use super::problem::Item;
 
-/// Passes over all items; each can free more.
+/// The most passes over all items; each can free more.
 const PASSES: usize = 8;
 
-/// The indices of items that can be set aside at every capacity from `capacity` units on, in the order in
-/// which they go: to be put back in reverse.
+/// The indices of items that can be set aside at every capacity of at least `capacity` units, in the order of removal.
+/// Put them back in reverse.
 pub(super) fn peel(items: &[Item], sections: usize, capacity: u64) -> Vec<usize> {
     let mut sums = Sums::new(sections);
     for item in items {
@@ -40,7 +39,7 @@ pub(super) fn peel(items: &[Item], sections: usize, capacity: u64) -> Vec<usize>
     peeled
 }
 
-/// Units and numbers of items by first section, and by the section after the last.
+/// Units and counts of items by first section, and by the section after the last.
 struct Sums {
     starts: Vec<(i128, i128)>,
     ends: Vec<(i128, i128)>,
@@ -57,13 +56,13 @@ impl Sums {
         add(&mut self.ends, item.hull.end as usize, change);
     }
 
-    /// Whether the neighbours of an item leave it a place.
+    /// Whether the neighbours of an item leave room for it.
     fn has_room(&self, item: &Item, capacity: u64) -> bool {
         let Some(highest) = capacity.checked_sub(item.size) else { return false };
         let begun = prefix(&self.starts, item.hull.end as usize);
         let over = prefix(&self.ends, item.hull.start as usize + 1);
         let (size, align) = (i128::from(item.size), i128::from(item.align));
-        // Less the item itself.
+        // Without the item itself.
         let (units, count) = (begun.0 - over.0 - size, begun.1 - over.1 - 1);
         let ruled_out = (units + count * (size - 1)) / align + count;
         let offered = i128::from(highest) / align + 1;
@@ -96,7 +95,7 @@ mod tests {
 
     use crate::placement::exact::kernel::Problem;
 
-    /// How many of the buffers `(size, start, end)` are left at a capacity.
+    /// The number of buffers `(size, start, end)` that remain at a capacity.
     fn left(rows: &[(u64, u32, u32)], capacity: u64) -> usize {
         let buffer = |&(size, start, end): &(u64, u32, u32)| {
             Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
@@ -109,10 +108,10 @@ mod tests {
 
     #[test]
     fn a_buffer_goes_where_its_neighbours_cannot_rule_everything_out() {
-        // Of 10 bytes, one of 3 beside one of 4 loses 6 offsets of 8; beside two of 4, all of them.
+        // At 10 bytes, one of 3 beside one of 4 loses 6 offsets of 8; beside two of 4, all of them.
         assert_eq!(left(&[(3, 0, 2), (4, 0, 2)], 10), 0);
         assert_eq!(left(&[(3, 0, 2), (4, 0, 2), (4, 1, 3)], 11), 3);
-        // Without the last, which has room, the others have it, too.
+        // Once the last, which has room, is gone, the others have room, too.
         assert_eq!(left(&[(3, 0, 2), (4, 0, 2), (4, 2, 3)], 10), 0);
     }
 }

@@ -12,7 +12,7 @@ use crate::placement::greedy::FirstFit;
 use crate::placement::skyline::BestFit;
 use crate::placement::start_from_hints::offer_hints;
 
-/// Branch and bound by [lowest offsets](super), with both bounds at every moment.
+/// Branch and bound by [lowest offsets](super); has both bounds at any time.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -34,11 +34,11 @@ pub struct Exact {
     pruning: Pruning,
 }
 
-/// Orders whose first fit, after the quicker best fit, is the start.
+/// The orders whose first fit gives the start, after the quicker best fit.
 const START: [Order; 4] = [Order::Size, Order::Width, Order::Area, Order::Load];
 
 impl Exact {
-    /// With a choice of pruning rules. Default: all of them.
+    /// Uses the given pruning rules. Default: all.
     #[must_use]
     pub const fn new(pruning: Pruning) -> Self {
         Self { pruning }
@@ -85,7 +85,7 @@ impl Planner for Exact {
     }
 }
 
-/// Searches from the incumbent that the run has.
+/// Searches from the run's incumbent.
 pub(crate) fn search(run: &mut Run<'_>, pruning: Pruning) -> Result<(), Halt> {
     bounds::raise(run, Effort::Quick)?;
     let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();

@@ -1,26 +1,26 @@
-//! Branch and bound over which of two buffers lies below the other: everything that an instance may ask
-//! for, on small instances.
+//! Branch and bound over which of two buffers lies below the other: supports every feature of an instance, for small
+//! instances.
 //!
-//! Two buffers that are in use together rule out some differences of their offsets; what is left are
-//! intervals, two of them (one below the other) or, with windows, more. A node has one interval for some
-//! of the pairs, and the lowest offsets that satisfy these. Where they satisfy all pairs, they are a plan,
-//! and no plan of the node is lower; else the node branches on a pair that they break. Hand-overs are
-//! chosen before anything else: each set of permissions that may be used together is a problem of its own,
-//! in which an output lies inside its input and begins a step later.
+//! Two buffers that are in use together rule out some differences of their offsets. The allowed differences are
+//! intervals: two of them (one buffer below the other) or, with windows, more. A node fixes one interval for some of
+//! the pairs, and takes the lowest offsets that satisfy these. If they satisfy all pairs, they are a plan, and no plan
+//! of the node is lower; else the node branches on a pair that they violate. Hand-overs are chosen first: each set of
+//! permissions that may be used together is a separate problem, in which an output lies inside its input and begins a
+//! step later.
 //!
 //! # Complexity
 //!
-//! Exponential: a binary choice for every pair, for every set of hand-overs. Some 15 buffers.
+//! Exponential: a binary choice for every pair, for every set of hand-overs. Solves some 15 buffers.
 
 use planlab_dsa::{BufferId, Bytes, Evidence, Halt, InPlace, Instance, Offset, Plan, Run, Scope};
 
-/// Differences from the first value to the second, both allowed.
+/// Allowed differences, from the first value to the second, both included.
 type Interval = (i128, i128);
 
 /// Beyond every offset.
 const FAR: i128 = 1 << 80;
 
-/// Finds the lowest plan and proves it, hand-overs and all.
+/// Finds the lowest plan and proves that it is optimal, with all hand-overs.
 pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let grain = i128::from(instance.granularity());
@@ -36,7 +36,7 @@ pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
         best = search.best;
         ended
     })?;
-    // Pins that only a hand-over could excuse leave no plan, and no height to speak of.
+    // Some pins overlap without a possible hand-over: there is no plan and so no bound.
     if !is_met {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
     run.raise_bound(Bytes::new(height), run.scope(), Evidence::Search)
 }
 
-/// One unit more than a height, in units, that is enough for everything above the highest pin.
+/// One unit more than a height, in units, that has room for everything above the highest pin.
 fn enough(instance: &Instance, grain: i128) -> i128 {
     let buffers = instance.buffers();
     let pins = buffers.iter().filter_map(|b| Some(b.pin?.get() + b.size.get())).max().unwrap_or(0);
@@ -84,7 +84,7 @@ impl HandOvers<'_> {
     }
 }
 
-/// A lower bound on one offset: that of `from`, plus `more`.
+/// A lower bound on one offset: the offset of `from`, plus `more`.
 #[derive(Clone, Copy)]
 struct Above {
     offset: usize,
@@ -99,7 +99,7 @@ struct Search<'i> {
     size: Vec<i128>,
     align: Vec<i128>,
     pin: Vec<Option<i128>>,
-    /// For pairs (i, j) with i < j: the differences, offset of j less that of i, that are allowed.
+    /// For pairs (i, j) with i < j: the allowed differences, offset of j minus offset of i.
     pairs: Vec<(usize, usize, Vec<Interval>)>,
     above: Vec<Above>,
     /// The height to beat.
@@ -143,7 +143,7 @@ impl<'i> Search<'i> {
         self.instance.buffers()[buffer].live.start().get() + u32::from(is_late)
     }
 
-    /// Differences that two buffers rule out, each an interval without its ends.
+    /// Differences that two buffers rule out, as intervals without their ends.
     fn ruled_out(&self, i: usize, j: usize) -> Vec<Interval> {
         let (first, second) = (&self.instance.buffers()[i], &self.instance.buffers()[j]);
         if first.arena != second.arena {
@@ -196,8 +196,8 @@ impl<'i> Search<'i> {
         low.iter().zip(&self.size).map(|(low, size)| low + size).max().unwrap_or(0)
     }
 
-    /// The lowest offsets that satisfy what was chosen; `None` where they are not lower than the best, or
-    /// there are none.
+    /// The lowest offsets that satisfy the choices so far; `None` if no offsets do, or if they are not lower than the
+    /// best.
     fn lowest(&self) -> Option<Vec<i128>> {
         let mut low: Vec<i128> = self.pin.iter().map(|pin| pin.unwrap_or(0)).collect();
         loop {
@@ -224,7 +224,7 @@ impl<'i> Search<'i> {
         height < self.best
     }
 
-    /// The broken pair with the fewest ways out; of those the one that costs the most.
+    /// The violated pair with the fewest choices; among equals the one that costs the most.
     fn broken(&self, low: &[i128]) -> Option<(usize, usize, Vec<Interval>)> {
         let is_broken = |(i, j, allowed): &&(usize, usize, Vec<Interval>)| {
             let difference = low[*j] - low[*i];
@@ -242,7 +242,7 @@ impl<'i> Search<'i> {
     }
 }
 
-/// What is left where intervals without their ends are ruled out.
+/// The allowed intervals that remain when intervals without their ends are ruled out.
 fn allowed(mut ruled_out: Vec<Interval>) -> Vec<Interval> {
     ruled_out.retain(|(from, to)| to - from > 1);
     ruled_out.sort_unstable();

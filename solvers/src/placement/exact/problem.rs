@@ -40,27 +40,27 @@ impl Span {
 /// One buffer that takes part.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// The buffer's index in the instance.
+    /// The index of the buffer in the instance.
     pub(super) buffer: usize,
-    /// Units.
+    /// Size in units.
     pub(super) size: u64,
-    /// Units.
+    /// Alignment in units.
     pub(super) align: u64,
     /// Steps of its live range.
     pub(super) width: u64,
-    /// Where it has to lie, in units.
+    /// Its fixed offset, in units.
     pub(super) pin: Option<u64>,
     /// From its first section to its last.
     pub(super) hull: Span,
-    /// The sections in which it is active, where they are not the whole hull.
+    /// The sections in which it is active, if they are not the whole hull.
     spans: Box<[Span]>,
     /// Items that it is kept apart from.
     apart: Box<[u32]>,
     /// Offsets, in units, that pinned items rule out: ascending, half-open.
     holes: Box<[(u64, u64)]>,
-    /// The next item that is alike in everything.
+    /// The next item that is identical to it.
     pub(super) twin: Option<u32>,
-    /// The sections that have to stay in one part while it is not placed.
+    /// The sections that must stay in one part until it is placed.
     pub(super) link: Span,
 }
 
@@ -86,7 +86,7 @@ impl Item {
         offset
     }
 
-    /// Whether it is plain enough to be set aside.
+    /// Whether it is simple enough to be set aside.
     pub(super) fn can_be_peeled(&self) -> bool {
         self.pin.is_none() && self.apart.is_empty() && self.spans.is_empty()
     }
@@ -109,7 +109,7 @@ pub(crate) struct Problem {
     /// The items' hulls and sizes once more, close together.
     hulls: Vec<Span>,
     pub(super) sizes: Vec<u64>,
-    /// Whether every item is active from its first section to its last and kept apart from none.
+    /// Whether every item is active from its first section to its last and has no pair to keep apart.
     is_plain: bool,
     pub(super) has_pins: bool,
     pub(super) sections: usize,
@@ -122,17 +122,17 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// The problem of placing every buffer that is neither pinned nor has an offset, in bytes, in `fixed`
-    /// (one entry for each buffer; or none at all).
+    /// The problem of placing every buffer that is not pinned and has no offset, in bytes, in `fixed` (one entry for
+    /// each buffer, or an empty slice).
     ///
-    /// `None` where the search cannot see all of it: pauses that leave windows in use, several arenas, a
-    /// pair kept apart of which one is never active, more than a million buffers, or numbers too large even
-    /// in units. In-place permissions are left unused.
+    /// `None` if the search does not support the instance: windows in use during a pause, several arenas, a kept-apart
+    /// pair with a buffer that is never active, more than a million buffers, or numbers too large even in units.
+    /// In-place permissions are ignored.
     pub(crate) fn new(instance: &Instance, fixed: &[Option<u64>]) -> Option<Self> {
         Self::without(instance, fixed, &[])
     }
 
-    /// As [`Problem::new`], as if there were no buffer that `is_aside`.
+    /// As [`Problem::new`], without the buffers that are `is_aside`.
     fn without(instance: &Instance, fixed: &[Option<u64>], is_aside: &[bool]) -> Option<Self> {
         let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
         if windows || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
@@ -161,7 +161,7 @@ impl Problem {
                 top = top.max(offsets[at] + buffer.size.get());
             }
         }
-        // The fixed ones, too: one that meets a part of a free one may lie between its columns.
+        // Fixed buffers count, too: one that meets a part of a free buffer may lie between the columns of that one.
         let columns = Columns::new(buffers.iter().flat_map(|(_, b, _)| b.pieces()).map(|p| p.steps.into()));
         let items: Vec<Item> = buffers
             .iter()
@@ -191,8 +191,8 @@ impl Problem {
         Some(problem)
     }
 
-    /// The same problem without the buffers that have a place whatever the others do, at any capacity from
-    /// `capacity` bytes on. What is set aside is put back by first fit, in the order returned.
+    /// The same problem without the buffers that have a place whatever the others do, at any capacity of at least
+    /// `capacity` bytes. Put these back by first fit, in the returned order.
     pub(crate) fn peeled(self, instance: &Instance, capacity: u64) -> (Self, Vec<u32>) {
         let mut aside = peel(&self.items, self.sections, capacity / self.unit);
         aside.reverse();
@@ -210,17 +210,17 @@ impl Problem {
         self.unit
     }
 
-    /// The highest end, in bytes, of what is fixed or never active: no plan is lower.
+    /// The highest end, in bytes, of fixed and never active buffers: no plan is lower.
     pub(crate) const fn floor(&self) -> Bytes {
         Bytes::new(self.top)
     }
 
-    /// How many buffers are free to move.
+    /// The number of buffers that are free to move.
     pub(crate) fn movable(&self) -> usize {
         self.items.iter().filter(|item| item.pin.is_none()).count()
     }
 
-    /// Offsets of all buffers, in bytes, where `offsets` has the items' in units.
+    /// The offsets of all buffers in bytes; `offsets` has those of the items in units.
     pub(super) fn in_bytes(&self, offsets: &[u64]) -> Vec<u64> {
         let mut all = self.offsets.clone();
         for (item, offset) in self.items.iter().zip(offsets).filter(|(item, _)| item.pin.is_none()) {
@@ -252,7 +252,7 @@ impl Problem {
             let together = || a.pieces().any(|p| b.pieces().any(|q| p.steps.overlaps(q.steps)));
             low < other_high && other_low < high && together()
         };
-        // An instance accepts pins that overlap only where a hand-over could explain it.
+        // An instance accepts overlapping pins only if a hand-over could explain them.
         !instance.in_place().is_empty()
             && pinned.iter().enumerate().any(|(at, a)| pinned[..at].iter().any(|b| overlap(a, b)))
     }
@@ -296,7 +296,7 @@ impl Problem {
             blocked.sort_unstable();
             for (low, high) in blocked {
                 match holes.last_mut() {
-                    // What lies between the two is too narrow.
+                    // The space between the two is too narrow.
                     Some(last) if low < last.1 + self.items[at].size => last.1 = last.1.max(high),
                     _ => holes.push((low, high)),
                 }
@@ -335,7 +335,7 @@ fn common_divisor(buffers: &[(usize, &Buffer, Option<u64>)]) -> u64 {
     }
 }
 
-/// `None` for a buffer that meets none that is free to move.
+/// `None` for a buffer that meets no free buffer.
 fn item(
     (at, buffer, pin): (usize, &Buffer, Option<u64>),
     unit: u64,

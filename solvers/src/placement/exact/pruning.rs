@@ -1,8 +1,8 @@
-//! What the search leaves out, each thing a switch.
+//! The pruning rules of the search, each with a switch.
 //!
-//! What each is worth on MiniMalloc's instances A to K at capacity 1048576 (external corpus): `exact` on one
-//! thread of a virtual machine with 2 cores, one run each, 6 s at most; the geometric mean has 6 s where
-//! there was no answer.
+//! The effect of each on MiniMalloc's instances A to K at capacity 1048576 (external corpus): `exact` on one thread of
+//! a virtual machine with 2 cores, one run each, at most 6 s. The geometric mean counts 6 s for a run without an
+//! answer.
 //!
 //! | without | mean seconds | no answer |
 //! |---|---|---|
@@ -17,22 +17,22 @@
 //! | `memo` | 0.034 | |
 //! | `peel` | 0.028 | (too few buffers for it) |
 //!
-//! Differences below a fifth are the luck of one order. The last of them pay where there is more to refute
-//! (`memo`), more that is alike (`twins`), or much that is far from the peak (`peel`).
+//! Differences below a fifth are chance. The last rules pay if there is more to refute (`memo`), more identical items
+//! (`twins`), or many items far from the peak (`peel`).
 
 /// The ways in which the exact search prunes; all on by default, all sound: none changes what it proves.
 #[expect(clippy::struct_excessive_bools, reason = "a table of independent switches")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruning {
-    /// A section has to hold, above every offset, what may not start below it.
+    /// In each section, above every offset, the items that may not start below it must fit.
     pub sections: bool,
     /// An item whose skip would overfill a section is placed first.
     pub forced: bool,
     /// An item that pushes nothing up is placed without a second branch.
     pub settled: bool,
-    /// Skipped items rise all at once with what they have to rest on, not only the lowest.
+    /// All skipped items rise at once with what they have to rest on, not only the lowest.
     pub floating: bool,
-    /// Items that are alike lie in the order of their ids.
+    /// Identical items lie in the order of their ids.
     pub twins: bool,
     /// Sections that no unplaced item links are searched one after the other.
     pub parts: bool,
@@ -51,10 +51,10 @@ impl Default for Pruning {
 }
 
 impl Pruning {
-    /// How many switches there are.
+    /// The number of switches.
     pub const COUNT: u32 = 9;
 
-    /// Everything on, or everything off: plain search.
+    /// Everything on, or everything off (plain search).
     #[must_use]
     pub const fn all(on: bool) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Pruning {
         }
     }
 
-    /// The combination whose bits are those of `bits`, lowest first in the order of the fields.
+    /// The switches from the bits of `bits`, the lowest bit for the first field.
     #[must_use]
     pub fn from_bits(bits: u32) -> Self {
         let on = |at: u32| bits >> at & 1 == 1;

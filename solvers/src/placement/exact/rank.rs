@@ -1,15 +1,15 @@
 //! The order in which the search prefers items of equal offset.
 //!
-//! A ranking compares by three measures, one after the other. The load is that of what is not placed yet:
-//! a part that splits off is ranked anew, which is worth a factor of ten and more. Every restart but the
-//! first few blurs the measures by a random factor for each item.
+//! A ranking compares by three measures, one after the other. The load counts unplaced buffers only. A part that splits
+//! off is ranked anew, which gains a factor of ten or more. Every restart but the first few blurs the measures by a
+//! random factor for each item.
 
 use super::problem::{Item, Problem};
 
-/// A measure of an item; more comes first.
+/// A measure of an item; the larger value comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
-    /// Steps of its life.
+    /// Steps of its live range.
     Width,
     /// Units times steps.
     Area,
@@ -19,12 +19,12 @@ enum Measure {
 
 use Measure::{Area, Load, Width};
 
-/// Measures in the order in which they count.
+/// Three measures, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ranking([Measure; 3]);
 
 impl Ranking {
-    /// Those that a search takes in turn.
+    /// The rankings that a search uses in turn.
     pub(super) const ALL: [Self; 3] =
         [Self([Width, Area, Load]), Self([Load, Area, Width]), Self([Load, Width, Area])];
 }
@@ -33,11 +33,11 @@ impl Ranking {
 #[derive(Clone, Debug)]
 pub(super) struct Preference {
     ranking: Ranking,
-    /// A factor for each item and measure; none: no blur.
+    /// A factor for each item and measure; empty: no blur.
     blur: Vec<[f64; 3]>,
 }
 
-/// Random factors lie within one minus and one plus this.
+/// Random factors lie between one minus this and one plus this.
 const BLUR: f64 = 0.15;
 
 impl Preference {
@@ -51,7 +51,7 @@ impl Preference {
         Self { ranking, blur }
     }
 
-    /// Sorts items, the preferred first. `unplaced` has the unplaced units of each section.
+    /// Sorts items, the preferred first. `unplaced` has the number of unplaced units of each section.
     pub(super) fn sort(&self, problem: &Problem, unplaced: &[u64], items: &mut [u32]) {
         items.sort_by_cached_key(|&at| {
             let item = &problem.items[at as usize];
@@ -59,7 +59,7 @@ impl Preference {
             if let Some(blur) = self.blur.get(at as usize) {
                 key.iter_mut().zip(blur).for_each(|(value, factor)| *value *= factor);
             }
-            // Positive floats order as their bits.
+            // Positive floats sort like their bits.
             (key.map(|value| std::cmp::Reverse(value.to_bits())), item.buffer)
         });
     }
@@ -75,7 +75,7 @@ fn measure_of(measure: Measure, item: &Item, unplaced: &[u64]) -> f64 {
     }
 }
 
-/// A small generator (splitmix64): quick to seed, the same everywhere.
+/// A small generator (splitmix64): quick to seed, the same on every platform.
 #[derive(Clone, Debug)]
 pub(super) struct Random(pub(super) u64);
 

@@ -1,23 +1,22 @@
 //! Depth-first search for a plan of at most a given height.
 //!
-//! Every item has a lowest offset, `low`, that it may still take, and `rest`, the lowest offset above all
-//! that is placed below it (a multiple of its alignment, clear of pinned items). In a plan whose offsets
-//! have the least sum no item can be moved down into free room. So an item at whose `low` nothing unplaced
-//! fits below it either lies there, or something that is not placed yet lies in its way there, and below
-//! it: then `low` rises to the lowest end that any of its unplaced neighbours can have. These are the two
-//! branches, *place* and *skip*; the state is the offsets `low` and `rest` of what is unplaced, nothing
-//! else.
+//! Every item has a lowest offset, `low`, that it may still take, and `rest`, the lowest offset above everything placed
+//! below it (a multiple of its alignment, clear of pinned items). In a plan whose offsets have the least sum no item
+//! can be moved down into free room. Take an item with nothing unplaced that fits below its `low`. Either it lies
+//! there, or something unplaced lies in its way there, and below it: then `low` rises to the lowest end that any of its
+//! unplaced neighbours can have. These are the two branches, *place* and *skip*. The state consists of the offsets
+//! `low` and `rest` of the unplaced items, and nothing else.
 //!
-//! What prunes, each a switch of [`Pruning`]:
+//! The pruning rules, each a switch of [`Pruning`]:
 //!
-//! - *sections*: in each section, what may not start below an offset has to fit above it, for every offset
-//!   at once (all `low` in descending order, one addition for each item and section);
+//! - *sections*: in each section, the items that may not start below an offset must fit above it, for every offset at
+//!   once (all `low` in descending order, one addition for each item and section);
 //! - *forced*: an item whose skip would overfill a section is placed first, without a second branch;
-//! - *settled*: placing an item that pushes nothing up costs nothing: no second branch;
-//! - *floating*: an item that was skipped rises with the neighbours that it has to lie above;
-//! - *twins*: items that are alike lie in the order of their ids;
-//! - *parts*: where no unplaced item crosses from one section to the next, the two sides are searched one
-//!   after the other, and ranked anew (*ranks*);
+//! - *settled*: placing an item that pushes nothing up costs nothing, so there is no second branch;
+//! - *floating*: a skipped item rises with the neighbours that it has to lie above;
+//! - *twins*: identical items lie in the order of their ids;
+//! - *parts*: if no unplaced item crosses from one section to the next, the two sides are searched one after the other,
+//!   and ranked anew (*ranks*);
 //! - *memo*: states that failed before are not searched again;
 //! - *peel*: items that have a place whatever the others do are left out (see the module `peel`).
 
@@ -33,7 +32,7 @@ use super::rank::Preference;
 const NEVER: u64 = 1 << 62;
 const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 
-/// How a search ended early.
+/// Why a search ended early.
 pub(super) enum Cut {
     /// The node limit.
     Nodes,
@@ -47,7 +46,7 @@ impl From<Halt> for Cut {
     }
 }
 
-/// What an item was before a change.
+/// The state of an item before a change.
 #[derive(Clone, Copy)]
 struct Before {
     item: u32,
@@ -55,7 +54,7 @@ struct Before {
     rest: u64,
 }
 
-/// Part of a search node: the items from `from` on in the stack of lists, in these sections.
+/// Part of a search node: the items from `from` on in the stack of lists, and these sections.
 #[derive(Clone, Copy)]
 struct Part {
     from: usize,
@@ -83,19 +82,19 @@ pub(super) struct Search<'p> {
     pub(super) memo: Memo,
     pub(super) nodes: u64,
     node_limit: u64,
-    /// The steps of a proof, where one is wanted.
+    /// The steps of a proof, if one is requested.
     pub(super) proof: Option<Vec<Step>>,
     fill: Vec<u64>,
     firsts: Firsts,
 }
 
-/// Of each section, the two lowest offsets of its items, and whose the first is.
+/// For each section, the two lowest offsets of its items, and the item of the first.
 #[derive(Default)]
 struct Firsts {
     item: Vec<u32>,
     low: Vec<u64>,
     second: Vec<u64>,
-    /// Sections without a first, and without a second.
+    /// Sections without a first item, and without a second.
     open: [Vec<u64>; 2],
 }
 
@@ -134,14 +133,14 @@ impl<'p> Search<'p> {
         self.preference = preference;
     }
 
-    /// Whether there is a plan of at most `capacity` units; [`Self::plan`] then has it.
+    /// Whether there is a plan of at most `capacity` units; [`Self::plan`] then returns it.
     pub(super) fn run(
         &mut self,
         capacity: u64,
         nodes: u64,
         tick: &mut dyn FnMut(u64) -> Result<(), Halt>,
     ) -> Result<bool, Cut> {
-        // More than there can be of units, and few enough that a difference tells its sign.
+        // More than the units can add up to, and small enough that the sign of a difference stays visible.
         self.capacity = capacity.min(NEVER);
         (self.nodes, self.node_limit) = (0, nodes);
         if self.problem.contradictory {
@@ -214,7 +213,7 @@ impl<'p> Search<'p> {
         self.problem.has_pins && self.problem.items[item].pin.is_some()
     }
 
-    /// Whether every section holds what is left, above its lowest offsets.
+    /// Whether every section has room for its remaining items above their lowest offsets.
     fn fits(&mut self, part: Part) -> bool {
         let (from, to) = (part.hull.start as usize, part.hull.end as usize);
         self.fill[from..to].fill(0);
@@ -243,7 +242,7 @@ impl<'p> Search<'p> {
         true
     }
 
-    /// The lowest end that an unplaced neighbour can have: what `item` may come to lie above.
+    /// The lowest end that an unplaced neighbour can have: the lowest support for `item`.
     fn lowest_support(&self, part: Part, item: usize) -> u64 {
         let mut best = NEVER;
         for &other in &self.lists[part.from..] {
@@ -279,7 +278,7 @@ impl<'p> Search<'p> {
         self.push_twins(item);
     }
 
-    /// Keeps the items that are alike `item` above it.
+    /// Keeps the twins of `item` above it.
     fn push_twins(&mut self, item: usize) {
         let mut at = item;
         while let (true, Some(next)) = (self.pruning.twins, self.problem.items[at].twin) {
@@ -295,7 +294,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// Writes the offsets of a part's list anew and sorts it.
+    /// Rewrites the offsets in a part's list and sorts it.
     fn refresh(&mut self, part: Part) {
         for at in part.from..self.lists.len() {
             let item = self.item(self.lists[at]);
@@ -304,8 +303,7 @@ impl<'p> Search<'p> {
         self.lists[part.from..].sort_unstable();
     }
 
-    /// Lets items that were skipped rise with what they have to lie above. False where something no longer
-    /// fits.
+    /// Lets skipped items rise with what they have to lie above. False if something no longer fits.
     fn float(&mut self, part: Part, tick: &mut dyn FnMut(u64) -> Result<(), Halt>) -> Result<bool, Cut> {
         loop {
             tick((self.lists.len() - part.from) as u64 / 16)?;
@@ -317,7 +315,7 @@ impl<'p> Search<'p> {
                     continue;
                 }
                 let low = self.lists[at] >> RANK_BITS;
-                // A raise earlier in this sweep leaves keys behind that are too low, never too high.
+                // A raise earlier in this sweep may leave keys that are too low, never too high.
                 if low <= self.rest[item] || self.is_pinned(item) || self.low[item] != low {
                     continue;
                 }
@@ -333,7 +331,7 @@ impl<'p> Search<'p> {
                 self.note(Step::Raise(self.problem.items[item].buffer));
                 self.raise(item, support);
                 rose = true;
-                // A checker of the proof sees no keys that are too low.
+                // The checker of a proof does not know keys that are too low.
                 if self.proof.is_some() {
                     break;
                 }
@@ -349,7 +347,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// An item that has to be placed, lest a section overflow.
+    /// An item that must be placed now, or a section overflows.
     fn forced(&mut self, part: Part) -> Option<usize> {
         self.find_firsts(part);
         for section in part.hull.sections() {
@@ -522,7 +520,7 @@ impl<'p> Search<'p> {
         self.lists[part.from..].iter().map(|&key| self.item(key)).find(|&item| !self.is_pinned(item))
     }
 
-    /// The branch in which `item` lies at its lowest offset. With it, whether that pushes another one up.
+    /// The branch in which `item` lies at its lowest offset. Also returns whether that pushes another item up.
     fn place(
         &mut self,
         part: Part,
@@ -551,7 +549,7 @@ impl<'p> Search<'p> {
         Ok((found?, pushes))
     }
 
-    /// Lays the list without `item` on the stack, its neighbours pushed above it.
+    /// Puts a copy of the list on the stack, without `item` and with its neighbours pushed above it.
     fn push_up(&mut self, part: Part, item: usize) -> bool {
         let end = self.lists.len();
         let top = self.low[item] + self.problem.items[item].size;
@@ -582,7 +580,7 @@ impl<'p> Search<'p> {
         pushes
     }
 
-    /// Takes an item out of the sections' counts; the sections before which the part now falls apart.
+    /// Removes an item from the sections' counts; returns the sections before which the part now splits.
     fn take_out(&mut self, item: usize) -> Vec<u32> {
         let it = &self.problem.items[item];
         for span in it.spans() {

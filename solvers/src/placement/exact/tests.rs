@@ -14,10 +14,10 @@ use super::kernel::Problem;
 use super::minimise::{Task, minimise};
 use super::{Exact, Pruning, precedence};
 
-/// The search and nothing else.
+/// The search alone.
 struct Bare(Pruning);
 
-/// The other search and nothing else.
+/// The search by precedences alone.
 struct BarePrecedence;
 
 fn all(planner: &Exact) -> Descriptor {
@@ -50,7 +50,7 @@ impl Planner for BarePrecedence {
     }
 }
 
-/// The proven optimum, or that no plan was found; anything else fails.
+/// The proven optimum, or `None` if no plan was found; any other outcome fails.
 fn optimum(planner: &dyn Planner, instance: &Instance) -> Option<u64> {
     let outcome = execute(planner, instance, Budget { work: Some(50_000_000), ..Budget::default() }, 7);
     assert!(matches!(outcome.end, Ok(Stop::Proved | Stop::Finished)), "{:?}: {instance:?}", outcome.end);
@@ -58,7 +58,7 @@ fn optimum(planner: &dyn Planner, instance: &Instance) -> Option<u64> {
     outcome.height().map(planlab_dsa::Bytes::get)
 }
 
-/// The least height with hand-overs and without; nothing where brute force would take more than a second.
+/// The least height with hand-overs and without; `None` if brute force would take more than a second.
 fn lowest(instance: &Instance) -> Option<[Option<u64>; 2]> {
     brute_force_within(instance, 500_000).map(|both| both.map(|height| height.map(planlab_dsa::Bytes::get)))
 }
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// A capacity below the optimum is infeasible, one at it is reached: never the other way round.
+/// A capacity below the optimum is infeasible and the optimum is feasible, never the other way round.
 #[test]
 fn capacities_around_the_optimum() {
     for case in corpus() {
@@ -166,7 +166,7 @@ fn a_portfolio_is_never_worse_than_its_greedy_planners() {
     }
 }
 
-/// Windows are taken for whole, so that large instances with them are planned in time.
+/// Windows are treated as whole buffers, so that large instances with them are planned in time.
 #[test]
 fn many_buffers_with_a_window_keep_the_limits() {
     let mut random = crate::placement::exact::rank::Random(5);
@@ -185,7 +185,7 @@ fn many_buffers_with_a_window_keep_the_limits() {
     assert!(outcome.height().is_some() && outcome.end.is_ok(), "{:?}", outcome.end);
 }
 
-/// A chain of pairs that may each be done in place: as tall as one buffer, or as two.
+/// A chain of pairs that may each work in place: as tall as one buffer, or as two.
 #[test]
 fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
     let buffer = |at: u32| {
@@ -205,7 +205,7 @@ fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
     }
 }
 
-/// Plans of merged buffers are plans of the whole: nothing invalid is offered, nothing false is proved.
+/// Plans of merged buffers are valid plans of the original: no offer is invalid, no proof wrong.
 #[test]
 fn hand_overs_of_larger_instances_are_valid() {
     let mut random = crate::placement::exact::rank::Random(3);

@@ -1,10 +1,9 @@
 //! The flow network of `mincost-flow` with O(n log n) arcs, and its optimal flow.
 //!
-//! What ends (a *supply*) and what begins (a *demand*) are events in time, ends before starts at one step. The
-//! time axis is halved again and again. At each halving, the supplies of the left half and the demands of the
-//! right half are nodes of a *chain*, ascending by size, with arcs both ways between neighbours: upwards at
-//! the cost of the difference, downwards at none. A supply may go into any of its nodes, a demand be met from
-//! any of its own.
+//! The ends of live ranges (*supplies*) and their starts (*demands*) are events in time; ends come before starts at one
+//! step. The time axis is halved again and again. At each halving, the supplies of the left half and the demands of the
+//! right half are nodes of a *chain*, ascending by size. Neighbours have arcs both ways: upwards at the cost of the
+//! difference, downwards free. A supply may enter at any of its nodes, a demand may be met from any of its nodes.
 //!
 //! ```text
 //!   size     left half | right half
@@ -14,19 +13,19 @@
 //!            ----------------------> time
 //! ```
 //!
-//! **The optimum is that of all arcs.** Supply i may serve demand j exactly if i's event comes before j's, and
-//! then there is just one halving with i on the left and j on the right. Its chain leads from i to j at
-//! max(0, size j - size i): straight up or straight down. So each flow over all arcs is one here, at the same
-//! cost. Conversely, what flows through a chain can be taken apart into ways from its supplies to its demands;
-//! each joins a pair that may follow each other, and none costs less than max(0, size j - size i), as only
-//! steps upwards cost anything and they make up at least the difference.
+//! **The optimum is that of all arcs.** Supply i may serve demand j exactly if i's event comes before j's. Then there
+//! is just one halving with i on the left and j on the right. Its chain leads from i to j at the cost max(0, size j -
+//! size i): straight up or straight down. So each flow over all arcs is one here, at the same cost. Conversely, the
+//! flow through a chain can be split into paths from its supplies to its demands. Each path joins a pair that may
+//! follow each other. Each costs at least max(0, size j - size i): only steps upwards cost anything, and they add up to
+//! at least the difference.
 //!
 //! # The optimal flow
 //!
-//! One demand after the other is met along a shortest augmenting path, searched backwards from the demand to
-//! the nearest unused supply, or to the source that opens an object; potentials keep every arc's reduced cost
-//! from being negative (Jonker and Volgenant). Costs are differences of sizes and all potentials are at most
-//! the sum of all sizes, so 64 bits hold them.
+//! Demands are met one after the other along a shortest augmenting path. The search runs backwards from the demand to
+//! the nearest unused supply, or to the source that opens an object. Potentials keep the reduced cost of every arc from
+//! being negative (Jonker and Volgenant). Costs are differences of sizes and all potentials are at most the sum of all
+//! sizes, so 64 bits hold them.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -34,16 +33,16 @@ use std::ops::Range;
 
 use planlab_dsa::{BufferId, Instance};
 
-/// What a node of a chain belongs to.
+/// The role of a node of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     buffer: u32,
     is_supply: bool,
-    /// Whether there is a larger one in the chain: the next link.
+    /// Whether the chain has a larger node: the next link.
     has_next: bool,
-    /// Whether the buffer's unit goes through here.
+    /// Whether the buffer's unit passes through here.
     is_used: bool,
-    /// What flows to the next link, less what flows back.
+    /// The flow to the next link, minus the flow back.
     flow: i32,
 }
 
@@ -75,9 +74,9 @@ pub(super) struct Network {
     sizes: Vec<u64>,
     links: Vec<Link>,
     demands: Demands,
-    /// The link that each buffer's supply goes into.
+    /// The link that each buffer's supply enters.
     goes_into: Vec<Option<u32>>,
-    /// Of each link, then of each supply, then of each demand.
+    /// The potentials of all links, then of the supplies, then of the demands.
     potentials: Vec<u64>,
     search: Search,
 }
@@ -90,12 +89,12 @@ enum Node {
     Demand(u32),
 }
 
-/// Where a path begins.
+/// The beginning of a path.
 #[derive(Clone, Copy, Debug)]
 enum Begin {
-    /// At a supply that nobody uses.
+    /// An unused supply.
     Supply(u32),
-    /// With an object that is opened for a demand.
+    /// A new object for a demand.
     Open(u32),
 }
 
@@ -115,7 +114,7 @@ impl Network {
         }
     }
 
-    /// Meets the demand of a buffer; says how many nodes were looked at.
+    /// Meets the demand of a buffer; returns the number of nodes examined.
     pub(super) fn supply(&mut self, id: BufferId) -> u64 {
         let root = Node::Demand(id.get());
         self.search.begin(self.index(root));
@@ -142,12 +141,12 @@ impl Network {
         self.search.settled.len() as u64
     }
 
-    /// For each buffer the one that it follows: what flows through each chain, taken apart.
+    /// For each buffer the one that it follows, from splitting the flow of each chain.
     pub(super) fn followed(&self) -> Vec<Option<BufferId>> {
         let mut followed = vec![None; self.sizes.len()];
         let mut waiting: VecDeque<&Link> = VecDeque::new();
         for link in self.links.iter().filter(|link| link.is_used) {
-            // What waits flows to the next link, or from it: supplies or demands, never both.
+            // All waiting units are of one kind, supplies or demands, and flow to the next link or from it.
             match waiting.pop_back() {
                 Some(other) if other.is_supply != link.is_supply => {
                     let (supply, demand) = if link.is_supply { (link, other) } else { (other, link) };
@@ -180,7 +179,7 @@ impl Network {
         }
     }
 
-    /// What it costs to begin a path at a node, where it can.
+    /// The cost of beginning a path at a node, if one can begin there.
     fn begin(&self, node: Node) -> Option<(u64, Begin)> {
         match node {
             Node::Supply(buffer) if self.goes_into[buffer as usize].is_none() => {
@@ -194,7 +193,7 @@ impl Network {
         }
     }
 
-    /// Looks at everything from which a unit can come to a node.
+    /// Examines every node from which a unit can come to a node.
     fn expand(&mut self, node: Node, distance: u64) {
         match node {
             Node::Demand(buffer) => {
@@ -222,14 +221,14 @@ impl Network {
             _ => {}
         }
         if link.has_next {
-            // Down at no cost, or less of what flows up.
+            // Downwards at no cost, or a reduction of the upward flow.
             let cost = if link.flow > 0 { -self.rise(number) } else { 0 };
             self.relax(Node::Link(number + 1), node, cost, distance);
         }
         if let Some(below) = number.checked_sub(1)
             && self.links[below as usize].has_next
         {
-            // Up at the difference, or less of what flows down.
+            // Upwards at the difference, or a reduction of the downward flow.
             let cost = if self.links[below as usize].flow < 0 { 0 } else { self.rise(below) };
             self.relax(Node::Link(below), node, cost, distance);
         }
@@ -247,7 +246,7 @@ impl Network {
         let reduced = cost + potential(from) - potential(to);
         let length = u64::try_from(reduced).ok().and_then(|reduced| distance.checked_add(reduced));
         debug_assert!(reduced >= 0, "potentials keep reduced costs from being negative");
-        // What leaves 64 bits is longer than opening an object.
+        // A length above 64 bits is longer than opening an object.
         if let Some(length) = length {
             self.search.reach(from, to, length, distance);
         }
@@ -302,7 +301,7 @@ fn chains(instance: &Instance, sizes: &[u64]) -> Vec<Link> {
     links
 }
 
-/// Appends a chain of buffers, each with whether it is a supply, unless it has one kind alone.
+/// Appends a chain of buffers, each with whether it is a supply, unless all are of one kind.
 fn push_chain(links: &mut Vec<Link>, chain: impl Iterator<Item = (u32, bool)>) {
     let first = links.len();
     links.extend(chain.map(|(buffer, is_supply)| Link {
@@ -320,7 +319,7 @@ fn push_chain(links: &mut Vec<Link>, chain: impl Iterator<Item = (u32, bool)>) {
     }
 }
 
-/// Distances to one demand, and the paths there.
+/// Distances to one demand, and the paths to it.
 struct Search {
     turn: u32,
     /// The turn at which each node was reached, and at which it was settled.
@@ -328,7 +327,7 @@ struct Search {
     done: Vec<u32>,
     distances: Vec<u64>,
     toward: Vec<u32>,
-    /// Nodes at the distance that is looked at now, and those farther away.
+    /// Nodes at the current distance, and those farther away.
     near: Vec<u32>,
     at: u64,
     far: BinaryHeap<Reverse<(u64, u32)>>,
@@ -359,7 +358,7 @@ impl Search {
         self.reach(root, root, 0, 0);
     }
 
-    /// A way from a node over `next`, at a distance of `distance`, of the given length.
+    /// Records a path from a node over `next`, where `next` is at `distance` and the arc has the given length.
     fn reach(&mut self, node: u32, next: u32, length: u64, distance: u64) {
         let index = node as usize;
         if self.reached[index] == self.turn && self.distances[index] <= length {

@@ -1,8 +1,8 @@
-//! Shared objects by minimum-cost flow: which buffer follows which in an object.
+//! Shared objects by minimum-cost flow, which decides which buffer follows which in an object.
 //!
-//! Every buffer j comes into an object that is opened for it, at the cost of its size, or follows a buffer i
-//! that ends before it starts, at the cost of what the object would grow by, max(0, size j - size i). Each
-//! buffer is followed by one at most. That is an assignment problem, and its optimum a flow:
+//! Every buffer j has two options. A new object is opened for it, at the cost of its size. Or it follows a buffer i
+//! that ends before it starts, at the cost of the object's growth, max(0, size j - size i). At most one buffer follows
+//! each buffer. That is an assignment problem, and its optimum is a flow:
 //!
 //! ```text
 //!         0 -> L_i (i is over) -- max(0, size j - size i) --\
@@ -21,17 +21,18 @@
 //!
 //! # Complexity
 //!
-//! n searches for a shortest augmenting path, each O(n log^2 n) at worst in a network of O(n log n) nodes
-//! (see `chains.rs`, which says why its optimum is the same), and short where a fitting buffer is at hand.
-//! 10,000 buffers take between a second and a minute. The published network has O(n^2) arcs, and each of its
-//! searches may pass all of them many times.
+//! n searches for a shortest augmenting path, each O(n log^2 n) at worst in a network of O(n log n) nodes, and short if
+//! a suitable buffer is near. `chains.rs` proves that the optimum of this network is the same. 10,000 buffers take
+//! between a second and a minute. The published network has O(n^2) arcs, and each of its searches may pass all of them
+//! many times.
 //!
 //! # Deviations from the paper
 //!
-//! - The same cost with far fewer arcs. Of several optimal flows it need not be the one of the public code.
+//! - The same cost with far fewer arcs. If there are several optimal flows, the result may differ from that of the
+//!   public code.
 //! - Sizes are 64-bit numbers; the public code subtracts them in 32 bits.
-//! - The public code sums what objects grow by, which is more than their largest buffer where a chain shrinks
-//!   and grows again; the optimum of the flow is thus not always the least sum of objects.
+//! - The public code sums the growth of objects, which is more than their largest buffer if a chain shrinks and grows
+//!   again. So the optimum of the flow is not always the least sum of objects.
 //! - Alignment is honoured within objects.
 
 use planlab_dsa::{BufferId, Bytes, Descriptor, Guarantee, Halt, Instance, Plan, Planner, Run};
@@ -58,8 +59,8 @@ use crate::placement::sharing::{HONOURS, stacked};
 pub struct MincostFlow;
 
 impl MincostFlow {
-    /// The cost of the optimal flow in bytes: what the objects are opened with and grow by, in all. The
-    /// plan's height is at most that, without alignments.
+    /// The cost of the optimal flow in bytes: the total of the sizes with which objects are opened and of their growth.
+    /// Without alignments, the plan's height is at most that.
     #[must_use]
     pub fn cost(instance: &Instance) -> Bytes {
         let Ok(followed) = followed(instance, |_| Ok::<(), std::convert::Infallible>(()));
@@ -129,7 +130,7 @@ mod tests {
         execute(&MincostFlow, instance, Budget::default(), 0).height().expect("a plan").get()
     }
 
-    /// The records that the public code tests itself with, and the sum of the objects that it expects.
+    /// The records from the tests of the public code, and the expected sum of the objects.
     #[test]
     fn published_records_have_the_published_sum() {
         let chain = instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_buffer_leaves_its_place_to_one_that_needs_it_more() {
-        // In order of time, 5 follows 9; but 9 again can follow only that, and 5 can follow 4.
+        // In order of time, 5 follows 9; but the second 9 can follow only the first, and 5 can follow 4.
         let rows = instance(&[(9, 0, 2), (4, 0, 1), (5, 2, 3), (9, 2, 4)]);
         assert_eq!((height(&rows), MincostFlow::cost(&rows)), (14, Bytes::new(9 + 4 + 1)));
     }
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(height(&rows), large + 1 + 6);
     }
 
-    /// The least cost of an assignment, by shortest augmenting paths that look at every arc again and again.
+    /// The least cost of an assignment, by shortest augmenting paths that scan every arc again and again.
     fn dense(instance: &Instance) -> u64 {
         let count = instance.len();
         let size = |id: usize| i64::try_from(instance.buffers()[id].size.get()).expect("small");
@@ -171,7 +172,7 @@ mod tests {
         let cost =
             |before: Option<usize>, id: usize| before.map_or(size(id), |b| (size(id) - size(b)).max(0));
         for demand in 0..count {
-            // The least cost of bringing a unit to each buffer that has one already, or to the new one.
+            // The least cost of bringing a unit to each buffer that already has one, or to the new one.
             let mut need = vec![i64::MAX; count];
             let mut via = vec![None; count];
             need[demand] = 0;

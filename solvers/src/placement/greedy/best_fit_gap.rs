@@ -1,8 +1,8 @@
 //! Best fit over gaps: each buffer, in a given order, in the smallest gap that holds it.
 //!
-//! A gap is a maximal range of addresses that is free during the whole live range and has something
-//! placed above it. The buffer lies at the bottom of the smallest gap that is large enough (ties: the
-//! lowest gap); where no gap is, on top of everything that overlaps it in time.
+//! A gap is a maximal range of addresses that is free during the whole live range and has something placed above it.
+//! The buffer lies at the bottom of the smallest gap that is large enough (ties: the lowest gap). If no gap is, the
+//! buffer lies on top of everything that overlaps it in time.
 //!
 //! # References
 //!
@@ -10,7 +10,7 @@
 //!
 //! # Complexity
 //!
-//! O(n g log n) where a buffer has g sufficient gaps to compare. Dense plans have few.
+//! O(n g log n) if a buffer has g sufficient gaps to compare. Dense plans have few.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 

@@ -1,9 +1,9 @@
 //! Greedy by breadth: the fullest step first, its buffers by size.
 //!
-//! The breadth of an operator (here: of a step) is the sum of the sizes that are live at it. Steps are
-//! visited from the broadest to the narrowest, and the buffers of each that have no place yet are placed
-//! from the largest to the smallest, each in the smallest gap that holds it. A buffer is thus placed at
-//! the broadest step of its live range, so that the whole loop is one sort.
+//! The breadth of an operator (here: of a step) is the sum of the sizes that are live at it. Steps are visited from the
+//! broadest to the narrowest. The buffers of a step that are not placed yet are placed from the largest to the
+//! smallest, each in the smallest gap that holds it. So each buffer is placed at the broadest step of its live range,
+//! and the whole loop is one sort.
 //!
 //! # References
 //!
@@ -12,13 +12,12 @@
 //!
 //! # Complexity
 //!
-//! O(n g log n) where a buffer has g sufficient gaps to compare; the order itself is O(n log n).
+//! O(n g log n) if a buffer has g sufficient gaps to compare; the order itself is O(n log n).
 //!
 //! # Deviations from the paper
 //!
-//! Ties, which the paper leaves open: between steps the earlier, between buffers the lower id. Bytes that
-//! are paused do not count as live. Pins, alignment, pauses, arenas, kept-apart pairs and in-place
-//! permissions are honoured.
+//! Ties, which the paper leaves open: the earlier step, the buffer with the lower id. Bytes that are paused do not
+//! count as live. Pins, alignment, pauses, arenas, kept-apart pairs and in-place permissions are honoured.
 
 use std::cmp::Reverse;
 

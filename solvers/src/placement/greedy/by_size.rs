@@ -10,7 +10,7 @@
 //!
 //! # Complexity
 //!
-//! O(n g log n) where a buffer has g sufficient gaps to compare; the published loop is quadratic.
+//! O(n g log n) if a buffer has g sufficient gaps to compare; the published loop is quadratic.
 //!
 //! # Deviations from the paper
 //!

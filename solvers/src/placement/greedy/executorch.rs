@@ -1,9 +1,8 @@
 //! The greedy planner of ExecuTorch: buckets as large as their first buffer.
 //!
-//! From the largest buffer to the smallest: the first bucket that is free during the whole live range takes
-//! the buffer at its bottom. Where there is none, the first bucket takes it in which there is room for it
-//! above all that overlaps it in time. Where there is none of these either, it opens a bucket of its own
-//! size. In the end the buckets are stacked.
+//! The buffers are taken from the largest to the smallest. The first bucket that is free during the whole live range
+//! takes the buffer at its bottom. Failing that, the first bucket takes it that has room above all that overlaps it in
+//! time. Failing that, the buffer opens a bucket of its own size. In the end the buckets are stacked.
 //!
 //! ```text
 //!      address
@@ -22,21 +21,21 @@
 //!
 //! # Complexity
 //!
-//! O(n b log n) where b buckets are at least twice as large as a buffer; the published loop visits every
-//! buffer of every bucket.
+//! O(n b log n) if b buckets are at least twice as large as a buffer; the published loop visits every buffer of every
+//! bucket.
 //!
 //! # Deviations from the paper
 //!
-//! - Ties of size end at the lower id; there at the order in which a set is walked.
-//! - Sizes are sorted as they are once rounded up to the alignment, there as they were before that.
-//! - Each buffer has its own alignment, there is one for all. A bucket begins at a multiple of its first
-//!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
-//!   which counts there, is not part of the height.
-//! - Live ranges are half-open here and closed there, with the same conflicts.
-//! - *Default: published.* Whether a buffer may lie above others in a bucket is a parameter there, too:
+//! - Ties of size are broken by the lower id; in the original by the iteration order of a set.
+//! - Sizes are sorted after rounding up to the alignment; in the original before that.
+//! - Each buffer has its own alignment; the original has one for all. A bucket begins at a multiple of its first
+//!   buffer's alignment, and takes only buffers whose alignment divides that. The original counts the padding at the
+//!   end of the arena; here it is not part of the height.
+//! - Live ranges are half-open here and closed in the original, with the same conflicts.
+//! - *Default: published.* Whether a buffer may lie above others in a bucket is a parameter in both:
 //!   [`Executorch::with_stacking`].
-//! - Arenas are planned one by one, as there; a capacity is looked at when all is placed. Pins and kept-apart
-//!   pairs are not honoured, pauses and in-place permissions not used.
+//! - Arenas are planned one by one, as in the original; capacities are checked once everything is placed. Pins and
+//!   kept-apart pairs are not honoured, pauses and in-place permissions not used.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -127,7 +126,7 @@ pub(super) fn padded(buffer: &Buffer) -> u64 {
     buffer.align.round_up(buffer.size.get()).expect("an instance leaves room for all padding")
 }
 
-/// The lowest offsets of blocks that are stacked in their order, each of a height in bytes and an alignment.
+/// Stacks blocks in their order and returns their lowest offsets; each has a height in bytes and an alignment.
 pub(super) fn stacked(blocks: impl Iterator<Item = (u64, Alignment)>) -> Vec<u64> {
     let mut top = 0;
     let base = |(height, align): (u64, Alignment)| {
@@ -138,7 +137,7 @@ pub(super) fn stacked(blocks: impl Iterator<Item = (u64, Alignment)>) -> Vec<u64
     blocks.map(base).collect()
 }
 
-/// Where a buffer lies: a bucket, and an offset in it in bytes.
+/// A buffer's place: a bucket, and an offset in it in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     bucket: usize,
@@ -149,17 +148,17 @@ struct Place {
 #[derive(Clone, Debug)]
 struct Shelf {
     buckets: Vec<Bucket>,
-    /// Which buckets are in use when, their numbers taken for addresses.
+    /// When each bucket is in use; bucket numbers stand in for addresses.
     taken: Occupancy,
 }
 
 impl Shelf {
-    /// A place for a buffer, behind the last bucket where none has room, and the number of buckets looked at.
+    /// A place for a buffer (behind the last bucket if none has room), and the number of buckets examined.
     fn find(&self, buffer: &Buffer, columns: Range<usize>, stacking: bool) -> (Place, u64) {
         if let Some(bucket) = self.free(buffer, columns) {
             return (Place { bucket, offset: 0 }, 0);
         }
-        // What it overlaps is at least as large, and leaves no room in a smaller bucket.
+        // The buffers that it overlaps are at least as large, and leave no room in a smaller bucket.
         let bytes = padded(buffer);
         let large = self.buckets.partition_point(|bucket| stacking && bucket.size / 2 >= bytes);
         let above = |bucket: usize| Some(Place { bucket, offset: self.buckets[bucket].above(buffer)? });
@@ -199,7 +198,7 @@ impl Shelf {
 /// A part of an arena that is as large as its first buffer.
 #[derive(Clone, Debug)]
 struct Bucket {
-    /// Bytes that it has room for.
+    /// Its size in bytes.
     size: u64,
     align: Alignment,
     /// The highest end in it.
@@ -216,7 +215,7 @@ impl Bucket {
         buffer.align.divides(self.align.get())
     }
 
-    /// The lowest offset above all that a buffer overlaps in time, where there is room.
+    /// The lowest offset above all that a buffer overlaps in time, if there is room.
     fn above(&self, buffer: &Buffer) -> Option<u64> {
         if !self.may_hold(buffer) {
             return None;
@@ -231,7 +230,7 @@ impl Bucket {
     }
 }
 
-/// Up to where a bucket is in use: from each step on, up to the next one's.
+/// The height in use in a bucket, from each step up to the next one listed.
 #[derive(Clone, Debug, Default)]
 struct Outline {
     levels: BTreeMap<u32, u64>,
@@ -248,7 +247,7 @@ impl Outline {
         later.fold(self.at(start), u64::max)
     }
 
-    /// Raises a range of steps to a level that is above all of it.
+    /// Raises a range of steps to a level at or above its current one.
     fn raise(&mut self, live: LiveRange, to: u64) {
         let (start, end): (u32, u32) = live.into();
         let after = self.at(end);
@@ -301,7 +300,7 @@ mod tests {
         assert_eq!(placed(&Executorch::default(), all), [0, 8, 0]);
     }
 
-    /// The published loops over buckets, each a size and what lies in it where.
+    /// The published loops over buckets; a bucket is a size and the buffers in it with their offsets.
     fn literal(instance: &Instance, stacking: bool) -> Vec<u64> {
         let size = |id: BufferId| padded(instance.buffer(id));
         let mut order: Vec<BufferId> = instance.ids().collect();

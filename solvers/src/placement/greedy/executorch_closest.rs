@@ -1,8 +1,8 @@
 //! The first greedy planner of ExecuTorch: whole objects are shared, the closest in size first.
 //!
-//! In the order of their first steps, each buffer looks at the objects that nobody uses any more, and takes
-//! the one whose size is closest to its own; a smaller one grows. Where all are in use, it gets a new one.
-//! In the end the objects are stacked. It was replaced by the buckets of [`Executorch`](super::Executorch).
+//! Buffers are taken in the order of their first steps. Each takes, of the objects no longer in use, the one whose size
+//! is closest to its own; a smaller one grows. If all are in use, it gets a new one. In the end the objects are
+//! stacked. ExecuTorch has since replaced it by the buckets of [`Executorch`](super::Executorch).
 //!
 //! # References
 //!
@@ -14,16 +14,16 @@
 //!
 //! # Deviations from the paper
 //!
-//! - *Default: published.* The loop marks every object that is the closest *so far* as in use until the buffer's
-//!   end, and leaves the mark when it comes to a closer one. Plans stay valid and become higher.
+//! - *Default: published.* The loop marks every object that is the closest *so far* as in use until the buffer's end,
+//!   and keeps the mark when it finds a closer one. Plans stay valid and become higher.
 //!   [`ExecutorchClosest::with_passing_marks`] of `false` is the repaired rule.
-//! - Buffers that start together come in the order of their ids; there in that of the graph's nodes.
-//! - Each buffer has its own alignment, there is one for all. An object begins at a multiple of its first
-//!   buffer's, and takes only buffers whose alignment divides that. The padding at the end of the arena,
-//!   which counts there, is not part of the height.
-//! - Live ranges are half-open here and closed there, with the same conflicts.
-//! - Arenas are planned one by one, as there; a capacity is looked at when all is placed. Pins and kept-apart
-//!   pairs are not honoured, pauses and in-place permissions not used.
+//! - Buffers that start together are sorted by id; in the original by the order of the graph's nodes.
+//! - Each buffer has its own alignment; the original has one for all. An object begins at a multiple of its first
+//!   buffer's alignment, and takes only buffers whose alignment divides that. The original counts the padding at the
+//!   end of the arena; here it is not part of the height.
+//! - Live ranges are half-open here and closed in the original, with the same conflicts.
+//! - Arenas are planned one by one, as in the original; capacities are checked once everything is placed. Pins and
+//!   kept-apart pairs are not honoured, pauses and in-place permissions not used.
 
 use planlab_dsa::{
     Alignment, Buffer, Descriptor, Guarantee, Halt, Honours, Offset, Plan, Planner, Run, Step,
@@ -59,8 +59,7 @@ impl Default for ExecutorchClosest {
 }
 
 impl ExecutorchClosest {
-    /// Whether an object that is passed over for a closer one is in use all the same, as published.
-    /// Default: yes.
+    /// Whether an object that is passed over for a closer one is still marked as in use, as published. Default: yes.
     #[must_use]
     pub const fn with_passing_marks(mut self, yes: bool) -> Self {
         self.passing_marks = yes;
@@ -124,7 +123,7 @@ impl ExecutorchClosest {
     }
 }
 
-/// A piece of memory that one buffer after the other has to itself.
+/// A piece of memory used by one buffer after the other.
 #[derive(Clone, Debug, Default)]
 struct Object {
     /// The largest padded size of its buffers.
@@ -132,7 +131,7 @@ struct Object {
     /// The largest size of its buffers.
     height: u64,
     align: Alignment,
-    /// The step from which on nobody uses it.
+    /// The step from which it is no longer in use.
     free: Step,
 }
 
@@ -181,7 +180,7 @@ mod tests {
         assert_eq!(placed(&ExecutorchClosest::default(), all), [0, 8]);
     }
 
-    /// Without the marks, from the definition: the object of a buffer by id.
+    /// The planner without the marks, from the definition: the object of each buffer by id.
     fn literal(instance: &Instance) -> Vec<u64> {
         let mut objects: Vec<Vec<BufferId>> = Vec::new();
         let size = |object: &[BufferId]| object.iter().map(|&id| instance.buffer(id).size.get()).max();

@@ -8,9 +8,8 @@
 //!
 //! # Complexity
 //!
-//! O(n log^2 n) where plans are dense (see the module `occupancy`), which is what nets give. Where
-//! holes stay open over long times, as with lifetimes drawn at random over the whole horizon, the
-//! number of holes below a buffer comes in as a factor.
+//! O(n log^2 n) if plans are dense (see the module `occupancy`), as those of nets are. If holes stay open for long, as
+//! with lifetimes drawn at random over the whole horizon, the time is multiplied by the number of holes below a buffer.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 

@@ -1,4 +1,4 @@
-//! Greedy planners: an order of the buffers and a rule for the offset of each.
+//! Greedy planners: an order of the buffers and a rule that chooses the offset of each.
 
 mod best_fit_gap;
 mod by_breadth;
@@ -31,7 +31,7 @@ pub use xla::Xla;
 
 use planlab_dsa::Honours;
 
-/// What most greedy planners here take into account: all that an instance may say.
+/// What most greedy planners here support: every feature of an instance.
 pub(crate) const HONOURS: Honours = Honours {
     in_place: true,
     pins: true,

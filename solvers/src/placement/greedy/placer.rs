@@ -3,12 +3,11 @@
 //! - Pinned buffers are placed before all others.
 //! - A paused buffer blocks only its active pieces, and is blocked only by what is active then.
 //! - Buffers of other arenas never block; buffers to keep apart block at all steps.
-//! - In place: a buffer `b` that may overwrite an already placed `a`, whose place nobody has taken yet,
-//!   has a second kind of offset to choose from: those at which its bytes lie inside `a`'s, with `b`
-//!   counted from the step after its first. The rule compares them with the ordinary offsets; where two
-//!   are alike in its eyes, the ordinary one is taken, then the input of the lower id. (An input that is
-//!   placed after its output is placed like any other buffer.)
-//!   Hand-overs are made only in a run that counts them.
+//! - In place: suppose a buffer `b` may overwrite an already placed `a`, whose place no other has taken. Then `b` has a
+//!   second kind of offset to choose from: those at which its bytes lie inside `a`'s, with `b` counted from the step
+//!   after its first. The rule compares them with the ordinary offsets. Of equals, the ordinary offset wins, then the
+//!   input of the lower id. (An input that is placed after its output is placed like any other buffer.) Hand-overs are
+//!   made only in a run that counts them.
 //! - Offsets are multiples of the alignment.
 
 use planlab_dsa::{Alignment, BufferId, Halt, InPlace, Instance, LiveRange, Offset, Piece, Plan, Run, Scope};
@@ -22,18 +21,18 @@ use crate::placement::occupancy::{Blocked, Occupancy, Room, Span};
 pub(crate) enum Rule {
     /// The lowest.
     FirstFit,
-    /// The lowest of the smallest sufficient gap; above everything where no gap suffices. A gap is measured
-    /// from the end of what lies below it.
+    /// The lowest of the smallest sufficient gap; above everything if no gap suffices. A gap is measured from the end
+    /// of what lies below it.
     BestFit,
     /// The same, but a gap is measured from the first aligned offset in it.
     BestFitAligned,
-    /// The same, but a gap is measured from the first aligned offset in it, and the smallest so far from the
-    /// end of what lies below it.
+    /// The same, but a gap is measured from the first aligned offset in it, and the smallest so far from the end of
+    /// what lies below that.
     BestFitMixed,
 }
 
-/// Places every buffer in `order` by `rule` and offers the plan, where there is one that is lower than the
-/// incumbent: what is beaten already is not finished.
+/// Places every buffer in `order` by `rule` and offers the plan if it is lower than the incumbent. Stops early once the
+/// plan can no longer be lower.
 pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
     let is_beaten =
         |run: &Run<'_>, height: u64| run.height_to_beat().is_some_and(|best| height >= best.get());
@@ -43,8 +42,8 @@ pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -
     }
 }
 
-/// Places every buffer in `order` by `rule`. No plan where the pins or the capacities of the arenas do not
-/// admit what the rule wants.
+/// Places every buffer in `order` by `rule`. No plan if the pins or the capacities of the arenas do not admit the
+/// rule's choice.
 pub(crate) fn place_in_order(
     run: &mut Run<'_>,
     order: &[BufferId],
@@ -74,16 +73,16 @@ fn place(
     Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
 
-/// So many buffers are placed between two looks at the incumbent.
+/// The number of buffers placed between two checks of the incumbent.
 const PLACED_PER_LOOK: usize = 32;
 
-/// An offset that a rule has found: the smaller, the better.
+/// An offset chosen by a rule: the smaller, the better.
 type Choice = (Preference, Option<BufferId>);
 
-/// How far a rule likes an offset: a key to make small, then the offset itself.
+/// A rule's rating of an offset: a key to minimise, then the offset itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Preference {
-    /// Best fit: the size of the gap less the buffer's; above everything: the largest number.
+    /// For best fit: the size of the gap minus the buffer's; above everything: the largest number.
     slack: u64,
     offset: u64,
 }
@@ -111,7 +110,7 @@ impl Partners {
         Self { starts, partners: pairs.into_iter().map(|(_, partner)| partner).collect() }
     }
 
-    /// Whom each buffer is kept apart from.
+    /// The buffers that each buffer is kept apart from.
     pub(super) fn kept_apart(instance: &Instance) -> Self {
         let pairs = instance.apart().iter();
         let both = pairs.flat_map(|pair| [(pair.first, pair.second), (pair.second, pair.first)]);
@@ -126,7 +125,7 @@ impl Partners {
     }
 }
 
-/// What is placed so far, and what that blocks.
+/// The buffers placed so far, and the addresses that they block.
 pub(super) struct Placer<'i> {
     instance: &'i Instance,
     columns: Columns,
@@ -165,7 +164,7 @@ impl<'i> Placer<'i> {
         this
     }
 
-    /// Places one buffer; the work that it took.
+    /// Places one buffer; returns the work that it took.
     fn place(&mut self, id: BufferId, rule: Rule) -> u64 {
         let mut blocked = self.blocked(id, false);
         let free = self.choose(id, &mut blocked, rule, (0, None)).expect("there is no end above");
@@ -181,7 +180,7 @@ impl<'i> Placer<'i> {
         work
     }
 
-    /// What blocks a buffer; where it takes another's place, without its first step.
+    /// What blocks a buffer; with `is_late`, without its first step (it takes another's place then).
     pub(super) fn blocked(&self, id: BufferId, is_late: bool) -> Blocked<'_> {
         let buffer = self.instance.buffer(id);
         let mut blocked = Blocked::default();
@@ -201,7 +200,7 @@ impl<'i> Placer<'i> {
         Some(Span { start, end: start + self.instance.buffer(id).size.get() })
     }
 
-    /// What the rule likes best among the free offsets from `from` to `last`.
+    /// The best offset for the rule among the free offsets from `from` to `last`.
     fn choose(
         &self,
         id: BufferId,
@@ -224,7 +223,7 @@ impl<'i> Placer<'i> {
         }
     }
 
-    /// The offset that the rule likes best among those inside a placed input.
+    /// The best offset for the rule among those inside a placed input.
     fn hand_over(&self, id: BufferId, input: BufferId, rule: Rule) -> Option<Choice> {
         let Span { start, end } = self.span(input).filter(|_| !self.is_taken[input.index()])?;
         let last = end - self.instance.buffer(id).size.get();
@@ -250,7 +249,7 @@ impl<'i> Placer<'i> {
         }
     }
 
-    /// The height of what is placed, in bytes: it only grows.
+    /// The height of the buffers placed so far, in bytes: it only grows.
     fn height(&self) -> u64 {
         self.tops.iter().sum()
     }
@@ -261,7 +260,7 @@ impl<'i> Placer<'i> {
     }
 }
 
-/// The smallest room that has an aligned offset, the lowest of equals; one without an end comes last.
+/// The smallest room that has an aligned offset, the lowest of equals; the room without an end comes last.
 fn smallest(rooms: impl Iterator<Item = Room>, align: Alignment, rule: Rule) -> Option<Preference> {
     let mut best: Option<Preference> = None;
     for room in rooms {
@@ -289,7 +288,7 @@ fn min_of_some(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-/// The active pieces of a buffer; where it takes another's place, without its first step.
+/// The active pieces of a buffer; with `is_late`, without its first step.
 fn pieces(instance: &Instance, id: BufferId, is_late: bool) -> impl Iterator<Item = Piece> {
     let buffer = instance.buffer(id);
     let first = buffer.live.start().get() + u32::from(is_late);
@@ -299,7 +298,7 @@ fn pieces(instance: &Instance, id: BufferId, is_late: bool) -> impl Iterator<Ite
     })
 }
 
-/// Every range of steps that is ever inserted or asked for.
+/// Every range of steps that is ever inserted or queried.
 fn ranges(instance: &Instance) -> impl Iterator<Item = (u32, u32)> {
     let outputs = instance.in_place().iter().map(|pair| pair.output);
     let late = outputs.flat_map(|id| pieces(instance, id, true));

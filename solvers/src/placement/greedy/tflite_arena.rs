@@ -1,8 +1,8 @@
-//! The arena of TensorFlow Lite: what lives throughout, then by size, each in the smallest gap.
+//! The arena of TensorFlow Lite: buffers that live throughout, then by size, each in the smallest gap.
 //!
-//! Buffers that live from the first step to the last lie at the bottom, in the order of their ids. The
-//! others follow from the largest to the smallest, of equal ones the one that starts first. Each takes the
-//! smallest gap that holds it among what it overlaps in time, the lowest of equals, else it goes on top.
+//! Buffers that live from the first step to the last lie at the bottom, in the order of their ids. The others follow
+//! from the largest to the smallest, of equals the earliest start first. Each takes the smallest gap that holds it
+//! among those between the buffers that it overlaps in time, the lowest of equals; without such a gap it goes on top.
 //!
 //! # References
 //!
@@ -13,19 +13,19 @@
 //!
 //! # Complexity
 //!
-//! O(n g log n) where a buffer has g sufficient gaps to compare; the published loop is quadratic.
+//! O(n g log n) if a buffer has g sufficient gaps to compare; the published loop is quadratic.
 //!
 //! # Deviations from the paper
 //!
-//! - Live ranges are half-open here and closed there. In both, what an operator reads last and what it
-//!   writes conflict, and a range that ends before another begins does not.
-//! - There, a tensor lives throughout when the first operator finds it allocated and nobody releases it.
-//!   Here, when it starts with the first buffer and ends with the last; so does one that is released after
-//!   the last operator.
-//! - *Default: published.* The loop measures a gap from its first aligned offset, but the smallest gap so far from
-//!   the end of what lies below it: where sizes are no multiples of the alignment, a larger gap may win.
+//! - Live ranges are half-open here and closed in the original. In both, the last input and the output of an operator
+//!   conflict, and a range that ends before another begins does not conflict with it.
+//! - In the original, a tensor lives throughout if it is allocated at the first operator and never released. Here it
+//!   does if it starts with the first buffer and ends with the last; so a buffer released after the last operator
+//!   counts, too.
+//! - *Default: published.* The loop measures a gap from its first aligned offset, but the smallest gap so far from the
+//!   end of what lies below it. If sizes are not multiples of the alignment, a larger gap may win.
 //!   [`TfliteArena::with_mixed_measure`] of `false` is the repaired rule.
-//! - Ties of size and start, which the published sort leaves open, end at the lower id.
+//! - Ties of size and start, which the published sort leaves open, are broken by the lower id.
 //! - Pins, pauses, arenas, kept-apart pairs and in-place permissions are honoured.
 
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
 use crate::placement::order::by;
 
-/// What lives throughout, then largest first, best fit; key `tflite-arena`.
+/// Buffers that live throughout, then largest first, best fit; key `tflite-arena`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
@@ -62,8 +62,8 @@ impl Default for TfliteArena {
 }
 
 impl TfliteArena {
-    /// Whether gaps are measured in two ways, as published; else each from the end of what lies below it.
-    /// Default: yes.
+    /// Whether gaps are measured in two ways, as published; if not, each from the end of what lies below it. Default:
+    /// yes.
     #[must_use]
     pub const fn with_mixed_measure(mut self, yes: bool) -> Self {
         self.mixed_measure = yes;
@@ -91,7 +91,7 @@ impl Planner for TfliteArena {
     }
 }
 
-/// What lives throughout by id, the others by size down and start up.
+/// The buffers that live throughout by id, then the others by descending size and ascending start.
 fn lasting_first(instance: &Instance) -> Vec<BufferId> {
     let first = instance.buffers().iter().map(|buffer| buffer.live.start()).min();
     let horizon = instance.horizon();

@@ -1,8 +1,8 @@
 //! The greedy planner of TensorFlow Lite for Microcontrollers: by size, each in the first gap.
 //!
-//! Buffers whose offsets were planned offline stay where they are. The others follow from the largest to the
-//! smallest. Each walks up the list of placed buffers, sorted by offset, and takes the first gap between two
-//! that overlap it in time in which it has room: the lowest free offset.
+//! Buffers whose offsets were planned offline stay in place. The others follow from the largest to the smallest. Each
+//! walks up the list of placed buffers that overlap it in time, sorted by offset, and takes the first gap between two
+//! of them that has room: the lowest free offset.
 //!
 //! # References
 //!
@@ -11,15 +11,15 @@
 //!
 //! # Complexity
 //!
-//! O(n log^2 n) where plans are dense, as `first-fit`; the published loop is quadratic, its sort too.
+//! O(n log^2 n) if plans are dense, as `first-fit`; the published loop is quadratic, and so is its sort.
 //!
 //! # Deviations from the paper
 //!
-//! - Of equal sizes the *later* comes first, as there: the list that is sorted (by a stable sort) is filled
-//!   from its end.
-//! - Live ranges are half-open here and closed there, with the same conflicts.
-//! - There sizes are multiples of the alignment when the planner sees them; here each offset is rounded up
-//!   to the buffer's own.
+//! - Of equal sizes the *later* comes first, as in the original, which fills the list from its end before a stable
+//!   sort.
+//! - Live ranges are half-open here and closed in the original, with the same conflicts.
+//! - In the original, sizes are already multiples of the alignment; here each offset is rounded up to the buffer's own
+//!   alignment.
 //! - Pauses, arenas, kept-apart pairs and in-place permissions are honoured.
 
 use std::cmp::Reverse;

@@ -1,8 +1,8 @@
 //! The greedy planners of TVM's unified static memory planner: each buffer on top of what it conflicts with.
 //!
-//! *By size* takes the largest buffer first, of equals the one with most conflicts; *by conflicts* the other
-//! way round. A buffer's offset is the highest end among the placed buffers that it conflicts with, 0 where
-//! there is none. Gaps below that are never looked for.
+//! *By size* takes the largest buffer first, of equals the one with most conflicts; *by conflicts* swaps the two keys.
+//! A buffer's offset is the highest end among the placed buffers that it conflicts with, or 0 without conflicts. Gaps
+//! below that offset are never used.
 //!
 //! ```text
 //!    address
@@ -27,14 +27,14 @@
 //!
 //! # Deviations from the paper
 //!
-//! - Ties end at the lower id; there at the name, last in the alphabet first.
-//! - An offset is rounded up to the buffer's own alignment. There the end of the buffer below is rounded up
-//!   to the alignment of that one, which is the same where all have one alignment and wrong otherwise.
-//! - A buffer has one arena; there it has a list of pools, and the first with room is taken. A pool that one
-//!   conflict has filled comes back there with the next conflict, below what filled it. Here there is no plan
-//!   when the rule exceeds a capacity.
-//! - Pinned buffers come first, and all that conflicts with them lies above. Pauses and kept-apart pairs are
-//!   honoured: of a paused buffer only the active pieces count. In-place permissions are not used.
+//! - Ties are broken by the lower id; in the original by name, last in the alphabet first.
+//! - An offset is rounded up to the buffer's own alignment. The original rounds the end of the buffer below up to the
+//!   alignment of that one. This is the same if all have one alignment, and wrong otherwise.
+//! - A buffer has one arena; in the original it has a list of pools and takes the first with room. There, a pool that
+//!   one conflict has filled comes back with the next conflict, below what filled it. Here there is no plan if the rule
+//!   exceeds a capacity.
+//! - Pinned buffers come first, and everything that conflicts with them lies above. Pauses and kept-apart pairs are
+//!   honoured: only the active pieces of a paused buffer count. In-place permissions are not used.
 
 use std::cmp::Reverse;
 
@@ -132,7 +132,7 @@ impl Planner for Tvm {
     }
 }
 
-/// What is placed, as the highest end at each time.
+/// The placed buffers, as the highest end at each time.
 struct Stack<'i> {
     instance: &'i Instance,
     columns: Columns,
@@ -142,7 +142,7 @@ struct Stack<'i> {
 }
 
 impl<'i> Stack<'i> {
-    /// The pinned buffers.
+    /// A stack of the pinned buffers.
     fn new(instance: &'i Instance) -> Self {
         let pieces = instance.buffers().iter().flat_map(Buffer::pieces);
         let columns = Columns::new(pieces.map(|piece| piece.steps.into()));

@@ -1,32 +1,31 @@
 //! The heaps of XLA: by lifetime or by size, each in the smallest free chunk.
 //!
-//! *Temporal* takes the longest lifetime first, of equals the largest; *spatial* the largest first, of
-//! equals the longest. Each buffer takes, of the free chunks between what it overlaps in time, the smallest
-//! that holds it, the lowest of equals; above everything lies a last chunk without an end. *Best* makes both
-//! plans and keeps the lower, the spatial one of equals.
+//! *Temporal* takes the longest lifetime first, of equals the largest; *spatial* the largest first, of equals the
+//! longest. Each buffer takes the smallest sufficient free chunk between the buffers that it overlaps in time, the
+//! lowest of equals; above everything lies a last chunk without an end. *Best* makes both plans and keeps the lower
+//! one, of equals the spatial one.
 //!
 //! # References
 //!
 //! 1. OpenXLA, `xla/service/heap_simulator/heap_simulator.cc` (`GlobalDecreasingSizeBestFitHeap`,
-//!    `ChooseBestHeapAlgorithm`), 2018 to 2025; `xla/service/buffer_assignment.cc` for which of the two
-//!    comes first.
+//!    `ChooseBestHeapAlgorithm`), 2018 to 2025; `xla/service/buffer_assignment.cc` for the order of the two.
 //!
 //! # Complexity
 //!
-//! O(n g log n) where a buffer has g sufficient gaps to compare. The published heap makes a map of the free
-//! chunks for each buffer: O(n k log k) for k overlapping buffers.
+//! O(n g log n) if a buffer has g sufficient gaps to compare. The published heap makes a map of the free chunks for
+//! each buffer: O(n k log k) for k overlapping buffers.
 //!
 //! # Deviations from the paper
 //!
-//! - A lifetime is counted in steps. There the clock ticks once with each allocation and each release, which
+//! - A lifetime is counted in steps. In the original the clock ticks once with each allocation and each release, which
 //!   is the same on a trace that has a step for each of them.
-//! - One alignment for all is there rounded up to at the end of a chunk; here each buffer has its own. A gap
-//!   is measured from the first aligned offset in it, as there.
-//! - Values that share one place (aliases) come as one buffer or as in-place permissions. There the spatial
-//!   heap goes by the lifetime of the first of them, here by that of the whole buffer; and a permission is
-//!   used there always, here where its place is liked better than any other.
-//! - A limit on the size of a heap, past which another is begun, and the slices of asynchronous copies are
-//!   left out.
+//! - The original rounds up to one alignment for all at the end of a chunk; here each buffer has its own. A gap is
+//!   measured from the first aligned offset in it, as in the original.
+//! - Values that share one place (aliases) come as one buffer or as in-place permissions. The original's spatial heap
+//!   uses the lifetime of the first value, here that of the whole buffer counts. The original always uses a permission;
+//!   here it is used only if its place is rated best.
+//! - Two features are left out: a limit on the size of a heap, above which another is begun, and the slices of
+//!   asynchronous copies.
 //! - Pins, pauses, arenas and kept-apart pairs are honoured.
 
 use std::cmp::Reverse;
@@ -81,7 +80,7 @@ impl Xla {
         Self { heap: Heap::Spatial }
     }
 
-    /// The lower of both plans.
+    /// The lower of the two plans.
     #[must_use]
     pub const fn best() -> Self {
         Self { heap: Heap::Best }
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(placed(&Xla::spatial(), all), [0, 6, 12, 2]);
     }
 
-    /// A training step of a small net as XLA's CPU backend laid it out, by the id of the first value: size,
+    /// A training step of a small net as laid out by XLA's CPU backend, by the id of the first value. Columns: size,
     /// first and last step, the last step of the first of the values that share the place, and the offset.
     const RECORDED: [(u64, u32, u32, u32, u64); 22] = [
         (2_097_152, 14, 49, 49, 16_777_216),
@@ -191,7 +190,7 @@ mod tests {
         (1_024_000, 31, 35, 35, 38_772_736),
     ];
 
-    /// An order that is given.
+    /// A given order.
     struct Given(Vec<BufferId>);
 
     impl Planner for Given {
@@ -209,7 +208,7 @@ mod tests {
         let align = Alignment::new(64).expect("positive");
         let buffers = RECORDED.map(|(size, first, last, ..)| buffer(size, first, last + 1).with_align(align));
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
-        // Where values share a place, XLA goes by the lifetime of the first.
+        // If values share a place, XLA uses the lifetime of the first.
         let own = |id: &BufferId| {
             let (size, first, _, last, _) = RECORDED[id.index()];
             (Reverse(size), Reverse(last - first))

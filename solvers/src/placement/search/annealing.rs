@@ -1,11 +1,10 @@
 //! Simulated annealing over the order of the buffers.
 //!
-//! The state is an order, its energy the *excess* of the first-fit plan: what sticks out above a ceiling
-//! one granule below the best height known, summed over the buffers. It says how far a plan is from being
-//! better even where its height does not change. Changes start below what sticks out (see the module
-//! `moves`). A change that costs d is accepted with probability exp(-d / heat); the heat falls
-//! geometrically over a round, and each round is twice as long as the one before. As soon as nothing sticks
-//! out the plan is offered and the ceiling sinks.
+//! The state is an order. Its energy is the *excess* of the first-fit plan: what sticks out above a ceiling one granule
+//! below the best known height, summed over the buffers. This measures the distance to a better plan even if the height
+//! does not change. Changes start below what sticks out (see the module `moves`). A change that costs d is accepted
+//! with probability exp(-d / heat). The heat falls geometrically over a round, and each round is twice as long as the
+//! one before. As soon as nothing sticks out, the search offers the plan and lowers the ceiling.
 //!
 //! # References
 //!
@@ -14,7 +13,7 @@
 //!
 //! # Complexity
 //!
-//! Anytime. A change places again what it touches: on dense instances half of the buffers, on nets a few.
+//! Anytime. A change places again what it affects: half of the buffers on dense instances, a few on nets.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
@@ -97,13 +96,13 @@ impl Planner for Annealing {
     }
 }
 
-/// An annealing that goes on from where it stood.
+/// An annealing that can be resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnealingSearch {
     walk: Walk,
     moves: Moves,
     config: Annealing,
-    /// Changes so far in this round, and in all of it.
+    /// Changes made so far in this round, and the length of the round.
     at: u64,
     round: u64,
     idle: u32,
@@ -115,7 +114,7 @@ impl AnnealingSearch {
         Self { walk, moves: Moves::default(), config, at: 0, round, idle: 0 }
     }
 
-    /// What it walks with.
+    /// The walk that it works on.
     pub(crate) const fn walk(&mut self) -> &mut Walk {
         &mut self.walk
     }

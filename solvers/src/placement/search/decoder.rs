@@ -1,10 +1,10 @@
-//! From an order of the buffers to their offsets, and from a change of the order to what it changes.
+//! Turns an order of the buffers into offsets, and updates them after a change of the order.
 //!
-//! The decoder places each buffer, in the order, at the lowest offset that is free of the placed ones:
-//! first fit. The pinned ones come first. Some order gives an optimal plan (that of its offsets).
+//! The decoder goes through the order and places each buffer at the lowest offset that is free of the placed ones:
+//! first fit. Pinned buffers come first. Some order gives an optimal plan (that of its offsets).
 //!
-//! After two buffers have changed places in the order, or one has moved, only what may come to lie
-//! elsewhere is placed again, in the order of the new positions:
+//! After two buffers have changed places in the order, or one has moved, only the buffers whose offset may change are
+//! placed again, in the new order:
 //!
 //! ```text
 //!  order  ... a . c . . b . d . e     a and b change places. Placed again: b, a; those between that
@@ -13,12 +13,11 @@
 //!                                     by the same rule
 //! ```
 //!
-//! A neighbour that was placed later is touched only where the new place lies in its way, or where the
-//! old place began below its end (it might sink into the room that is left). Everything else has the
-//! same walls around it as before.
+//! A neighbour that was placed later is affected only if the new place overlaps it, or if the old place began below its
+//! end (it might sink into the room that is left). Everything else keeps the same walls around it.
 //!
-//! Beside the offsets, the decoder keeps the buffers that end above a *ceiling* and the sum of what they
-//! stick out, its *excess*: 0 exactly if the plan is no higher than the ceiling.
+//! Beside the offsets, the decoder keeps the list of buffers that end above a *ceiling* and their *excess*: the sum of
+//! what they stick out. It is 0 exactly if the plan is no higher than the ceiling.
 //!
 //! # Complexity
 //!
@@ -36,10 +35,10 @@ use super::neighbours::Tick;
 
 /// Neighbours that count as one unit of work.
 const LOOKS_PER_WORK: usize = 4;
-/// Not among the tall.
+/// Marks a buffer that is not in `tall`.
 const SMALL: u32 = u32::MAX;
 
-/// Where a buffer stands in the order, and where it lies.
+/// A buffer's position in the order, and its place in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Spot {
     offset: u64,
@@ -67,9 +66,9 @@ pub(crate) struct Decoder {
     ceiling: u64,
     excess: u128,
     tall: Vec<u32>,
-    /// Where each buffer stands in `tall`.
+    /// The position of each buffer in `tall`.
     tall_at: Vec<u32>,
-    /// What takes the changes back, the latest last.
+    /// The changes that undo those made, the latest last.
     undo_order: Vec<Change>,
     undo_offsets: Vec<(u32, u64)>,
     queue: BinaryHeap<Reverse<u32>>,
@@ -91,7 +90,7 @@ impl Decoder {
         Ok(this)
     }
 
-    /// As [`Decoder::new`], with the offsets that first fit is known to give.
+    /// As [`Decoder::new`], with offsets that are known to be those of first fit.
     pub(crate) fn decoded(model: Arc<Model>, order: &[u32], offsets: &[u64]) -> Self {
         let mut this = Self::unplaced(model, order);
         for (id, &offset) in (0..).zip(offsets) {
@@ -135,7 +134,7 @@ impl Decoder {
         &self.model
     }
 
-    /// All buffers, the first to be placed first.
+    /// All buffers in the order in which they are placed.
     pub(crate) fn order(&self) -> &[u32] {
         &self.order
     }
@@ -168,12 +167,12 @@ impl Decoder {
         self.spots.iter().map(|spot| spot.end).max().unwrap_or(0)
     }
 
-    /// How often a buffer was placed.
+    /// The number of placements so far.
     pub(crate) const fn placed(&self) -> u64 {
         self.placed
     }
 
-    /// What sticks out above the ceiling, summed over the buffers, in granules.
+    /// The sum, over the buffers, of the granules above the ceiling.
     pub(crate) const fn excess(&self) -> u128 {
         self.excess
     }
@@ -226,19 +225,18 @@ impl Decoder {
         self.count_in(id);
     }
 
-    /// The neighbours of a buffer, into `found`.
+    /// Writes the neighbours of a buffer into `found`.
     pub(crate) fn neighbours(&self, id: u32, found: &mut Vec<u32>) {
         let mut scratch = Vec::new();
         found.clear();
         found.extend_from_slice(self.model.neighbours.of(id, &mut scratch));
     }
 
-    /// Makes a change and places again what it touches. Buffers must not be pinned, positions not be those
-    /// of pinned ones.
+    /// Makes a change and places again what it affects. The change must not name pinned buffers or their positions.
     ///
     /// # Errors
     ///
-    /// What `tick` says; the decoder is of no use then.
+    /// What `tick` returns; the decoder must not be used after that.
     pub(crate) fn change(&mut self, change: Change, tick: &mut Tick<'_>) -> Result<(), Halt> {
         let (back, risen) = match change {
             Change::Swap(a, b) if a == b => return Ok(()),
@@ -255,8 +253,8 @@ impl Decoder {
         self.settle(risen, tick)
     }
 
-    /// Exchanges two buffers and queues what that touches at once. The one that comes earlier, and its
-    /// old position.
+    /// Exchanges two buffers and queues what that affects directly. Returns the one that now comes earlier, and its old
+    /// position.
     fn swap(&mut self, a: u32, b: u32) -> Option<(u32, u32)> {
         let (a, b) = if self.position(a) < self.position(b) { (a, b) } else { (b, a) };
         let (low, high) = (self.position(a), self.position(b));
@@ -296,7 +294,7 @@ impl Decoder {
         }
     }
 
-    /// Queues what may sink into the place that a buffer leaves to those at the positions `[low, high)`.
+    /// Queues buffers at positions `[low, high)` that may sink into the place that a buffer leaves.
     fn queue_left(&mut self, id: u32, low: u32, high: u32) {
         let offset = self.spots[id as usize].offset;
         let near = std::mem::take(&mut self.near);
@@ -318,8 +316,8 @@ impl Decoder {
         }
     }
 
-    /// Places what is queued, and what that touches. `risen`: a buffer that comes earlier than before,
-    /// and its old position: those up to there have not had it among their walls.
+    /// Places what is queued, and what that affects in turn. `risen` is a buffer that now comes earlier, with its old
+    /// position: for buffers up to that position it is a new wall.
     fn settle(&mut self, risen: Option<(u32, u32)>, tick: &mut Tick<'_>) -> Result<(), Halt> {
         while let Some(Reverse(position)) = self.queue.pop() {
             let id = self.order[position as usize];
@@ -360,7 +358,7 @@ impl Decoder {
         self.near = scratch;
     }
 
-    /// The lowest offset that is free of what comes earlier.
+    /// The lowest offset that is free of the buffers that come earlier.
     fn lowest(&mut self, id: u32, tick: &mut Tick<'_>) -> Result<u64, Halt> {
         self.placed += 1;
         let model = &*self.model;
@@ -386,13 +384,13 @@ impl Decoder {
         Ok(offset)
     }
 
-    /// Makes the changes since the last time stay.
+    /// Makes the changes since the last call permanent.
     pub(crate) fn keep(&mut self) {
         self.undo_order.clear();
         self.undo_offsets.clear();
     }
 
-    /// Takes the changes since the last [`keep`](Decoder::keep) back.
+    /// Undoes the changes since the last [`keep`](Decoder::keep).
     pub(crate) fn undo(&mut self) {
         while let Some(change) = self.undo_order.pop() {
             match change {
@@ -405,7 +403,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a buffer carries another: a neighbour that comes earlier and ends where it begins.
+    /// Whether a buffer carries another: it is a neighbour, comes earlier, and ends at the offset of the other.
     pub(crate) fn carries(&self, below: u32, above: u32) -> bool {
         let (low, high) = (self.spots[below as usize], self.spots[above as usize]);
         low.position < high.position && self.model.round_up(above, low.end) == high.offset
@@ -416,10 +414,10 @@ fn index(value: usize) -> u32 {
     u32::try_from(value).expect("an instance holds fewer than 2^32 buffers")
 }
 
-/// Ranges of offsets that a buffer cannot have.
+/// Ranges of offsets that are blocked for a buffer.
 #[derive(Clone, Debug, Default)]
 struct Walls {
-    /// Whether both ends fit 32 bits; then they are kept in one number.
+    /// Whether both ends fit in 32 bits; then one number holds both.
     narrow: bool,
     packed: Vec<u64>,
     wide: Vec<(u64, u64)>,
@@ -463,7 +461,7 @@ impl Walls {
     }
 }
 
-/// The lowest offset outside of every range; they come sorted.
+/// The lowest offset outside every range; `walls` is sorted.
 fn first_gap(walls: impl Iterator<Item = (u64, u64)>, round_up: impl Fn(u64) -> u64) -> u64 {
     let mut offset = 0;
     for (first, over) in walls {
@@ -507,7 +505,7 @@ mod tests {
         })
     }
 
-    /// A change that two numbers choose.
+    /// A change chosen by two numbers.
     fn choose(decoder: &Decoder, (swap, a, b): (bool, Index, Index)) -> Option<Change> {
         let free = decoder.order().len() - decoder.pinned() as usize;
         if free == 0 {

@@ -1,9 +1,9 @@
 //! The hill climb of TVM's unified static memory planner.
 //!
-//! First fit in the order of size; then 500 tries. Each takes a buffer that touches the top, one of its
-//! neighbours in time that come earlier in the order, and a second one: three times in four an earlier
-//! neighbour of a neighbour, else another earlier neighbour. The two change places in the order. A lower
-//! plan stays, a higher one sometimes: ever more rarely as the tries go on.
+//! First fit in the order of size, then 500 tries. Each try takes a buffer that touches the top, one of its neighbours
+//! in time that come earlier in the order, and a second one: three times in four an earlier neighbour of a neighbour,
+//! else another earlier neighbour. The two change places in the order. A lower plan stays; a higher one stays
+//! sometimes, ever more rarely as the tries proceed.
 //!
 //! # References
 //!
@@ -17,12 +17,11 @@
 //!
 //! # Deviations from the paper
 //!
-//! - One pool at a time, and ties in the order of size end at the lower id (there: the name).
+//! - One pool at a time; ties in the order of size are broken by the lower id (in the original: by name).
 //! - An offset is rounded up to the buffer's own alignment, not to that of the buffer below.
-//! - After a swap is undone, a try that finds no second buffer changes nothing; there the last swap is
-//!   made again.
-//! - The lowest plan is kept; there it is the last that was accepted.
-//! - As there, the chance that a higher plan stays *grows* with the difference.
+//! - After a swap is undone, a try that finds no second buffer changes nothing; the original repeats the last swap.
+//! - The lowest plan is kept; the original keeps the last that was accepted.
+//! - As in the original, the chance that a higher plan stays *grows* with the difference.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
@@ -34,7 +33,7 @@ use super::start;
 use super::walk::{Search, Walk};
 use crate::arenas::{has_arenas, plan_each_arena};
 
-/// Tries before it is done.
+/// Number of tries.
 const TRIES: u32 = 500;
 
 /// 500 swaps below what touches the top; key `hill-climb/tvm`.
@@ -120,7 +119,7 @@ impl Climb {
         }
     }
 
-    /// The earlier neighbours of a buffer, and those of all its neighbours, as often as they are one.
+    /// Collects the earlier neighbours of a buffer and of all its neighbours, with repetitions.
     fn collect(&mut self, run: &mut Run<'_>, id: u32) -> Result<(), Halt> {
         let Self { walk, near, second, .. } = self;
         let free = walk.decoder.pinned();
@@ -142,7 +141,7 @@ impl Climb {
     }
 }
 
-/// The buffers that end at a height, the lowest id first.
+/// The buffers that end at a height, in ascending order of id.
 pub(super) fn top(decoder: &Decoder, height: u64) -> Vec<u32> {
     decoder.ids().filter(|&id| decoder.end(id) == height).collect()
 }

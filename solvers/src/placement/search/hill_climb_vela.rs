@@ -1,10 +1,10 @@
 //! The hill climb of Arm's Vela compiler.
 //!
-//! First fit in the order of *urgency*: the largest load over the live range, then the longest lifetime.
-//! A try takes the *bottleneck*, a buffer with the highest end, and all that has decided where it lies:
-//! its neighbours in time, and of each of these and of itself the chain of predecessors, a predecessor
-//! being the buffer on which one was put. Two of them change places in the order, three times in ten one
-//! that is not itself a neighbour of the bottleneck. What is not higher stays.
+//! First fit in the order of *urgency*: the largest load over the live range, then the longest lifetime. A try takes
+//! the *bottleneck*, a buffer with the highest end, and everything that determined its place: its neighbours in time,
+//! and the chains of predecessors of these and of itself. A predecessor is the buffer on which another was put. Two of
+//! them change places in the order; three times in ten, one of the two is not itself a neighbour of the bottleneck. The
+//! swap stays if the plan is not higher.
 //!
 //! ```text
 //!         +-------+
@@ -22,16 +22,16 @@
 //!
 //! # Complexity
 //!
-//! For k neighbours of a buffer, a try looks at the neighbours of what it collects, O(k^2) as a rule, and
+//! For k neighbours of a buffer, a try examines the neighbours of what it collects, usually O(k^2), and
 //! places again what the decoder must.
 //!
 //! # Deviations from the paper
 //!
-//! - It goes on until it is stopped; there it ends after 500 tries, as it does here where
-//!   [`HillClimbVela::with_tries`] says so.
-//! - Where several buffers could be a predecessor, it is that of the lowest id; there it is the last that
-//!   the search for an offset met. The bottleneck is the lowest id, too.
-//! - A plan that grows too high is finished all the same.
+//! - It continues until it is stopped. The original ends after 500 tries; [`HillClimbVela::with_tries`] sets such a
+//!   limit here.
+//! - If several buffers could be the predecessor, it is the one with the lowest id; in the original it is the last that
+//!   the search for an offset met. The bottleneck has the lowest id, too.
+//! - A plan that grows too high is still completed.
 
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
@@ -43,7 +43,7 @@ use super::start;
 use super::walk::{Search, Walk};
 use crate::arenas::{has_arenas, plan_each_arena};
 
-/// Swaps among what holds the highest buffer up; key `hill-climb/vela`.
+/// Swaps two of the buffers that hold up the highest one; key `hill-climb/vela`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -63,7 +63,7 @@ pub struct HillClimbVela {
 }
 
 impl HillClimbVela {
-    /// Ends after so many tries. Default: when the run ends.
+    /// Ends after this many tries. Default: when the run ends.
     #[must_use]
     pub const fn with_tries(mut self, tries: u64) -> Self {
         self.tries = Some(tries);
@@ -102,7 +102,7 @@ pub(crate) struct Climb {
     walk: Walk,
     left: u64,
     height: u64,
-    /// What has decided where the bottleneck lies, and whether each buffer is among it.
+    /// The buffers that determined the bottleneck's place, and whether each buffer is one of them.
     deciding: Vec<u32>,
     is_deciding: Vec<bool>,
     near: Vec<u32>,
@@ -146,14 +146,14 @@ impl Climb {
         for id in std::iter::once(bottleneck).chain(neighbours) {
             self.collect_chain(run, id)?;
         }
-        // Buffers that were pinned drop out of `deciding` later; their marks go with them here.
+        // All marks are cleared here, because pinned buffers leave `deciding` later.
         for &id in &self.deciding {
             self.is_deciding[id as usize] = false;
         }
         Ok(())
     }
 
-    /// A buffer and its chain of predecessors, as far as they are not there yet.
+    /// Collects a buffer and its chain of predecessors, except those collected before.
     fn collect_chain(&mut self, run: &mut Run<'_>, id: u32) -> Result<(), Halt> {
         let mut next = Some(id);
         while let Some(id) = next {

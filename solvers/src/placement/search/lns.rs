@@ -1,20 +1,19 @@
-//! Large neighbourhood search: a few buffers are taken out and put back by an exact search.
+//! Large neighbourhood search: frees a few buffers and puts them back by an exact search.
 //!
-//! The state is a set of offsets below which a *ceiling* lies a little lower than the best height. A step
-//! takes a buffer that sticks out, frees it and others that are live with it, leaves all else where it
-//! is, and asks an exact search (see the module `window`) for places of the freed ones below the ceiling.
-//! Any answer is taken, so that the plan also drifts where nothing sticks out. When nothing sticks out at
-//! all, the buffers are placed once more by first fit in the order of their offsets, and the plan is
-//! offered.
+//! The state is a set of offsets, with a *ceiling* a little below the best height. A step takes a buffer that sticks
+//! out, frees it and others that are live with it, and leaves everything else in place. Then an exact search (see the
+//! module `window`) looks for places of the freed buffers below the ceiling. The step accepts any answer, so that the
+//! plan also drifts if nothing sticks out. Once nothing sticks out at all, first fit places all buffers again in the
+//! order of their offsets, and the search offers the plan.
 //!
-//! Three kinds of neighbourhoods take turns at random: what is live nearest to a step, neighbours in
-//! time at random, neighbours in time nearest in address. Their size adapts: a proof that there is no
-//! room makes them larger, a search that was cut short smaller. The ceiling adapts, too: each success
-//! doubles its distance below the best height, a long row of failures halves it, and
-//! when it is least sets it back to its first value.
+//! Three kinds of neighbourhoods take turns at random: what is live nearest to a step, random neighbours in time, and
+//! the neighbours in time that are nearest in address. Their size adapts: a proof that there is no room makes them
+//! larger, a search that was cut short smaller. The ceiling adapts, too: each success doubles its distance below the
+//! best height, a long run of failures halves it. Once the distance is at its least, the next such run sets it back to
+//! its first value.
 //!
-//! It takes turns with annealing (see the module `annealing`), which gets out of where no window gives
-//! room; each goes on from the other's lower plan.
+//! The search takes turns with annealing (see the module `annealing`), which can escape if no window has room. Each
+//! continues from the other's plan if that is lower.
 //!
 //! # References
 //!
@@ -43,19 +42,19 @@ use super::window::{self, Answer, Block, Piece};
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::placement::start_from_hints::offer_hints;
 
-/// Nodes of one search for each freed buffer: this, doubled at random up to so many times.
+/// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
 const NODES_PER_BUFFER: u64 = 5;
 const DOUBLINGS: u32 = 5;
 /// Units of work before annealing takes its turn, and the other way round.
 const TURN: u64 = 5_000_000;
-/// Units of work of one unit of the exact search: a node looks at every buffer of the window.
+/// Units of work for one unit of the exact search: a node examines every buffer of the window.
 const WORK_PER_UNIT: u64 = 16;
-/// The ceiling begins below the best height by this part of it.
+/// The ceiling begins this fraction of the best height below it.
 const AMBITION: u64 = 64;
-/// The fewest buffers of a neighbourhood, and how many the first has.
+/// The fewest buffers of a neighbourhood, and below it the number in the first.
 const FEWEST: usize = 6;
 const FIRST: usize = 16;
-/// The most.
+/// The most buffers of a neighbourhood.
 const MOST: usize = 384;
 /// Steps without a smaller excess before the ceiling rises.
 const PATIENCE: u64 = 300;
@@ -103,7 +102,7 @@ impl Planner for Lns {
     }
 }
 
-/// Large neighbourhoods and annealing, in turns, each from where the other has come to.
+/// Large neighbourhoods and annealing in turns; each continues from the other's result.
 #[derive(Clone, Debug)]
 pub(crate) struct LnsTurns {
     lns: LnsSearch,
@@ -111,22 +110,22 @@ pub(crate) struct LnsTurns {
 }
 
 impl LnsTurns {
-    /// Begins at a start. `None` where no plan without hand-overs exists.
+    /// Begins at a start. `None` if no plan without hand-overs exists.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let Some(walk) = Walk::new(run, start)? else { return Ok(None) };
         let lns = LnsSearch::new(run, Arc::clone(walk.decoder.model()), start);
         Ok(Some(Self { lns, annealing: AnnealingSearch::new(walk, Annealing::default()) }))
     }
 
-    /// A turn of each of so many units of work; false where one has done all that it can.
+    /// One turn of each search, with the given units of work; false if one of them has nothing left to do.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
         if !self.annealing.slice(run, work)? {
             return Ok(false);
@@ -142,11 +141,11 @@ impl LnsTurns {
         Ok(goes_on)
     }
 
-    /// Goes on from a plan that somebody else has found, if that is lower.
+    /// Continues from a plan found elsewhere, if that is lower.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn adopt(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
         let grain = self.lns.model.grain;
         if start.height.div_ceil(grain) < self.lns.best {
@@ -158,7 +157,7 @@ impl LnsTurns {
     }
 }
 
-/// A large neighbourhood search that goes on from where it stood.
+/// A large neighbourhood search that can be resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct LnsSearch {
     model: Arc<Model>,
@@ -169,7 +168,7 @@ pub(crate) struct LnsSearch {
     best: u64,
     best_offsets: Vec<u64>,
     ceiling: u64,
-    /// How far below the best height the ceiling lies.
+    /// The distance of the ceiling below the best height.
     ambition: u64,
     /// The buffers that end above the ceiling.
     tall: Vec<u32>,
@@ -178,7 +177,7 @@ pub(crate) struct LnsSearch {
     size: usize,
     work: u64,
     idle: u32,
-    /// The step in which each buffer was last looked at.
+    /// The step that last visited each buffer.
     seen: Vec<u64>,
     generation: u64,
 }
@@ -243,7 +242,7 @@ impl LnsSearch {
         self.tall.iter().map(|&id| u128::from(self.end(id) - self.ceiling)).sum()
     }
 
-    /// A buffer that sticks out, or now and then any, and what is freed with it.
+    /// A buffer that sticks out (now and then a random one), and the buffers to free with it.
     fn choose(&mut self, run: &mut Run<'_>) -> Option<Vec<u32>> {
         let is_any = run.rng().random_range(0_u8..5) == 0;
         let seed = if is_any {
@@ -282,7 +281,7 @@ impl LnsSearch {
         }
     }
 
-    /// What the buffers that stay take from the freed ones, below the ceiling.
+    /// The room below the ceiling that the buffers that stay take from the freed ones.
     fn blocks(&mut self, freed: &[u32], pieces: &[Piece]) -> Vec<Block> {
         self.generation += 1;
         for &id in freed {
@@ -341,7 +340,7 @@ impl LnsSearch {
         Ok(())
     }
 
-    /// Nothing sticks out: offers the plan, and aims lower.
+    /// Nothing sticks out: offers the plan and lowers the ceiling.
     fn reach(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let mut order: Vec<u32> = (0..).take(self.offsets.len()).collect();
         order.sort_by_key(|&id| self.offsets[id as usize]);
@@ -370,7 +369,7 @@ impl LnsSearch {
         Ok(())
     }
 
-    /// Lowers the ceiling where somebody else has found a lower plan.
+    /// Lowers the ceiling if another search has found a lower plan.
     fn aim_below_incumbent(&mut self, run: &Run<'_>) {
         let known = self.model.incumbent(run, self.best);
         if known < self.best {
@@ -379,7 +378,7 @@ impl LnsSearch {
         }
     }
 
-    /// Goes on from another plan, of offsets in granules.
+    /// Continues from another plan, given by offsets in granules.
     pub(crate) fn adopt(&mut self, run: &Run<'_>, offsets: &[u64]) {
         self.offsets.clear();
         self.offsets.extend_from_slice(offsets);
@@ -389,8 +388,8 @@ impl LnsSearch {
         self.set_ceiling(run);
     }
 
-    /// Nothing has become better for long: aims less low, and in the end much lower again; from the best
-    /// plan or from where it stands.
+    /// After a long time without progress: raises the ceiling; if it is at its highest, lowers it again by far.
+    /// Continues from the best plan or from the current one.
     fn relent(&mut self, run: &mut Run<'_>) {
         self.ambition = if self.ambition > 1 { self.ambition / 2 } else { (self.best / AMBITION).max(1) };
         if run.rng().random() {

@@ -5,16 +5,16 @@
 //! | [`HillClimbTvm`] | swaps two buffers below one at the top; 500 times |
 //! | [`HillClimbVela`] | swaps two buffers of those that hold the top up |
 //! | [`Annealing`] | a change below what sticks out above the ceiling, accepted by its heat |
-//! | [`Tabu`] | the best of ten such changes; what was moved rests |
+//! | [`Tabu`] | makes the best of ten such changes; a moved buffer then rests |
 //! | [`Lns`] | frees a few buffers and places them by an exact search |
 //!
-//! All but the last share a decoder that after a change places only those buffers again that it may touch. All
-//! but the first go on until the run ends: give them a limit. The first plan is there at once, the best of the
-//! greedy orders (with the hill climbs: the order of the original).
+//! All but the last share a decoder that after a change places only those buffers again that the change may affect. All
+//! but the first run until they are stopped: give them a limit. A first plan exists at once: the best of the greedy
+//! orders (for the hill climbs: the order of the original).
 //!
-//! A search is also a value that goes on from where it stood (`walk::Search`), for planners made of
-//! several: each on a fork of one run, they share a model, learn of each other's heights, and stay
-//! repeatable as long as they take turns on one thread.
+//! A search is also a value that can be resumed (`walk::Search`), for planners made of several: each works on a fork of
+//! one run, they share a model, learn each other's heights, and stay repeatable as long as they take turns on one
+//! thread.
 
 pub(crate) mod annealing;
 mod decoder;
@@ -44,12 +44,12 @@ pub use tabu::Tabu;
 
 use planlab_dsa::Honours;
 
-/// Past so many buffers a change takes long, and a time limit is better spent on a greedy order.
+/// Above this number of buffers a change takes long, and a time limit is better spent on a greedy order.
 const PRACTICAL: u32 = 20_000;
-/// Draws without any change to make before a search takes it that there is none.
+/// Draws in a row without a possible change before a search gives up.
 const IDLE: u32 = 1_000;
 
-/// What every planner here takes into account.
+/// What every planner here supports.
 const HONOURS: Honours = Honours {
     in_place: false,
     pins: true,

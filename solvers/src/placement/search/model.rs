@@ -1,4 +1,4 @@
-//! An instance as local search sees it: whole numbers of granules, and who is whose neighbour.
+//! An instance as local search sees it: sizes in granules, and the neighbours of each buffer.
 
 use planlab_dsa::{Halt, Instance, Offset, Plan, Run, Scope};
 
@@ -14,7 +14,7 @@ pub(crate) struct Part {
     pub(crate) high: u64,
 }
 
-/// An instance in granules, the units of which some optimal plan is made (see
+/// An instance in granules: some optimal plan has only multiples of a granule as offsets (see
 /// [`Instance::granularity`]).
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
@@ -22,7 +22,7 @@ pub(crate) struct Model {
     pub(crate) sizes: Vec<u64>,
     pub(crate) aligns: Vec<u64>,
     pub(crate) pins: Vec<Option<u64>>,
-    /// The active parts of each buffer; empty where no buffer pauses.
+    /// The active parts of each buffer; empty if no buffer pauses.
     pub(crate) parts: Vec<Box<[Part]>>,
     pub(crate) neighbours: Neighbours,
     /// Whether every sum of offsets and sizes fits 32 bits.
@@ -30,11 +30,11 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// `None` where no plan without hand-overs exists, as the pinned buffers need some.
+    /// `None` if no plan without hand-overs exists, because the pinned buffers need some.
     ///
     /// # Errors
     ///
-    /// What `tick` says.
+    /// What `tick` returns.
     pub(crate) fn new(instance: &Instance, tick: &mut Tick<'_>) -> Result<Option<Self>, Halt> {
         if !can_stand(instance) {
             return Ok(None);
@@ -79,21 +79,21 @@ impl Model {
         run.bound().of(Scope::NoHandOver).value.get().div_ceil(self.grain)
     }
 
-    /// The height, in granules and at most `best`, of the lowest plan that anybody has offered. It does not
-    /// wait for the verification of that plan, whose turn is a matter of time.
+    /// The height, in granules and at most `best`, of the lowest plan that any search has offered. Does not wait until
+    /// that plan is verified, since the time of that varies.
     pub(crate) fn incumbent(&self, run: &Run<'_>, best: u64) -> u64 {
         run.height_to_beat().map_or(best, |height| height.get().div_ceil(self.grain).min(best))
     }
 
-    /// The height that is worth reaching next, in granules: the target where there is one above the
-    /// bound and it is not reached, else one granule below `height`, and never below the bound.
+    /// The height to reach next, in granules: the target if there is one above the bound that is not reached yet, else
+    /// one granule below `height`; never below the bound.
     pub(crate) fn ceiling(&self, run: &Run<'_>, height: u64) -> u64 {
         let below = height.saturating_sub(1).max(self.bound(run));
         run.target().map_or(below, |target| below.min((target.get() / self.grain).max(self.bound(run))))
     }
 }
 
-/// Whether the pinned buffers are no reason to hand over.
+/// Whether the pinned buffers can all stay in place without a hand-over.
 pub(crate) fn can_stand(instance: &Instance) -> bool {
     pinned_hand_overs(instance).is_some_and(|pairs| pairs.is_empty())
 }

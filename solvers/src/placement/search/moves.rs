@@ -1,9 +1,8 @@
 //! Changes of the order that touch what stands highest.
 //!
-//! A buffer that sticks out above the ceiling stands on a pile: one that carries it, one that carries
-//! that, and so on down to the ground. A change begins somewhere on the pile, deep down rarely, with a
-//! buffer and one of its neighbours in time: they change places in the order, or one goes right before
-//! or right behind the other.
+//! A buffer that sticks out above the ceiling stands on a pile: one buffer carries it, another carries that one, and so
+//! on down to the ground. A change begins at a buffer of the pile, rarely one deep down, and takes one of its
+//! neighbours in time. The two change places in the order, or one moves right before or right behind the other.
 //!
 //! ```text
 //!            +---+
@@ -20,9 +19,9 @@ use rand::{Rng, RngExt};
 
 use super::decoder::{Change, Decoder};
 
-/// How often the walk down the pile goes one deeper.
+/// The chance that the walk down the pile goes one deeper.
 const DEEPER: f64 = 0.5;
-/// How often only neighbours that come earlier are asked.
+/// The chance that only neighbours that come earlier are considered.
 const EARLIER: f64 = 0.8;
 
 /// Draws changes.
@@ -32,7 +31,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// A change, or `None` where the draw has found nothing to change.
+    /// A change, or `None` if the draw found nothing to change.
     pub(crate) fn draw(&mut self, decoder: &Decoder, rng: &mut impl Rng) -> Option<Change> {
         let tall = decoder.tall();
         let mut id = *tall.get(below(rng, tall.len())?)?;
@@ -64,7 +63,7 @@ fn combine(decoder: &Decoder, id: u32, other: u32, rng: &mut impl Rng) -> Change
     }
 }
 
-/// A number below `count`, or `None` for 0.
+/// A random number below `count`, or `None` for 0.
 pub(crate) fn below(rng: &mut impl Rng, count: usize) -> Option<usize> {
     (count > 0).then(|| rng.random_range(0..count))
 }

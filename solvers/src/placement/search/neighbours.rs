@@ -1,8 +1,8 @@
-//! Which live ranges overlap a given one.
+//! Finds the live ranges that overlap a given one.
 //!
-//! Where there is room, the answers are lists made once. Past [`MOST_LISTED`] entries nothing is listed:
-//! the live ranges stand sorted by start under a tree of the latest end, and each question walks it. So
-//! 100,000 buffers with hundreds of millions of overlapping pairs need a few megabytes.
+//! Small instances get lists that are made once. Above [`MOST_LISTED`] entries there are no lists: the live ranges are
+//! sorted by start under a tree of the latest end, and each query walks the tree. So 100,000 buffers with hundreds of
+//! millions of overlapping pairs need a few megabytes.
 //!
 //! # Complexity
 //!
@@ -14,10 +14,10 @@ use planlab_dsa::{Halt, Instance};
 /// The most entries of all lists together: 4 bytes each.
 const MOST_LISTED: usize = 1 << 24;
 
-/// Counts work, and says when to stop.
+/// Counts work; returns an error when it is time to stop.
 pub(crate) type Tick<'t> = dyn FnMut(u64) -> Result<(), Halt> + 't;
 
-/// The buffers whose live ranges overlap, and those that are to be kept apart.
+/// The buffers whose live ranges overlap a given one's, and those that must be kept apart from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Neighbours {
     lives: Vec<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! A door to the decoder for the benchmark `decoder`.
+//! Gives the benchmark `decoder` access to the decoder.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::decoder::{Change, Decoder};
 use super::model::Model;
 use crate::placement::Order;
 
-/// Random exchanges in the order of an instance, decoded as searches do it or from scratch.
+/// Random exchanges in the order of an instance, decoded incrementally, as searches do, or from scratch.
 #[derive(Clone, Debug)]
 pub struct DecoderProbe {
     decoder: Decoder,
@@ -16,7 +16,7 @@ pub struct DecoderProbe {
 }
 
 impl DecoderProbe {
-    /// First fit in the order of size. `None` where no plan without hand-overs exists.
+    /// First fit in the order of size. `None` if no plan without hand-overs exists.
     #[must_use]
     pub fn new(instance: &Instance) -> Option<Self> {
         let model = Model::new(instance, &mut |_| Ok(())).ok()??;
@@ -25,7 +25,7 @@ impl DecoderProbe {
         Some(Self { decoder, state: 1 })
     }
 
-    /// Exchanges two random buffers and places again what that touches; how many placements it took.
+    /// Exchanges two random buffers and places again what that affects; returns the number of placements.
     pub fn exchange(&mut self) -> u64 {
         let before = self.decoder.placed();
         let ids = [self.draw(), self.draw()];
@@ -35,7 +35,7 @@ impl DecoderProbe {
         self.decoder.placed() - before
     }
 
-    /// Decodes the order as it stands from scratch; the height in granules.
+    /// Decodes the current order from scratch; returns the height in granules.
     #[must_use]
     pub fn from_scratch(&self) -> u64 {
         let order = self.decoder.order().to_vec();

@@ -1,4 +1,4 @@
-//! Where local search begins: the best of the greedy orders.
+//! The start of local search: the best of the greedy orders.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::placement::occupancy::{Blocked, Occupancy, Span};
 use crate::placement::order::{Overlaps, Peaks, by};
 use crate::placement::skyline::best_fit;
 
-/// Past so many buffers only [`QUICK`] orders are tried: first fit takes seconds then.
+/// Above this number of buffers only the [`QUICK`] orders are tried: first fit then takes seconds.
 const MANY: usize = 20_000;
 /// The orders whose plans are lowest most often.
 const QUICK: [Order; 3] = [Order::Area, Order::Size, Order::Width];
@@ -33,13 +33,13 @@ impl Start {
     }
 }
 
-/// The best start, offered: first fit in the order of the offsets of the skyline's plan (which is there
-/// first), in the greedy orders, in the orders of the offsets that best fit gives in them, and of those of
-/// the best plan that the run knows. `None` where no plan without hand-overs exists.
+/// The best of several starts, all offered: first fit in the order of the offsets of the skyline's plan (tried first),
+/// in the greedy orders, and in the orders of the offsets that best fit gives in them. If the run has a better plan,
+/// the order of its offsets counts, too. `None` if no plan without hand-overs exists.
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let instance = run.instance();
     if !can_stand(instance) {
@@ -54,7 +54,7 @@ pub(crate) fn best(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     for &order in orders {
         let ids = order.of(instance);
         keep_lower(&mut best, in_order(run, numbers(ids.clone()))?);
-        // Hand-overs would be lost, and what they save with them.
+        // First fit would lose the hand-overs, and the memory that they save.
         if run.scope() == Scope::NoHandOver
             && let Some(plan) = place_in_order(run, &ids, Rule::BestFit)?
         {
@@ -77,12 +77,12 @@ fn by_offset(plan: &Plan) -> Vec<u32> {
     order
 }
 
-/// First fit in the order of the offsets of the run's best plan, where there is one without hand-overs.
-/// Without pauses no buffer comes to lie higher than there.
+/// First fit in the order of the offsets of the run's best plan, if there is one without hand-overs. If no buffer
+/// pauses, none ends up higher than in that plan.
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     let Some(incumbent) = run.best()?.filter(|best| best.scope() == Scope::NoHandOver) else {
         return Ok(None);
@@ -94,7 +94,7 @@ pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn from_plan(run: &mut Run<'_>, plan: &Plan) -> Result<Start, Halt> {
     in_order(run, by_offset(plan))
 }
@@ -122,7 +122,7 @@ fn numbers(ids: Vec<BufferId>) -> Vec<u32> {
 ///
 /// # Errors
 ///
-/// What the run says.
+/// The `Halt` of the run.
 pub(crate) fn in_order(run: &mut Run<'_>, order: Vec<u32>) -> Result<Start, Halt> {
     let instance = run.instance();
     let offsets = first_fit(instance, &order, &mut |work| run.tick(work))?;
@@ -134,11 +134,11 @@ pub(crate) fn in_order(run: &mut Run<'_>, order: Vec<u32>) -> Result<Start, Halt
     Ok(start)
 }
 
-/// The offsets, in bytes, that first fit gives an order; pinned buffers come first. Hands nothing over.
+/// The offsets, in bytes, that first fit gives in an order; pinned buffers come first. Uses no hand-overs.
 ///
 /// # Errors
 ///
-/// What `tick` says.
+/// What `tick` returns.
 pub(crate) fn first_fit(instance: &Instance, order: &[u32], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
     let mut placing = Placing::new(instance);
     for &id in order.iter().filter(|&&id| instance.buffers()[id as usize].pin.is_none()) {
@@ -175,7 +175,7 @@ impl<'i> Placing<'i> {
         this
     }
 
-    /// Places one buffer; the work that it took.
+    /// Places one buffer; returns the work that it took.
     fn place(&mut self, id: usize) -> u64 {
         let buffer = &self.instance.buffers()[id];
         let mut blocked = Blocked::default();

@@ -1,11 +1,10 @@
-//! Tabu search.
+//! Tabu search: makes the best of a few changes, even a bad one, and does not undo it at once.
 //!
-//! The state is an order of the buffers, its value the *excess* of the first-fit plan: what sticks out
-//! above a ceiling one granule below the best height known. A step draws a handful of changes below what
-//! sticks out (see the module `moves`) and makes the best of them, even where all are worse; the buffer
-//! that it moved must then rest for a number of steps, unless moving it again gives a smaller excess than
-//! ever under this ceiling. Where nothing has become better for long, the search goes back to the best
-//! order under this ceiling and forgets what rests.
+//! The state is an order of the buffers. Its value is the *excess* of the first-fit plan: what sticks out above a
+//! ceiling one granule below the best known height. A step draws a handful of changes below what sticks out (see the
+//! module `moves`) and makes the best of them, even if all are worse. The buffer that it moved must then rest for a
+//! number of steps, unless moving it again gives the smallest excess so far under this ceiling. After a long time
+//! without progress, the search returns to the best order under this ceiling and clears all rests.
 //!
 //! # References
 //!
@@ -25,14 +24,14 @@ use super::moves::Moves;
 use super::walk::{Search, Walk};
 use crate::arenas::{has_arenas, plan_each_arena};
 
-/// Changes that a step looks at.
+/// Changes that a step compares.
 const SAMPLE: usize = 10;
-/// Steps for which a moved buffer rests: this, and up to as many again.
+/// Steps for which a moved buffer rests: this, plus a random number up to this.
 const REST: u64 = 10;
 /// Steps without a smaller excess before the search goes back.
 const PATIENCE: u64 = 2_000;
 
-/// The best of a handful of changes, without going back at once; key `tabu`.
+/// Makes the best of a handful of changes and does not undo it at once; key `tabu`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -74,7 +73,7 @@ impl Planner for Tabu {
     }
 }
 
-/// A tabu search that goes on from where it stood.
+/// A tabu search that can be resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct TabuSearch {
     walk: Walk,
@@ -103,7 +102,7 @@ impl TabuSearch {
         }
     }
 
-    /// The change of least excess among those drawn that may be made.
+    /// The allowed change of least excess among those drawn.
     fn choose(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
         let mut best: Option<(u128, Change)> = None;
         for _ in 0..SAMPLE {

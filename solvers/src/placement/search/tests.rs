@@ -1,4 +1,4 @@
-//! What every search here has in common.
+//! Tests of what all searches here have in common.
 
 use planlab_dsa::testing::{Shape, instances};
 use planlab_dsa::{
@@ -95,7 +95,7 @@ fn the_same_seed_gives_the_same_plan_and_seeds_change_plans() {
     }
 }
 
-/// All searches in turns on forks of one run, as a planner made of several does it.
+/// All searches in turns on forks of one run, as in a planner made of several.
 struct Turns;
 
 impl Planner for Turns {

@@ -1,4 +1,4 @@
-//! What every search of this module walks with: a decoder, the best height, and where to offer plans.
+//! What every search of this module works on: a decoder, the best height, and the run that receives plans.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use super::decoder::{Change, Decoder};
 use super::model::{Model, can_stand};
 use super::start::{self, Start};
 
-/// A search that goes on from where it stood.
+/// A search that can be resumed.
 pub(crate) trait Search {
-    /// Makes one step; `false` where the search has done all that it can.
+    /// Makes one step; `false` if the search has nothing left to do.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt>;
 
     /// The units of work done so far.
     fn work(&self) -> u64;
 
-    /// Lets a search do about so many units of work; `false` where it has done all that it can.
+    /// Lets a search do about `work` units of work; `false` if it has nothing left to do.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     fn slice(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
         let end = self.work().saturating_add(work);
         while self.work() < end {
@@ -40,24 +40,24 @@ pub(crate) trait Search {
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     pub(crate) decoder: Decoder,
-    /// The height of the lowest plan that this walk knows of, in granules.
+    /// The height of the lowest plan that this walk knows, in granules.
     best: u64,
     best_offsets: Vec<u64>,
     work: u64,
 }
 
 impl Walk {
-    /// Begins at a start. `None` where no plan without hand-overs exists.
+    /// Begins at a start. `None` if no plan without hand-overs exists.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn new(run: &mut Run<'_>, start: &Start) -> Result<Option<Self>, Halt> {
         let model = Model::new(run.instance(), &mut |work| run.tick(work))?;
         Ok(model.map(|model| Self::with_model(run, &Arc::new(model), start)))
     }
 
-    /// As [`Walk::new`] with a model that is there already.
+    /// As [`Walk::new`], with an existing model.
     pub(crate) fn with_model(run: &Run<'_>, model: &Arc<Model>, start: &Start) -> Self {
         let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / model.grain).collect();
         let mut decoder = Decoder::decoded(Arc::clone(model), &start.order, &offsets);
@@ -66,11 +66,11 @@ impl Walk {
         Self { decoder, best, best_offsets: offsets, work: 0 }
     }
 
-    /// Begins at first fit in an order. `None` where no plan without hand-overs exists.
+    /// Begins at first fit in an order. `None` if no plan without hand-overs exists.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn in_order(
         run: &mut Run<'_>,
         order: fn(&Instance) -> Vec<u32>,
@@ -86,7 +86,7 @@ impl Walk {
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn from_best(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
         match start::best(run)? {
             Some(start) => Self::new(run, &start),
@@ -99,7 +99,7 @@ impl Walk {
         self.work
     }
 
-    /// The height of the lowest plan that this walk knows of, in granules.
+    /// The height of the lowest plan that this walk knows, in granules.
     pub(crate) const fn best(&self) -> u64 {
         self.best
     }
@@ -109,11 +109,11 @@ impl Walk {
         &self.best_offsets
     }
 
-    /// Goes on from another plan: from first fit in the order of its offsets.
+    /// Continues from another plan: from first fit in the order of its offsets.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn adopt(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
         let model = Arc::clone(self.decoder.model());
         let mut order: Vec<u32> = self.decoder.ids().collect();
@@ -134,7 +134,7 @@ impl Walk {
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
         let work = &mut self.work;
         self.decoder.change(change, &mut |units| {
@@ -143,11 +143,11 @@ impl Walk {
         })
     }
 
-    /// Keeps the last change, and offers what came of it, or takes it back.
+    /// Keeps the last change and offers the resulting plan, or undoes the change.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn settle(&mut self, run: &mut Run<'_>, stays: bool) -> Result<(), Halt> {
         if !stays {
             self.decoder.undo();
@@ -158,21 +158,21 @@ impl Walk {
         Ok(())
     }
 
-    /// Counts work that is not the decoder's.
+    /// Counts work done outside the decoder.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn tick(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
         self.work += units;
         run.tick(units)
     }
 
-    /// Offers where the walk stands, if that is lower than all it knows, and lowers the ceiling.
+    /// Offers the current plan if it is lower than all known ones, and lowers the ceiling.
     ///
     /// # Errors
     ///
-    /// What the run says.
+    /// The `Halt` of the run.
     pub(crate) fn offer(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         let height = self.decoder.height();
         if height >= self.best {
@@ -189,7 +189,7 @@ impl Walk {
         Ok(true)
     }
 
-    /// Lowers the ceiling where somebody else has found a lower plan; whether it did.
+    /// Lowers the ceiling if another search has found a lower plan. Returns whether it did.
     pub(crate) fn aim_below_incumbent(&mut self, run: &Run<'_>) -> bool {
         let model = Arc::clone(self.decoder.model());
         let known = model.incumbent(run, self.best);

@@ -1,4 +1,4 @@
-//! A few buffers among fixed ones: where can they go below a ceiling?
+//! Places a few buffers among fixed ones below a ceiling.
 //!
 //! ```text
 //!   ceiling - - - - - - - - - - - - -
@@ -9,7 +9,7 @@
 //!     | fixed |+-------+
 //! ```
 //!
-//! The question goes to the exact search, as an instance of its own in which what is fixed is pinned.
+//! The exact search answers this, on an instance of its own in which the fixed buffers are pinned.
 
 use planlab_dsa::{Alignment, Buffer, Bytes, Halt, Instance, LiveRange, Offset};
 
@@ -35,10 +35,10 @@ pub(crate) struct Block {
     pub(crate) high: u64,
 }
 
-/// The most pieces and blocks: past it, a single node takes too long for a time limit to hold.
+/// The most pieces and blocks: above it, a single node takes too long to keep a time limit.
 const MOST: usize = 384;
 
-/// What a search has come to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The offset of each piece.
@@ -49,12 +49,12 @@ pub(crate) enum Answer {
     Unknown,
 }
 
-/// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes.
-/// The blocks must not overlap. Another `seed`, another answer among several.
+/// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes. The blocks must
+/// not overlap. If there are several answers, `seed` decides which is found.
 ///
 /// # Errors
 ///
-/// What `tick` says.
+/// What `tick` returns.
 pub(crate) fn search(
     (pieces, blocks): (&[Piece], &[Block]),
     ceiling: u64,
@@ -73,7 +73,7 @@ pub(crate) fn search(
     })
 }
 
-/// `None` where the search cannot take it: it holds too large a number.
+/// `None` if a number is too large for the search.
 fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
     let buffer = |start: u32, end: u32, size: u64| {
         Some(Buffer::new(Bytes::new(size), LiveRange::new(start, end).ok()?))
@@ -90,8 +90,8 @@ fn problem(pieces: &[Piece], blocks: &[Block]) -> Option<Problem> {
     Problem::new(&Instance::from_buffers(buffers).ok()?, &[])
 }
 
-/// The same room for the pieces in fewer blocks: what lies on each other is one, gaps that are too narrow
-/// for every piece are closed, and nothing reaches above the ceiling. The blocks do not overlap.
+/// Covers the same blocks by fewer ones, with the same room for the pieces: merges adjacent blocks, closes gaps that
+/// are too narrow for every piece, and cuts off what reaches above the ceiling. The result does not overlap.
 pub(crate) fn merge(blocks: &[Block], pieces: &[Piece], ceiling: u64) -> Vec<Block> {
     let mut times: Vec<u32> = pieces.iter().flat_map(|piece| [piece.start, piece.end]).collect();
     times.sort_unstable();

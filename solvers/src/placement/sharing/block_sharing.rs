@@ -24,7 +24,7 @@
 //! # Complexity
 //!
 //! O((entries + reads) log entries), and O(colours * (nodes + reads)) for the colours. The ancestor relation takes
-//! O(nodes * reads / 64) time and its memory; with it, an entry may have to look at all free blocks.
+//! O(nodes * reads / 64) time and its memory; with it, an entry may have to check all free blocks.
 //!
 //! # Deviations from the public code
 //!
@@ -138,7 +138,7 @@ impl BlockSharing {
     ///
     /// # Errors
     ///
-    /// If the relation takes more memory.
+    /// If the relation would take more memory.
     pub fn plan_for_all_orders(
         &self,
         graph: &SharingGraph,
@@ -149,7 +149,7 @@ impl BlockSharing {
         Ok(shared)
     }
 
-    /// Plans a graph; calls `tick` at every node, which may end it.
+    /// Plans a graph; calls `tick` at every node, which may stop the run.
     pub(super) fn plan_until<E>(
         &self,
         graph: &SharingGraph,
@@ -195,7 +195,7 @@ struct Planning<'g> {
     references: Vec<u64>,
     /// The number of reads and holds that are left of the entries in each block.
     readers: Vec<u64>,
-    /// Which nodes precede which in every order, if that counts.
+    /// The ancestor relation: which nodes precede which in every order, if that counts.
     ancestors: Option<Ancestors>,
     /// The nodes that have used the entries in each block.
     users: Vec<Vec<usize>>,
@@ -315,7 +315,7 @@ fn all_precede(ancestors: Option<&Ancestors>, users: &[usize], number: usize) ->
     ancestors.is_none_or(|ancestors| users.iter().all(|&user| is_before(ancestors, user)))
 }
 
-/// Which nodes precede which in every order.
+/// The ancestor relation: which nodes precede which in every order.
 fn ancestors(graph: &SharingGraph, limit: Bytes) -> Result<Ancestors, TooManyOperations> {
     let maker = makers(graph);
     let before = |node: usize| {

@@ -11,8 +11,8 @@
 //!
 //! # Complexity
 //!
-//! O(n k log n), where k is the number of objects that a buffer looks at until it finds a free one, as in
-//! `shared-objects/by-size`. The published loop looks at every object, and keeps a list of the live buffers for
+//! O(n k log n), where k is the number of objects that a buffer checks until it finds a free one, as in
+//! `shared-objects/by-size`. The published loop checks every object, and keeps a list of the live buffers for
 //! every step.
 //!
 //! # Deviations from the paper

@@ -17,9 +17,9 @@
 //!
 //! # Complexity
 //!
-//! O(n k log n), where k is the number of objects that a buffer looks at until it finds a free one: at most all of
+//! O(n k log n), where k is the number of objects that a buffer checks until it finds a free one: at most all of
 //! them, and few if a few hundred buffers are live at once (100,000 buffers take less than a second then). If tens
-//! of thousands are live at once, 100,000 buffers take tens of seconds. The published loop looks at every object.
+//! of thousands are live at once, 100,000 buffers take tens of seconds. The published loop checks every object.
 //!
 //! # Deviations from the paper
 //!

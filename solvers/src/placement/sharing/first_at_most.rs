@@ -1,4 +1,4 @@
-//! Numbers that change, and a search for the first that is at most a limit, in O(log n).
+//! A list of changing numbers, and a search for the first that is at most a limit, in O(log n).
 
 /// A perfect binary tree of minima.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl FirstAtMost {
         let is_over = |node: usize| self.tree[node] > u64::from(limit);
         let mut node = from + self.leaves;
         while is_over(node) {
-            // Whatever lies right of it: the sibling of the first node on the way up that is a left one.
+            // All leaves to the right of it: the sibling of the first left child on the way up.
             node >>= node.trailing_ones();
             if node == 0 {
                 return None;

@@ -8,7 +8,7 @@ use planlab_dsa::{Buffer, BufferId, Bytes, Instance};
 use planlab_graph::{Graph, OpId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A value with one storage: a node makes it, or it is there from the start.
+/// A value with one storage: made by a node, or present from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its size in bytes.
@@ -37,7 +37,7 @@ pub struct InPlaceEntries {
     pub read: usize,
     /// A position among its writes.
     pub write: usize,
-    /// Whether the bytes stay as they are, so that others may still read them.
+    /// Whether the bytes do not change, so that others may still read them.
     pub identity: bool,
 }
 
@@ -52,7 +52,7 @@ pub enum SharingGraphError {
         node: usize,
         /// The entry that it uses.
         entry: u32,
-        /// How many entries there are.
+        /// The number of entries.
         count: usize,
     },
     /// A node reads an entry that is not made yet.
@@ -140,15 +140,15 @@ impl SharingGraph {
         &self.nodes
     }
 
-    /// A computation graph in its own order: a node for each operation, and an entry for each storage, by the id of
-    /// its root. Views and pieces are no entries: an operation that uses them uses the entry in which they lie. The
-    /// first operation that uses an entry makes it; for the later ones, which read or write a part of it, it counts
-    /// as read. Entries that are external, or there from the start, are external; those with an output of the graph
-    /// are held once. Workspaces are left out.
+    /// A computation graph in its own order: a node for each operation, and an entry for each storage, by the id of its
+    /// root. Views and pieces are not entries: an operation that uses one uses the entry that contains it. The first
+    /// operation that uses an entry makes it; later ones, which read or write a part of it, count as readers. Entries
+    /// that are external, or present from the start, are external; those with an output of the graph are held once.
+    /// Workspaces are left out.
     ///
     /// # Errors
     ///
-    /// As [`SharingGraph::new`]; of a valid graph, only if the sizes are too large.
+    /// As [`SharingGraph::new`]; for a valid graph, only if the sizes are too large.
     pub fn of_graph(graph: &Graph) -> Result<Self, SharingGraphError> {
         let ids = (0..graph.tensors().len()).map(TensorId::from_index);
         let mut entry_of = vec![u32::MAX; graph.tensors().len()];
@@ -178,9 +178,9 @@ impl SharingGraph {
         references
     }
 
-    /// The graph of a placement instance: an entry for each buffer, by id, and a node for each step at which
-    /// buffers begin or end. It makes those that begin at it, and reads those whose last step it is; so a
-    /// buffer of one step is read by nobody, and free right after it was made. A permission counts where both
+    /// The graph of a placement instance: an entry for each buffer, by id, and a node for each step at which buffers
+    /// begin or end. The node makes the buffers that begin at its step, and reads those whose last step it is. So a
+    /// buffer of one step has no reader, and is free right after it was made. A permission counts if both
     /// buffers have the same alignment, so that an object can stand for both.
     pub(super) fn of_instance(instance: &Instance) -> Self {
         let last = |buffer: &Buffer| buffer.live.end().get() - 1;
@@ -234,7 +234,7 @@ fn node_of(graph: &Graph, op: OpId, entry_of: &[u32], made: &mut [bool]) -> Node
     Node { reads, writes, in_place }
 }
 
-/// Appends an entry; gives its position.
+/// Appends an entry; returns its position.
 fn push(list: &mut Vec<u32>, entry: u32) -> usize {
     list.push(entry);
     list.len() - 1
@@ -331,7 +331,7 @@ mod tests {
         let graph = SharingGraph::of_graph(&graph.build().expect("valid")).expect("small");
         let entry = |external, held| Entry { bytes: Bytes::new(4), external, held };
         assert_eq!(graph.entries(), [entry(true, 0), entry(false, 0), entry(false, 1)]);
-        // The second piece is written into what is there; the caller owns the place of the gradient.
+        // The second piece is written into an existing storage; the caller owns that of the gradient.
         let nodes =
             [node(&[], &[1]), node(&[1], &[2]), node(&[1, 2], &[]), node(&[2], &[]), node(&[2, 2, 0], &[])];
         assert_eq!(graph.nodes(), nodes);
@@ -371,7 +371,7 @@ mod tests {
         let nodes: Vec<_> = graph.nodes().iter().map(|n| (n.reads.clone(), n.writes.clone())).collect();
         let at_8 = (vec![0], vec![1, 2, 3]);
         assert_eq!(nodes, [(vec![], vec![0]), at_8, (vec![3], vec![]), (vec![1], vec![])]);
-        // Buffer 2 is over in its first step: nobody reads it, so nothing takes its place.
+        // Buffer 2 ends in its first step: it has no reader, so nothing takes its place.
         let places: Vec<(usize, usize)> =
             graph.nodes()[1].in_place.iter().map(|pair| (pair.read, pair.write)).collect();
         assert_eq!(places, [(0, 0), (0, 2)]);

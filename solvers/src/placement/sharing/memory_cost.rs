@@ -1,10 +1,10 @@
 //! The memory cost of each way of sharing: the table of the framework note, and plans with offsets for the same
 //! lifetimes.
 //!
-//! The strategies share whole blocks, within a match range. Each has beside it the load and the height of a plan
-//! that gives offsets to the same entries. An entry is live from the node that makes it to the last node that reads
-//! it, both included, or to the end if the caller holds it. An entry that takes the place of another is one with
-//! it.
+//! The strategies share whole blocks, within a match range. For comparison, the table has the load and the height of a
+//! plan that gives offsets to the same entries. An entry is live from the node that makes it to the last node that
+//! reads it, both included, or to the end if the caller holds it. An entry that takes the place of another is merged
+//! with it.
 //!
 //! # References
 //!
@@ -108,7 +108,7 @@ pub fn memory_cost(
 ///
 /// [`InstanceError`] if there are more than 2^32 - 1 buffers.
 pub fn lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance, InstanceError> {
-    // Without a match range, a block is what is made in one place.
+    // Without a match range, a block holds only what is made in one place.
     let shared = BlockSharing::default().with_in_place(in_place).with_match_range(0).plan(graph);
     let horizon = u32::try_from(graph.nodes().len()).expect("a graph has fewer than 2^32 nodes");
     let mut lives: Vec<Option<(u32, u32)>> = vec![None; shared.blocks.len()];

@@ -174,7 +174,7 @@ mod tests {
             .build()
             .expect("valid");
         let best = execute(&MxnetSharing::default(), &instance, Budget::default(), 0).best.expect("a plan");
-        // The second pair is of two sizes.
+        // The second pair has two different sizes.
         assert_eq!((best.height(), best.in_place()), (Bytes::new(12), &[pair(0, 1)][..]));
     }
 
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn whole_bytes_depend_on_the_unit_and_the_default_does_not() {
-        // 33 over 16 is more than 2: a block of 2 bytes is within the widest range in whole bytes alone.
+        // 33 over 16 is more than 2: a block of 2 bytes is within the widest range only in whole bytes.
         let height = |unit: u64, whole_bytes: bool| {
             let rows = [(2, 0, 1), (33, 1, 2)].map(|(size, start, end)| {
                 Buffer::new(Bytes::new(unit * size), LiveRange::new(start, end).expect("not empty"))
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!([key(false), key(true)], ["mxnet-sharing", "mxnet-sharing/published"]);
     }
 
-    /// What a block holds, and the last step of that; `None` where it is free.
+    /// The contents of a block, and their last step; `None` if the block is free.
     #[derive(Clone)]
     struct Block {
         size: u64,

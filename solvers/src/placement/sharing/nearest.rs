@@ -13,8 +13,8 @@ use planlab_dsa::{BufferId, Instance};
 
 use super::first_at_most::FirstAtMost;
 
-/// All buffers by their starts, then by size, the largest first, then by id: the ends of those that wait, and the
-/// holes before those that have an object.
+/// All buffers by their starts, then by size, the largest first, then by id. Stores the ends of the waiting buffers,
+/// and the holes before those that have an object.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     lives: Vec<(u32, u32)>,

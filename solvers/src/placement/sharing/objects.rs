@@ -1,4 +1,4 @@
-//! Whole objects that buffers share, and how they become offsets.
+//! Whole objects that buffers share, and the conversion to offsets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ impl Objects {
         Self { object_of, sizes: Vec::new(), by_size: BTreeSet::new(), uses: Vec::new() }
     }
 
-    /// Puts a buffer into an object; gives the number of objects looked at.
+    /// Puts a buffer into an object; returns the number of objects examined.
     fn place(&mut self, id: BufferId, buffer: &Buffer) -> u64 {
         let size = buffer.size.get();
         let mut looked = 0;

@@ -14,16 +14,16 @@
 //!
 //! # Complexity
 //!
-//! O((n + r) log n), where r is the number of times that a buffer looks for its nearest object again because the
-//! object was taken: at most n times the number of objects, and a few n on nets. The public loop is O(n^2) with a
-//! table of n times the objects. Here a queue replaces the table: it has the best pair of each waiting buffer and,
-//! for each buffer in an object and each side in time, the pair with the nearest waiting buffer.
+//! O((n + r) log n), where r is the number of times that a buffer looks for its nearest object again because the object
+//! was taken: at most n times the number of objects, and a few n on nets. The public loop is O(n^2) with a table of n
+//! times the objects. Here a queue replaces the table. It has the best pair of each waiting buffer and, for each buffer
+//! in an object and each side in time, the pair with the nearest waiting buffer.
 //!
 //! # Deviations from the paper
 //!
 //! - Positions and distances are those of the public code.
 //! - Ties: the larger buffer, then the lower id, as in the public code; then the larger neighbour in time, then the
-//!   one with the lower id. (Of two objects that are equally near, the public code takes the one that it looks at
+//!   one with the lower id. (Of two objects that are equally near, the public code takes the one that it finds
 //!   first; its comment says the largest.)
 //! - Alignment is honoured within objects.
 
@@ -78,7 +78,7 @@ fn share<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) -> 
     for stage in stages(instance) {
         sharing.begin(&stage);
         for &id in &stage {
-            // Whoever has a near object goes first; what then still waits opens one, the largest first.
+            // Buffers near an object go first; of those left, the largest opens a new object.
             while sharing.take_nearest() {
                 tick(1)?;
             }
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_nearest_in_time_comes_first() {
-        // The pair of sevens makes 6 and 5, which overlap, one position: 5 is nearer to the 9, and stays with it.
+        // The pair of sevens puts 6 and 5, which overlap, into one position: 5 is nearer to the 9, and stays with it.
         let instance = instance(&[(9, 5, 7), (6, 9, 12), (5, 8, 10), (7, 20, 22), (7, 20, 22)]);
         assert_eq!(objects(&instance), [0, 1, 0, 0, 1]);
     }

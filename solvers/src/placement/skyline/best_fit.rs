@@ -1,10 +1,9 @@
 //! The profile-guided best fit, fast: the same plan as `best-fit/reference`.
 //!
-//! The lines are a linked list with a heap by (offset, left end) beside it. The question "which unplaced
-//! buffer with `start >= left` and `end <= right` lives longest" goes to a k-d tree over the points
-//! (start, end): each node knows the box of its unplaced points and the best of them, so that a node that
-//! lies inside the question's quadrant answers at once and one that cannot better what is known is left
-//! out.
+//! The lines are a linked list with a heap by (offset, left end) beside it. The query "which unplaced buffer with
+//! `start >= left` and `end <= right` lives longest" goes to a k-d tree over the points (start, end). Each node stores
+//! the bounding box of its unplaced points and the best of them. So a node inside the query's quadrant answers at once,
+//! and a node that cannot improve on the best so far is skipped.
 //!
 //! ```text
 //!       end ^
@@ -24,15 +23,15 @@
 //!
 //! # Complexity
 //!
-//! At most 3 n questions, as every line that rises joins another and every buffer makes two at most. A
-//! question takes O(log n) where buffers are short against the horizon, O(sqrt n) at worst; O(n) memory.
+//! At most 3 n queries, since every line that rises joins another and every buffer makes at most two. A query takes
+//! O(log n) if buffers are short compared with the horizon, O(sqrt n) at worst; O(n) memory.
 //!
 //! # Deviations from the paper
 //!
-//! - As `best-fit/reference`: ties between lifetimes go to the larger size, then to the lower id; offsets
-//!   are rounded up from the line to the alignment.
-//! - Several arenas, which the paper does not have, are planned one by one. A capacity decides whether the plan of
-//!   its arena counts, not what it looks like.
+//! - As `best-fit/reference`: ties between lifetimes go to the larger size, then to the lower id; offsets are rounded
+//!   up from the line to the alignment.
+//! - Several arenas, which the paper does not have, are planned one by one. The capacity of an arena decides whether
+//!   its plan counts, but does not change the plan.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -85,7 +84,7 @@ impl Planner for BestFit {
     }
 }
 
-/// The plan, not offered yet.
+/// The plan, before it is offered.
 pub(crate) fn best_fit(run: &mut Run<'_>) -> Result<Plan, Halt> {
     let instance = run.instance();
     let ranked = ranked(instance);
@@ -114,7 +113,7 @@ pub(crate) fn best_fit(run: &mut Run<'_>) -> Result<Plan, Halt> {
     Ok(Plan::from_offsets(offsets))
 }
 
-/// Compares with the published text, on instances where that is quick.
+/// Compares with the published text, on instances small enough for it.
 #[cfg(feature = "debug-checks")]
 fn check(instance: &Instance, offsets: &[Offset]) {
     if instance.len() <= 2_000 {
@@ -123,7 +122,7 @@ fn check(instance: &Instance, offsets: &[Offset]) {
     }
 }
 
-/// All buffers, the one to prefer first.
+/// All buffers, in order of preference.
 fn ranked(instance: &Instance) -> Vec<BufferId> {
     let mut ranked: Vec<_> = instance.ids().map(|id| (Reverse(rank(instance.buffer(id), id)), id)).collect();
     ranked.sort_unstable();
@@ -135,7 +134,7 @@ type LineId = u32;
 
 const NONE: LineId = LineId::MAX;
 
-/// Up to `offset` memory is used during the steps `[left, right)`.
+/// During the steps `[left, right)`, memory is used up to `offset`.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     left: u32,
@@ -149,9 +148,9 @@ struct Line {
 #[derive(Debug)]
 struct Skyline {
     lines: Vec<Line>,
-    /// Numbers of lines that joined another.
+    /// Numbers of lines that have joined another, for reuse.
     spare: Vec<LineId>,
-    /// Every line, and what is left of lines that have changed since.
+    /// Every line, and outdated entries of lines that have changed since.
     heap: BinaryHeap<Reverse<(u64, u32, LineId)>>,
 }
 
@@ -224,7 +223,7 @@ impl Skyline {
         }
     }
 
-    /// Makes one line of a line whose height has changed and of the neighbours at that height.
+    /// Joins a line whose height has changed with the neighbours at that height.
     fn join(&mut self, id: LineId) {
         let Line { previous, next, offset, .. } = self.lines[id as usize];
         if previous != NONE && self.lines[previous as usize].offset == offset {
@@ -243,7 +242,7 @@ impl Skyline {
         self.heap.push(Reverse((offset, left, id)));
     }
 
-    /// Frees the number of a line. An empty line answers no entry of the heap.
+    /// Frees the number of a line. Heap entries of an empty line are ignored.
     fn remove(&mut self, id: LineId) {
         let line = &mut self.lines[id as usize];
         line.right = line.left;

@@ -1,10 +1,10 @@
 //! The profile-guided best fit, as its authors describe it.
 //!
-//! Offset lines cut the time axis into pieces, each with the address up to which memory is used there;
-//! at first one line at 0 spans all time. Again and again, the lowest line (the leftmost of equals) is
-//! taken. Among the unplaced buffers that live within its time, the one that lives longest is placed on
-//! it, and the line splits: what the buffer covers rises to the buffer's end. If no buffer fits, the line
-//! rises to its lower neighbour. Neighbours at one height are one line.
+//! Offset lines cut the time axis into pieces, each with the address up to which memory is used there; at first one
+//! line at 0 spans all time. The planner always takes the lowest line (the leftmost of equals). Among the unplaced
+//! buffers that live within its time, it places the longest-lived on the line, and the line splits: the covered part
+//! rises to the buffer's end. If no buffer fits, the line rises to its lower neighbour. Neighbours at one height become
+//! one line.
 //!
 //! ```text
 //!      address
@@ -24,7 +24,7 @@
 //!
 //! # Complexity
 //!
-//! O(n^2): every step looks at every unplaced buffer. `best-fit` gives the same plan faster.
+//! O(n^2): every step scans every unplaced buffer. `best-fit` gives the same plan faster.
 //!
 //! # Deviations from the paper
 //!
@@ -52,7 +52,7 @@ use planlab_dsa::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BestFitReference;
 
-/// What both forms of the best fit take into account.
+/// What both forms of the best fit support.
 pub(super) const HONOURS: Honours = Honours {
     in_place: false,
     pins: false,
@@ -65,7 +65,7 @@ pub(super) const HONOURS: Honours = Honours {
     threads: false,
 };
 
-/// Where both forms of the best fit were published.
+/// The publication of both forms of the best fit.
 pub(super) const REFERENCE: &str = "Sekiyama et al. 2018, arXiv:1804.10001";
 
 impl Planner for BestFitReference {
@@ -88,7 +88,7 @@ impl Planner for BestFitReference {
     }
 }
 
-/// The offsets, with a call for every look at all unplaced buffers.
+/// The offsets; calls back for every scan of all unplaced buffers.
 pub(super) fn published<E>(
     instance: &Instance,
     mut tick: impl FnMut(u64) -> Result<(), E>,
@@ -120,7 +120,7 @@ pub(super) fn rank(buffer: &Buffer, id: BufferId) -> impl Ord + use<> {
     (buffer.live.width(), buffer.size, std::cmp::Reverse(id))
 }
 
-/// Up to `offset` memory is used during the steps `[left, right)`.
+/// During the steps `[left, right)`, memory is used up to `offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Line {
     left: u32,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_line_that_nothing_fits_rises_to_its_lower_neighbour() {
-        // The long one first, then what fits beside it; [2, 6) has to wait until the lines are level.
+        // The long one first, then the one that fits beside it; [2, 6) has to wait until the lines are level.
         let all = vec![buffer(5, 0, 5), buffer(3, 5, 8), buffer(4, 2, 6), buffer(1, 6, 8)];
         assert_eq!(placed(&BestFitReference, all), [0, 0, 5, 3]);
     }

@@ -1,19 +1,19 @@
-//! Which of the live ranges that are left is the first to lie within a window.
+//! Finds the best of the remaining live ranges that lie within a window.
 //!
-//! A k-d tree over the points (start, end), split at medians of start and end in turn. Ranges are told
-//! apart by their rank: the lower, the better, and never shorter than a higher one.
+//! A k-d tree over the points (start, end), split at medians of start and end in turn. Each range has a rank: a lower
+//! rank is better, and its range is never shorter than that of a higher rank.
 //!
 //! # Complexity
 //!
-//! O(n log n) to build; a question crosses O(sqrt n) nodes at worst (those that its two edges cut), and
-//! O(log n) where the window is short.
+//! O(n log n) to build; a query crosses O(sqrt n) nodes at worst (those that its two edges cut), and O(log n) if the
+//! window is short.
 
 use planlab_dsa::LiveRange;
 
 /// Points of a leaf.
 const LEAF: usize = 8;
 
-/// The rank of a point that was taken.
+/// Replaces the rank of a point that was taken.
 const TAKEN: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ struct Point {
     rank: u32,
 }
 
-/// The box of the points that are left below a node, and the best of them.
+/// The bounding box of the remaining points below a node, and the best of them.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     starts: (u32, u32),
@@ -48,7 +48,7 @@ impl Node {
     }
 }
 
-/// A question: the best point with `left <= start` and `end <= right`.
+/// A query: the best point with `left <= start` and `end <= right`.
 struct Search {
     left: u32,
     right: u32,
@@ -57,7 +57,7 @@ struct Search {
 }
 
 impl Search {
-    /// Whether some point below the node may lie in the window and better what was found.
+    /// Whether some point below the node may lie in the window and be better than the best so far.
     fn may_gain(&self, node: &Node, widths: &[u32]) -> bool {
         let meets = node.best < self.best && self.left <= node.starts.1 && node.ends.0 <= self.right;
         meets && {
@@ -71,11 +71,11 @@ impl Search {
     }
 }
 
-/// The live ranges that are left.
+/// The remaining live ranges.
 #[derive(Debug)]
 pub(super) struct LongestWithin {
     points: Vec<Point>,
-    /// Where in `points` each rank is.
+    /// The index in `points` of each rank.
     places: Vec<u32>,
     /// The width of each rank.
     widths: Vec<u32>,
@@ -102,13 +102,13 @@ impl LongestWithin {
         Self { points, places, widths, nodes, visited: 0 }
     }
 
-    /// How many nodes the last question looked at.
+    /// The number of nodes that the last query visited.
     pub(super) const fn visited(&self) -> u64 {
         self.visited
     }
 
-    /// Takes out the range of the lowest rank that begins at `left` or later and ends at `right` or
-    /// before; its rank.
+    /// Takes out the range of the lowest rank that begins at `left` or later and ends at `right` or before; returns its
+    /// rank.
     pub(super) fn take(&mut self, left: u32, right: u32) -> Option<u32> {
         let mut search = Search { left, right, best: TAKEN, visited: 0 };
         self.search(1, 0, self.points.len(), &mut search);

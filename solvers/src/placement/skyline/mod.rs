@@ -1,4 +1,4 @@
-//! Skyline planners: the lowest point of the plan's outline decides what comes next.
+//! Skyline planners: the lowest point of the plan's outline decides what is placed next.
 
 mod best_fit;
 mod best_fit_reference;

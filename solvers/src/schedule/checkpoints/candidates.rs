@@ -1,20 +1,21 @@
-//! Which feature maps may be checkpoints.
+//! Chooses which feature maps may be checkpoints.
 //!
-//! An articulation point is a map that carries everything that comes after it: no other map is read on both sides of it.
-//! Where a net has some that can be recomputed, only these may be checkpoints. Of what is left, the patent takes those with a
-//! high score
+//! An articulation point is a map through which all later functions get their inputs: no other map is read on both
+//! sides of it. If a net has some that can be recomputed, only these may be checkpoints. Of these, the patent takes
+//! those with a high score
 //!
 //! ```text
 //! score = lifetime in steps * seconds to recompute / bytes
 //! ```
 //!
-//! A step is a pass of a function. A map lives from the step that makes it to the last one of the backward pass that reads
-//! it. What lives long, is dear to compute and small is a good checkpoint: its score is the median of all scores or above.
+//! A step is a pass of a function. A map lives from the step that makes it to the last step of the backward pass that
+//! reads it. A map that lives long, is expensive to compute and is small is a good checkpoint: its score is at least
+//! the median of all scores.
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on candidates: they are chosen by
-//!    their lifetime, the time to compute them and their size.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on candidates: they are
+//!    chosen by lifetime, time to compute and size.
 //!
 //! # Complexity
 //!
@@ -22,14 +23,14 @@
 //!
 //! # Deviations from the claims
 //!
-//! The claims name the three properties and no formula. The product, the median and the articulation points are the choice
+//! The claims name the three properties but no formula. The product, the median and the articulation points are choices
 //! made here.
 
 use planlab_graph::{MapId, TrainingNet};
 
 use super::super::lab::Lab;
 
-/// The rule by which feature maps may be checkpoints.
+/// The rule for which feature maps may be checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Candidates {
     /// Articulation points; all maps in a net without any.
@@ -43,7 +44,7 @@ impl Candidates {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Articulation, Self::Scored];
 
-    /// By map of `maps`, which can be recomputed, whether it may be a checkpoint.
+    /// For each map of `maps`, which can be recomputed, whether it may be a checkpoint.
     pub(super) fn among(self, lab: &Lab<'_>, maps: &[MapId]) -> Vec<bool> {
         let carriers = carriers(&lab.problem().net);
         let has_carrier = maps.iter().any(|map| carriers[map.index()]);
@@ -60,10 +61,10 @@ impl Candidates {
     }
 }
 
-/// By map, whether every later function gets what it reads through it: no other map is read on both sides of it.
+/// For each map, whether every later function gets its inputs through it: no other map is read on both sides of it.
 fn carriers(net: &TrainingNet) -> Vec<bool> {
     let mut carriers = vec![false; net.maps().len()];
-    // The last function that reads something made before; inputs of the net are there from the start.
+    // The last function that reads an earlier map; inputs of the net exist from the start.
     let last = |map: MapId| net.last_use(map).map_or(0, |id| id.index() + 1);
     let mut latest = net.map_ids().filter(|&map| !net.has_gradient(map)).map(last).max().unwrap_or(0);
     for id in net.function_ids() {
@@ -85,7 +86,8 @@ fn scores(lab: &Lab<'_>, maps: &[MapId]) -> Vec<f64> {
     maps.iter().map(score).collect()
 }
 
-/// By map, the steps from the one that makes it to the last one of the backward pass that reads it; 0 if none does.
+/// For each map, the steps from the one that makes it to the last one of the backward pass that reads it; 0 if none
+/// does.
 fn lifetimes(net: &TrainingNet) -> Vec<u32> {
     let functions = net.functions().len();
     let mut lifetimes = vec![0; net.maps().len()];
@@ -99,7 +101,7 @@ fn lifetimes(net: &TrainingNet) -> Vec<u32> {
     lifetimes
 }
 
-/// The mean of the two in the middle, of an even number; infinity of none.
+/// The median; the mean of the two middle numbers of an even count, infinity for no numbers.
 fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
@@ -127,8 +129,8 @@ mod tests {
     fn what_lives_long_and_is_dear_and_small_has_a_high_score() {
         let problem = shortcut();
         let lab = Lab::new(&problem, Policy::Retain, Prefetch::AsRoomPermits);
-        // F0 F1 F2 F3 F4 B4 B3 B2 B1 B0: map 2 lives from F1 to B1, map 4 from F3 to B4, and each takes two functions of
-        // 2 seconds from the nearest maps.
+        // F0 F1 F2 F3 F4 B4 B3 B2 B1 B0: map 2 lives from F1 to B1, map 4 from F3 to B4, and each takes two functions
+        // of 2 seconds from the nearest maps.
         assert_eq!(lifetimes(&problem.net), [9, 0, 7, 0, 2, 0]);
         let maps = [2, 4].map(MapId::from_index);
         assert_eq!(scores(&lab, &maps), [7.0 * 4.0 / 256.0, 2.0 * 4.0 / 256.0]);

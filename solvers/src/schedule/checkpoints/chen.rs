@@ -1,8 +1,8 @@
-//! Sublinear memory: blocks of about the square root of what the net takes.
+//! Sublinear memory: blocks of about the square root of the net's bytes.
 //!
 //! A plan with a threshold b takes about x + y: the bytes x of all checkpoints and the largest block y. The first plan
-//! has b = 0. Their geometric mean is the next threshold, and the rest are spread evenly between it over the root of 2 and
-//! times the root of 2.
+//! has b = 0. The geometric mean of its x and y is the next threshold, b'. The others are spread evenly from b' / sqrt
+//! 2 to b' * sqrt 2.
 //!
 //! # References
 //!
@@ -11,11 +11,11 @@
 //!
 //! # Complexity
 //!
-//! O(n) for each threshold, beside the cost.
+//! O(n) for each threshold, plus the cost function.
 //!
 //! # Deviations from the paper
 //!
-//! The paper takes x + y for the cost; here it is what the caller measures.
+//! The paper uses x + y as the cost; here the caller measures it.
 
 use super::cut::{Cut, Item, Round, try_threshold};
 
@@ -32,14 +32,14 @@ impl Default for Chen {
 }
 
 impl Chen {
-    /// How many thresholds are spread around the root, two at least. Default: 6.
+    /// The number of thresholds spread around the root, at least two. Default: 6.
     #[must_use]
     pub const fn with_trials(mut self, trials: u32) -> Self {
         self.trials = if trials < 2 { 2 } else { trials };
         self
     }
 
-    /// What was tried, in turn.
+    /// All rounds, in order.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::Bytes;
 
-/// The value of memonger's attribute that makes a tensor decide for itself.
+/// The value of memonger's attribute for a tensor that decides for itself.
 const ALONE: &str = "True";
 
 /// Whether a block may end with a tensor.
@@ -15,20 +15,20 @@ pub enum Mark {
     Inside,
     /// It may: it is a candidate.
     Alone,
-    /// It is part of a stage. The first tensor of a stage is a candidate; those of the same stage that come next, before
-    /// any other candidate, are kept where it is.
+    /// It is part of a stage. The first tensor of a stage is a candidate. If it is kept, so are those of the same stage
+    /// that follow before any other candidate.
     Stage(u32),
 }
 
 impl Mark {
-    /// A candidate, or none.
+    /// A candidate, or not.
     #[must_use]
     pub const fn candidate(yes: bool) -> Self {
         if yes { Self::Alone } else { Self::Inside }
     }
 
-    /// The marks that memonger reads off an attribute, `mirror_stage`: `True` is a candidate of its own, any other value
-    /// the name of a stage.
+    /// The marks that memonger reads from an attribute, `mirror_stage`: `True` marks a separate candidate, any other
+    /// value is the name of a stage.
     ///
     /// ```
     /// use planlab_solvers::schedule::checkpoints::Mark;
@@ -64,7 +64,7 @@ pub struct Item {
 /// Blocks, and the checkpoints between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// The items that are kept: places, ascending.
+    /// The places of the kept items, ascending.
     pub kept: Vec<usize>,
     /// Their bytes.
     pub checkpoints: u64,
@@ -82,8 +82,8 @@ impl Cut {
     }
 }
 
-/// Cuts where a block exceeds `threshold` bytes. With `check_first` a candidate is not counted in the block that it may
-/// end, but in the next one. What is kept because it is of the stage of a checkpoint counts in the next block too.
+/// Cuts whenever a block exceeds `threshold` bytes. With `check_first` a candidate does not count in the block that it
+/// may end, but in the next one. Items kept because of their checkpoint's stage also count in the next block.
 ///
 /// ```
 /// use planlab_dsa::Bytes;
@@ -136,18 +136,18 @@ impl Cut {
     }
 }
 
-/// What a search tried.
+/// One trial of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// The threshold in bytes.
     pub threshold: f64,
-    /// What it gave.
+    /// The resulting cut.
     pub cut: Cut,
-    /// What that costs, in bytes.
+    /// Its cost, in bytes.
     pub cost: u64,
 }
 
-/// Cuts at a threshold, and asks what it costs.
+/// Cuts at a threshold, and measures the cost.
 pub(super) fn try_threshold<E>(
     items: &[Item],
     threshold: f64,
@@ -189,8 +189,8 @@ mod tests {
         ];
         let items: Vec<_> =
             Mark::of_stages(stages).into_iter().map(|mark| Item { bytes: Bytes::new(4), mark }).collect();
-        // Place 0 ends a block of 4, and 2 and 3 follow it. 4 ends the 16 bytes since, and 5 follows it. 6 is of a stage
-        // again, and decides anew: 8 bytes end. 7 and 8 decide for themselves.
+        // Place 0 ends a block of 4, and 2 and 3 follow it. 4 ends the 16 bytes since, and 5 follows it. 6 belongs to a
+        // stage again, and decides anew: 8 bytes end. 7 and 8 decide for themselves.
         let found = cut(&items, 3.0, false);
         assert_eq!(found.kept, [0, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!((found.blocks, found.checkpoints, found.rest), (vec![4, 16, 8, 4, 4], 32, 0));

@@ -1,8 +1,8 @@
-//! A graph of a framework that recomputes by copies of nodes, as NNVM does it.
+//! A graph of a framework that recomputes by copies of nodes, as NNVM does.
 //!
-//! Nodes are in execution order: depth first from the outputs, what a node reads before it. To recompute a node of the
-//! forward pass is to give it one copy, which reads copies where there are some; the backward pass reads the copies. The
-//! order is depth first again, so that a block is recomputed just before the first node that needs it.
+//! Nodes are in execution order: depth first from the outputs, the inputs of a node before it. To recompute a node of
+//! the forward pass is to give it one copy, which reads copies of its inputs if there are any; the backward pass reads
+//! the copies. The order is again depth first, so that a block is recomputed just before the first node that needs it.
 //!
 //! # References
 //!
@@ -15,9 +15,9 @@ use crate::placement::sharing::{
     BlockSharing, Entry, InPlaceEntries, MATCH_RANGES, Node, SharingGraph, SharingGraphError,
 };
 
-/// What a variable's name ends with if it is a parameter.
+/// The endings of a variable's name if it is a parameter.
 const PARAMETERS: [&str; 4] = ["weight", "bias", "beta", "gamma"];
-/// What would not be the same again.
+/// The operation whose result would differ.
 const RANDOM: &str = "Dropout";
 
 /// An output of a node: the node's place, and which of its outputs.
@@ -26,25 +26,25 @@ type Reference = (u32, u32);
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointNode {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The operation; `None` for a variable.
     pub op: Option<String>,
-    /// What it reads: a node before it, and which of its outputs.
+    /// Its inputs: each an earlier node, and one of that node's outputs.
     pub inputs: Vec<(u32, u32)>,
     /// The sizes of its outputs.
     pub outputs: Vec<Bytes>,
-    /// How many of the outputs, the first ones, others may read in the forward pass.
+    /// The number of outputs, from the first on, that others may read in the forward pass.
     pub visible: usize,
     /// Permissions to overwrite an input.
     pub in_place: Vec<InPlaceEntries>,
 }
 
-/// Why nodes are no graph.
+/// Why nodes do not form a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointGraphError {
-    /// A node reads what is not made before it.
+    /// A node reads something that no earlier node makes.
     #[error("node {node} reads output {output} of node {source_node}, which is not there before it")]
     NotThere {
         /// The reader.
@@ -54,7 +54,7 @@ pub enum CheckpointGraphError {
         /// The output of it.
         output: u32,
     },
-    /// The graph gives back what no node makes.
+    /// An output of the graph that no node makes.
     #[error("the graph gives back output {output} of node {node}, which does not exist")]
     NoSuchOutput {
         /// The node.
@@ -65,9 +65,9 @@ pub enum CheckpointGraphError {
     /// More outputs of the forward pass than outputs.
     #[error("{forward} of {outputs} outputs are the forward pass's")]
     ForwardOutputs {
-        /// How many are said to be.
+        /// The number of outputs of the forward pass.
         forward: usize,
-        /// How many there are.
+        /// The number of all outputs.
         outputs: usize,
     },
 }
@@ -83,12 +83,12 @@ pub struct CheckpointGraph {
 }
 
 impl CheckpointGraph {
-    /// A graph of nodes in execution order. The first `forward_outputs` outputs are those of the forward pass; the caller
-    /// has storage for the others, which are gradients.
+    /// A graph of nodes in execution order. The first `forward_outputs` outputs are those of the forward pass; the
+    /// caller has storage for the others, which are gradients.
     ///
     /// # Errors
     ///
-    /// [`CheckpointGraphError`] where a node or an output names what is not there.
+    /// [`CheckpointGraphError`] if a node or an output refers to something that does not exist.
     pub fn new(
         nodes: Vec<CheckpointNode>,
         outputs: Vec<(u32, u32)>,
@@ -135,12 +135,12 @@ impl CheckpointGraph {
         inputs
     }
 
-    /// What the searches cut: the visible outputs of the forward pass but for parameters, and the nodes that they belong
-    /// to. `marks` says by node where a block may end.
+    /// The items for the searches: the visible outputs of the forward pass except parameters, and the nodes that they
+    /// belong to. `marks` gives for each node whether a block may end there.
     ///
     /// # Panics
     ///
-    /// If there is not a mark for each node.
+    /// If the number of marks is not that of the nodes.
     #[must_use]
     pub fn items(&self, marks: &[Mark]) -> (Vec<Item>, Vec<usize>) {
         assert_eq!(marks.len(), self.nodes.len(), "one for each node");
@@ -168,7 +168,7 @@ impl CheckpointGraph {
         self.mirrored(&is_kept)
     }
 
-    /// The graph in which the operations of the forward pass are recomputed that are not kept and not random.
+    /// The graph that recomputes all operations of the forward pass except those that are kept or random.
     fn mirrored(&self, is_kept: &[bool]) -> Self {
         let mut all = self.nodes.clone();
         let mut copy_of: Vec<u32> = (0..).take(all.len()).collect();
@@ -190,7 +190,7 @@ impl CheckpointGraph {
         self.in_order(&all)
     }
 
-    /// The graph of those of the nodes that the outputs need, in depth-first order.
+    /// The graph of the nodes that the outputs need, in depth-first order.
     fn in_order(&self, all: &[CheckpointNode]) -> Self {
         let order = depth_first(all, &self.outputs);
         let mut place_of = vec![0; all.len()];
@@ -207,12 +207,11 @@ impl CheckpointGraph {
         Self { nodes, outputs, forward_outputs: self.forward_outputs, forward }
     }
 
-    /// The graph as sharing sees it: variables and gradients belong to the caller, who holds the forward outputs to the
-    /// end.
+    /// The graph for sharing: variables and gradients belong to the caller, who holds the forward outputs to the end.
     ///
     /// # Errors
     ///
-    /// [`SharingGraphError`] for a permission that names no input or output, and sizes beyond 64 bits.
+    /// [`SharingGraphError`] for a permission without such an input or output, and for sizes beyond 64 bits.
     pub fn sharing(&self) -> Result<SharingGraph, SharingGraphError> {
         let mut first = Vec::with_capacity(self.nodes.len());
         let mut entries = Vec::new();
@@ -239,7 +238,7 @@ impl CheckpointGraph {
         SharingGraph::new(entries, nodes.collect())
     }
 
-    /// The bytes of blocks that are shared in place and within a match range: what MXNet prints.
+    /// The bytes of blocks that are shared in place and within a match range: the total that MXNet prints.
     ///
     /// # Errors
     ///
@@ -248,8 +247,8 @@ impl CheckpointGraph {
         Ok(shared(&self.sharing()?, match_range))
     }
 
-    /// The match range of 1, 2, 4, 8 and 16 with the least [bytes](Self::shared_bytes), and these: the allocation of the
-    /// patent's claims, and of NNVM's automatic search. Of equal ones the smallest.
+    /// The match range of 1, 2, 4, 8 and 16 with the least [bytes](Self::shared_bytes), and that number: the allocation
+    /// of the patent's claims, and of NNVM's automatic search. Of equals, the smallest range.
     ///
     /// # Errors
     ///
@@ -274,11 +273,11 @@ fn redirect(node: &mut CheckpointNode, to: &[u32]) {
     node.inputs.iter_mut().for_each(|(input, _)| *input = to[*input as usize]);
 }
 
-/// Nodes from the outputs on, what a node reads before it.
+/// Nodes in depth-first order from the outputs, the inputs of a node before it.
 fn depth_first(nodes: &[CheckpointNode], outputs: &[Reference]) -> Vec<usize> {
     let mut order = Vec::with_capacity(nodes.len());
     let mut is_seen = vec![false; nodes.len()];
-    // A node, and how many of its inputs have been entered.
+    // A node, and the number of its inputs entered so far.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for &(output, _) in outputs {
         if !std::mem::replace(&mut is_seen[output as usize], true) {
@@ -317,7 +316,7 @@ mod tests {
         }
     }
 
-    /// x -> a -> b -> c, with a gradient for each of a, b and c that reads what the operation read.
+    /// x -> a -> b -> c, with a gradient for each of a, b and c that reads the operation's inputs.
     fn chain() -> CheckpointGraph {
         let op = Some("op");
         let nodes = vec![

@@ -1,8 +1,9 @@
-//! The search of memonger, the program beside the paper on sublinear memory.
+//! The search of memonger, the program that accompanies the paper on sublinear memory.
 //!
-//! Three rounds start from threshold 0; each next one is the root of half the checkpoints' bytes times the largest block.
-//! More thresholds follow in equal steps from the smallest largest block on, up to the last guess times the root of 2. All
-//! figures are whole MiB, and so is the cost by which the first of the cheapest is chosen.
+//! Three rounds start from threshold 0. Each next threshold is the root of half the product of the checkpoints' bytes
+//! and the largest block. More thresholds follow in equal steps, from the least of the rounds' largest blocks up to the
+//! last guess times the root of 2. All figures are whole MiB, and so is the cost; the first of the cheapest rounds is
+//! chosen.
 //!
 //! # References
 //!
@@ -11,7 +12,7 @@
 //!
 //! # Complexity
 //!
-//! O(n) for each threshold, beside the cost.
+//! O(n) for each threshold, plus the cost function.
 //!
 //! # Deviations from the program
 //!
@@ -37,14 +38,14 @@ impl Default for Memonger {
 }
 
 impl Memonger {
-    /// How many thresholds follow the guesses. Default: 6.
+    /// The number of thresholds after the guesses. Default: 6.
     #[must_use]
     pub const fn with_trials(mut self, trials: u32) -> Self {
         self.trials = trials;
         self
     }
 
-    /// What was tried, in turn.
+    /// All rounds, in order.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Checkpoints: a few tensors are kept, and everything between two of them is computed again when the backward pass gets
-//! there.
+//! Checkpoints: keeps a few tensors, and recomputes everything between two of them when the backward pass gets there.
 //!
-//! The searches cut the forward pass into blocks at candidates: a block ends at the first candidate at which it exceeds a
-//! threshold, and that candidate is kept. They differ in the thresholds that they try, and take what costs least:
+//! The searches cut the forward pass into blocks at candidates: a block ends at the first candidate at which it exceeds
+//! a threshold, and that candidate is kept. The searches differ in the thresholds that they try, and take the cheapest
+//! result:
 //!
 //! | file | thresholds |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `memonger` | three rounds of the same with half the product, in whole MiB, and a grid from the smallest block |
 //! | `patent` | round by round from what the last plan gave, by one of four rules |
 //!
-//! On graphs of MXNet ([`CheckpointGraph`]) the cost is the memory of blocks that are shared, or that of offsets; so it is
-//! on a [`TrainingNet`](planlab_graph::TrainingNet) ([`CheckpointNet`]), where the same searches are schedulers too:
+//! On graphs of MXNet ([`CheckpointGraph`]) the cost is the memory of shared blocks, or that of offsets. The same holds
+//! on a [`TrainingNet`](planlab_graph::TrainingNet) ([`CheckpointNet`]), where the searches are schedulers, too:
 //! [`Checkpointing`]. There blocks end at [`Candidates`], and checkpoints whose copies hide may be swapped.
 
 mod candidates;

@@ -1,7 +1,7 @@
-//! A net in training that is cut into blocks: what a cut keeps, swaps and recomputes, and the memory that this takes.
+//! A net in training that is cut into blocks: the maps that a cut keeps, swaps and recomputes, and the memory for that.
 //!
-//! What a cut keeps stays on the device, or goes to the host and comes back; the rest is recomputed once, from the nearest
-//! checkpoint before it. The inputs of the net are checkpoints too.
+//! The maps that a cut keeps stay on the device, or go to the host and come back. The rest is recomputed once, from the
+//! nearest checkpoint before it. The inputs of the net are checkpoints, too.
 
 use planlab_dsa::{Budget, Bytes, Instance, execute};
 use planlab_graph::{MapId, ScheduleError, SchedulingProblem, Verified};
@@ -51,14 +51,14 @@ use crate::placement::sharing::PatentFreeList;
 #[derive(Clone, Debug)]
 pub struct CheckpointNet<'p> {
     lab: Lab<'p>,
-    /// What is cut: the maps that can be recomputed, in the order of the forward pass.
+    /// The items of cuts: the maps that can be recomputed, in the order of the forward pass.
     maps: Vec<MapId>,
     items: Vec<Item>,
     swaps: bool,
 }
 
 impl<'p> CheckpointNet<'p> {
-    /// A net whose blocks may end at such maps.
+    /// A net whose blocks may end at the given candidates.
     #[must_use]
     pub fn new(problem: &'p SchedulingProblem, candidates: Candidates) -> Self {
         let lab = Lab::new(problem, Policy::Retain, Prefetch::AsRoomPermits);
@@ -79,7 +79,7 @@ impl<'p> CheckpointNet<'p> {
         self
     }
 
-    /// What the searches cut.
+    /// The items for the searches.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
@@ -89,7 +89,7 @@ impl<'p> CheckpointNet<'p> {
         &self.lab
     }
 
-    /// What becomes of each map under a cut.
+    /// The class of each map under a cut.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl<'p> CheckpointNet<'p> {
         if self.swaps { swap_what_hides(&self.lab, classes) } else { classes }
     }
 
-    /// What the patent's free list takes for a cut, the best of its windows; the base included.
+    /// The bytes of a cut by the patent's free list, with the best of its windows; the base included.
     ///
     /// # Errors
     ///
@@ -119,8 +119,8 @@ impl<'p> CheckpointNet<'p> {
         blocks.checked_add(draft.base).ok_or_else(|| failed(&"the free list exceeds 64 bits"))
     }
 
-    /// A cut's schedule with offsets that the validator has seen: the lower of best-fit in the order of requests and of
-    /// packing the largest areas first.
+    /// A cut's schedule with validated offsets: the lower of best-fit in the order of requests and of a packing by
+    /// area, largest first.
     ///
     /// # Errors
     ///
@@ -172,8 +172,8 @@ mod tests {
     fn memory_is_that_of_the_buffers_of_the_plan() {
         let problem = shortcut();
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
-        // With everything kept, five buffers of 256 or 64 bytes are live at the sum of gradients; the loss of 4 has a block
-        // of its own.
+        // With everything kept, five buffers of 256 or 64 bytes are live at the sum of gradients; the loss of 4 has its
+        // own block.
         let kept = cut(net.items(), 0.0, false);
         let packed = net.packed(&kept).expect("there is room");
         assert_eq!(packed.live_peak(), Bytes::new(1088));

@@ -1,28 +1,28 @@
 //! Checkpoints by a threshold that is updated from plan to plan.
 //!
-//! The first threshold is 0. Each round cuts the forward pass, plans the memory, and sets the next threshold from what
-//! the cut gave. The plan that needs the least memory is the result. What may be a checkpoint, which checkpoints are
-//! swapped, and the free list are the matter of other files: `candidates`, `swapping` and the planner `patent-free-list`.
+//! The first threshold is 0. Each round cuts the forward pass, plans the memory, and computes the next threshold from
+//! the cut. The plan that needs the least memory is the result. Other files choose the candidates for checkpoints
+//! (`candidates`) and those to swap (`swapping`), and contain the free list (the planner `patent-free-list`).
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on the choice of checkpoints.
-//!    Its number is not known here, and it publishes no figures to compare with.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on the choice of
+//!    checkpoints. Its number is not known here, and it publishes no figures to compare with.
 //!
 //! # Complexity
 //!
-//! O(n) for each round, beside the cost.
+//! O(n) for each round, plus the cost function.
 //!
 //! # Deviations from the claims
 //!
-//! - The formula of the update is a picture that the text lacks; the sentence before it says that the memory stays at a
-//!   similar level in each block. Four rules are offered: [`Update::Mean`] is that sentence read literally.
-//! - The claims check a candidate before they add it to its block. The default adds it first, as memonger does, which the
-//!   expected results have; [`Patent::with_check_first`] is what the claims say.
+//! - The formula of the update is a picture that is missing in the text; the sentence before it says that the memory
+//!   stays at a similar level in each block. There are four rules; [`Update::Mean`] takes that sentence literally.
+//! - The claims check a candidate before they add it to its block. The default adds it first, as memonger and the
+//!   expected results do; [`Patent::with_check_first`] follows the claims.
 
 use super::cut::{Cut, Item, Round, try_threshold};
 
-/// How a cut gives the next threshold.
+/// The rule for the next threshold after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Update {
     /// The mean of all blocks, the last one included.
@@ -32,7 +32,7 @@ pub enum Update {
     Chen,
     /// The same with half the product.
     Memonger,
-    /// Half of the checkpoints' bytes and the mean block together.
+    /// Half of the sum of the checkpoints' bytes and the mean block.
     Equal,
 }
 
@@ -77,7 +77,7 @@ impl Patent {
         self
     }
 
-    /// How many rounds. Default: 8.
+    /// The number of rounds. Default: 8.
     #[must_use]
     pub const fn with_rounds(mut self, rounds: u32) -> Self {
         self.rounds = rounds;
@@ -91,7 +91,7 @@ impl Patent {
         self
     }
 
-    /// What was tried, in turn.
+    /// All rounds, in order.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Patent {
         Ok(rounds)
     }
 
-    /// The round with the least memory; of equal ones the first.
+    /// The round with the least memory; of equals, the first.
     #[must_use]
     pub fn choose(rounds: &[Round]) -> Option<&Round> {
         rounds.iter().min_by_key(|round| round.cost)

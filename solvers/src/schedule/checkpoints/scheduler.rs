@@ -1,9 +1,9 @@
-//! The searches for checkpoints as schedulers: what they keep stays on the device, and the rest is recomputed once, from
+//! The searches for checkpoints as schedulers: checkpoints stay on the device, and the rest is recomputed once, from
 //! the nearest checkpoint before it.
 //!
-//! Blocks end at [`Candidates`]: articulation points, or those of them with a high score. Checkpoints stay, or are swapped
-//! if their copies hide. Every cut that is tried is offered; the cost, by which some searches go on, is the most bytes that
-//! are taken at once, copies in apart. The inputs of the net are checkpoints.
+//! Blocks end at [`Candidates`]: articulation points, or those of them with a high score. Checkpoints stay, or are
+//! swapped if their copies hide. Every cut that is tried is offered. The cost, which guides some searches, is the most
+//! bytes in use at once, without copies in. The inputs of the net are checkpoints.
 //!
 //! # References
 //!
@@ -22,7 +22,7 @@ use super::memonger::Memonger;
 use super::net::CheckpointNet;
 use super::patent::Patent;
 
-/// Which search.
+/// The kind of search.
 #[derive(Clone, Copy, Debug)]
 enum Search {
     Chen(Chen),
@@ -30,8 +30,8 @@ enum Search {
     Patent(Patent),
 }
 
-/// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and `checkpoints/patent`, with
-/// `/scored` for [`Candidates::Scored`] and `/swap` for checkpoints that are swapped.
+/// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and
+/// `checkpoints/patent`. With [`Candidates::Scored`] `/scored` is added, with checkpoints that are swapped `/swap`.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpointing {
     search: Search,
@@ -44,19 +44,19 @@ impl Checkpointing {
         Self { search, candidates: Candidates::Articulation, swaps: false }
     }
 
-    /// By [`Chen`]'s thresholds.
+    /// Uses [`Chen`]'s thresholds.
     #[must_use]
     pub const fn chen(search: Chen) -> Self {
         Self::new(Search::Chen(search))
     }
 
-    /// By [`Memonger`]'s thresholds.
+    /// Uses [`Memonger`]'s thresholds.
     #[must_use]
     pub const fn memonger(search: Memonger) -> Self {
         Self::new(Search::Memonger(search))
     }
 
-    /// By the [`Patent`]'s thresholds.
+    /// Uses the [`Patent`]'s thresholds.
     #[must_use]
     pub const fn patent(search: Patent) -> Self {
         Self::new(Search::Patent(search))

@@ -1,18 +1,18 @@
-//! Checkpoints whose copies hide: what is not used for longer than its way to the host and back takes is swapped.
+//! Swaps checkpoints whose copies hide: those unused for longer than the way to the host and back takes.
 //!
-//! A trial run of the plan, with all its checkpoints kept, says when each is used. One is swapped if
+//! A trial run of the plan, with all its checkpoints kept, shows when each is used. A checkpoint is swapped if
 //!
 //! ```text
 //! start of the next use - end of the previous use >= bytes / rate out + bytes / rate in
 //! ```
 //!
-//! where the previous use is the last one of the forward pass, and the next one the first after it: the backward pass of a
-//! function, or the recomputation of another map. The rest is kept.
+//! Here the previous use is the last one of the forward pass, and the next one the first after it: the backward pass of
+//! a function, or the recomputation of another map. The rest is kept.
 //!
 //! # References
 //!
-//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on swapping: whether the time
-//!    between two uses hides the copies.
+//! 1. A Chinese patent on training with checkpoints and a free list (Zhejiang), its claims on swapping: whether the
+//!    time between two uses hides the copies.
 //!
 //! # Complexity
 //!
@@ -20,17 +20,17 @@
 //!
 //! # Deviations from the claims
 //!
-//! None. The rule looks at each map alone: copies that hide one by one may still wait for each other on the link.
+//! None. The rule looks at each map alone: copies that hide individually may still wait for each other on the link.
 
 use planlab_graph::{Content, Engine, Schedule, Task, Timeline, simulate};
 
 use super::super::class::{Class, Classes};
 use super::super::lab::Lab;
 
-/// The same classes with the kept maps swapped whose copies hide.
+/// The same classes, but kept maps whose copies hide are swapped.
 pub(super) fn swap_what_hides(lab: &Lab<'_>, mut classes: Classes) -> Classes {
     let draft = lab.draft_unbounded(&classes);
-    // Compute events alone, in any amount of memory, never wait.
+    // Compute events alone, with any amount of memory, never wait.
     let Ok(timeline) = simulate(&draft, None) else { return classes };
     let gaps = gaps(lab.problem().net.maps().len(), &draft, &timeline);
     let machine = &lab.problem().machine;
@@ -45,8 +45,8 @@ pub(super) fn swap_what_hides(lab: &Lab<'_>, mut classes: Classes) -> Classes {
     classes
 }
 
-/// By map: the seconds from the end of its last use in the forward pass to the start of the first one after; `None` where
-/// there are not both.
+/// For each map: the seconds from the end of its last use in the forward pass to the start of the first one after;
+/// `None` unless there are both.
 fn gaps(maps: usize, schedule: &Schedule, timeline: &Timeline) -> Vec<Option<f64>> {
     let mut uses: Vec<(Option<f64>, Option<f64>)> = vec![(None, None); maps];
     for (event, span) in schedule.of(Engine::Compute).iter().zip(timeline.of(Engine::Compute)) {
@@ -71,7 +71,8 @@ mod tests {
     use super::*;
     use planlab_graph::MapId;
 
-    /// What is swapped if these maps are recomputed and the link has that many bytes a second in each direction.
+    /// The maps that are swapped if `recomputed` are recomputed and the link has `link` bytes per second in each
+    /// direction.
     fn swapped(recomputed: &[usize], link: f64) -> Vec<usize> {
         let mut problem = shortcut();
         problem.machine = problem.machine.with_link(link);
@@ -84,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_map_is_swapped_if_its_way_there_and_back_is_no_longer_than_the_gap() {
-        // F0 F1 F2 F3 F4 B4 B2 A2 B1 B0, 2 seconds each but for the sum A2 of 3: the image rests from 2 to 19, the relu from
-        // 8 to 12, the sum of maps from 10 to 10.
+        // F0 F1 F2 F3 F4 B4 B2 A2 B1 B0, 2 seconds each except 3 for the sum A2: the image rests from 2 to 19, the relu
+        // from 8 to 12, the sum of maps from 10 to 10.
         assert_eq!(swapped(&[], 128.0), [0, 2]);
         assert_eq!(swapped(&[], 127.0), [0]);
         assert_eq!(swapped(&[], 2.0 * 64.0 / 17.0), [0]);

@@ -1,7 +1,7 @@
-//! The profile-guided best fit, a second time: a height for every column of time.
+//! A second implementation of the profile-guided best fit, with a height for every column of time.
 //!
-//! The time axis is cut at every start and end; each cut piece is a column with a height. A line is a run of
-//! columns of one height, so that neighbours of one height are one line without further ado.
+//! The time axis is cut at every start and end; each piece is a column with a height. A line is a run of columns of one
+//! height, so neighbours of one height always form one line.
 
 /// The offsets of `(size, start, end)` buffers.
 pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {

@@ -1,13 +1,13 @@
-//! Gergov's algorithm, written a second time: nothing here is shared with the planner, and nothing is fast.
+//! A second implementation of Gergov's algorithm, slow and without code shared with the planner.
 //!
-//! 1. A set of segments, each an address and a range of steps; at first address 0 over all steps. The lowest
-//!    segment (the leftmost of equals) is taken out. Of the buffers that overlap it in time and no segment
-//!    that is left, the one that starts first (ties: the lower row) has its *shadow* at the segment's address;
-//!    the segment comes back in parts: what the buffer covers at the shadow's end, what lies to its left and to
-//!    its right as it was. Without such a buffer the segment is gone.
-//! 2. Shadows may overlap. In the order of step 1, each buffer has the first colour that no buffer has whose
-//!    live range and whose shadow overlap its own. It lies at its shadow's address plus its colour times the
-//!    highest end of all shadows.
+//! 1. A set of segments, each an address and a range of steps; at first address 0 over all steps. The lowest segment
+//!    (the leftmost of equals) is taken out. Take the buffers that overlap it in time and no other remaining segment.
+//!    The one that starts first (ties: the lower row) has its *shadow* at the segment's address. The segment comes back
+//!    in parts: the part that the buffer covers at the shadow's end, and the parts to its left and right unchanged.
+//!    Without such a buffer the segment is dropped.
+//! 2. Shadows may overlap. In the order of step 1, each buffer gets the first colour that no buffer has whose live
+//!    range and shadow both overlap its own. It lies at its shadow's address plus its colour times the highest end of
+//!    all shadows.
 //!
 //! # References
 //!
@@ -46,7 +46,7 @@ pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
     (0..buffers.len()).map(offset).collect()
 }
 
-/// The rows in the order in which they are placed, and the address of each shadow by row.
+/// The rows in the order of placement, and the address of each shadow by row.
 fn shadows(buffers: &[(u64, u32, u32)]) -> (Vec<usize>, Vec<u64>) {
     let (mut order, mut addresses) = (Vec::new(), vec![0; buffers.len()]);
     let left = buffers.iter().map(|buffer| buffer.1).min().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Greedy by size, a second time: every gap between the placed buffers that live at the same time, by a walk
-//! over all addresses at which one begins or ends.
+//! A second implementation of greedy by size: finds every gap between the placed buffers that live at the same time, by
+//! a walk over all addresses at which one begins or ends.
 
 /// The offsets of `(size, start, end)` buffers.
 pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
@@ -22,7 +22,7 @@ pub(crate) fn offsets(buffers: &[(u64, u32, u32)]) -> Vec<u64> {
     placed.into_iter().map(|offset| offset.expect("all are placed")).collect()
 }
 
-/// The bottom of the smallest gap of at least `size`, the lowest of equals; without one, the top of all.
+/// The bottom of the smallest gap of at least `size`, the lowest of equals; if there is no such gap, the top.
 fn smallest_gap(size: u64, taken: &[(u64, u64)]) -> u64 {
     let is_free = |address: u64| !taken.iter().any(|&(low, high)| low <= address && address < high);
     let top = taken.iter().map(|&(_, high)| high).max().unwrap_or(0);

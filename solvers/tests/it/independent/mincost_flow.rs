@@ -1,13 +1,13 @@
-//! Shared objects by a minimal-cost flow, the plain way: every arc stands in a list, and every unit of flow
-//! takes the cheapest path that Bellman and Ford find.
+//! Shared objects by a minimum-cost flow, the plain way: all arcs are in a list, and every unit of flow takes the
+//! cheapest path found by Bellman-Ford.
 //!
-//! A unit that goes from the source straight to the right side of a buffer opens an object for it, at the
-//! cost of its size; one that comes from the left side of a buffer that ended before puts it into that
-//! one's object, at the cost of what it is larger. The cost is that of the arcs, so it counts an object
-//! that shrinks and grows again twice; the height is the sum of the largest of each object.
+//! A unit that goes from the source straight to the right side of a buffer opens an object for it, at the cost of its
+//! size. A unit that comes from the left side of a buffer that ended before puts it into that buffer's object, at the
+//! cost of the difference if it is larger. The cost is that of the arcs, so an object that shrinks and grows again
+//! counts twice; the height is the sum of the largest buffers of the objects.
 //!
-//! Of several flows of one cost the height may differ; [`cost`] does not. Where no buffer follows a larger one,
-//! height and cost are the same.
+//! Flows of equal cost may differ in height; [`cost`] is the same for all. If no buffer follows a larger one, height
+//! and cost are equal.
 //!
 //! # References
 //!
@@ -16,12 +16,12 @@
 /// Size, first step, and the step after the last.
 type Buffer = (u64, u32, u32);
 
-/// The height in bytes of shared objects that a flow of minimal cost makes.
+/// The height in bytes of shared objects from a minimum-cost flow.
 pub(crate) fn height(buffers: &[Buffer]) -> u64 {
     stacked(buffers, &inputs(buffers))
 }
 
-/// The sum of the largest of each object.
+/// The sum of the largest buffers of the objects.
 fn stacked(buffers: &[Buffer], inputs: &[Option<usize>]) -> u64 {
     let mut total = 0;
     for first in (0..buffers.len()).filter(|&buffer| inputs[buffer].is_none()) {
@@ -36,13 +36,12 @@ fn stacked(buffers: &[Buffer], inputs: &[Option<usize>]) -> u64 {
     total
 }
 
-/// The minimal cost of a flow: sizes of the buffers that open an object, and what others are larger than
-/// the one before them.
+/// The minimum cost of a flow: the sizes of the buffers that open an object, and the growth by the others.
 pub(crate) fn cost(buffers: &[Buffer]) -> u64 {
     inputs(buffers).into_iter().zip(buffers).map(|(input, buffer)| grown(buffers, buffer.0, input)).sum()
 }
 
-/// What an object grows by with a buffer of that size.
+/// The growth of an object when a buffer of that size joins it.
 fn grown(buffers: &[Buffer], size: u64, input: Option<usize>) -> u64 {
     size.saturating_sub(input.map_or(0, |input| buffers[input].0))
 }
@@ -54,7 +53,7 @@ struct Arc {
     is_free: bool,
 }
 
-/// Of each buffer, the one that had its object before; `None` where it opens one.
+/// For each buffer, the one that had its object before; `None` if it opens one.
 fn inputs(buffers: &[Buffer]) -> Vec<Option<usize>> {
     let count = buffers.len();
     let (source, sink) = (2 * count, 2 * count + 1);
@@ -63,7 +62,7 @@ fn inputs(buffers: &[Buffer]) -> Vec<Option<usize>> {
         push(&mut arcs, source, sink);
     }
     let mut inputs = vec![None; count];
-    // Forward arcs stand at even places, each with its reverse behind it.
+    // Forward arcs have even indices; each is followed by its reverse.
     for arc in arcs.iter().step_by(2).filter(|arc| !arc.is_free && arc.from < count && arc.to < sink) {
         inputs[arc.to - count] = Some(arc.from);
     }
@@ -117,7 +116,7 @@ fn push(arcs: &mut [Arc], source: usize, sink: usize) {
     }
 }
 
-/// The heights of all flows of minimal cost, each once, by trying every one: for a handful of buffers.
+/// The heights of all minimum-cost flows, each once, by trying all flows: for a handful of buffers.
 pub(crate) fn heights_of_cheapest(buffers: &[Buffer]) -> Vec<u64> {
     let least = cost(buffers);
     let mut heights = Vec::new();
@@ -132,7 +131,7 @@ pub(crate) fn heights_of_cheapest(buffers: &[Buffer]) -> Vec<u64> {
     heights
 }
 
-/// Every way in which buffers can follow one another.
+/// All ways in which buffers can follow one another.
 fn follow_all(buffers: &[Buffer], inputs: &mut Vec<Option<usize>>, see: &mut dyn FnMut(&[Option<usize>])) {
     let Some(&(_, start, _)) = buffers.get(inputs.len()) else { return see(inputs) };
     let may_follow = |&i: &usize| buffers[i].2 <= start && !inputs.contains(&Some(i));

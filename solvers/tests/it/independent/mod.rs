@@ -1,5 +1,4 @@
-//! Second implementations of some planners, from the text alone: slow, plain, and sharing nothing with what
-//! they judge.
+//! Second implementations of some planners, from the text alone: slow, plain, and sharing no code with the originals.
 
 mod best_fit;
 mod gergov;
@@ -36,7 +35,7 @@ fn height_at(instance: &Instance, offsets: &[u64]) -> u64 {
     ends.max().unwrap_or(0)
 }
 
-/// As many and as large as the slow ones bear.
+/// The largest instances that the slow ones can handle.
 fn shape() -> Shape {
     Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40)
 }
@@ -54,7 +53,7 @@ fn sixteenfold(instance: &Instance) -> Instance {
         .expect("as valid as before")
 }
 
-/// The instance with its sizes dealt out anew: the smallest to the buffer that starts first.
+/// The instance with its sizes redistributed: the smallest to the buffer that starts first.
 fn growing(instance: &Instance) -> Instance {
     let mut buffers = instance.buffers().to_vec();
     let mut sizes: Vec<Bytes> = buffers.iter().map(|buffer| buffer.size).collect();
@@ -86,7 +85,7 @@ proptest! {
         prop_assert!(oracle(&instance, &plan).is_ok_and(|height| height <= most));
     }
 
-    /// Several flows may cost the least, and their objects may add up to less than they cost.
+    /// Several flows may have the least cost, and their objects may add up to less than that cost.
     #[test]
     fn mincost_flow_costs_the_least(instance in instances(shape())) {
         let least = mincost_flow::cost(&rows(&instance));
@@ -118,7 +117,7 @@ proptest! {
         let pairs: Vec<(u32, u32)> = instance.in_place().iter().map(|pair| (pair.input.get(), pair.output.get())).collect();
         let best = [1, 2, 4, 8, 16].map(|range| mxnet_sharing::total(&rows(&instance), &pairs, range)).into_iter().min();
         prop_assert_eq!(height("mxnet-sharing", &instance), best);
-        // Where every range divides the sizes, whole bytes are exact.
+        // If every range divides the sizes, whole bytes are exact.
         prop_assert_eq!(height("mxnet-sharing/published", &instance), best);
     }
 }
@@ -132,13 +131,13 @@ fn gergov_lets_a_buffer_wait_until_it_overlaps_one_segment() {
 
 #[test]
 fn objects_are_shared_where_that_costs_least() {
-    // The second of two could go into the first's object, or the third.
+    // The second or the third buffer could go into the object of the first.
     let rows = [(4, 0, 2), (6, 2, 4), (5, 2, 4)];
     assert_eq!((mincost_flow::cost(&rows), mincost_flow::height(&rows)), (11, 11));
     // Nothing overlaps: one object as large as the largest.
     let chain = [(3, 0, 1), (7, 1, 2), (5, 2, 3)];
     assert_eq!((mincost_flow::cost(&chain), mincost_flow::height(&chain)), (7, 7));
-    // 5, 3, 5 in one object: it shrinks and grows, so that the flow pays more than the object is high.
+    // 5, 3, 5 in one object: it shrinks and grows, so the flow costs more than the object's height.
     let dip = [(5, 0, 1), (3, 1, 3), (5, 3, 4)];
     assert_eq!((mincost_flow::cost(&dip), mincost_flow::height(&dip)), (7, 5));
     assert_eq!((mincost_flow::cost(&[]), mincost_flow::height(&[])), (0, 0));
@@ -146,7 +145,7 @@ fn objects_are_shared_where_that_costs_least() {
 
 #[test]
 fn the_cheapest_flow_gives_up_what_looked_cheap_first() {
-    // Either of the first two may hand on to the third; only the second to the fourth as well.
+    // The third can follow either of the first two; the fourth only the second.
     let rows = [(8, 0, 3), (8, 0, 1), (8, 3, 5), (8, 1, 2)];
     assert_eq!((mincost_flow::cost(&rows), mincost_flow::height(&rows)), (16, 16));
     let all_at_once = [(8, 0, 2), (4, 0, 2), (2, 1, 3)];
@@ -158,7 +157,7 @@ fn blocks_are_shared_within_the_range_of_sizes() {
     let chain = [(4, 0, 1), (7, 1, 2), (3, 2, 3)];
     assert_eq!(mxnet_sharing::total(&chain, &[], 0), 14);
     assert_eq!(mxnet_sharing::total(&chain, &[], 1), 14);
-    // 7 takes the block of 4, which is no less than 7 / 2; then that one is too large for 3.
+    // 7 takes the block of 4, which is no less than 7 / 2; then the block is too large for 3.
     assert_eq!(mxnet_sharing::total(&chain, &[], 2), 10);
     assert_eq!(mxnet_sharing::total(&chain, &[], 4), 7);
 }

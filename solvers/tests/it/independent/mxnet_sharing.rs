@@ -1,14 +1,14 @@
-//! MXNet's sharing of memory, step by step as its planner's text has it, for a placement problem: every step
-//! at which buffers begin is a node of the graph, and they are its outputs.
+//! MXNet's memory sharing for placement problems, step by step as in its planner's text: every step at which buffers
+//! begin is a node of the graph, and they are its outputs.
 //!
-//! - In place first: an output that a later step reads takes the block of an input of the same size whose last
-//!   step this is, if nobody else uses the block and no other output took it.
-//! - The other outputs by size, largest first, the larger id first of equals; each asks for a block.
-//! - Then blocks whose last user ends with this node are free.
+//! - In place first: an output that a later step reads takes the block of an input of the same size at the input's last
+//!   step, if no other buffer uses the block and no other output took it.
+//! - The other outputs by size, largest first, the larger id first of equals; each requests a block.
+//! - Then blocks whose last user ends with this node become free.
 //!
-//! A request looks at the free blocks of `size` to `size * range` bytes, the smallest first, then at those
-//! below, down to `size / range`, the largest first; the block it takes grows to its size. The order of
-//! equal blocks cannot change the total: they are alike.
+//! A request examines the free blocks of `size` to `size * range` bytes, the smallest first, then smaller ones down to
+//! `size / range`, the largest first; the block it takes grows to its size. The order of equal blocks cannot change the
+//! total, since they are interchangeable.
 //!
 //! # References
 //!
@@ -17,8 +17,8 @@
 /// Size, first step, and the step after the last.
 type Buffer = (u64, u32, u32);
 
-/// The bytes of all blocks. `in_place` has pairs of input and output, in the order in which they are
-/// tried; `range` 0 shares nothing.
+/// The bytes of all blocks. `in_place` lists pairs of input and output, in the order in which they are tried; with a
+/// `range` of 0 no block is shared.
 pub(crate) fn total(buffers: &[Buffer], in_place: &[(u32, u32)], range: u64) -> u64 {
     let mut steps: Vec<u32> = buffers.iter().flat_map(|&(_, start, end)| [start, end - 1]).collect();
     steps.sort_unstable();
@@ -40,7 +40,7 @@ pub(crate) fn total(buffers: &[Buffer], in_place: &[(u32, u32)], range: u64) -> 
     pool.blocks.iter().map(|block| block.bytes).sum()
 }
 
-/// What begins at a step, in the order of its requests.
+/// The buffers that begin at a step, in the order of their requests.
 fn outputs(buffers: &[Buffer], step: u32) -> Vec<usize> {
     let mut found: Vec<usize> = (0..buffers.len()).filter(|&id| buffers[id].1 == step).collect();
     found.sort_by(|&a, &b| buffers[b].0.cmp(&buffers[a].0).then(b.cmp(&a)));
@@ -66,7 +66,7 @@ impl Pool {
         let is_last = buffers[input].2 == buffers[output].1 + 1;
         let is_alike = buffers[input].0 == buffers[output].0;
         let is_read = buffers[output].2 > buffers[output].1 + 1;
-        // One user: the input itself. Another output that took the block would be a second one.
+        // One user: the input itself. Another output in the block would be a second one.
         if is_last && is_alike && is_read && self.block_of[output].is_none() && self.blocks[block].users == 1
         {
             self.blocks[block].users += 1;

@@ -1,4 +1,4 @@
-//! Checkpoints of ResNet-50 as schedulers see it: what they take, and which of them are swapped.
+//! Tests checkpoints of ResNet-50 as a net for schedulers: their memory, and which of them are swapped.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
@@ -9,7 +9,7 @@ use planlab_solvers::schedule::{Class, Classes, scheduler};
 
 use super::nets::resnet50;
 
-/// In any amount of memory.
+/// The problem without a memory limit.
 fn problem(batch: u64, machine: &str) -> SchedulingProblem {
     let machine = Machine::built_in(machine).expect("built in");
     SchedulingProblem::new(resnet50(batch), machine).with_capacity(Bytes::new(u64::MAX))
@@ -54,7 +54,8 @@ fn half_of_the_articulation_points_score_high() {
     assert!(marks[1].iter().zip(&marks[0]).all(|(&scored, &point)| point || !scored));
 }
 
-/// When a map rests in a schedule without copies: from its last use in the forward pass to the first one after.
+/// The time for which a map rests in a schedule without copies: from its last use in the forward pass to the first one
+/// after.
 fn rest(trial: &Verified, map: MapId) -> f64 {
     let (schedule, timeline) = (trial.schedule(), trial.timeline());
     let is_of_map = |id: &planlab_dsa::BufferId| schedule.buffer(*id).content == Content::Map(map);
@@ -94,7 +95,7 @@ fn checkpoints_are_swapped_whose_copies_hide_and_no_others() {
         assert_eq!(is_recomputed(&kept), is_recomputed(&swapped));
         swaps.push(count);
     }
-    // Of 21 checkpoints, the image included, the slower the link the fewer; then of 7.
+    // Of 21 checkpoints, the image included, a slower link swaps fewer; then of 7.
     assert_eq!(swaps, [19, 18, 13, 2, 0, 3, 1]);
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints on MXNet's graph of a ResNet of 200 layers.
+//! Tests checkpoints on MXNet's graph of a ResNet of 200 layers.
 
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_solvers::placement::sharing::{InPlaceEntries, lifetimes};
@@ -26,7 +26,7 @@ fn graph(name: &str) -> CheckpointGraph {
         };
         CheckpointNode {
             name: node["name"].as_str().expect("a name").to_owned(),
-            // The statistics of a norm are for its backward pass alone.
+            // The statistics of a norm are visible only to its backward pass.
             visible: if op.as_deref() == Some("BatchNorm") { 1 } else { outputs.len() },
             op,
             inputs: list(&node["inputs"]).iter().map(reference).collect(),
@@ -44,7 +44,7 @@ fn mebibytes(rounds: &[Round]) -> Vec<(u64, u64)> {
     rounds.iter().map(|round| (whole(round.threshold), round.cost >> 20)).collect()
 }
 
-/// The items of a graph, whose blocks end at the inputs of residual blocks, and what a cut of them costs.
+/// The items of a graph whose blocks end at the inputs of residual blocks, and the cost of their cuts.
 struct Net {
     graph: CheckpointGraph,
     items: Vec<planlab_solvers::schedule::checkpoints::Item>,
@@ -62,7 +62,7 @@ impl Net {
         self.graph.recomputed(cut, &self.nodes).shared_bytes(16)
     }
 
-    /// The bytes that a plan with offsets takes, and the load.
+    /// The bytes of a plan with offsets, and the load.
     fn packed(&self, cut: &Cut) -> (Bytes, Bytes) {
         let graph = self.graph.recomputed(cut, &self.nodes).sharing().expect("a graph");
         let instance = lifetimes(&graph, true).expect("few buffers");
@@ -103,12 +103,12 @@ fn memonger_tries_and_finds_what_the_original_program_does() {
     assert_eq!(mebibytes(&rounds), expected);
     let best = Memonger::choose(&rounds).expect("some");
     assert_eq!(best.threshold, f64::from(576 << 20));
-    // Offsets for the same plan take a third less, and no plan takes less than they do.
+    // Offsets for the same plan take a third less, and no plan takes fewer bytes.
     let (height, load) = net.packed(&best.cut);
     assert_eq!((height, height.get() / 104_858), (load, 12_917));
 }
 
-/// As the example names them, stages are candidates of their own: one for each block.
+/// With the names of the example, stages are separate candidates: one for each block.
 #[test]
 fn stages_of_one_tensor_each_are_candidates_of_their_own() {
     let net = Net::resnet200();
@@ -122,7 +122,7 @@ fn stages_of_one_tensor_each_are_candidates_of_their_own() {
     assert_eq!(rounds, expected);
 }
 
-/// A stage that spans all blocks has one candidate: everything of it is kept, or nothing.
+/// A stage that spans all blocks has one candidate: all of it is kept, or nothing.
 #[test]
 fn a_stage_of_all_blocks_is_kept_as_a_whole() {
     let net = Net::resnet200();

@@ -1,4 +1,4 @@
-//! What every registered scheduler keeps: valid schedules within the capacity, stops, and the same result again.
+//! Tests of all registered schedulers: valid schedules within the capacity, stops, and repeatable results.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn small_problem(seed: u64) -> SchedulingProblem {
     problem.clone().with_capacity(Bytes::new(capacity))
 }
 
-/// Checks what a scheduler makes of a problem. Says whether there is a schedule.
+/// Checks a scheduler's result on a problem. Returns whether there is a schedule.
 fn check(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> bool {
     check_within(problem, scheduler, ScheduleBudget::default())
 }
@@ -125,7 +125,7 @@ fn what_hides_every_copy_is_proved_optimal() {
     assert!(swapped.gap().is_some_and(|gap| gap > 0.1));
 }
 
-/// Offers what it should not.
+/// Offers invalid results.
 struct Liar(fn(&mut ScheduleRun<'_>) -> Result<(), ScheduleHalt>);
 
 impl Scheduler for Liar {

@@ -1,4 +1,4 @@
-//! ResNet-50 on V100 machines: every row of the expected results.
+//! Tests ResNet-50 on V100 machines: every row of the expected results.
 
 use planlab_dsa::Stop;
 use planlab_graph::{
@@ -56,7 +56,7 @@ fn speed(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> f64 {
     outcome.best.as_ref().map_or(0.0, |best| problem.images_per_second(best.seconds()))
 }
 
-/// The classes of a schedule's maps, by what its events do to them.
+/// The classes of a schedule's maps, derived from its events.
 pub(super) fn classes(problem: &SchedulingProblem, outcome: &ScheduleOutcome) -> Option<Classes> {
     use planlab_graph::{Engine, Task};
     let schedule = outcome.best.as_ref()?.schedule();

@@ -1,4 +1,4 @@
-//! Nets with the times that PipeDream measured on a V100.
+//! Tests nets with the times that PipeDream measured on a V100.
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
@@ -48,8 +48,9 @@ fn in_core(problem: &SchedulingProblem) -> f64 {
     problem.images_per_second(lab.seconds(&lab.all(Class::Keep)).expect("room"))
 }
 
-/// Published beside the expected results: images per second at 12 GB/s, and what is lost to all on the device at both
-/// links, in tenths of a percent. A view is no map of its own here, so that one map less is kept than there.
+/// Published beside the expected results: images per second at 12 GB/s, and the loss against keeping everything on the
+/// device at both links, in tenths of a percent. A view is not a separate map here, so one map fewer is kept than
+/// there.
 #[test]
 fn resnet50_as_measured() {
     let expected = [
@@ -81,7 +82,7 @@ fn resnet50_as_measured() {
     }
 }
 
-/// A sample; `just check-schedules` runs all nets of ours.
+/// A sample; `just check-schedules` runs all our nets.
 #[test]
 fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
     let machines = ["x86-pcie3", "power9-nvlink2", "h100-pcie5"];

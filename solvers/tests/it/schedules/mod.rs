@@ -1,4 +1,4 @@
-//! Schedules: the figures of the published methods on ResNet-50, and that what schedulers give is right.
+//! Tests of schedules: the figures of the published methods on ResNet-50, and the validity of all results.
 
 mod checkpoint_nets;
 mod checkpoints;

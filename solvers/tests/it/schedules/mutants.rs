@@ -1,4 +1,4 @@
-//! Valid schedules, each with one thing changed: what the slow simulator refuses, the validator refuses.
+//! Tests with valid schedules in which one thing is changed: the validator must refuse what the slow simulator refuses.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::nets::{random, resnet50, small_machine};
 use super::slow;
 
-/// More than any random net needs.
+/// More memory than any random net needs.
 const MEMORY: usize = 4096;
 
 fn pick<'v, T>(rng: &mut ChaCha8Rng, values: &'v [T]) -> &'v T {
@@ -33,7 +33,7 @@ fn random_classes(rng: &mut ChaCha8Rng, lab: &Lab<'_>) -> Classes {
     classes
 }
 
-/// A valid schedule of a random classification of a random net, often with hardly any room to spare.
+/// A valid schedule of a random classification of a random net, often with little room to spare.
 fn random_schedule(rng: &mut ChaCha8Rng) -> (SchedulingProblem, Verified) {
     let roomy = SchedulingProblem::new(random(rng), small_machine());
     let policy = *pick(rng, &[Policy::Discard, Policy::Retain]);
@@ -59,7 +59,7 @@ fn random_event<'s>(rng: &mut ChaCha8Rng, schedule: &'s mut Schedule) -> (usize,
     (place, &mut events[place])
 }
 
-/// Changes one thing, and says what.
+/// Changes one thing, and returns its description.
 fn mutate(rng: &mut ChaCha8Rng, schedule: &mut Schedule) -> &'static str {
     let kind = rng.random_range(0..16);
     match kind {
@@ -238,7 +238,7 @@ static POOCH: LazyLock<(SchedulingProblem, Verified)> = LazyLock::new(|| {
     (problem, outcome.best.expect("a schedule"))
 });
 
-/// What the validator says of a schedule after a change, without the details.
+/// The validator's finding on a schedule after a change, without the details.
 fn named(change: impl FnOnce(&mut Schedule)) -> String {
     let (problem, verified) = &*POOCH;
     let mut schedule = verified.schedule().clone();
@@ -259,7 +259,7 @@ fn recomputation(schedule: &mut Schedule) -> &mut Event {
     &mut schedule.events[0][place]
 }
 
-/// An event that frees something.
+/// An event that frees a buffer.
 fn freeing(schedule: &mut Schedule) -> &mut Event {
     schedule.events[0].iter_mut().find(|event| !event.frees.is_empty()).expect("there is one")
 }
@@ -340,7 +340,7 @@ fn a_change_of_values_is_named() {
     assert_eq!(named(extra), "NeverWritten");
 }
 
-/// Lets an event wait for nothing.
+/// Removes what an event waits for.
 fn release(event: &mut Event) {
     (event.after, event.room) = (Completions::default(), Completions::default());
 }
@@ -423,7 +423,7 @@ fn a_damaged_file_is_refused_or_judged_and_nothing_worse() {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (problem, verified) = random_schedule(&mut rng);
         let mut schedule = verified.schedule().clone();
-        // A draft now and then: it is given offsets before it is judged.
+        // A draft in one case of three: it gets offsets before it is judged.
         if seed % 3 == 0 {
             schedule.buffers.iter_mut().for_each(|buffer| buffer.offset = None);
         }

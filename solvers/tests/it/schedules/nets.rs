@@ -68,7 +68,7 @@ fn function(op: &RawOp, batch: u64) -> Function {
         _ => FunctionKind::Other,
     };
     let images = batch as f64;
-    // A matrix product's bytes are those of its weights, whatever the batch.
+    // A matrix product's bytes are those of its weights, for any batch size.
     let bytes = if op.kind == "fc" { 1.0 } else { images };
     let backward = match kind {
         FunctionKind::Convolution if !op.first => 2,
@@ -89,7 +89,7 @@ fn function(op: &RawOp, batch: u64) -> Function {
     }
 }
 
-/// A net of a few functions with branches, sums and joins, of tensors of a few bytes.
+/// A net of a few functions with branches, sums and joins, and tensors of a few bytes.
 pub(super) fn random(rng: &mut ChaCha8Rng) -> TrainingNet {
     let mut maps = vec![FeatureMap { name: "image".to_owned(), bytes: Bytes::new(rng.random_range(1..9)) }];
     let mut functions: Vec<Function> = Vec::new();

@@ -1,4 +1,4 @@
-//! What local search finds on ResNet-50.
+//! Tests what local search finds on ResNet-50.
 
 use planlab_graph::{
     Machine, ScheduleBudget, ScheduleScope, Scheduler, SchedulingProblem, execute_scheduler,
@@ -7,8 +7,8 @@ use planlab_solvers::schedule::{LocalSearch, Policy, Pooch};
 
 use super::nets::resnet50;
 
-/// PoocH's plans take 250.0 and 240.9 images per second, and offsets beyond the capacity. All of local search's have
-/// offsets inside it.
+/// PoocH's plans reach 250.0 and 240.9 images per second, with offsets beyond the capacity. All offsets of local search
+/// are inside it.
 #[test]
 fn local_search_beats_pooch_with_offsets_that_fit() {
     for batch in [512, 640] {

@@ -1,8 +1,8 @@
-//! A second simulator, slow and written apart: it runs a schedule on real bytes.
+//! A second simulator, slow and independent: it runs a schedule on real bytes.
 //!
-//! Every map and every gradient has a number that is computed from its operands. A buffer's bytes all hold the number of
-//! what was written there; while something is being written they hold rubbish, and after a free too. An event reads its
-//! operands' bytes at its start and again at its end. In the end every function must have seen the right gradient.
+//! Every map and every gradient has a number computed from its operands. All bytes of a buffer hold the number that was
+//! written there; during a write and after a free they hold garbage. An event reads its operands' bytes at its start
+//! and again at its end. In the end every function must have seen the right gradient.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn mix(parts: &[u64]) -> u64 {
     })
 }
 
-/// What a plain run computes.
+/// The results of a plain run.
 struct Truth {
     maps: Vec<u64>,
     gradients: Vec<u64>,
@@ -33,7 +33,7 @@ fn part_number(id: FunctionId, place: usize, gradient: u64, needs: &[u64]) -> u6
     mix(&[&[2, id.index() as u64, place as u64, gradient], needs].concat())
 }
 
-/// The gradient of what nothing uses.
+/// The gradient of a map without uses.
 const SEED: u64 = 7;
 
 fn truth(net: &TrainingNet) -> Truth {
@@ -98,7 +98,7 @@ pub(super) fn run(problem: &SchedulingProblem, schedule: &Schedule, memory: usiz
 }
 
 impl Machine<'_> {
-    /// The bytes of a buffer, as large as what the net says that it holds.
+    /// The bytes of a buffer, as many as the net gives for its content.
     fn range(&self, buffer: usize) -> Result<std::ops::Range<usize>, String> {
         use planlab_graph::Content::{Gradient, Map};
         let data = self.schedule.buffers.get(buffer).ok_or("no such buffer")?;
@@ -223,7 +223,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What the event makes of its operands, each looked up by what it must be.
+    /// The event's result from its operands, each found by its expected number.
     fn compute(&mut self, event: &Event, operands: &[u64]) -> Result<Vec<u64>, String> {
         let net = &self.problem.net;
         let demand = |number: u64| {

@@ -1,4 +1,4 @@
-//! ResNet-50 on V100 machines: what the expected results do not list.
+//! Tests ResNet-50 on V100 machines: results that the expected table does not list.
 
 use planlab_dsa::execute;
 use planlab_graph::{

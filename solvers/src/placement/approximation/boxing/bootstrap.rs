@@ -1,5 +1,4 @@
-//! What comes before boxing: first fit in the order of size and width, and the cases in which nothing
-//! need be boxed.
+//! The step before boxing: first fit in the order of size and width, and the cases that need no boxes.
 
 use std::cmp::Reverse;
 
@@ -14,12 +13,12 @@ pub(super) fn by_size_and_width(instance: &Instance) -> Vec<BufferId> {
     by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
 }
 
-/// What is to be done with some buffers.
+/// What to do with a set of buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Case {
     /// No two are live at once: any order puts all of them at the bottom.
     Apart,
-    /// All are of one size: first fit in this order, by rows of a colouring, is as high as the load.
+    /// All have one size: first fit in this order, by rows of a colouring, is as high as the load.
     Alike(Vec<BufferId>),
     /// They have to be boxed.
     Mixed,

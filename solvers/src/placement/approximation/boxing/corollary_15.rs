@@ -1,8 +1,8 @@
-//! Corollary 15: boxes of one height for items of many.
+//! Corollary 15: boxes of one height for items of many heights.
 //!
-//! Items go into buckets by height, from one power of 1 + e to the next. In a bucket each counts as high
-//! as the upper edge, so that all are of height 1 in that unit and Theorem 2 makes boxes of as many as the
-//! box is high.
+//! Items go into buckets by height, from one power of 1 + e to the next. Each item counts as high as the upper edge of
+//! its bucket. So all items of a bucket have height 1 in that unit, and Theorem 2 makes boxes that hold as many of them
+//! as fit in the height.
 //!
 //! # References
 //!
@@ -34,7 +34,7 @@ pub(super) fn corollary_15(
         while edge < lowest.height as f64 {
             edge *= 1.0 + epsilon;
         }
-        // Heights past 2^53 are rounded on the way.
+        // Heights above 2^53 are rounded on the way.
         let unit = whole(edge).max(lowest.height);
         let (bucket, rest) = left.split_at(left.partition_point(|item| item.height <= unit));
         let capacity = usize::try_from((height / unit).max(1)).unwrap_or(usize::MAX);

@@ -1,8 +1,7 @@
-//! Rows of items that do not overlap, as few as there can be.
+//! Packs items into the fewest rows without overlaps.
 //!
-//! In the order of starts each item goes into the lowest row that is free. A new row begins only where
-//! every row is taken, so there are as many rows as items that are live at one step: for items of one
-//! height the plan is as high as the load.
+//! In the order of starts, each item goes into the lowest free row. A new row begins only if every row is taken, so
+//! there are as many rows as items live at one step. For items of one height the plan is as high as the load.
 //!
 //! # Complexity
 //!
@@ -15,7 +14,7 @@ use super::item::Item;
 
 /// The rows, the lowest first; in each, items by start.
 ///
-/// Of items that start at once, the one that ends last comes first, then the one of the lower number.
+/// Of items that start together, the one that ends last comes first, then the one with the lower number.
 pub(super) fn interval_colouring(mut items: Vec<Item>) -> Vec<Vec<Item>> {
     items.sort_unstable_by_key(|item| (item.start, Reverse(item.end), item.number));
     let mut rows: Vec<Vec<Item>> = Vec::new();

@@ -12,8 +12,8 @@ pub(super) struct Item {
     pub(super) number: usize,
 }
 
-/// The buffers of an instance. Their sizes are divided by what divides them all: the theorems count in
-/// heights of 1, and the plan must not depend on the unit.
+/// The buffers of an instance. Sizes are divided by their common divisor: the theorems count in heights of 1, and the
+/// plan must not depend on the unit.
 pub(super) fn buffers(instance: &Instance) -> Vec<Item> {
     let grain = instance.granularity();
     let item = |(number, buffer): (usize, &planlab_dsa::Buffer)| {
@@ -23,12 +23,12 @@ pub(super) fn buffers(instance: &Instance) -> Vec<Item> {
     instance.buffers().iter().enumerate().map(item).collect()
 }
 
-/// The boxes of one round, with what lies in each.
+/// The boxes of one round, with their contents.
 #[derive(Clone, Debug)]
 pub(super) struct Boxes {
     /// Items that are not boxes.
     originals: usize,
-    /// Of each box, where its contents begin and end.
+    /// For each box, where its contents begin and end.
     ranges: Vec<(usize, usize)>,
     contents: Vec<Item>,
 }
@@ -43,7 +43,7 @@ impl Boxes {
         self.originals
     }
 
-    /// Puts a box of some height around items; it lives while one of them does.
+    /// Puts a box of some height around items; it lives as long as any of them.
     pub(super) fn close(&mut self, height: u64, items: impl IntoIterator<Item = Item>) -> Item {
         let from = self.contents.len();
         self.contents.extend(items);
@@ -54,14 +54,14 @@ impl Boxes {
         Item { start, end, height, number: self.originals + self.ranges.len() - 1 }
     }
 
-    /// What lies in a box; `None` for what is not a box.
+    /// The contents of a box; `None` if the item is not a box.
     pub(super) fn contents(&self, item: Item) -> Option<&[Item]> {
         let (from, to) = *self.ranges.get(item.number.checked_sub(self.originals)?)?;
         Some(&self.contents[from..to])
     }
 }
 
-/// Items, some of which are boxes.
+/// Items; some of them are boxes.
 #[derive(Clone, Debug)]
 pub(super) struct Boxed {
     pub(super) boxes: Boxes,
@@ -69,13 +69,13 @@ pub(super) struct Boxed {
 }
 
 impl Boxed {
-    /// Nothing in boxes yet.
+    /// All items, without boxes.
     pub(super) fn new(items: &[Item]) -> Self {
         Self { boxes: Boxes::new(items.len()), items: items.to_vec() }
     }
 }
 
-/// A whole number from one that is not; 0 for what is negative, the greatest there is for what is too large.
+/// Rounds down to a whole number; 0 for negative numbers, the greatest number for values too large.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(super) const fn whole(number: f64) -> u64 {
     number as u64

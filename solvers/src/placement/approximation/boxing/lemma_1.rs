@@ -1,9 +1,8 @@
 //! Lemma 1: boxes for items of height 1 that are all live at one point of time.
 //!
-//! Sorted by start, the items make a staircase to the left of the point, sorted by end one to its right.
-//! The earliest starts and the latest ends are set aside. Of the rest, strips are taken in turns, of the
-//! earliest starts and of the latest ends; those of a strip of starts are boxed by end, those of a strip
-//! of ends by start, `capacity` at a time.
+//! Sorted by start, the items make a staircase to the left of the point, sorted by end one to its right. The earliest
+//! starts and the latest ends are set aside. The rest is cut into strips, in turns of the earliest starts and of the
+//! latest ends. Items of a strip of starts are boxed by end, those of a strip of ends by start, `capacity` at a time.
 //!
 //! ```text
 //!          ______|_________        set aside: the outermost strips
@@ -12,9 +11,9 @@
 //!          starts | ends           a box of a strip of starts holds items that end at about one time
 //! ```
 //!
-//! A strip of starts wastes less than a box at every step to the right of the point, and a single strip
-//! of ends is cut by it; what was set aside is live there too. So the boxes take at most 1 + 4e times the
-//! load of all items, at every step.
+//! A strip of starts wastes less than a box at every step to the right of the point, and only one strip of ends is cut
+//! by the step; the items set aside are live there, too. So the boxes take at most 1 + 4e times the load of all items,
+//! at every step.
 //!
 //! # References
 //!
@@ -29,14 +28,14 @@ use std::cmp::Reverse;
 
 use super::item::{Item, whole};
 
-/// What goes into one box, for each box; and the items that are left over.
+/// The contents of each box, and the items that are left over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     pub(super) boxes: Vec<Vec<Item>>,
     pub(super) unresolved: Vec<Item>,
 }
 
-/// Groups of `capacity` items at most. Twice `capacity` times 1 / e^2 items at most are left over.
+/// Groups of at most `capacity` items. At most 2 * `capacity` / e^2 items are left over.
 pub(super) fn lemma_1(items: Vec<Item>, capacity: usize, epsilon: f64) -> Groups {
     let outer = strip_length(capacity, epsilon.powi(2));
     if items.len() <= outer.saturating_mul(2) {
@@ -62,7 +61,7 @@ fn strip_length(capacity: usize, part: f64) -> usize {
     capacity.saturating_mul(usize::try_from(whole(part.recip().ceil())).unwrap_or(usize::MAX))
 }
 
-/// Items that are dealt from both ends.
+/// Items that are dealt out from both ends.
 struct Deck<'a> {
     items: &'a [Item],
     is_dealt: Vec<bool>,
@@ -135,7 +134,7 @@ mod tests {
             for step in 0..100 {
                 let load = items.iter().filter(|item| is_live(item, step)).count();
                 let spans = |group: &&Vec<Item>| {
-                    // All items are live at step 50, so a box is live wherever one of them is.
+                    // All items are live at step 50, so a box is live whenever one of its items is.
                     group.iter().any(|item| is_live(item, step))
                 };
                 let taken = capacity * groups.boxes.iter().filter(spans).count();

@@ -1,12 +1,12 @@
-//! Boxing: buffers in boxes in boxes, until all boxes are alike and colouring them is optimal.
+//! Boxing: puts buffers into boxes, and boxes into boxes, until all are alike and colouring them is optimal.
 //!
-//! 1. Bootstrap: first fit by size and width. Buffers that are never live together, or all of
-//!    one size, are done with: colouring is optimal.
-//! 2. Theorem 16 boxes small buffers again and again, so that heights become alike. For each range of
-//!    heights, Corollary 15 boxes them as if they were of one height, through Theorem 2, which deals with
-//!    critical points of time by Lemma 1 and colours the rest.
-//! 3. Everything goes into boxes of one height; they are coloured, and opened where they stand.
-//! 4. First fit in the order of the offsets that come out. Then again from 2, with other random points.
+//! 1. Bootstrap: first fit by size and width. It ends here if no two buffers are live together, or if all have one
+//!    size: then colouring is optimal.
+//! 2. Theorem 16 boxes small buffers again and again, so that heights become alike. For each range of heights,
+//!    Corollary 15 boxes them as if they had one height. It uses Theorem 2, which boxes items at critical points of
+//!    time by Lemma 1 and colours the rest.
+//! 3. Everything goes into boxes of one height; they are coloured, and opened in place.
+//! 4. First fit in the order of the resulting offsets. Then again from 2, with other random points.
 //!
 //! ```text
 //!   address
@@ -27,28 +27,26 @@
 //!
 //! # Complexity
 //!
-//! O(n log n) time on average for each round of boxing, and what first fit takes; O(n) memory for each
-//! round. No graph of what overlaps is made. Before the first of 1000 iterations, up to 100 values of e are
-//! tried.
+//! O(n log n) time on average for each round of boxing, plus first fit; O(n) memory for each round. No graph of
+//! overlaps is built. Before the first of 1000 iterations, up to 100 values of e are tried.
 //!
 //! # Deviations from the paper
 //!
-//! - *No ratio is claimed.* Reference 1 proves (1 + O((h_max / load)^(1/7))) times the load for small
-//!   buffers, and 2 + e times with an exact treatment of large ones, for an e that tends to 0; boxes need
-//!   an e above 1 to take anything in (reference 2), there is no such treatment here, and the proof does
-//!   not carry over. What holds: a plan is never higher than the bootstrap's, and no buffer lies higher
-//!   than its loose offset. Buffers of one size take as much as the load. In the bootstrap a buffer meets only
-//!   buffers that are as large or larger, and no gap below it is as large as it; so no plan is higher than the
-//!   most that a buffer's size and twice the sizes of what it meets come to (sizes being multiples of the
-//!   alignments).
-//! - As reference 2: e from a search, a dummy buffer where heights are too close, mu capped at 0.99 times
-//!   its limit in the end, first fit at the end. Unlike it: mu and the height of the last boxes are taken
-//!   anew in each iteration, from what is boxed then; the order of boxes does not depend on threads or hashes.
-//! - *Default: repaired.* What lies in a box lies in rows, which fit into it. The code of reference 2 has a row for
-//!   each height, and these may be higher than the box: [`Boxing::with_shelves`] of [`Shelves::Classes`] is the
-//!   published rule, `boxing/published`.
+//! - *No ratio is claimed.* Reference 1 proves (1 + O((h_max / load)^(1/7))) times the load for small buffers, for an e
+//!   that tends to 0. With an exact treatment of large ones it proves 2 + e times the load. The proof does not carry
+//!   over: boxes need an e above 1 to take anything in (reference 2), and large buffers get no exact treatment here.
+//! - What holds: a plan is never higher than the bootstrap's, and no buffer lies higher than its loose offset. Buffers
+//!   of one size take as much as the load. In the bootstrap a buffer meets only buffers that are at least as large, and
+//!   no gap below it is as large as it. So no plan is higher than the maximum over the buffers of the size plus twice
+//!   the sizes of those it meets (if sizes are multiples of the alignments).
+//! - As reference 2: e from a search, a dummy buffer if heights are too close, mu capped at 0.99 times its limit in the
+//!   end, first fit at the end. Unlike reference 2: each iteration computes mu and the height of the last boxes from
+//!   what is boxed then, and the order of boxes does not depend on threads or hashes.
+//! - *Default: repaired.* The contents of a box lie in rows, which fit into it. The code of reference 2 has rows for
+//!   each height, which may be higher than the box: [`Boxing::with_shelves`] of [`Shelves::Classes`] is the published
+//!   rule, `boxing/published`.
 //! - Sizes are divided by their common divisor first, so that the plan does not depend on the unit.
-//! - Where boxing sees whole live ranges in one arena, first fit honours all that an instance asks.
+//! - Boxing uses whole live ranges in one arena; first fit honours every feature of an instance.
 
 mod bootstrap;
 mod corollary_15;
@@ -69,7 +67,7 @@ pub use self::unbox::Shelves;
 use self::unbox::loose_offsets;
 use crate::placement::greedy::{HONOURS, Rule, plan_in_order};
 
-/// Boxes in boxes, then first fit from the bottom; keys `boxing` and `boxing/published`.
+/// Boxes within boxes, then first fit from the bottom; keys `boxing` and `boxing/published`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
@@ -96,7 +94,7 @@ impl Default for Boxing {
 }
 
 impl Boxing {
-    /// How often everything is boxed, each time with other random points. Default: 1000.
+    /// The number of iterations, each with other random points. Default: 1000.
     #[must_use]
     pub const fn with_iterations(mut self, iterations: u32) -> Self {
         self.iterations = iterations;
@@ -111,7 +109,7 @@ impl Boxing {
         self
     }
 
-    /// Boxes again and again and offers what comes of it.
+    /// Boxes again and again and offers the results.
     fn iterate(self, run: &mut Run<'_>, mut items: Vec<Item>) -> Result<(), Halt> {
         theorem_16::add_dummy(&mut items);
         let (epsilon, boxed) = theorem_16::find_epsilon(run, &items)?;
@@ -128,7 +126,7 @@ impl Boxing {
         Ok(())
     }
 
-    /// The first so many items, which are the buffers, by loose offset.
+    /// The first `buffers` items, which are the buffers, by loose offset.
     fn order(self, buffers: usize, boxed: Boxed) -> Vec<BufferId> {
         let mut offsets = loose_offsets(boxed, self.shelves);
         offsets.truncate(buffers);

@@ -23,7 +23,7 @@ pub(super) fn most_live(items: &[Item]) -> usize {
     items.iter().map(|item| live(item.start)).max().unwrap_or(0)
 }
 
-/// The numbers of what is no box and lies in these items, or in boxes in them; ascending.
+/// The numbers of the items that are not boxes, in the list or inside its boxes; ascending.
 pub(super) fn originals(boxes: &Boxes, items: &[Item]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut left = items.to_vec();
@@ -54,7 +54,7 @@ impl<T: Send, F: Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync> Planner for 
     }
 }
 
-/// What a function gives in a run without limits.
+/// The result of a function in a run without limits.
 pub(super) fn in_a_run<T: Send>(
     seed: u64,
     call: impl Fn(&mut Run<'_>) -> Result<T, Halt> + Send + Sync,

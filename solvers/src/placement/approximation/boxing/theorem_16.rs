@@ -1,13 +1,13 @@
-//! Theorem 16: items of very different heights made alike, by boxing the small ones again and again.
+//! Theorem 16: makes the heights of items alike, by boxing the small ones again and again.
 //!
-//! With r the highest over the lowest, l = (log2 r)^2 and mu = e / l, everything of at most mu times H
-//! goes into boxes of height H = mu^5 / l of the highest, by Corollary 15. That makes the lowest higher;
-//! then once more, until nothing is small enough.
+//! Let r be the highest over the lowest, l = (log2 r)^2 and mu = e / l. Everything of at most mu times H goes into
+//! boxes of height H = mu^5 / l of the highest, by Corollary 15. That raises the lowest height; this repeats until
+//! nothing is small enough.
 //!
-//! The theorem is for an e that tends to 0. In practice it has to be large, or nothing would ever be small
-//! enough: at least (l^7 / r)^(1/6), where mu times H is as high as the lowest, and mu at most the golden
-//! ratio's inverse, up to which H holds an item of mu (1 + mu) H. Where no e is both, a dummy item that
-//! lives all the time makes r large enough. Which e brings the heights closest together is tried.
+//! The theorem is for an e that tends to 0. In practice e has to be large, or nothing would ever be small enough. It is
+//! at least (l^7 / r)^(1/6), for which mu times H is as high as the lowest. And mu is at most the inverse of the golden
+//! ratio, up to which H holds an item of mu (1 + mu) H. If no e satisfies both, a dummy item that lives all the time
+//! makes r large enough. The search takes the e that brings the heights closest together.
 //!
 //! # References
 //!
@@ -18,13 +18,12 @@
 //!
 //! # Complexity
 //!
-//! Corollary 15's for each round; a round makes the lowest item at least as high as what it boxes.
+//! That of Corollary 15 for each round; after a round the lowest item is at least as high as what it boxed.
 //!
 //! # Deviations from the paper
 //!
-//! - The theorem goes on by recursion with an e of its own for each; here, as in reference 2, there is one
-//!   e, and a loop. What it proves, (1 + O((h_max / load)^(1/7))) times the load, does not hold for an e as
-//!   large as this.
+//! - The theorem is applied recursively with a new e each time; here, as in reference 2, there is one e, and a loop.
+//!   The proven ratio, (1 + O((h_max / load)^(1/7))) times the load, does not hold for an e as large as this.
 //! - At most 64 rounds, and at most 100 values of e.
 
 use planlab_dsa::{Halt, Run};
@@ -34,16 +33,16 @@ use super::item::{Boxed, Item, whole};
 
 /// The inverse of the golden ratio: the largest x for which x (1 + x) is at most 1.
 const LARGEST_MU: f64 = 0.618_033_988_749_894_9;
-/// How much higher than the lowest item the highest has to be so that there is an e.
+/// The least ratio of the highest to the lowest item for which there is an e.
 const LEAST_RATIO: f64 = 2216.54;
-/// The part of the way to the largest e that one trial goes.
+/// The step of one trial, as a part of the way to the largest e.
 const TRIAL_STEP: f64 = 0.01;
-/// Trials in a row that may bring nothing better.
+/// The most trials in a row without an improvement.
 const MISSES: u32 = 3;
 const TRIALS: u32 = 100;
 const ROUNDS: u32 = 64;
 
-/// How far apart the heights of some items are.
+/// The range of heights of some items.
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     lowest: u64,
@@ -65,17 +64,17 @@ impl Spread {
         self.highest as f64 / self.lowest as f64
     }
 
-    /// The e from which on something is boxed.
+    /// The least e with which something is boxed.
     fn least_epsilon(&self) -> f64 {
         (self.log.powi(7) / self.ratio()).powf(1.0 / 6.0)
     }
 
-    /// The e from which on boxes are too low for what is boxed.
+    /// The e above which boxes are too low for their items.
     fn most_epsilon(&self) -> f64 {
         LARGEST_MU * self.log
     }
 
-    /// The height of boxes and mu, where something is small enough.
+    /// The height of boxes and mu, if something is small enough.
     fn round(&self, epsilon: f64) -> Option<(u64, f64)> {
         let mu = epsilon / self.log;
         let height = (mu.powi(5) * self.highest as f64 / self.log).ceil();
@@ -84,7 +83,7 @@ impl Spread {
     }
 }
 
-/// Adds the dummy where the heights are too close together; whether it did.
+/// Adds the dummy if the heights are too close together; returns whether it did.
 pub(super) fn add_dummy(items: &mut Vec<Item>) -> bool {
     let spread = Spread::of(items);
     let is_needed = spread.least_epsilon() >= spread.most_epsilon();
@@ -99,7 +98,7 @@ pub(super) fn add_dummy(items: &mut Vec<Item>) -> bool {
     is_needed
 }
 
-/// Boxes what is small until nothing is.
+/// Boxes small items until there are no more.
 pub(super) fn theorem_16(run: &mut Run<'_>, items: &[Item], epsilon: f64) -> Result<Boxed, Halt> {
     let mut all = Boxed::new(items);
     for _ in 0..ROUNDS {
@@ -114,7 +113,7 @@ pub(super) fn theorem_16(run: &mut Run<'_>, items: &[Item], epsilon: f64) -> Res
     Ok(all)
 }
 
-/// The e that brings the heights closest together, and what it gave.
+/// The e that brings the heights closest together, and its result.
 pub(super) fn find_epsilon(run: &mut Run<'_>, items: &[Item]) -> Result<(f64, Boxed), Halt> {
     let spread = Spread::of(items);
     let (mut epsilon, most) = (spread.least_epsilon(), spread.most_epsilon());
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
     use crate::placement::approximation::boxing::testing::{in_a_run, originals};
 
-    /// Items of heights from 1 to 2^20, so that there is something to box.
+    /// Items of heights from 1 to 2^20, so that there are some to box.
     fn wide_items() -> impl Strategy<Value = Vec<Item>> {
         prop::collection::vec((0_u32..60, 1_u32..30, 0_u32..=20), 2..80).prop_map(|rows| {
             let item = |(number, (start, width, log))| {

@@ -1,11 +1,10 @@
-//! Theorem 2: boxes for items of height 1, whenever they live.
+//! Theorem 2: boxes for items of height 1 with any live ranges.
 //!
-//! Some points of time are critical. Items that are live at one of them are shared out: to the middle
-//! point if they are live there, else to the middle one of the half that they lie in, and so on. Each
-//! point's items go into boxes by Lemma 1. What that leaves over is coloured, and every `capacity` rows
-//! are a box. Items between two critical points are a problem of their own: there, the points at which the
-//! gaps of the rows begin and end are critical, so that between two of them every row is free or taken
-//! throughout.
+//! Some points of time are critical. Items that are live at one of them are shared out: to the middle point if they are
+//! live there, else to the middle point of the half that they lie in, and so on. Each point's items go into boxes by
+//! Lemma 1. The items left over are coloured, and every `capacity` rows form a box. Items between two critical points
+//! are a separate problem. There, the points at which the gaps of the rows begin and end are critical, so that between
+//! two of them every row is free or taken throughout.
 //!
 //! ```text
 //!   row 2   ____     _______          b is live at the critical point t; the gaps of the rows make p,
@@ -17,22 +16,21 @@
 //!
 //! 1. A. L. Buchsbaum, H. Karloff, C. Kenyon, N. Reingold and M. Thorup, *OPT versus LOAD in dynamic storage
 //!    allocation*, SIAM Journal on Computing 33(3), 2004, doi:10.1137/S0097539703423941, Theorem 2.
-//! 2. C. Lamprakos et al., idealloc, github.com/cappadokes/idealloc, 2024: how the first point is drawn, and
-//!    where points are to be had when no gap gives one.
+//! 2. C. Lamprakos et al., idealloc, github.com/cappadokes/idealloc, 2024: how to draw the first point, and where to
+//!    take points from if no gap gives one.
 //!
 //! # Complexity
 //!
-//! O(n log n) for each level of problems in problems; a problem that lies deep has a random critical point
-//! beside those of the gaps, which makes the levels O(log n) on average.
+//! O(n log n) for each level of nested problems. A deeply nested problem has a random critical point beside those of
+//! the gaps, so that there are O(log n) levels on average.
 //!
 //! # Deviations from the paper
 //!
-//! - The first critical point is a random one at which an item is live; so is one in a problem where no
-//!   gap gives such a point (as in reference 2).
-//! - From a depth of 32 on every problem has a random point: gaps alone may cut off one item at a time.
-//! - The two halves of the critical points are each shared out with the point that bounds them. Reference
-//!   2 takes the last point of a half for its bound, and so may ask Lemma 1 to box items that are not
-//!   all live at one point.
+//! - The first critical point is a random one at which an item is live; so is one in a problem whose gaps give no such
+//!   point (as in reference 2).
+//! - From a depth of 32 on, every problem has a random point: gaps alone may cut off one item at a time.
+//! - The two halves of the critical points are each shared out with the point that bounds them. Reference 2 uses the
+//!   last point of a half as its bound, and so may ask Lemma 1 to box items that are not all live at one point.
 
 use planlab_dsa::{Halt, Run};
 use rand::RngExt;
@@ -41,17 +39,17 @@ use super::interval_colouring::interval_colouring;
 use super::item::{Boxes, Item};
 use super::lemma_1::lemma_1;
 
-/// A point of time in half steps: between two steps, or in the middle of one. A buffer is live at the
-/// points inside its live range, ends excluded.
+/// A point of time in half steps: between two steps, or in the middle of one. A buffer is live at the points inside its
+/// live range, ends excluded.
 type Point = u64;
 
-/// The depth from which on a problem has a random critical point.
+/// From this depth on, a problem has a random critical point.
 const DEEP: u32 = 32;
 
-/// The boxes that are asked for.
+/// The boxes to make.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
-    /// Items of height 1 that are live in one box at one step, at most; positive.
+    /// The most items of height 1 that are live in one box at one step; positive.
     pub(super) capacity: usize,
     /// The true height of a box.
     pub(super) height: u64,
@@ -93,12 +91,12 @@ struct Problem {
     items: Vec<Item>,
     from: Point,
     to: Point,
-    /// Between the two, ascending.
+    /// The critical points between the two, ascending.
     critical: Vec<Point>,
     depth: u32,
 }
 
-/// An item, and the number of the critical point at which it is live or that it lies before.
+/// An item, and the number of the critical point at which it is live or before which it lies.
 type Numbered = (usize, Item);
 
 impl Problem {
@@ -109,7 +107,7 @@ impl Problem {
         Self { items, from, to, critical, depth: 0 }
     }
 
-    /// What is live at a critical point, by the point that it is shared out to; and the rest.
+    /// The items live at a critical point, by the point that gets them; and the rest.
     fn split(&self) -> (Vec<Numbered>, Vec<Numbered>) {
         let (mut live, mut between) = (Vec::new(), Vec::new());
         for &item in &self.items {
@@ -160,8 +158,8 @@ fn hit(points: &[Point], item: Item) -> (usize, usize) {
     (first, first + points[first..].partition_point(|&point| point < dead(&item)))
 }
 
-/// Which of `count` points gets an item that is live at those from `first` up to `end`: the middle one, if
-/// it is among them, else the middle one of a half, and so on.
+/// The number of the point, of `count`, that gets an item live at those from `first` up to `end`: the middle one if it
+/// is among them, else the middle one of a half, and so on.
 fn shared_out(count: usize, first: usize, end: usize) -> usize {
     let (mut low, mut high) = (0, count);
     loop {
@@ -176,7 +174,7 @@ fn shared_out(count: usize, first: usize, end: usize) -> usize {
     }
 }
 
-/// In the middle of the first or the last step of a random item; `None` where there is no item.
+/// The middle of the first or the last step of a random item; `None` if there are no items.
 fn random_live_point(run: &mut Run<'_>, items: &[Item]) -> Option<Point> {
     if items.is_empty() {
         return None;
@@ -186,7 +184,7 @@ fn random_live_point(run: &mut Run<'_>, items: &[Item]) -> Option<Point> {
     Some(if drawn.is_multiple_of(2) { born(item) + 1 } else { dead(item) - 1 })
 }
 
-/// Where the gaps of rows begin and end, from `from` on; ascending.
+/// The points at which gaps of rows begin and end, from `from` on; ascending.
 fn gap_ends(rows: &[Vec<Item>], from: Point) -> Vec<Point> {
     let mut ends = Vec::new();
     for row in rows {

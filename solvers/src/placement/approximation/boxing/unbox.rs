@@ -1,12 +1,12 @@
-//! Loose offsets: where buffers lie when boxes are opened where they stand.
+//! Loose offsets: the offsets of buffers when boxes are opened in place.
 //!
-//! Boxes of one height are coloured, row on row; what lies in a box is coloured again, from the box's
-//! offset on, and so on down to the buffers. First fit in the order of these offsets then makes a plan of
-//! true sizes, in which no buffer lies higher than here.
+//! Boxes of one height are coloured, row on row. The contents of a box are coloured again, from the box's offset on,
+//! and so on down to the buffers. First fit in the order of these offsets then makes a plan of true sizes, in which no
+//! buffer lies higher than here.
 //!
 //! # Complexity
 //!
-//! O(n log n) for each level of boxes in boxes.
+//! O(n log n) for each level of nested boxes.
 
 use std::cmp::Reverse;
 
@@ -16,8 +16,8 @@ use super::item::{Boxed, Item};
 /// How items of several heights lie in a box.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shelves {
-    /// In the rows of one colouring, each as high as what is highest in it. They fit into the box, since it
-    /// was made for as many rows of the highest: the loose offsets are a plan.
+    /// In the rows of one colouring, each as high as its highest item. They fit into the box, since it was made for as
+    /// many rows of the highest: the loose offsets are a plan.
     #[default]
     Rows,
     /// In rows for each height, the highest below, as in the published code. They may be higher than the
@@ -25,7 +25,7 @@ pub enum Shelves {
     Classes,
 }
 
-/// The offset of every item that is no box, by number, in units of the instance's granularity.
+/// The offset of every item that is not a box, by number, in units of the instance's granularity.
 pub(super) fn loose_offsets(boxed: Boxed, shelves: Shelves) -> Vec<u128> {
     let mut offsets = vec![0; boxed.boxes.originals()];
     let mut left = vec![(boxed.items, 0_u128)];
@@ -52,7 +52,7 @@ fn shelved(items: Vec<Item>, bottom: u128, shelves: Shelves) -> Vec<(Item, u128)
     stacked(&rows, bottom)
 }
 
-/// Rows one on another, each as high as what is highest in it.
+/// Stacks rows, each as high as its highest item.
 fn stacked(rows: &[Vec<Item>], mut bottom: u128) -> Vec<(Item, u128)> {
     let mut placed = Vec::new();
     for row in rows {

@@ -1,9 +1,8 @@
-//! Compact insertion: a buffer goes into a gap even where the gap is too small for it.
+//! Compact insertion: a buffer may go into a gap that is too small for it.
 //!
-//! The gaps are those below a placed buffer that is live with the new one, and what is left up to the top
-//! of the arena. Of the gaps that suffice the smallest is taken; if there is none, the one that lacks the
-//! fewest bytes (ties: the lowest), and everything that begins at the gap's end or above rises by as much,
-//! whether it is live then or not.
+//! The gaps are those below a placed buffer that is live with the new one, and the room up to the top of the arena. The
+//! smallest sufficient gap is taken; if all are too small, the one that lacks the fewest bytes (ties: the lowest). Then
+//! everything that begins at the gap's end or above rises by as much, whether it is live at the time or not.
 //!
 //! ```text
 //!                                [ c ]      rises, although it is not live with the new one
@@ -19,7 +18,7 @@ use super::lifted::Lifted;
 use crate::placement::demands::fits_arenas;
 use crate::placement::search::neighbours::Neighbours;
 
-/// What compact insertion takes into account. Pins could not stay where they are.
+/// What compact insertion supports. Pins could not stay in place.
 pub(super) const HONOURS: Honours = Honours {
     in_place: false,
     pins: false,
@@ -32,7 +31,7 @@ pub(super) const HONOURS: Honours = Honours {
     threads: false,
 };
 
-/// Places every buffer in `order`. No plan where that goes beyond the capacities of the arenas.
+/// Places every buffer in `order`. No plan if it exceeds the capacities of the arenas.
 pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<Option<Plan>, Halt> {
     let instance = run.instance();
     let neighbours = Neighbours::with_room(instance, 0, &mut |work| run.tick(work))?;
@@ -46,13 +45,13 @@ pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<O
     Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
 
-/// A gap that a buffer may go into.
+/// A gap for a buffer.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     /// The lowest aligned offset in it.
     offset: u64,
     end: u64,
-    /// Bytes that are left, or lacking.
+    /// Bytes to spare, or lacking.
     rest: Rest,
 }
 
@@ -72,15 +71,15 @@ impl Gap {
     }
 }
 
-/// What is placed, arena by arena.
+/// The placed buffers, by arena.
 struct Pools<'i> {
     instance: &'i Instance,
-    /// What a lift is a multiple of, so that everything stays aligned; `None` where there is no such
-    /// number, so that nothing is lifted.
+    /// Every lift is a multiple of this, so that everything stays aligned. `None` if there is no such number: then
+    /// nothing is lifted.
     unit: Option<Alignment>,
     lifted: Lifted,
     tops: Vec<u64>,
-    /// What is live with the buffer at hand, as (offset, end).
+    /// The buffers that are live with the current one, as (offset, end).
     walls: Vec<(u64, u64)>,
 }
 
@@ -96,7 +95,7 @@ impl<'i> Pools<'i> {
         }
     }
 
-    /// Places a buffer; the work that it took.
+    /// Places a buffer; returns the work that it took.
     fn insert(&mut self, id: BufferId, neighbours: &[u32]) -> u64 {
         let arena = self.instance.buffer(id).arena.index();
         self.meet(id, neighbours);
@@ -115,7 +114,7 @@ impl<'i> Pools<'i> {
         work
     }
 
-    /// Collects what is placed of the neighbours in the same arena, by offset.
+    /// Collects the placed neighbours in the same arena, by offset.
     fn meet(&mut self, id: BufferId, neighbours: &[u32]) {
         let Self { instance, lifted, walls, .. } = self;
         let arena = instance.buffer(id).arena;
@@ -156,8 +155,7 @@ impl<'i> Pools<'i> {
     }
 }
 
-/// The least common multiple of all alignments, where 64 bits hold every sum of sizes with that much
-/// padding.
+/// The least common multiple of all alignments, if every sum of sizes with that padding fits in 64 bits.
 fn unit(instance: &Instance) -> Option<Alignment> {
     let mut unit = 1_u64;
     let mut total = 0_u128;
@@ -180,7 +178,7 @@ mod tests {
     use super::*;
     use crate::placement::testing::{buffer, offsets, placed};
 
-    /// The published loop: all that is placed by offset, for every buffer anew.
+    /// The published loop: sorts all placed buffers by offset again for every buffer.
     fn published(instance: &Instance, order: &[BufferId]) -> Vec<u64> {
         let size = |id: BufferId| instance.buffer(id).size.get();
         let (mut offsets, mut placed) = (vec![0_u64; instance.len()], Vec::new());
@@ -283,8 +281,8 @@ mod tests {
 
     #[test]
     fn what_stands_above_a_gap_that_is_too_small_rises() {
-        // Gaps of 3 at 2 and of 1 at 7 are too small for 4: the upper one lacks 3, the lower one 1. What is
-        // dead at step 2 stays below the end of the gap and rises above it.
+        // Gaps of 3 at 2 and of 1 at 7 are too small for 4: the upper one lacks 3, the lower one 1. Buffers that are
+        // dead at step 2 stay if they are below the end of the gap and rise if they are above it.
         let all = vec![
             buffer(2, 0, 4),
             buffer(3, 0, 1),
@@ -294,7 +292,7 @@ mod tests {
             buffer(5, 0, 1),
             buffer(4, 2, 3),
         ];
-        // Without the last: 0 2 5 7 8 10, 15 high; then at the top 5 bytes are free for it.
+        // Without the last: 0 2 5 7 8 10, 15 high; so at the top 5 bytes are free for it.
         assert_eq!(in_id_order(all[..6].to_vec()), [0, 2, 5, 7, 8, 10]);
         assert_eq!(in_id_order(all.clone()), [0, 2, 5, 7, 8, 10, 10]);
         let mut full = all;

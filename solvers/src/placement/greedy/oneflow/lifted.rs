@@ -1,15 +1,15 @@
-//! Offsets of which all from an address on rise at once.
+//! Offsets that can be raised together from an address on.
 //!
-//! Placed buffers stand in ascending order of their offsets, cut into runs; what a whole run has risen is
-//! noted once. So a lift goes through one run and a note for each run above it, not through every buffer.
+//! Placed buffers are kept in ascending order of their offsets, cut into runs. Each run stores one number by which the
+//! whole run has risen. So a lift changes the buffers of one run and one number for each run above it.
 //!
 //! # Complexity
 //!
 //! For n placed buffers in runs of k: O(log n + k) to place one, O(n / k + k) for a lift.
 
-/// Buffers of a run before it is cut in two.
+/// The most buffers of a run; a longer one is cut in two.
 const LONGEST: usize = 512;
-/// The run of a buffer that is not placed.
+/// Marks a buffer that is not placed.
 const NONE: u32 = u32::MAX;
 
 /// A part of the order, never empty.
@@ -19,10 +19,10 @@ struct Run {
     lift: u64,
 }
 
-/// The offsets of the buffers that are placed, in several arenas.
+/// The offsets of the placed buffers, in several arenas.
 #[derive(Clone, Debug)]
 pub(super) struct Lifted {
-    /// By buffer: its offset less the lift of its run, modulo 2^64.
+    /// By buffer: its offset minus the lift of its run, modulo 2^64.
     bases: Vec<u64>,
     run_of: Vec<u32>,
     runs: Vec<Run>,
@@ -31,7 +31,7 @@ pub(super) struct Lifted {
 }
 
 impl Lifted {
-    /// Nothing placed of `count` buffers.
+    /// An empty structure for `count` buffers.
     pub(super) fn new(count: usize, arenas: usize) -> Self {
         Self {
             bases: vec![0; count],
@@ -41,7 +41,7 @@ impl Lifted {
         }
     }
 
-    /// The offset of a buffer that is placed.
+    /// The offset of a placed buffer.
     pub(super) fn get(&self, id: u32) -> Option<u64> {
         let run = self.run_of[id as usize];
         (run != NONE).then(|| self.offset(id, run))
@@ -81,7 +81,7 @@ impl Lifted {
         number
     }
 
-    /// Lifts what begins at `from` or above by so many bytes; the work that it took.
+    /// Lifts everything that begins at `from` or above by `bytes`; returns the work that it took.
     pub(super) fn lift(&mut self, arena: usize, from: u64, bytes: u64) -> u64 {
         let order = &self.orders[arena];
         let first = order.partition_point(|&run| {
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// What is done: a buffer is placed at an offset, or all from an offset on rise by some bytes.
+    /// One operation: a buffer is placed at an offset, or everything from an offset on rises by some bytes.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Place(u64),

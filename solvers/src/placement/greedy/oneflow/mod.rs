@@ -1,9 +1,9 @@
 //! OneFlow: four orders, each with first fit or with compact insertion.
 //!
-//! The registers of a memory chain are placed one by one. *Non-compact*: each at the lowest offset that is
-//! free. *Compact*: each in the gap that suits it best, which may be one that is too small; then all that
-//! begins at its end or above rises by what is lacking. `oneflow/best` takes the lowest of all eight plans;
-//! unless told to try them all, OneFlow itself takes `oneflow/mem-size-first-non-compact`.
+//! The registers of a memory chain are placed one by one. *Non-compact*: each at the lowest free offset. *Compact*:
+//! each in the gap that suits it best, which may be too small; then everything that begins at its end or above rises by
+//! the missing bytes. `oneflow/best` takes the lowest of all eight plans. OneFlow itself takes
+//! `oneflow/mem-size-first-non-compact` unless it is set to try them all.
 //!
 //! # References
 //!
@@ -12,23 +12,22 @@
 //!
 //! # Complexity
 //!
-//! Non-compact as `first-fit/*`. Compact O(n (k log k + sqrt n)) where k live ranges overlap one; the published
-//! loops are quadratic.
+//! Non-compact as `first-fit/*`. Compact O(n (k log k + sqrt n)) if k live ranges overlap one; the published loops are
+//! quadratic.
 //!
 //! # Deviations from the published code
 //!
-//! - Ties, which the published code leaves to its hash table, go to the lower id.
-//! - *Default: repaired.* A volume is size times lifetime. The published code divides by 1000 and throws the rest
-//!   away, so that small registers come in the order of their sizes, and the order depends on the unit:
-//!   [`OneFlow::with_truncated_volume`] is the published rule; where an order by volume is tried, it has a key that
-//!   ends in `/published`.
-//! - The published choice compares the sizes of the memory blocks. A compact one can be higher than the
-//!   highest end in it: what lies below a gap's end and reaches above all others does not rise. Here heights
-//!   are compared. The gap up to the top is measured to the top of the block, as published.
+//! - Ties, whose order the published code leaves to its hash table, go to the lower id.
+//! - *Default: repaired.* A volume is size times lifetime. The published code divides it by 1000 and rounds down. So
+//!   small registers are sorted by size only, and the order depends on the unit. [`OneFlow::with_truncated_volume`] is
+//!   the published rule; with an order by volume its key ends in `/published`.
+//! - The published choice compares the sizes of the memory blocks. A compact block can be higher than the highest end
+//!   in it: a buffer that begins below a gap's end and reaches above all others does not rise. Here heights are
+//!   compared. The gap up to the top is measured to the top of the block, as published.
 //! - The optional rearrangement of the chosen plan (`MemoryShareStrategy`, off by default) is left out.
-//! - Compact insertion honours alignment (what rises, rises by a multiple of all alignments; where 64 bits do
-//!   not hold one, nothing rises), arenas and kept-apart pairs; it cannot honour pins. Non-compact honours what
-//!   first fit does.
+//! - Compact insertion honours alignment, arenas and kept-apart pairs. Lifts are multiples of all alignments; if no
+//!   such multiple fits in 64 bits, nothing rises. It cannot honour pins. Non-compact insertion honours the same as
+//!   first fit.
 
 mod compact;
 mod lifted;
@@ -96,7 +95,7 @@ impl Order {
     }
 }
 
-/// How a register is put among those placed.
+/// The rule for placing a register among those placed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Insertion {
     /// Into the gap that suits best, even if it is too small.
@@ -126,8 +125,8 @@ impl Insertion {
     }
 }
 
-/// The memory sharing of OneFlow; keys `oneflow/mem-size-first-compact`,
-/// `oneflow/mem-size-first-non-compact`, ..., and `oneflow/best`; where volumes count, the same with `/published`.
+/// The memory sharing of OneFlow; keys `oneflow/mem-size-first-compact`, `oneflow/mem-size-first-non-compact`, ..., and
+/// `oneflow/best`; those that use volumes also with `/published`.
 ///
 /// ```
 /// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
@@ -144,7 +143,7 @@ impl Insertion {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OneFlow {
-    /// `None`: all.
+    /// `None`: all combinations.
     one: Option<(Order, Insertion)>,
     truncates: bool,
 }
@@ -156,14 +155,14 @@ impl OneFlow {
         Self { one: Some((order, insertion)), truncates: false }
     }
 
-    /// The lowest of all.
+    /// The lowest plan of all combinations.
     #[must_use]
     pub const fn best() -> Self {
         Self { one: None, truncates: false }
     }
 
-    /// Whether volumes are divided by 1000, with the rest thrown away; then the key ends in `/published`. Default:
-    /// no; the published code does.
+    /// Whether volumes are divided by 1000 and rounded down; then the key ends in `/published`. Default: no; the
+    /// published code does.
     #[must_use]
     pub const fn with_truncated_volume(mut self, yes: bool) -> Self {
         self.truncates = yes;

@@ -1,9 +1,9 @@
-//! The address space in bands, each as high as the first block that was put into it.
+//! The address space in bands, each as high as its first block.
 //!
 //! ```text
 //!   address
 //!     ^  . . . . . . . . .   open: a block that no band takes begins a new one here
-//!     |  [===] [======]      band 2: what is left over
+//!     |  [===] [======]      band 2: the rest
 //!     |  [==]  [====] [==]   band 1, as high as its first block
 //!     |  [=========] [===]   band 0
 //!     +------------------> step
@@ -13,19 +13,19 @@
 //!
 //! # Complexity
 //!
-//! Of b bands and r rooms that are free for a block: O(log b) for each room to find the band in which it begins, then
-//! a look at each band that it spans and that may hold the block; 64 bands at once are passed over where all are too
-//! low. So O(r (log b + b / 64 + 64)) where few bands are high enough, O(r b) at worst. A new band is O(1), bands are
+//! For b bands and r rooms that are free for a block: O(log b) for each room to find the band in which it begins, then
+//! a look at each band that it spans and that may hold the block. A run of 64 bands is skipped at once if all are too
+//! low. So O(r (log b + b / 64 + 64)) if few bands are high enough, O(r b) at worst. A new band is O(1); bands take
 //! O(b) of memory.
 
 use planlab_dsa::Alignment;
 
 use crate::placement::occupancy::Room;
 
-/// So many bands are passed over at once where all of them are too low.
+/// The number of bands that are skipped at once if all of them are too low.
 const RUN: usize = 64;
 
-/// Which gap of a band a block takes; ties at the lower gap.
+/// The gap of a band that a block takes; ties go to the lower gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fitting {
     /// The smallest.
@@ -39,10 +39,10 @@ pub enum Fitting {
 }
 
 impl Fitting {
-    /// Those that a release build tries, in its order.
+    /// The fittings that a release build tries, in its order.
     pub const RELEASE: &'static [Self] = &[Self::Best, Self::Smallest];
 
-    /// Those that a debug build tries, in its order.
+    /// The fittings that a debug build tries, in its order.
     pub const DEBUG: &'static [Self] = &[Self::Best, Self::Smallest, Self::Largest, Self::Worst];
 }
 
@@ -52,7 +52,7 @@ struct Spot {
     band: usize,
     /// The lower edge of the gap.
     edge: u64,
-    /// Bytes of the gap less the block's.
+    /// Bytes of the gap minus the block's.
     slack: u64,
     /// The lowest aligned offset in the gap.
     offset: u64,
@@ -70,11 +70,11 @@ impl Spot {
     }
 }
 
-/// Bands from address 0 up, one on the other.
+/// Bands from address 0 up, stacked without gaps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bands {
     ends: Vec<u64>,
-    /// The height of the highest of each run of bands.
+    /// The height of the highest band in each run of bands.
     highest: Vec<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Bands {
         Self { ends: vec![u64::MAX], highest: vec![u64::MAX] }
     }
 
-    /// Where the space above the last band begins.
+    /// The start of the space above the last band.
     fn top(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -93,9 +93,9 @@ impl Bands {
         band.checked_sub(1).map_or(0, |below| self.ends[below])
     }
 
-    /// The offset of a block: in the lowest band that has a gap for it, the gap that the band's fitting
-    /// likes best; above all bands, where it begins a new one, if there is none. `rooms` are the offsets that
-    /// are free for the block, ascending; the last has no end.
+    /// The offset of a block: in the lowest band that has a gap for it, at the gap that the band's fitting prefers. If
+    /// no band has one, the block lies above all bands and begins a new one. `rooms` are the offsets that are free for
+    /// the block, ascending; the last has no end.
     pub(super) fn take(
         &mut self,
         rooms: impl Iterator<Item = Room>,
@@ -121,7 +121,7 @@ impl Bands {
         offset
     }
 
-    /// Whether no spot in `room` or above can be better.
+    /// Whether no spot in `room` or above can be better than `best`.
     fn is_last(&self, best: Spot, room: Room, fitting: Fitting) -> bool {
         match self.ends.get(best.band) {
             Some(&end) => {
@@ -133,7 +133,7 @@ impl Bands {
         }
     }
 
-    /// The spot that a room has in the lowest band in which it has one.
+    /// The spot of a room in the lowest band in which it has one.
     fn first(&self, room: Room, size: u64, align: Alignment) -> Option<Spot> {
         let high = room.high.unwrap_or(u64::MAX);
         let mut band = self.ends.partition_point(|&end| end - size.min(end) < room.low);
@@ -152,7 +152,7 @@ impl Bands {
         self.spot(self.ends.len(), room.low, high, align)
     }
 
-    /// The gap from `low` to the last offset `high`, as far as it lies above the start of a band.
+    /// The gap from `low` to the last offset `high`, cut off at the start of a band.
     fn spot(&self, band: usize, low: u64, high: u64, align: Alignment) -> Option<Spot> {
         let edge = low.max(self.start(band));
         let offset = align.round_up(edge).filter(|&offset| offset <= high)?;
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_gap_ends_at_the_band() {
-        // Free are the addresses 7 to 18: 3 bytes of the first band and all of the second.
+        // The addresses 7 to 18 are free: 3 bytes of the first band and all of the second.
         let rooms = [room(7, Some(13)), room(24, None)];
         assert_eq!(take(&mut three(), &rooms, 5, Fitting::Best), 10);
         assert_eq!(take(&mut three(), &[room(7, Some(15)), room(24, None)], 3, Fitting::Best), 7);

@@ -1,9 +1,9 @@
 //! SOMAS: bands of addresses, each as high as its first block, or one object for all.
 //!
-//! The blocks are taken in an order by size. With *many objects*, a block goes into the lowest
-//! band that has a gap for it among the blocks of the band that are live with it; if none has,
-//! it lies above all bands and begins a new one, which is as high as the block. With a *single object* there
-//! is one band without an end. Every sorting is tried with every fitting, and the lowest plan is kept.
+//! The blocks are taken in an order by size. With *many objects*, a block goes into the lowest band that has a gap for
+//! it among the blocks of the band that are live with it. If no band has one, the block lies above all bands and begins
+//! a new one, as high as itself. With a *single object* there is one band without an end. Every sorting is tried with
+//! every fitting, and the lowest plan is kept.
 //!
 //! # References
 //!
@@ -12,21 +12,20 @@
 //!
 //! # Complexity
 //!
-//! O(n g log n) for each combination, where a buffer has g gaps to compare; the published code compares
-//! every two buffers. Four combinations for each kind of object; 28 with those of the debug build.
+//! O(n g log n) for each combination if a buffer has g gaps to compare; the published code compares every two buffers.
+//! Four combinations for each kind of object; 28 with those of the debug build.
 //!
 //! # Deviations from the published code
 //!
-//! - *Default: repaired.* Of all combinations the lowest plan wins. The published choice takes a single object only
-//!   where it saves more than 100 MiB against many objects, so that plans depend on the unit of the sizes:
+//! - *Default: repaired.* The lowest plan of all combinations wins. The published choice takes a single object only if
+//!   it saves more than 100 MiB against many objects, so that plans depend on the unit of the sizes.
 //!   [`Somas::with_reluctance`] of 104857600 bytes is the published rule, `somas/best/published`.
-//! - *Default: published.* The fitting is handed on to the first band only: those above it take the best fit,
-//!   whatever was asked. [`Somas::with_fitting_in_all_bands`] is the repaired rule.
-//! - Blocks are single buffers: there is no run of tensors that must be contiguous, no tensor that is
-//!   marked as living throughout (those are stacked on top of the published plan), and no graph output to be
-//!   taken first.
-//! - Pins, alignment, pauses, arenas (each with bands of its own) and kept-apart pairs are honoured. A block
-//!   that begins a band lies at the lowest free offset from the band's start.
+//! - *Default: published.* Only the first band uses the requested fitting; the bands above it always use the best fit.
+//!   [`Somas::with_fitting_in_all_bands`] is the repaired rule.
+//! - Blocks are single buffers. There are no runs of tensors that must be contiguous, no tensors marked as living
+//!   throughout (the original stacks those on top of the plan), and no graph outputs to be taken first.
+//! - Pins, alignment, pauses, arenas (each with its own bands) and kept-apart pairs are honoured. A block that begins a
+//!   band lies at the lowest free offset from the band's start.
 
 mod bands;
 mod sorting;
@@ -40,10 +39,10 @@ use super::HONOURS;
 use super::placer::Placer;
 use crate::placement::demands::{fits_arenas, pinned_hand_overs};
 
-/// A single object has to save more than this in the published code.
+/// In the published code a single object must save more than this.
 const RELUCTANCE: Bytes = Bytes::new(100 << 20);
 
-/// What the blocks are put into.
+/// The containers of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Objects {
     /// Bands, each as high as its first block.
@@ -107,7 +106,7 @@ impl Somas {
         Self::new("somas/best", &[Objects::Many, Objects::Single])
     }
 
-    /// Both, as the published code chooses: a single object where it saves more than 100 MiB.
+    /// Both, as the published code chooses: a single object if it saves more than 100 MiB.
     #[must_use]
     pub const fn best_as_published() -> Self {
         Self { key: "somas/best/published", reluctance: RELUCTANCE, ..Self::best() }
@@ -122,28 +121,28 @@ impl Somas {
         self
     }
 
-    /// The same with all that the published debug build tries.
+    /// The same with all combinations of the published debug build.
     #[must_use]
     pub const fn with_debug_build(self) -> Self {
         self.with(Sorting::DEBUG, Fitting::DEBUG)
     }
 
-    /// Whether every band obeys the fitting. Default: no, only the first one does.
+    /// Whether every band uses the fitting. Default: no, only the first one does.
     #[must_use]
     pub const fn with_fitting_in_all_bands(mut self, yes: bool) -> Self {
         self.fitting_in_all_bands = yes;
         self
     }
 
-    /// The most bytes for the sake of which a plan of many objects is not given up for one of a single
-    /// object. Default: 0; 104857600 in the published code.
+    /// A plan of one single object must save more than this many bytes to replace one of many objects. Default: 0;
+    /// 104857600 in the published code.
     #[must_use]
     pub const fn with_reluctance(mut self, bytes: Bytes) -> Self {
         self.reluctance = bytes;
         self
     }
 
-    /// Whether a plan of `objects` is chosen over the lowest of those before it.
+    /// Whether a plan of `objects` replaces the lowest of those before it.
     fn prefers(&self, (height, objects): (Bytes, Objects), to: (Bytes, Objects)) -> bool {
         let saved = to.0.get().saturating_sub(height.get());
         let gives_up = to.1 == Objects::Many && objects == Objects::Single;
@@ -151,8 +150,7 @@ impl Somas {
         saved > enough
     }
 
-    /// Places every buffer in `order`. No plan where the pins or the capacities of the arenas do not admit
-    /// one.
+    /// Places every buffer in `order`. No plan if the pins or the capacities of the arenas do not admit one.
     fn place(
         &self,
         run: &mut Run<'_>,
@@ -232,7 +230,7 @@ mod tests {
     use super::*;
     use crate::placement::testing::{instance, offsets};
 
-    /// The published loops: footprints, each with its blocks; a block asks them one after the other.
+    /// The published loops: footprints, each with its blocks; a block tries them one after the other.
     struct Footprint {
         offset: u64,
         end: Option<u64>,
@@ -328,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_block_may_not_cross_the_top_of_a_band() {
-        // Bands of 9 and 8. Above 6, 3 bytes of the first band and all of the second are free for 5.
+        // Bands of 9 and 8. Above 6, 3 bytes of the first band and all of the second are free for the 5.
         let rows = instance(&[(9, 0, 1), (8, 0, 1), (6, 2, 4), (5, 3, 4)]);
         assert_eq!(one(Somas::many_objects(), 0, 0, &rows), [0, 9, 0, 9]);
         assert_eq!(one(Somas::single_object(), 0, 0, &rows), [0, 9, 0, 6]);

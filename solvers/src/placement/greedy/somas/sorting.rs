@@ -1,8 +1,8 @@
 //! The orders in which SOMAS takes the blocks.
 //!
-//! "Constraints" are the buffers whose live range overlaps the buffer's own. The bytes of the peak that a
-//! buffer "may reuse" are those of the buffers that are live at the first step of the largest load and do
-//! not overlap it in time: none for what is live then itself.
+//! "Constraints" are the buffers whose live range overlaps the buffer's own. The bytes of the peak that a buffer "may
+//! reuse" are those of the buffers that are live at the first step of the largest load and do not overlap it in time. A
+//! buffer that is live at that step may reuse none.
 
 use std::cmp::Reverse;
 
@@ -30,11 +30,11 @@ pub enum Sorting {
 }
 
 impl Sorting {
-    /// Those that a release build tries, in its order.
+    /// The sortings that a release build tries, in its order.
     pub const RELEASE: &'static [Self] =
         &[Self::GreaterSizeSmallerIndex, Self::SmallerReusePeakMemGreaterSizeSmallerIndex];
 
-    /// Those that a debug build tries, in its order.
+    /// The sortings that a debug build tries, in its order.
     pub const DEBUG: &'static [Self] = &[
         Self::GreaterSizeSmallerIndex,
         Self::SmallerReusePeakMemGreaterSizeSmallerIndex,
@@ -116,7 +116,7 @@ impl Peak {
     }
 }
 
-/// Sorts by step and sums the bytes up.
+/// Sorts by step and returns running sums of the bytes.
 fn summed(mut list: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
     list.sort_unstable();
     let mut sum = 0;
