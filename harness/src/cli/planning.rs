@@ -35,8 +35,8 @@ pub(crate) struct PlanArgs {
     /// The trace of the --carry plan
     #[arg(long, value_name = "TRACE", requires = "carry")]
     pub(crate) of: Option<String>,
-    /// Reuse a plan from this folder if one exists for the trace, or for another batch size whose sizes are all
-    /// multiples, and took at least as much planning time. Otherwise plan, and keep the plan there
+    /// Reuse a plan from this folder if one exists for the trace, or for another batch size with all sizes in
+    /// proportion, and had at least this much planning time. Otherwise plan, and keep the plan there
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Write the plan to this file (- for stdout)
