@@ -165,7 +165,7 @@ fn svg(dot: &str) -> io::Result<String> {
 /// Bytes of a parameter.
 const FLOAT: u64 = 4;
 
-/// A trace or a graph in a file of our own format.
+/// The source of a trace or graph in a file that we wrote.
 pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
     Source { origin: Origin::File(path), ..Source::workload(key, None) }
 }

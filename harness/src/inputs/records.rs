@@ -62,7 +62,7 @@ pub(crate) fn tell_missing(folder: &Path) -> Result<Vec<MissingShard>, Failure> 
     Ok(missing)
 }
 
-/// The exit code: a complete result is not complete if rows are lost.
+/// The exit code: `Incomplete` instead of `Complete` if rows are lost.
 pub(crate) const fn exit(exit: Exit, is_whole: bool) -> Exit {
     match exit {
         Exit::Complete if !is_whole => Exit::Incomplete,
