@@ -1,4 +1,4 @@
-//! Reads the entries of a `planners.toml`, each of which describes a planner.
+//! Reads the entries of a `planners.toml`, which describe external planners.
 
 use std::ffi::OsString;
 use std::fs;
