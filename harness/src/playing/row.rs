@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 pub(crate) struct Played<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) contender: &'a Contender,
-    /// Digest of what makes the row but for the repetition.
+    /// Digest of everything that defines the row except the repetition.
     pub(crate) cell: String,
     pub(crate) repetition: u32,
     pub(crate) suite: &'a str,

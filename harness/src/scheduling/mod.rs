@@ -1,4 +1,4 @@
-//! Schedules as cells: a scheduler under limits in a child process, with a verdict whatever the child does.
+//! Runs schedules as cells: a scheduler under limits in a child process, with a verdict whatever the child does.
 //!
 //! ```text
 //!   Cell --Runner--> Request --> child: scheduler --Answer--> judge (validated here) --placing--> Judgement --> ScheduleRow
