@@ -36,7 +36,7 @@ fn an_error_is_one_object_with_its_file_and_line() {
         (&["plan", "t.csv", "--planner", "bestfit"], None, None),
         (&["simulate", "t.csv", "--allocator", "gone"], None, None),
         (&["verify", "t.csv"], None, None),
-        // clap's own.
+        // An error of clap.
         (&["frobnicate"], None, None),
         (&[], None, None),
         (&["plan"], None, None),
