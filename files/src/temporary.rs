@@ -422,7 +422,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Gives the folder [`OLD`] the name in [`BACK`] again, if both are there and nothing else has the name.
+/// Gives the folder [`OLD`] the name in [`BACK`] back, if both exist and nothing else has the name.
 fn give_back(folder: &Path) -> io::Result<()> {
     let old = folder.join(OLD);
     if !fs::symlink_metadata(&old).is_ok_and(|old| old.is_dir()) {

@@ -137,14 +137,14 @@ fn device(text: &str) -> Result<Device, String> {
 fn works() -> impl TypedValueParser<Value = Work> {
     let value = |work: Work| {
         PossibleValue::new(work.name()).help(match work {
-            Work::None => "Nothing: addresses alone",
-            Work::Pages => "One byte of each page is written",
-            Work::Pattern => "Every byte is written, and looked for before the free",
+            Work::None => "Nothing: blocks are not touched",
+            Work::Pages => "Write one byte of each page",
+            Work::Pattern => "Write every byte, and compare it before the free",
             Work::Kernels => {
                 "On a device: one kernel writes a buffer after its request, one reads it before its free"
             }
             Work::Operations => {
-                "On a device: kernels, and the device works for as long as the operations take"
+                "On a device: as kernels, and keep the device busy for as long as the operations take"
             }
         })
     };

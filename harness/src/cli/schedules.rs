@@ -38,7 +38,7 @@ pub(crate) struct ScheduleArgs {
     /// Schedulers (globs) [default: all]
     #[arg(long = "scheduler", value_name = "GLOB")]
     pub(crate) schedulers: Vec<String>,
-    /// The planner that gives the buffers of a schedule their offsets
+    /// The planner that assigns offsets to a schedule's buffers
     #[arg(long, value_name = "KEY", default_value = "portfolio")]
     pub(crate) planner: String,
     /// Wall time of that planner [default: 10s]

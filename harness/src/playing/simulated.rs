@@ -405,7 +405,7 @@ mod tests {
         assert!(came.samples.iter().all(|sample| sample.cpu_ns.is_some()));
         assert_eq!((came.reserved_peak, row.requested_peak), (459_276_288, 355_707_904));
         assert_eq!(row.retained, Some(748_544_000));
-        // It gives nothing back.
+        // The allocator gives nothing back.
         assert!(came.samples.iter().all(|sample| sample.reserved_peak == sample.reserved));
         assert!(row.sequence.is_empty() && came.samples.iter().all(|sample| sample.plans.is_none()));
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::shell::exit::Failure;
 
-/// Where results go, and in which shape.
+/// The destination and format of results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,

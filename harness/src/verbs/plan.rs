@@ -92,8 +92,8 @@ impl<'a> Task<'a> {
         self.args.cache.as_ref().map(open).transpose()
     }
 
-    /// The offsets that the planner starts from; `None` if it does not honour hints. A kept plan that is no answer is
-    /// the last choice.
+    /// The offsets that the planner starts from; `None` if it does not honour hints. A kept plan that does not answer
+    /// the request is the last choice.
     fn start(&self, carried: Option<Carried>, shelf: Option<&Shelf<'_>>) -> Result<Option<Hints>, Failure> {
         let honours = planners::honours(&self.args.planner).hint;
         if let Some(carried) = carried {

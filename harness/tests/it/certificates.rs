@@ -1,4 +1,4 @@
-//! `bound --certificate` and `verify --certificate`: what is proved, what is not, and what is refused.
+//! `bound --certificate` and `verify --certificate`: proofs, missing proofs and refusals.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Damaged stores: losses are reported, rows and plans are made again where possible, and there is always a way out.
+//! Damaged stores: losses are reported, rows and plans are made again if possible, and every store can be repaired.
 
 use std::fs;
 use std::path::{Path, PathBuf};

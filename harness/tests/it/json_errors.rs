@@ -1,4 +1,4 @@
-//! With `--json` an error is one JSON object on stdout: what, where, and the exit code.
+//! With `--json` an error is one JSON object on stdout: the reason, the place, and the exit code.
 
 use crate::common::{json, run, write};
 use serde_json::Value;
