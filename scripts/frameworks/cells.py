@@ -59,8 +59,8 @@ class Contender(NamedTuple):
     """The allocator that serves the requests, with its settings."""
 
     name: str
-    library: str = ""  # that is preloaded
-    settings: dict = {}  # in the environment
+    library: str = ""  # the library to preload
+    settings: dict = {}  # environment variables
     arena: bool = False  # the framework's own arena is on
 
     def is_there(self) -> bool:

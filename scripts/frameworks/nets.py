@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     """How to make a net, and its inputs."""
 
     torchvision: str  # the function of torchvision.models, or empty
-    arguments: dict  # of that function
+    arguments: dict  # its arguments
     side: int  # pixels of a side of an image
 
 

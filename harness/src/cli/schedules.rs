@@ -11,8 +11,8 @@ use crate::shell::quantity;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArgs {
-    /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a training net in a file (docs/FILES.md),
-    /// or a profile of PipeDream
+    /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a file of a training net
+    /// (docs/FILES.md), or a profile of PipeDream
     pub(crate) net: String,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
