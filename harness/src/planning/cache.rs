@@ -102,7 +102,7 @@ impl<'i> Shelf<'i> {
         Some(offsets.into())
     }
 
-    /// Keeps the plan of a run, if it is lower or had more effort than the kept one.
+    /// Keeps the lower of the run's plan and the kept one, with the larger effort.
     pub(crate) fn keep(&mut self, plan: &VerifiedPlan<'_>, stop: Option<Stop>) -> Result<(), Failure> {
         let effort = match stop {
             Some(Stop::Finished | Stop::Proved) => Effort { finished: true, ..self.asked },

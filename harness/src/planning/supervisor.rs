@@ -235,7 +235,7 @@ fn terminate(child: &Child, lines: &Lines) -> Vec<Vec<u8>> {
     last
 }
 
-/// Turns a killed program into one out of memory: the kernel killed an external planner's program for its memory.
+/// In a group that ran out of memory, a killed external program counts as out of memory.
 fn blame_memory(end: &mut Result<Answer, Death>) {
     if let Ok(Answer { error: Some(complaint), .. }) = end
         && complaint.kind == ComplaintKind::Killed
